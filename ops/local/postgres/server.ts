@@ -1,0 +1,223 @@
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
+import { locateBinaries, programEnv, programPath } from './binaries.ts';
+import {
+  alreadyRunning,
+  ensureCluster,
+  makeSocketDir,
+  readOwner,
+  refuseLiveServer,
+  rememberSocketDir,
+  resolveDataDir,
+} from './data-directory.ts';
+import type { Place } from './identity.ts';
+import { asIdentity, choosePlace } from './identity.ts';
+import { guardPrefix, startWatchdog } from './orphan-guard.ts';
+import { availableMemoryMb, serverSettings } from './settings.ts';
+
+const READY_POLL_MS = 15;
+/** Recovery after a crash reads the log of all changes since the last checkpoint: minutes on a slow disk. */
+const READY_TIMEOUT_MS = 10 * 60_000;
+const FAST_STOP_MS = 8_000;
+const IMMEDIATE_STOP_MS = 6_000;
+const LEFTOVER_TIMEOUT_MS = 10_000;
+const SIGNALS = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
+
+/** How a server ended: by an exit code or by a signal. */
+export interface PostgresExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** A running server of our own. */
+export interface EmbeddedPostgres {
+  /** Closed folder (mode 700) with the socket `.s.PGSQL.5432`; there is no TCP port. */
+  readonly socketDir: string;
+  /** Address of the database `carillon`, in the form that `pg` takes for sockets. Superuser, no password. */
+  readonly databaseUrl: string;
+  /** Process id of the postmaster. */
+  readonly pid: number;
+  /** Settles when the server has ended, for whatever reason; never rejects. */
+  readonly exited: Promise<PostgresExit>;
+  /** Address of another database on the same server. */
+  urlFor(database: string): string;
+  /**
+   * Stops the server and waits until it is gone. `smart` waits for clients to leave, `fast` (the default) rolls
+   * their transactions back, `immediate` leaves the recovery to the next start, and so does `fast` after 8 s.
+   * May be called again, and after the server has ended.
+   */
+  stop(mode?: 'smart' | 'fast' | 'immediate'): Promise<void>;
+}
+
+/** What a start can be told. */
+export interface EmbeddedPostgresOptions {
+  /** Where the data lives; made on the first start. */
+  readonly dataDir: string;
+  /** Memory to fit the settings to; default: what the machine or the container has. */
+  readonly memoryMb?: number;
+  /** false: commits may be lost, for tests. Default true. */
+  readonly durable?: boolean;
+  /** Gets the server's log and our own remarks, line by line. */
+  readonly log?: (line: string) => void;
+}
+
+/**
+ * Starts PostgreSQL from the installed package on a data directory and waits until it answers: 1 s for new data,
+ * 0.2 s later. As root it runs as an unprivileged user. It stops when the thread that called this ends, however it
+ * ends, and it is in a session of its own: Ctrl-C in a terminal reaches only the caller, who then calls `stop`.
+ *
+ * @throws Error with a sentence for the operator: data in use, no user to run as, files of another version, …
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const log = options.log ?? (() => undefined);
+  const durable = options.durable ?? true;
+  const dataDir = await resolveDataDir(options.dataDir);
+  await refuseLiveServer(dataDir);
+  const binaries = await locateBinaries(`${dataDir}.lib`);
+  const place = await choosePlace(binaries, dataDir, log);
+  await ensureCluster(place, durable);
+  const settings = serverSettings(options.memoryMb ?? availableMemoryMb(), durable);
+  const startedAtMs = performance.now();
+  for (;;) {
+    const socketDir = await makeSocketDir(place);
+    const server = await launch(place, { ...settings, unix_socket_directories: socketDir }, log);
+    try {
+      await becomeReady(server, socketDir);
+      await rememberSocketDir(place.dataDir, socketDir);
+      log(`PostgreSQL ${binaries.version} runs ${place.identity.name}, process ${server.pid}`);
+      return asEmbeddedPostgres(server, socketDir);
+    } catch (error) {
+      await end(server, 'immediate');
+      await rm(socketDir, { recursive: true, force: true });
+      // Backends of a server that was killed need a moment to notice it.
+      const isLeftover = server.lastLines.some((line) => line.includes('pre-existing shared memory block'));
+      if (!isLeftover || performance.now() - startedAtMs > LEFTOVER_TIMEOUT_MS) {
+        throw await explain(error, server, place.dataDir);
+      }
+      await sleep(200);
+    }
+  }
+}
+
+/** The process behind an EmbeddedPostgres. */
+interface ServerProcess {
+  readonly pid: number;
+  readonly child: ChildProcess;
+  readonly exited: Promise<PostgresExit>;
+  readonly lastLines: string[];
+}
+
+async function launch(
+  place: Place,
+  settings: Record<string, string>,
+  log: (line: string) => void,
+): Promise<ServerProcess> {
+  const guard = await guardPrefix();
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const postgres = [programPath(place.binaries, 'postgres'), '-D', place.dataDir, ...flags];
+  const command = asIdentity(place.identity, [...(guard ?? []), ...postgres]);
+  const child = spawn(command.file, command.args, {
+    ...command.ids,
+    env: programEnv(place.binaries),
+    cwd: '/',
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const exited = new Promise<PostgresExit>((settle, reject) => {
+    child.once('exit', (code, signal) => settle({ code, signal }));
+    child.once('error', reject);
+  });
+  const { pid } = child;
+  if (pid === undefined) {
+    const cause = await exited.catch((error: unknown) => error);
+    throw new Error(`PostgreSQL could not be started with ${command.file}.`, { cause });
+  }
+  const lastLines: string[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    // The answer to our own impatience, see becomeReady.
+    if (/^FATAL: {2}the database system is (starting up|not yet accepting connections)/.test(line)) return;
+    lastLines.push(line);
+    if (lastLines.length > 20) lastLines.shift();
+    log(line);
+  });
+  if (guard === undefined) startWatchdog(pid, exited, command.ids);
+  return { pid, child, exited, lastLines };
+}
+
+/** Waits for the first connection, then makes the database `carillon` where it is missing. */
+async function becomeReady(server: ServerProcess, socketDir: string): Promise<void> {
+  const deadlineMs = performance.now() + READY_TIMEOUT_MS;
+  const hasEnded = { value: false };
+  void server.exited.then(() => {
+    hasEnded.value = true;
+  });
+  for (;;) {
+    const client = new Client({
+      connectionString: databaseUrl(socketDir, 'postgres'),
+      connectionTimeoutMillis: 5_000,
+    });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      const found = await client.query("SELECT 1 FROM pg_database WHERE datname = 'carillon'");
+      if (found.rowCount === 0) await client.query('CREATE DATABASE carillon');
+      return;
+    } catch (error) {
+      // Not listening yet, or still recovering: both end by themselves.
+      if (hasEnded.value || performance.now() > deadlineMs) throw error;
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+    await sleep(READY_POLL_MS);
+  }
+}
+
+function asEmbeddedPostgres(server: ServerProcess, socketDir: string): EmbeddedPostgres {
+  const exited = server.exited.then(async (exit) => {
+    await rm(socketDir, { recursive: true, force: true }).catch(() => undefined);
+    return exit;
+  });
+  return {
+    socketDir,
+    databaseUrl: databaseUrl(socketDir, 'carillon'),
+    pid: server.pid,
+    exited,
+    urlFor: (database) => databaseUrl(socketDir, database),
+    stop: async (mode = 'fast') => {
+      await end(server, mode);
+      await exited;
+    },
+  };
+}
+
+async function end(server: ServerProcess, mode: keyof typeof SIGNALS): Promise<void> {
+  const isGone = server.exited.then(() => true);
+  const within = (timeoutMs: number) => {
+    const timeout = new AbortController();
+    const isLate = sleep(timeoutMs, false, { signal: timeout.signal }).catch(() => false);
+    return Promise.race([isGone, isLate]).finally(() => timeout.abort());
+  };
+  if (server.child.exitCode === null && server.child.signalCode === null) server.child.kill(SIGNALS[mode]);
+  if (mode === 'smart') await isGone;
+  if (mode === 'fast' && !(await within(FAST_STOP_MS))) server.child.kill('SIGQUIT');
+  if (!(await within(IMMEDIATE_STOP_MS))) server.child.kill('SIGKILL');
+  await isGone;
+}
+
+async function explain(error: unknown, server: ServerProcess, dataDir: string): Promise<Error> {
+  if (server.lastLines.some((line) => line.includes('"postmaster.pid" already exists'))) {
+    return alreadyRunning(dataDir, (await readOwner(dataDir))?.pid);
+  }
+  const said = server.lastLines.length > 0 ? ` It said:\n${server.lastLines.join('\n')}` : '';
+  return new Error(`PostgreSQL did not start on ${dataDir}.${said}`, { cause: error });
+}
+
+function databaseUrl(socketDir: string, database: string): string {
+  const host = encodeURIComponent(socketDir).replaceAll('%2F', '/');
+  // The port is named so that a PGPORT in the environment changes nothing.
+  return `postgresql://carillon@/${encodeURIComponent(database)}?host=${host}&port=5432`;
+}

