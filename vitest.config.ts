@@ -1,0 +1,17 @@
+import { availableParallelism } from 'node:os';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    // Every file gets a process and a database of its own, so files run at the same time. One more than cores: a file
+    // often waits for a server or a timer.
+    pool: 'forks',
+    maxWorkers: Math.min(availableParallelism() + 1, 8),
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    // A child that a test left behind must not keep the run alive.
+    teardownTimeout: 20_000,
+  },
+});
