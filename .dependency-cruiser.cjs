@@ -1,0 +1,131 @@
+/**
+ * The arrows of the house (design.md 5): who may import whom. Each rule is named as the sentence that a
+ * failing check should say.
+ */
+const home = (library, places) => ({
+  name: `${library} lives in ${places.join(' and ')} only`,
+  severity: 'error',
+  from: {
+    path: '^(api|connectors|dispatcher|ops|shared)/',
+    pathNot: [...places.map((p) => `^${p}`), '^ops/(?!sandbox)'],
+  },
+  to: { path: `^node_modules/${library}(/|$)` },
+});
+
+module.exports = {
+  forbidden: [
+    { name: 'no circles, types included', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'what is imported must exist and be installed',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+    {
+      name: 'shared/domain imports itself and zod only',
+      severity: 'error',
+      from: { path: '^shared/domain/' },
+      to: {
+        pathNot: ['^shared/domain/', '^node_modules/zod/', '^node:', '^crypto$'],
+        dependencyTypesNot: ['core'],
+      },
+    },
+    {
+      name: 'the ground of shared imports the domain and the ground only',
+      severity: 'error',
+      from: { path: '^shared/(config|logging|metrics|clock|lifecycle|crypto)\\.ts$' },
+      to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/(db|queue|query|http|breaker)' },
+    },
+    {
+      name: 'shared/db imports the domain and the ground only',
+      severity: 'error',
+      from: { path: '^shared/db/' },
+      to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/(queue|query)/' },
+    },
+    {
+      name: 'shared/query imports the domain, the ground and db only',
+      severity: 'error',
+      from: { path: '^shared/query/' },
+      to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/queue/' },
+    },
+    {
+      name: 'shared imports nothing above it',
+      severity: 'error',
+      from: { path: '^shared/' },
+      to: { path: '^(api|connectors|dispatcher|ops|test)/' },
+    },
+    {
+      name: 'a gateway imports the contract, http2 and the ground, never another gateway, db or queue',
+      severity: 'error',
+      from: { path: '^connectors/([^/]+)/' },
+      to: {
+        path: '^(api|dispatcher|ops|test)/|^shared/(db|queue|query)/|^connectors/',
+        pathNot: [
+          '^connectors/$1/',
+          '^connectors/connector\\.ts$',
+          '^connectors/credentials\\.ts$',
+          '^connectors/http2/',
+        ],
+      },
+    },
+    {
+      name: 'connectors import no process and no database',
+      severity: 'error',
+      from: { path: '^connectors/' },
+      to: { path: '^(api|dispatcher|ops|test)/|^shared/(db|queue|query)/' },
+    },
+    {
+      name: 'the dispatcher imports shared and the connector registry and contract only',
+      severity: 'error',
+      from: { path: '^dispatcher/' },
+      to: { path: '^(api|ops|test)/|^connectors/', pathNot: '^connectors/(registry|connector)\\.ts$' },
+    },
+    {
+      name: 'the api never imports the dispatcher, and of the connectors the registry and contract only',
+      severity: 'error',
+      from: { path: '^api/' },
+      to: { path: '^(dispatcher|ops|test)/|^connectors/', pathNot: '^connectors/(registry|connector)\\.ts$' },
+    },
+    {
+      name: 'routes know no koa, db or queue: they call services',
+      severity: 'error',
+      from: { path: '^api/routes/' },
+      to: {
+        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|services/|routes/)',
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
+      name: 'services know no koa',
+      severity: 'error',
+      from: { path: '^api/services/' },
+      to: { path: '^node_modules/(koa|@koa)/|^api/(middleware|routes|channel)/' },
+    },
+    {
+      name: 'the device channel imports shared only',
+      severity: 'error',
+      from: { path: '^api/channel/' },
+      to: { path: '^(connectors|dispatcher|ops|test)/|^api/', pathNot: '^api/channel/' },
+    },
+    {
+      name: 'nobody imports ops or test',
+      severity: 'error',
+      from: { path: '^(api|connectors|dispatcher|shared)/' },
+      to: { path: '^(ops|test)/' },
+    },
+    home('koa', ['api/(app\\.ts|middleware/)']),
+    home('pg', ['shared/db/', 'ops/local/']),
+    home('pg-boss', ['shared/queue/']),
+    home('piscina', ['dispatcher/pool.ts']),
+    home('prom-client', ['shared/metrics.ts']),
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'require', 'node', 'default', 'types'],
+    },
+  },
+};
