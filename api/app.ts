@@ -1,0 +1,130 @@
+import type { Server } from 'node:http';
+import { Router } from '@koa/router';
+import Koa, { type Context } from 'koa';
+import type { z } from 'zod';
+import type { Config } from '../shared/config.ts';
+import { Refusal } from '../shared/domain/errors.ts';
+import type { Logger } from '../shared/logging.ts';
+import type { Metrics } from '../shared/metrics.ts';
+import { identify, prodOf, requireOperator, sessionOf } from './middleware/access.ts';
+import { readBody } from './middleware/body.ts';
+import { allowBrowsers } from './middleware/cors.ts';
+import { errors } from './middleware/errors.ts';
+import type { PushCallLimit } from './middleware/limit.ts';
+import { logRequests } from './middleware/log.ts';
+import { textForm } from './middleware/text-form.ts';
+import type { AppCall, Reply, Route } from './route.ts';
+import type { Services } from './services/services.ts';
+
+export interface AppOptions {
+  routes: Route[];
+  services: Services;
+  config: Pick<Config, 'adminToken'>;
+  log: Logger;
+  metrics: Metrics;
+  pushCallLimit: PushCallLimit;
+}
+
+/** The HTTP side of the api: the middlewares in the order a request passes them (api/README.md). */
+export function createApp(options: AppOptions): Koa {
+  const app = new Koa();
+  // Koa would print to standard error what the log already holds.
+  app.silent = true;
+  app.use(logRequests(options.log, options.metrics));
+  app.use(allowBrowsers());
+  app.use(errors);
+  app.use(textForm);
+  const router = new Router();
+  for (const route of options.routes)
+    router.register(route.paths, [route.method], (ctx: Context) => answer(ctx, route, options));
+  app.use(router.routes());
+  app.use(router.allowedMethods());
+  return app;
+}
+
+/** One call from keys to reply: who, how often, what, and only then the work. */
+async function answer(ctx: Context, route: Route, options: AppOptions): Promise<void> {
+  const identity = await admit(ctx, route, options);
+  const sent = await readBody(ctx);
+  const limit = route.limit.bodyBytesBelow;
+  if (limit !== undefined && sent.bytes >= limit)
+    throw new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
+  const call = {
+    ...identity,
+    params: ctx.params,
+    query: check(route.query, ctx.query, 'query'),
+    body: check(route.body, sent.value, 'body'),
+    bodyBytes: sent.bytes,
+    prodHeader: prodOf(ctx),
+    sessionToken: sessionOf(ctx),
+    remoteAddress: ctx.ip,
+  };
+  write(ctx, await route.run(call, options.services), route.status);
+}
+
+type Admission = Pick<AppCall<unknown, unknown>, 'app' | 'isMaster'>;
+
+/** Keys first, then the rate: neither costs more than a look-up, and neither reads the body. */
+async function admit(ctx: Context, route: Route, options: AppOptions): Promise<Admission> {
+  if (route.auth === 'none') return noApp;
+  if (route.auth === 'admin') {
+    requireOperator(ctx, options.config.adminToken);
+    return noApp;
+  }
+  const identity = await identify(ctx, route.auth, (appId) => options.services.directory.app(appId));
+  ctx.state.appId = identity.app.appId;
+  if (route.limit.rate === 'push') await options.pushCallLimit.consume(identity.app);
+  return identity;
+}
+
+/** Routes without an app never see this: their `handle` has no such member (api/route.ts). */
+const noApp: Admission = {
+  isMaster: false,
+  get app(): never {
+    throw new Error('this route serves no app');
+  },
+};
+
+/** Values that passed the schema; without one, what was sent. Throws 107 or 111 naming the member. */
+function check(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {
+  if (!schema) return value;
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const path = issue?.path.join('.') ?? '';
+  const refusal = result.error.issues.map(refusalOf).find((found) => found !== undefined);
+  if (refusal) throw refusal;
+  throw new Refusal(where === 'query' ? 'invalidParameter' : 'incorrectType', {
+    text: path ? `${path}: ${issue?.message}` : (issue?.message ?? 'Invalid parameter.'),
+  });
+}
+
+/** A schema may name the refusal it stands for: `ctx.addIssue({ …, params: { refusal } })`. */
+function refusalOf(issue: z.core.$ZodIssue): Refusal | undefined {
+  if (issue.code !== 'custom') return undefined;
+  const refusal: unknown = issue.params?.refusal;
+  return refusal instanceof Refusal ? refusal : undefined;
+}
+
+function write(ctx: Context, reply: Reply, status: number): void {
+  ctx.status = reply.status ?? status;
+  for (const [name, value] of Object.entries(reply.headers ?? {})) ctx.set(name, value);
+  ctx.type = reply.type ?? 'application/json; charset=utf-8';
+  ctx.body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body);
+}
+
+/** Starts listening; resolves with the server once the port is bound. */
+export function listen(app: Koa, port: number, host: string): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = app.listen(port, host, () => resolve(server));
+    server.once('error', reject);
+  });
+}
+
+/** Takes no more requests, ends idle connections, and waits for the ones in work. */
+export function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeIdleConnections();
+  });
+}

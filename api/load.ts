@@ -1,0 +1,21 @@
+import { readdir } from 'node:fs/promises';
+import { z } from 'zod';
+import type { Route } from './route.ts';
+
+const routeModule = z.object({ default: z.array(z.custom<Route>((value) => isRoute(value))) });
+
+function isRoute(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'paths' in value && 'run' in value;
+}
+
+/** Finds the routes by reading the folder: adding an endpoint edits no list (style.md 5.1). */
+export async function loadRoutes(folder: URL = new URL('./routes/', import.meta.url)): Promise<Route[]> {
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.ts')).sort();
+  const modules = await Promise.all(files.map((name) => import(new URL(name, folder).href)));
+  return modules.flatMap((module, i) => {
+    const parsed = routeModule.safeParse(module);
+    if (!parsed.success)
+      throw new Error(`api/routes/${files[i]} has no default export that is a list of routes`);
+    return parsed.data.default;
+  });
+}

@@ -1,0 +1,18 @@
+import { ConfigError, readConfig } from '../shared/config.ts';
+import { ClosingStack, closeOnSignals } from '../shared/lifecycle.ts';
+import { createLogger } from '../shared/logging.ts';
+import { startApi } from './start.ts';
+
+process.title = 'carillon api';
+
+try {
+  const config = readConfig();
+  const log = createLogger({ level: config.logLevel, name: 'api' });
+  const stack = new ClosingStack(log);
+  closeOnSignals({ log, stack });
+  await startApi(config, log, { stack });
+  process.send?.({ ready: true });
+} catch (error) {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon api: ${error}`}\n`);
+  process.exit(1);
+}

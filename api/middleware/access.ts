@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import type { Context } from 'koa';
+import { equalInConstantTime } from '../../shared/crypto.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { Refusal } from '../../shared/domain/errors.ts';
+import type { Access } from '../route.ts';
+
+/** Header names that mean the same, first the specification's (compat.md 2.2). */
+const names = {
+  appId: ['x-lc-id', 'x-avoscloud-application-id', 'x-uluru-application-id'],
+  key: ['x-lc-key', 'x-avoscloud-application-key', 'x-uluru-application-key'],
+  masterKey: ['x-avoscloud-master-key', 'x-uluru-master-key', 'x-avoscloud-super-key'],
+  sign: ['x-lc-sign', 'x-avoscloud-request-sign'],
+  session: ['x-lc-session', 'x-avoscloud-session-token', 'x-uluru-session-token'],
+  prod: ['x-lc-prod', 'x-avoscloud-application-production', 'x-uluru-application-production'],
+} as const;
+
+function header(ctx: Context, key: keyof typeof names): string | undefined {
+  for (const name of names[key]) {
+    const value = ctx.get(name);
+    if (value !== '') return value;
+  }
+  return undefined;
+}
+
+/** How a request proves which key it holds. */
+type Proof = { isMaster: boolean; matches(key: string): boolean };
+
+/** `<md5hex(timestampMs + key)>,<timestampMs>[,master]`, lower-case hex, no replay window (compat.md 2.1). */
+function signProof(text: string): Proof | undefined {
+  const match = /^([0-9a-f]{32}),(\d{1,20})(?:,(master))?$/.exec(text);
+  if (!match) return undefined;
+  const [, digest = '', timestamp = '', master] = match;
+  return {
+    isMaster: master === 'master',
+    matches: (key) =>
+      equalInConstantTime(createHash('md5').update(timestamp).update(key).digest('hex'), digest),
+  };
+}
+
+function keyProof(text: string): Proof {
+  const isMaster = text.endsWith(',master');
+  const sent = isMaster ? text.slice(0, -',master'.length) : text;
+  return { isMaster, matches: (key) => equalInConstantTime(key, sent) };
+}
+
+function proofOf(ctx: Context): Proof | undefined {
+  const masterKey = header(ctx, 'masterKey');
+  if (masterKey !== undefined) return { ...keyProof(masterKey.replace(/,master$/, '')), isMaster: true };
+  const key = header(ctx, 'key');
+  if (key !== undefined) return keyProof(key);
+  const sign = header(ctx, 'sign');
+  return sign === undefined ? undefined : signProof(sign);
+}
+
+export interface Identity {
+  app: App;
+  isMaster: boolean;
+}
+
+/**
+ * Who sends this request. Throws 401 without a valid id and key, 403 where the master key is needed and
+ * the app key was given (push.md "Authentication"). Comparisons take constant time.
+ */
+export async function identify(
+  ctx: Context,
+  needs: Extract<Access, 'app' | 'master'>,
+  findApp: (appId: string) => Promise<App | undefined>,
+): Promise<Identity> {
+  const appId = header(ctx, 'appId');
+  const proof = proofOf(ctx);
+  if (appId === undefined || !/^[A-Za-z0-9_-]{1,64}$/.test(appId) || !proof)
+    throw new Refusal('unauthorized');
+  const app = await findApp(appId);
+  if (!app || !proof.matches(proof.isMaster ? app.masterKey : app.appKey)) throw new Refusal('unauthorized');
+  if (needs === 'master' && !proof.isMaster) throw new Refusal('masterKeyRequired');
+  return { app, isMaster: proof.isMaster };
+}
+
+/** The operator: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (contract.md "Admin API"). */
+export function requireOperator(ctx: Context, adminToken: string): void {
+  const match = /^Bearer (.+)$/.exec(ctx.get('authorization'));
+  if (!match?.[1] || !equalInConstantTime(match[1], adminToken)) throw new Refusal('unauthorized');
+}
+
+/** `X-LC-Prod` as the push interface reads it: absent → undefined, 1 or `true` → prod, the rest → dev. */
+export function prodOf(ctx: Context): 'dev' | 'prod' | undefined {
+  const value = header(ctx, 'prod');
+  if (value === undefined) return undefined;
+  return value === '1' || value === 'true' ? 'prod' : 'dev';
+}
+
+export const sessionOf = (ctx: Context): string | undefined => header(ctx, 'session');

@@ -1,0 +1,64 @@
+import type { Context } from 'koa';
+import { koaBody } from 'koa-body';
+import { Refusal } from '../../shared/domain/errors.ts';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+
+/** The most any endpoint reads (compat.md 4: body 20 MB). */
+const maxBodyBytes = 20 * 1024 * 1024;
+
+const methodsWithBody = new Set(['POST', 'PUT', 'PATCH']);
+
+/**
+ * Reads every body as text: clients in the field send JSON under several content types (compat.md 2.3),
+ * and parsing it here gives one refusal for all of them.
+ */
+const read = koaBody({
+  json: false,
+  urlencoded: false,
+  multipart: false,
+  textTypes: ['*/*'],
+  textLimit: maxBodyBytes,
+  onError: (error) => {
+    throw bodyRefusal(error);
+  },
+});
+
+function bodyRefusal(error: Error): Refusal {
+  const status = 'status' in error ? error.status : undefined;
+  if (status === 413) return new Refusal('payloadTooLarge', { cause: error });
+  if (status === 415) return new Refusal('unsupportedMediaType', { cause: error });
+  return new Refusal('malformedJson', { cause: error });
+}
+
+export interface ParsedBody {
+  value: JsonObject;
+  bytes: number;
+}
+
+/**
+ * The body of a request as a JSON dictionary; `{}` when there is none. Read once, remembered on the
+ * request. Throws 107 for anything that is no dictionary, 413 above 20 MB.
+ */
+export async function readBody(ctx: Context): Promise<ParsedBody> {
+  if (ctx.state.parsedBody) return ctx.state.parsedBody;
+  if (!methodsWithBody.has(ctx.state.sentMethod ?? ctx.method)) return { value: {}, bytes: 0 };
+  await read(ctx, async () => {});
+  const text: string = typeof ctx.request.body === 'string' ? ctx.request.body : '';
+  const parsed = { value: parseDictionary(text), bytes: Buffer.byteLength(text) };
+  ctx.state.parsedBody = parsed;
+  return parsed;
+}
+
+function parseDictionary(text: string): JsonObject {
+  if (text.trim() === '') return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new Refusal('malformedJson', { cause });
+  }
+  // JSS's updatePassword and refreshSessionToken send `null` for "no body" (compat.md 9.2).
+  if (value === null) return {};
+  if (!isJsonObject(value)) throw new Refusal('malformedJson');
+  return value;
+}

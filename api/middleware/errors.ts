@@ -1,0 +1,37 @@
+import type { Context, Middleware } from 'koa';
+import { isConnectionFailure, isStatementTimeout, isUnfitValue } from '../../shared/db/pool.ts';
+import { Refusal } from '../../shared/domain/errors.ts';
+
+/**
+ * The only place that writes error replies: `{"code","error"}` with the status of the table
+ * (compat.md 1.1). What happened inside goes to the log, never to the client.
+ */
+export const errors: Middleware = async (ctx, next) => {
+  try {
+    await next();
+    if (ctx.status === 404 && ctx.body === undefined) throw new Refusal('notFound');
+    if (ctx.status === 405) throw new Refusal('methodNotAllowed');
+  } catch (error) {
+    const refusal = toRefusal(error);
+    writeRefusal(ctx, refusal);
+    if (refusal.status >= 500) ctx.state.failure = refusal.cause ?? error;
+    ctx.state.refusal = refusal;
+  }
+};
+
+function writeRefusal(ctx: Context, refusal: Refusal): void {
+  ctx.status = refusal.status;
+  ctx.body = { code: refusal.code, error: refusal.message };
+  if (refusal.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(refusal.retryAfterSeconds));
+}
+
+/** What an error means to the caller. Unknown ones become a bare 500. */
+export function toRefusal(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  if (isStatementTimeout(error)) return new Refusal('timedOut', { cause: error });
+  if (isUnfitValue(error)) return new Refusal('incorrectType', { cause: error });
+  if (isConnectionFailure(error)) return new Refusal('unavailable', { cause: error, retryAfterSeconds: 1 });
+  if (error instanceof URIError)
+    return new Refusal('invalidParameter', { text: 'Malformed URL.', cause: error });
+  return new Refusal('internal', { cause: error });
+}

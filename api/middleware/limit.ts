@@ -1,0 +1,51 @@
+import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
+import type { Handle } from '../../shared/db/pool.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { Refusal } from '../../shared/domain/errors.ts';
+
+const windowSeconds = 60;
+
+/**
+ * Push calls per minute and app, counted in the database so that all api processes share one count.
+ * Above the rate, calls are refused for one minute and then handled again (push.md "Limits" 1).
+ */
+export class PushCallLimit {
+  readonly #db: Handle;
+  readonly #limiters = new Map<number, RateLimiterPostgres>();
+
+  constructor(db: Handle) {
+    this.#db = db;
+  }
+
+  /** Counts one call. Throws 429 with the seconds left of the refusal. */
+  async consume(app: App): Promise<void> {
+    try {
+      await this.#limiter(app.options.pushCallsPerMinute).consume(app.appId);
+    } catch (error) {
+      if (!(error instanceof RateLimiterRes)) throw error;
+      throw new Refusal('tooManyRequests', { retryAfterSeconds: Math.ceil(error.msBeforeNext / 1000) });
+    }
+  }
+
+  /** One limiter per rate in use: the library fixes the rate when a limiter is made. */
+  #limiter(callsPerMinute: number): RateLimiterPostgres {
+    const known = this.#limiters.get(callsPerMinute);
+    if (known) return known;
+    const limiter = new RateLimiterPostgres({
+      storeClient: { query: (q: { text: string; values: unknown[] }) => this.#db.query(q.text, q.values) },
+      storeType: 'client',
+      tableName: 'rate_limit',
+      tableCreated: true,
+      clearExpiredByTimeout: false,
+      keyPrefix: 'push',
+      points: callsPerMinute,
+      duration: windowSeconds,
+      blockDuration: windowSeconds,
+      // Once refused, the rest of the minute costs the database nothing.
+      inMemoryBlockOnConsumed: callsPerMinute + 1,
+      inMemoryBlockDuration: windowSeconds,
+    });
+    this.#limiters.set(callsPerMinute, limiter);
+    return limiter;
+  }
+}

@@ -1,0 +1,21 @@
+import type { Middleware } from 'koa';
+import type { Logger } from '../../shared/logging.ts';
+import type { Metrics } from '../../shared/metrics.ts';
+
+/**
+ * One line per request, and its time into the metrics. The line names the route, not the URL: query
+ * strings carry conditions, tokens and phone numbers. Successes are logged at debug, refusals at info.
+ */
+export function logRequests(log: Logger, metrics: Metrics): Middleware {
+  return async (ctx, next) => {
+    const startedAtMs = performance.now();
+    await next();
+    const ms = performance.now() - startedAtMs;
+    const route: string = typeof ctx._matchedRoute === 'string' ? ctx._matchedRoute : 'none';
+    metrics.httpRequestSeconds.observe({ route, method: ctx.method, status: ctx.status }, ms / 1000);
+    const line = { route, method: ctx.method, status: ctx.status, ms: Math.round(ms), app: ctx.state.appId };
+    if (ctx.status >= 500) log.error({ ...line, err: ctx.state.failure }, 'request failed');
+    else if (ctx.state.refusal) log.info({ ...line, code: ctx.state.refusal.code }, 'request refused');
+    else log.debug(line, 'request');
+  };
+}

@@ -1,0 +1,105 @@
+import type { z } from 'zod';
+import type { App } from '../shared/domain/app.ts';
+import type { JsonObject } from '../shared/domain/json.ts';
+import type { Services } from './services/services.ts';
+
+/**
+ * An endpoint says everything about itself in one place (design.md 5). A route knows no koa, no database
+ * and no queue: it is handed a checked call and the services, and gives back a reply.
+ */
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/**
+ * Who may call: anybody; the operator (bearer token); an app with either key; an app with its master key.
+ */
+export type Access = 'none' | 'admin' | 'app' | 'master';
+
+/** What an endpoint is handed; `app` is there for the accesses `app` and `master`. */
+export interface Call<Q, B> {
+  params: Record<string, string>;
+  query: Q;
+  body: B;
+  /** Size of the body as it was sent. */
+  bodyBytes: number;
+  /** `X-LC-Prod`: present and not 1 is `dev` (push.md, `prod`); absent is undefined. */
+  prodHeader: 'dev' | 'prod' | undefined;
+  sessionToken: string | undefined;
+  remoteAddress: string;
+}
+
+export interface AppCall<Q, B> extends Call<Q, B> {
+  app: App;
+  isMaster: boolean;
+}
+
+export interface Reply {
+  status?: number;
+  headers?: Record<string, string>;
+  /** JSON, or text with `type`. */
+  body: JsonObject | JsonLike | string;
+  /** Content type of a text body. */
+  type?: string;
+}
+
+/** Anything JSON.stringify writes as an object or array. */
+export type JsonLike = object;
+
+export interface Limit {
+  /** A body of this size or more is refused with code 116. */
+  bodyBytesBelow?: number;
+  /** Counts as a push call: the app's `pushCallsPerMinute` (push.md "Limits"). */
+  rate?: 'push';
+}
+
+interface RouteShape<Q, B> {
+  method: Method;
+  /** One path or several aliases, with `:params`. */
+  path: string | string[];
+  query?: z.ZodType<Q>;
+  body?: z.ZodType<B>;
+  limit?: Limit;
+  /** Status of a success; 200 when absent. */
+  status?: number;
+}
+
+export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
+  auth: 'none' | 'admin';
+  handle(call: Call<Q, B>, services: Services): Promise<Reply> | Reply;
+}
+
+export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
+  auth: 'app' | 'master';
+  handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
+}
+
+/** A route as the loader and the server see it: its shapes are checked before `run` is called. */
+export interface Route {
+  method: Method;
+  paths: string[];
+  auth: Access;
+  query: z.ZodType | undefined;
+  body: z.ZodType | undefined;
+  limit: Limit;
+  status: number;
+  run(call: AppCall<unknown, unknown>, services: Services): Promise<Reply> | Reply;
+}
+
+/** Declares an endpoint. Query and body have passed their schemas by the time `handle` is called. */
+export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Route {
+  return {
+    method: spec.method,
+    paths: typeof spec.path === 'string' ? [spec.path] : spec.path,
+    auth: spec.auth,
+    query: spec.query,
+    body: spec.body,
+    limit: spec.limit ?? {},
+    status: spec.status ?? 200,
+    // The server hands in exactly what the schemas gave; one cast here spares one in every endpoint.
+    run: (call, services) => spec.handle(call as AppCall<Q, B>, services),
+  };
+}
+
+/** Reply with a JSON body. */
+export function json(body: JsonObject | JsonLike, extra: Omit<Reply, 'body'> = {}): Reply {
+  return { body, ...extra };
+}

@@ -1,0 +1,23 @@
+import { json, route } from '../route.ts';
+
+export default [
+  route({ method: 'GET', path: '/healthz', auth: 'none', handle: () => json({ status: 'ok' }) }),
+  route({
+    method: 'GET',
+    path: '/readyz',
+    auth: 'none',
+    handle: async (_call, { health }) =>
+      (await health.isReady())
+        ? json({ status: 'ready' })
+        : json({ status: 'database unreachable' }, { status: 503 }),
+  }),
+  route({
+    method: 'GET',
+    path: '/metrics',
+    auth: 'none',
+    handle: async (_call, { health }) => {
+      const { text, type } = await health.metrics();
+      return { body: text, type };
+    },
+  }),
+];

@@ -1,0 +1,30 @@
+import { recordQueues } from '../../shared/metrics.ts';
+import { queueNames } from '../../shared/queue/jobs.ts';
+import type { Means } from './means.ts';
+
+/** Health and metrics of this process. */
+export class HealthService {
+  readonly #means: Means;
+
+  constructor(means: Means) {
+    this.#means = means;
+  }
+
+  /** True when the database answers: this process can do its work. */
+  async isReady(): Promise<boolean> {
+    try {
+      await this.#means.db.query('SELECT 1');
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The metrics in Prometheus' text format; queue gauges are read from the database at each scrape. */
+  async metrics(): Promise<{ text: string; type: string }> {
+    const { metrics, queue } = this.#means;
+    const depths = await queue.depths().catch(() => undefined);
+    if (depths) recordQueues(metrics, queueNames, depths);
+    return { text: await metrics.registry.metrics(), type: metrics.registry.contentType };
+  }
+}

@@ -1,0 +1,76 @@
+import type { AddressInfo } from 'node:net';
+import { type Clock, systemClock } from '../shared/clock.ts';
+import type { Config } from '../shared/config.ts';
+import { Vault } from '../shared/crypto.ts';
+import { Directory } from '../shared/db/directory.ts';
+import { Listener } from '../shared/db/listener.ts';
+import { Database } from '../shared/db/pool.ts';
+import { ClosingStack } from '../shared/lifecycle.ts';
+import type { Logger } from '../shared/logging.ts';
+import { createMetrics } from '../shared/metrics.ts';
+import { JobQueue } from '../shared/queue/queue.ts';
+import { closeServer, createApp, listen } from './app.ts';
+import { loadRoutes } from './load.ts';
+import { PushCallLimit } from './middleware/limit.ts';
+import { createServices, type Services } from './services/services.ts';
+
+export interface RunningApi {
+  port: number;
+  services: Services;
+  stack: ClosingStack;
+}
+
+/**
+ * Opens all that an api process needs and listens. What opens is put on the closing stack in the same
+ * breath; `stack` may hold more of the caller's. Used by `main.ts` and by tests, which hand in a clock.
+ */
+export async function startApi(
+  config: Config,
+  log: Logger,
+  options: { stack?: ClosingStack; clock?: Clock } = {},
+): Promise<RunningApi> {
+  const stack = options.stack ?? new ClosingStack(log);
+  const clock = options.clock ?? systemClock;
+  const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
+  const db = new Database({ url: config.databaseUrl, applicationName: 'carillon api', onError });
+  stack.add('database', () => db.close());
+  const readDb = openReadDatabase(config, db, stack, onError);
+  const listener = new Listener(config.databaseUrl, log);
+  stack.add('notifications', () => listener.close());
+  await listener.start();
+  const queue = new JobQueue(db, log, { supervise: false });
+  stack.add('queue', () => queue.stop());
+  await queue.start();
+  const metrics = createMetrics();
+  const vault = new Vault(config.secrets);
+  const directory = new Directory(db, vault, clock);
+  const services = createServices({ config, db, readDb, queue, vault, clock, metrics, directory });
+  const routes = await loadRoutes();
+  const app = createApp({ routes, services, config, log, metrics, pushCallLimit: new PushCallLimit(db) });
+  const server = await listen(app, config.port, config.host);
+  stack.add('http', () => closeServer(server));
+  const port = portOf(server.address());
+  log.info({ port }, 'api is ready');
+  return { port, services, stack };
+}
+
+function openReadDatabase(
+  config: Config,
+  db: Database,
+  stack: ClosingStack,
+  onError: (e: Error) => void,
+): Database {
+  if (config.databaseReadUrl === config.databaseUrl) return db;
+  const readDb = new Database({
+    url: config.databaseReadUrl,
+    applicationName: 'carillon api (read)',
+    onError,
+  });
+  stack.add('standby', () => readDb.close());
+  return readDb;
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return address.port;
+}

@@ -1,0 +1,143 @@
+/**
+ * The contract of a connector: how one gateway is spoken to (design.md 3).
+ *
+ * A connector takes recipients and gives back one outcome per recipient, as data. It tries once, never
+ * throws for an answer, knows no queue and no database; time and retries belong to the dispatcher.
+ */
+import type { z } from 'zod';
+import type { Clock } from '../shared/clock.ts';
+import type { JsonObject } from '../shared/domain/json.ts';
+import type { ConnectorId } from '../shared/domain/labels.ts';
+
+/** What all recipients of one push share. Built once per push; per-device-type objects are not merged yet. */
+export interface Message {
+  /** Public id of the push record, 16 alphanumerics. */
+  pushId: string;
+  /** `data` as the caller sent it. */
+  data: JsonObject;
+  prod: 'dev' | 'prod';
+  /** Push body `topic` and `pgw_team_id`: used where the installation stored none. */
+  topic?: string;
+  teamId?: string;
+  /** Android notification channel (`_notificationChannel` or, for lists of devices, `channel`). */
+  notificationChannel?: string;
+  /** Channels the push was addressed to. */
+  channels?: string[];
+  /** When it stops being of use, in epoch milliseconds. */
+  expiresAtMs: number;
+  createdAtMs: number;
+}
+
+/** One device of a batch, loaded by the worker thread that sends to it. */
+export interface Recipient {
+  /** Place in the batch: what `report` is called with. */
+  index: number;
+  /** Internal id of the installation. */
+  id: string;
+  /** Where it goes: device token, registration id or installation id, by connector. */
+  address: string;
+  deviceType: string;
+  topic: string | null;
+  teamId: string | null;
+  /** Value to send when `badge` is `Increment`; counted once per push before the first attempt. */
+  badge: number | null;
+  /** When the installation was last saved: a report older than that does not kill its token. */
+  updatedAtMs: number;
+}
+
+/** What became of one recipient after one attempt. Plain data: it crosses threads. */
+export type Attempt =
+  /** The gateway took it. */
+  | { kind: 'sent'; messageId?: string }
+  /** The gateway (or this connector) refused it for good. */
+  | { kind: 'rejected'; outcome: 'failed' | 'dropped' | 'expired'; status: number; reason: string }
+  /** The gateway says of this very token that it is dead (since when, if it told). */
+  | { kind: 'invalid_token'; status: number; reason: string; deadSinceMs?: number }
+  /** Not taken, worth another try after `afterMs` (null: the dispatcher's own back-off). */
+  | { kind: 'retry'; status: number; reason: string; afterMs: number | null }
+  /** The request was written and no answer came: it may have been delivered. */
+  | { kind: 'unknown'; reason: string; isRepeatHidden: boolean }
+  /** Credentials or configuration are wrong: every recipient of this profile would end the same. */
+  | { kind: 'halt'; status: number; reason: string; sentence: string };
+
+export type Report = (index: number, attempt: Attempt) => void;
+
+/** Facts about one request to a gateway, for the metrics of the main thread. */
+export interface GatewayCall {
+  /** HTTP status, 0 when there was no answer. */
+  status: number;
+  /** Short reason from a bounded set, never a token. */
+  reason: string;
+  seconds: number;
+}
+
+export interface SendRequest {
+  message: Message;
+  recipients: Recipient[];
+  report: Report;
+  /** Aborts what has not left yet; what is in flight is finished or reported `unknown`. */
+  signal: AbortSignal;
+}
+
+/** A long-lived door to one gateway with one set of credentials; owns its connections. */
+export interface Sender {
+  /** Resolves when every recipient was reported exactly once. Rejects only on a defect of ours. */
+  send(request: SendRequest): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Stores messages for our own channel before a device is woken; the worker hands it in. */
+export interface Mailbox {
+  deposit(letter: {
+    pushId: string;
+    content: JsonObject;
+    expiresAtMs: number;
+    recipients: Recipient[];
+  }): Promise<void>;
+}
+
+export interface SenderContext {
+  clock: Clock;
+  mailbox: Mailbox;
+  onCall(call: GatewayCall): void;
+}
+
+/** What a gateway can, as data: nobody outside asks for its name. */
+export interface Capabilities {
+  /** Message handed to the app without a notification (`silent`). */
+  passThrough: boolean;
+  /** Takes a badge number. */
+  badge: boolean;
+  /** Replaces an earlier message with the same id, so that a repeat is hidden. */
+  collapse: boolean;
+}
+
+export interface ConnectorLimits {
+  recipientsPerRequest: number;
+  bodyBytes: number;
+}
+
+/** The rendered message, or why it cannot be sent this way. */
+export type Rendering<P> = { ok: true; payload: P } | { ok: false; problem: string };
+
+/** What `carillon doctor` and the admin API want to know of credentials without seeing them. */
+export interface CredentialReport {
+  /** `token`, `certificate`, … */
+  kind: string;
+  /** When they stop working, if that is written in them. */
+  expiresAtMs: number | null;
+  /** Problems an operator can mend, as sentences; empty when all is well. */
+  problems: string[];
+}
+
+export interface Connector<C = unknown, P = unknown> {
+  id: ConnectorId;
+  can: Capabilities;
+  limits: ConnectorLimits;
+  /** Shape of a profile's credentials (contract.md "Credentials of a push profile"). */
+  credentials: z.ZodType<C>;
+  /** Renders the shared part of a message. Pure; also used before a push is accepted. */
+  render(message: Message, deviceType: string): Rendering<P>;
+  inspect(credentials: C, nowMs: number): CredentialReport;
+  open(credentials: C, context: SenderContext): Sender;
+}

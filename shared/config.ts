@@ -1,0 +1,108 @@
+import { availableParallelism } from 'node:os';
+import { z } from 'zod';
+
+/**
+ * The environment (contract.md "Environment"), read here and nowhere else, as one checked value.
+ */
+const databaseUrl = z
+  .string()
+  .refine((text) => /^postgres(ql)?:\/\//.test(text), 'expected a URL that begins with postgresql://');
+
+const port = z.coerce
+  .number('expected a port number')
+  .int('expected a whole number')
+  .min(0, 'expected a port from 0 to 65535')
+  .max(65535, 'expected a port from 0 to 65535');
+
+const secretList = z.string().transform((text, context) => {
+  const keys = text.split(',').map((part) => Buffer.from(part.trim(), 'base64'));
+  if (keys.some((key) => key.length !== 32))
+    context.addIssue({
+      code: 'custom',
+      message: 'expected 32 bytes in base64 (`openssl rand -base64 32`), or several, separated by commas',
+    });
+  return keys;
+});
+
+const publicUrl = z
+  .url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL' })
+  .transform((text) => text.replace(/\/+$/, ''));
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+const schema = z
+  .object({
+    PORT: port.default(8080),
+    HOST: z.string().min(1, 'expected an address').default('0.0.0.0'),
+    PUBLIC_URL: publicUrl.optional(),
+    DATABASE_URL: databaseUrl,
+    DATABASE_READ_URL: databaseUrl.optional(),
+    CARILLON_ADMIN_TOKEN: z.string().min(16, 'expected at least 16 characters'),
+    CARILLON_SECRET: secretList,
+    DISPATCHER_THREADS: z.coerce
+      .number('expected a number of threads')
+      .int('expected a whole number')
+      .min(1, 'expected at least 1')
+      .max(256, 'expected at most 256')
+      .default(availableParallelism()),
+    METRICS_PORT: port.default(9464),
+    SMTP_URL: z.url({ protocol: /^smtps?$/, error: 'expected an smtp:// or smtps:// URL' }).optional(),
+    SMS_WEBHOOK_URL: z.url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL' }).optional(),
+    LOG_LEVEL: z.enum(logLevels, `expected one of ${logLevels.join(', ')}`).default('info'),
+    NODE_ENV: z.string().default('production'),
+  })
+  .transform((env) => ({
+    port: env.PORT,
+    host: env.HOST,
+    publicUrl: env.PUBLIC_URL ?? `http://127.0.0.1:${env.PORT}`,
+    databaseUrl: env.DATABASE_URL,
+    databaseReadUrl: env.DATABASE_READ_URL ?? env.DATABASE_URL,
+    adminToken: env.CARILLON_ADMIN_TOKEN,
+    secrets: env.CARILLON_SECRET,
+    dispatcherThreads: env.DISPATCHER_THREADS,
+    metricsPort: env.METRICS_PORT,
+    smtpUrl: env.SMTP_URL,
+    smsWebhookUrl: env.SMS_WEBHOOK_URL,
+    logLevel: env.LOG_LEVEL,
+    isTest: env.NODE_ENV === 'test',
+  }));
+
+export type Config = z.infer<typeof schema>;
+
+/** The environment is unfit to start with: one line per variable, without its value. */
+export class ConfigError extends Error {
+  readonly problems: string[];
+
+  constructor(problems: string[]) {
+    super(`The environment is not fit to start:\n${problems.map((line) => `  ${line}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+const missing: Record<string, string> = {
+  DATABASE_URL:
+    'is missing; expected a PostgreSQL URL such as postgresql://user@host/carillon (`npm start` brings a database of its own)',
+  CARILLON_ADMIN_TOKEN: 'is missing; expected the bearer token of the admin API, at least 16 characters',
+  CARILLON_SECRET: 'is missing; expected 32 bytes in base64 (`openssl rand -base64 32`)',
+};
+
+/**
+ * Reads and checks the environment.
+ *
+ * An empty variable counts as absent. Throws `ConfigError` naming each unfit variable, what is wrong
+ * with it and what is expected; values are never quoted, since they may be secrets.
+ */
+export function readConfig(env: Record<string, string | undefined> = process.env): Config {
+  const present = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const result = schema.safeParse(present);
+  if (result.success) return result.data;
+  throw new ConfigError(
+    result.error.issues.map((issue) => {
+      const name = String(issue.path[0]);
+      const text =
+        present[name] === undefined ? (missing[name] ?? 'is missing') : `is wrong: ${issue.message}`;
+      return `${name} ${text}`;
+    }),
+  );
+}

@@ -1,0 +1,64 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/** Layout of a sealed value: version, key fingerprint (4), nonce (12), tag (16), ciphertext. */
+const version = 1;
+const fingerprintBytes = 4;
+const nonceBytes = 12;
+const tagBytes = 16;
+const headerBytes = 1 + fingerprintBytes + nonceBytes + tagBytes;
+
+function fingerprint(key: Buffer): Buffer {
+  return createHash('sha256').update(key).digest().subarray(0, fingerprintBytes);
+}
+
+/** A value cannot be opened: made with a key that is not among CARILLON_SECRET, or damaged. */
+export class SealError extends Error {
+  override name = 'SealError';
+}
+
+/**
+ * Encrypts values at rest with AES-256-GCM (design.md 4, contract.md CARILLON_SECRET): the first key
+ * seals, all open. `context` is bound into the seal, so a value copied to another row does not open.
+ */
+export class Vault {
+  readonly #keys: { key: Buffer; mark: Buffer }[];
+
+  constructor(keys: Buffer[]) {
+    if (keys.length === 0) throw new Error('a vault needs at least one key');
+    this.#keys = keys.map((key) => ({ key, mark: fingerprint(key) }));
+  }
+
+  seal(value: unknown, context: string): Buffer {
+    const first = this.#keys[0];
+    if (!first) throw new Error('a vault needs at least one key');
+    const nonce = randomBytes(nonceBytes);
+    const cipher = createCipheriv('aes-256-gcm', first.key, nonce).setAAD(Buffer.from(context));
+    const body = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
+    return Buffer.concat([Buffer.of(version), first.mark, nonce, cipher.getAuthTag(), body]);
+  }
+
+  /** Gives back what `seal` was given. Throws `SealError`; the caller parses the value. */
+  open(sealed: Buffer, context: string): unknown {
+    if (sealed.length < headerBytes || sealed[0] !== version) throw new SealError('not a sealed value');
+    const mark = sealed.subarray(1, 1 + fingerprintBytes);
+    const entry = this.#keys.find((candidate) => candidate.mark.equals(mark));
+    if (!entry) throw new SealError('sealed with a key that is not among CARILLON_SECRET');
+    const nonceStart = 1 + fingerprintBytes;
+    const tagStart = nonceStart + nonceBytes;
+    const decipher = createDecipheriv('aes-256-gcm', entry.key, sealed.subarray(nonceStart, tagStart))
+      .setAAD(Buffer.from(context))
+      .setAuthTag(sealed.subarray(tagStart, headerBytes));
+    try {
+      const text = decipher.update(sealed.subarray(headerBytes), undefined, 'utf8') + decipher.final('utf8');
+      return JSON.parse(text);
+    } catch (cause) {
+      throw new SealError('damaged, or moved from where it was sealed', { cause });
+    }
+  }
+}
+
+/** Compares two texts in a time that does not depend on where they differ, nor on their lengths. */
+export function equalInConstantTime(a: string, b: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}

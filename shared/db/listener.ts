@@ -1,0 +1,87 @@
+import pg from 'pg';
+import type { Logger } from '../logging.ts';
+
+type Handler = (payload: string) => void;
+
+/**
+ * One connection that LISTENs. It comes back by itself after a loss, and then calls every handler once
+ * with an empty payload, since what was notified meanwhile is not told again.
+ */
+export class Listener {
+  readonly #url: string;
+  readonly #log: Logger;
+  readonly #handlers = new Map<string, Set<Handler>>();
+  #client: pg.Client | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  #delayMs = 100;
+
+  constructor(url: string, log: Logger) {
+    this.#url = url;
+    this.#log = log;
+  }
+
+  async start(): Promise<void> {
+    await this.#connect();
+  }
+
+  /** Calls `handler` for each notification on `channel`; gives back a function that stops it. */
+  async listen(channel: string, handler: Handler): Promise<() => void> {
+    const known = this.#handlers.get(channel);
+    const handlers = known ?? new Set<Handler>();
+    this.#handlers.set(channel, handlers.add(handler));
+    if (!known) await this.#client?.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
+    return () => handlers.delete(handler);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#client?.end().catch(() => undefined);
+  }
+
+  async #connect(): Promise<void> {
+    const client = new pg.Client({
+      connectionString: this.#url,
+      application_name: 'carillon listener',
+      keepAlive: true,
+      connectionTimeoutMillis: 5000,
+    });
+    client.on('error', (error) => this.#lost(client, error));
+    client.on('end', () => this.#lost(client, new Error('connection ended')));
+    client.on('notification', ({ channel, payload }) => this.#deliver(channel, payload ?? ''));
+    await client.connect();
+    for (const channel of this.#handlers.keys()) await client.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
+    this.#client = client;
+    this.#delayMs = 100;
+  }
+
+  #deliver(channel: string, payload: string): void {
+    for (const handler of this.#handlers.get(channel) ?? []) handler(payload);
+  }
+
+  #lost(client: pg.Client, error: Error): void {
+    if (this.#isClosed || (this.#client && this.#client !== client)) return;
+    this.#client = undefined;
+    this.#log.warn({ err: error }, 'notifications interrupted');
+    client.removeAllListeners('end');
+    client.end().catch(() => undefined);
+    this.#reconnectLater();
+  }
+
+  #reconnectLater(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#reconnect(), this.#delayMs);
+    this.#delayMs = Math.min(this.#delayMs * 2, 2000);
+  }
+
+  async #reconnect(): Promise<void> {
+    if (this.#isClosed) return;
+    try {
+      await this.#connect();
+      for (const channel of this.#handlers.keys()) this.#deliver(channel, '');
+    } catch {
+      this.#reconnectLater();
+    }
+  }
+}

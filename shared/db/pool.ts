@@ -1,0 +1,156 @@
+import pg from 'pg';
+import Cursor from 'pg-cursor';
+
+/**
+ * What a statement runs on: the pool, or one connection inside a transaction. Every function in
+ * `tables/` takes one as its first argument, so that the caller decides what belongs together.
+ */
+export interface Handle {
+  query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>>;
+}
+
+/** bigint columns arrive as numbers: ids and counts stay far below 2^53. */
+const typeParsers: pg.CustomTypesConfig = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    if (format !== 'binary' && oid === pg.types.builtins.INT8) return Number;
+    if (format !== 'binary' && oid === 1016) return (text: string) => parseBigintArray(text);
+    return pg.types.getTypeParser(oid, format);
+  },
+};
+
+function parseBigintArray(text: string): number[] {
+  return text === '{}' ? [] : text.slice(1, -1).split(',').map(Number);
+}
+
+export interface DatabaseOptions {
+  url: string;
+  /** Shown in pg_stat_activity: which process asks. */
+  applicationName: string;
+  maxConnections?: number;
+  /** Ends any statement that runs longer; 0 for none. */
+  statementTimeoutMs?: number;
+  onError?: (error: Error) => void;
+}
+
+/** A pool of connections to one PostgreSQL. */
+export class Database implements Handle {
+  readonly url: string;
+  readonly #pool: pg.Pool;
+
+  constructor(options: DatabaseOptions) {
+    this.url = options.url;
+    this.#pool = new pg.Pool({
+      connectionString: options.url,
+      application_name: options.applicationName,
+      max: options.maxConnections ?? 10,
+      connectionTimeoutMillis: 5000,
+      idleTimeoutMillis: 30_000,
+      keepAlive: true,
+      statement_timeout: options.statementTimeoutMs ?? 30_000,
+      types: typeParsers,
+    });
+    // An idle connection that breaks emits here; without a listener it would end the process.
+    this.#pool.on('error', (error) => options.onError?.(error));
+  }
+
+  query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>> {
+    return this.#pool.query<R>(text, values);
+  }
+
+  /** Runs `work` in one transaction: committed when it resolves, rolled back when it throws. */
+  async transaction<T>(work: (tx: Handle) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect();
+    let failure: Error | undefined;
+    try {
+      await client.query('BEGIN');
+      const value = await work(client);
+      await client.query('COMMIT');
+      return value;
+    } catch (error) {
+      failure = await rollBack(client);
+      throw error;
+    } finally {
+      client.release(failure);
+    }
+  }
+
+  /**
+   * Reads a large result through one server-side cursor in a read-only snapshot, `rows` at a time
+   * (design.md 2 "Why a cursor"). Ends early when the consumer stops iterating.
+   */
+  async *scan<R extends pg.QueryResultRow>(
+    text: string,
+    values: unknown[],
+    options: { rows: number; timeoutMs: number },
+  ): AsyncGenerator<R[]> {
+    const client = await this.#pool.connect();
+    let failure: Error | undefined;
+    try {
+      await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+      await client.query(`SET LOCAL statement_timeout = ${Math.round(options.timeoutMs)}`);
+      const cursor = client.query(new Cursor<R>(text, values, { types: typeParsers }));
+      for (
+        let page = await cursor.read(options.rows);
+        page.length > 0;
+        page = await cursor.read(options.rows)
+      )
+        yield page;
+      await cursor.close();
+    } finally {
+      failure = await rollBack(client);
+      client.release(failure);
+    }
+  }
+
+  /** Takes one connection out of the pool for as long as `work` runs. */
+  async withConnection<T>(work: (connection: Handle) => Promise<T>): Promise<T> {
+    const client = await this.#pool.connect();
+    try {
+      return await work(client);
+    } finally {
+      client.release();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+/** Ends a transaction that failed; the error says that the connection itself must not be used again. */
+async function rollBack(client: pg.PoolClient): Promise<Error | undefined> {
+  try {
+    await client.query('ROLLBACK');
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** The constraint that a statement would have broken, if that is why it failed. */
+export function violatedConstraint(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError && error.code === '23505' ? error.constraint : undefined;
+}
+
+/** True when PostgreSQL ended the statement for taking too long. */
+export function isStatementTimeout(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '57014';
+}
+
+/** Value that PostgreSQL cannot hold: NUL in text, a number out of range, a malformed regular expression. */
+export function isUnfitValue(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(22|2201B)/.test(error.code ?? '');
+}
+
+/** True when the database could not be asked: gone, restarting, or out of connections. */
+export function isConnectionFailure(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return /^(08|57P0[1-3]|53)/.test(error.code ?? '');
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error ? String(error.code) : '';
+  return (
+    /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_)/.test(code) ||
+    /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error/.test(
+      error.message,
+    )
+  );
+}

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+
+const httpUrl = z.url({ protocol: /^https?$/ });
+
+/** Credentials of platforms whose access tokens are checked; each platform's members are its own. */
+const authPlatforms = z.record(z.string().max(64), z.record(z.string().max(64), z.unknown()));
+
+const mailTemplate = z.strictObject({
+  subject: z.string().max(500).optional(),
+  html: z.string().max(100_000).optional(),
+  text: z.string().max(100_000).optional(),
+});
+
+/** Members every app may set, with their types (contract.md "Options of an app"). */
+const optionShape = {
+  emailVerification: z.boolean(),
+  forbidUnverifiedEmailLogin: z.boolean(),
+  reloginAfterPasswordChange: z.boolean(),
+  generalSms: z.boolean(),
+  captchaForSms: z.boolean(),
+  hybridPush: z.boolean(),
+  forbidClientPush: z.boolean(),
+  allowUserQuery: z.boolean(),
+  allowInstallationQuery: z.boolean(),
+  allowInstallationDelete: z.boolean(),
+  pushCallsPerMinute: z.int().min(1).max(9600),
+  dailyRecipientCap: z.int().min(0).max(1_000_000_000_000),
+  installationValidityDays: z.int().min(1).max(365),
+  functionsUrl: httpUrl.nullable(),
+  functionsStagingUrl: httpUrl.nullable(),
+  authPlatforms,
+  mailTemplates: z.record(z.string().max(64), mailTemplate),
+  smsBalance: z.number().min(0).max(1_000_000_000),
+  smsPerAddressPerHour: z.int().min(0).max(1_000_000),
+  smsPerAppPerDay: z.int().min(0).max(1_000_000_000),
+};
+
+/** What a caller may send: any of the options, nothing else. */
+export const appOptionsPatch = z.strictObject(optionShape).partial();
+export type AppOptionsPatch = z.infer<typeof appOptionsPatch>;
+
+const allOptions = z.strictObject(optionShape);
+export type AppOptions = z.infer<typeof allOptions>;
+
+export type Edition = 'home' | 'international';
+export type Plan = 'commercial' | 'development';
+
+/** Numbers that the plan of an app decides (push.md "Limits"). */
+export const planLimits = {
+  commercial: {
+    pushCallsPerMinute: 600,
+    maxPushCallsPerMinute: 9600,
+    dailyRecipientCap: 1_000_000,
+    pending: 1000,
+    maxValidityDays: 365,
+  },
+  development: {
+    pushCallsPerMinute: 60,
+    maxPushCallsPerMinute: 60,
+    dailyRecipientCap: 10_000,
+    pending: 10,
+    maxValidityDays: 90,
+  },
+} as const;
+
+/** Every option with its default for this plan, overlaid with what was set. */
+export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
+  const limits = planLimits[plan];
+  return {
+    emailVerification: false,
+    forbidUnverifiedEmailLogin: false,
+    reloginAfterPasswordChange: true,
+    generalSms: true,
+    captchaForSms: false,
+    hybridPush: false,
+    forbidClientPush: true,
+    allowUserQuery: false,
+    allowInstallationQuery: false,
+    allowInstallationDelete: false,
+    pushCallsPerMinute: limits.pushCallsPerMinute,
+    dailyRecipientCap: limits.dailyRecipientCap,
+    installationValidityDays: 90,
+    functionsUrl: null,
+    functionsStagingUrl: null,
+    authPlatforms: {},
+    mailTemplates: {},
+    smsBalance: 200,
+    smsPerAddressPerHour: 500,
+    smsPerAppPerDay: 100_000,
+    ...set,
+  };
+}
+
+/** What the plan forbids among the options set: a sentence, or undefined when all is well. */
+export function planProblem(plan: Plan, set: AppOptionsPatch): string | undefined {
+  const limits = planLimits[plan];
+  if ((set.pushCallsPerMinute ?? 0) > limits.maxPushCallsPerMinute)
+    return `pushCallsPerMinute is at most ${limits.maxPushCallsPerMinute} on a ${plan} app`;
+  if ((set.installationValidityDays ?? 0) > limits.maxValidityDays)
+    return `installationValidityDays is at most ${limits.maxValidityDays} on a ${plan} app`;
+  if (plan === 'development' && (set.dailyRecipientCap ?? 0) > limits.dailyRecipientCap)
+    return `dailyRecipientCap is at most ${limits.dailyRecipientCap} on a development app`;
+  if (plan === 'development' && set.hybridPush) return 'hybridPush is available to commercial apps only';
+  return undefined;
+}
+
+/** One application with its keys and effective options, as every process holds it in memory. */
+export interface App {
+  appId: string;
+  name: string;
+  edition: Edition;
+  plan: Plan;
+  appKey: string;
+  masterKey: string;
+  hookKey: string;
+  options: AppOptions;
+  createdAt: Date;
+  updatedAt: Date;
+}

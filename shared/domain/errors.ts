@@ -1,0 +1,89 @@
+/**
+ * Every refusal this service can answer with, in one table.
+ *
+ * Codes, texts and statuses: compat.md 1.1 and 1.2. A refusal carries the public sentence only; what
+ * happened inside stays in `cause`, which goes to the log and never to a client.
+ */
+const table = {
+  internal: { code: 1, status: 500, text: 'Internal server error. No information available.' },
+  invalidParameter: { code: 1, status: 400, text: 'Invalid parameter.' },
+  masterKeyRequired: { code: 403, status: 403, text: 'The request must be signed by master key.' },
+  objectNotFound: { code: 101, status: 404, text: "Object doesn't exist." },
+  noSuchObject: { code: 1, status: 400, text: 'Could not find object.' },
+  invalidQuery: { code: 102, status: 400, text: 'Invalid query.' },
+  invalidClassName: {
+    code: 103,
+    status: 400,
+    text: 'Missing or invalid classname. Classnames are case-sensitive. They must start with a letter, and a-zA-Z0-9_ are the only valid characters.',
+  },
+  missingObjectId: { code: 104, status: 400, text: 'Missing object id.' },
+  invalidKeyName: {
+    code: 105,
+    status: 400,
+    text: "Invalid key name. Keys are case-sensitive and 'a-zA-Z0-9_' are the only valid characters.",
+  },
+  malformedPointer: { code: 106, status: 400, text: 'Malformed pointer.' },
+  malformedJson: { code: 107, status: 400, text: 'Malformed json object. A json dictionary is expected.' },
+  incorrectType: { code: 111, status: 400, text: 'Field set to incorrect type.' },
+  invalidChannel: {
+    code: 112,
+    status: 400,
+    text: "Invalid channel name. A channel name is either an empty string (the broadcast channel) or contains only a-zA-Z0-9_=, '-' or chinese characters.",
+  },
+  invalidDeviceToken: { code: 114, status: 400, text: 'Invalid device token.' },
+  tooLarge: { code: 116, status: 400, text: 'The object is too large.' },
+  readOnlyKey: { code: 117, status: 400, text: 'The key is read only.' },
+  notForClients: { code: 119, status: 403, text: "That operation isn't allowed for clients." },
+  timedOut: {
+    code: 124,
+    status: 400,
+    text: 'The request timed out on the server. Typically this indicates the request is too expensive.',
+  },
+  duplicate: { code: 137, status: 400, text: 'A unique field was given a value that is already taken.' },
+  thresholdExceeded: { code: 154, status: 400, text: 'Exceeded an application threshold setting.' },
+  noEffect: { code: 305, status: 400, text: 'No effect on updating/deleting a document.' },
+  unauthorized: { code: 401, status: 401, text: 'Unauthorized.' },
+  forbidden: { code: 403, status: 403, text: 'Forbidden.' },
+  forbiddenFind: { code: 403, status: 403, text: 'Forbidden to find by class permissions.' },
+  forbiddenDelete: { code: 403, status: 403, text: 'Forbidden to delete by class permissions.' },
+  notFound: { code: 404, status: 404, text: 'Not found.' },
+  methodNotAllowed: { code: 405, status: 405, text: 'Method not allowed.' },
+  conflict: { code: 409, status: 409, text: 'Conflict.' },
+  payloadTooLarge: { code: 413, status: 413, text: 'Payload Too Large.' },
+  unsupportedMediaType: { code: 415, status: 415, text: 'Unsupported content type.' },
+  tooManyRequests: { code: 429, status: 429, text: 'Too many requests.' },
+  unavailable: { code: 503, status: 503, text: 'Temporarily Unavailable.' },
+} as const;
+
+export type ErrorName = keyof typeof table;
+
+export interface RefusalOptions {
+  /** Public sentence in place of the table's; must not quote secrets, tokens or SQL. */
+  text?: string;
+  /** Seconds for the `Retry-After` header. */
+  retryAfterSeconds?: number;
+  /** The inner reason, for the log only. */
+  cause?: unknown;
+}
+
+/** A refusal on its way to the one place that writes error replies (`api/middleware/errors.ts`). */
+export class Refusal extends Error {
+  readonly kind: ErrorName;
+  readonly code: number;
+  readonly status: number;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(kind: ErrorName, options: RefusalOptions = {}) {
+    super(options.text ?? table[kind].text, { cause: options.cause });
+    this.name = 'Refusal';
+    this.kind = kind;
+    this.code = table[kind].code;
+    this.status = table[kind].status;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
+
+/** Shorthand for `new Refusal(kind, { text })`. */
+export function refuse(kind: ErrorName, text?: string): Refusal {
+  return new Refusal(kind, text === undefined ? {} : { text });
+}

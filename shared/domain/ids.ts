@@ -1,0 +1,28 @@
+import { randomBytes, randomInt } from 'node:crypto';
+
+const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const lowerAlphanumeric = 'abcdefghijklmnopqrstuvwxyz0123456789';
+
+function randomFrom(alphabet: string, length: number): string {
+  let text = '';
+  for (let i = 0; i < length; i += 1) text += alphabet[randomInt(alphabet.length)];
+  return text;
+}
+
+/** Public id of an installation or user: 24 hex characters (compat.md 9.1). */
+export const newObjectId = (): string => randomBytes(12).toString('hex');
+
+/** Public id of a push record and default `notification_id`: 16 alphanumerics (compat.md 5.1). */
+export const newPushId = (): string => randomFrom(alphanumeric, 16);
+
+/**
+ * Application id, 24 characters. Never ends in a region suffix such as `-MdYXbMMI`, which would send
+ * SDKs to another host than the one configured (compat.md 2.4).
+ */
+export const newAppId = (): string => randomFrom(alphanumeric, 24);
+
+/** Application, master or hook key, 24 characters. */
+export const newKey = (): string => randomFrom(alphanumeric, 24);
+
+/** Lower-case alphanumerics, for instance a session token of 25 (design.md 4). */
+export const newLowerToken = (length: number): string => randomFrom(lowerAlphanumeric, length);

@@ -1,0 +1,94 @@
+/**
+ * Names of connectors and vendors: neutral ones are canonical inside, wire names are accepted
+ * everywhere (contract.md "Labels and wire names", compat.md 5.8).
+ */
+export const connectorIds = [
+  'apns',
+  'fcm',
+  'vendor_a',
+  'vendor_b',
+  'vendor_c',
+  'vendor_d',
+  'vendor_e',
+  'vendor_f',
+  'vendor_g',
+  'channel',
+] as const;
+
+export type ConnectorId = (typeof connectorIds)[number];
+
+export function isConnectorId(value: string): value is ConnectorId {
+  return (connectorIds as readonly string[]).includes(value);
+}
+
+/** Connectors that take credentials, in the order of the contract. */
+export const profileConnectorIds = connectorIds.filter((id) => id !== 'channel');
+
+/** An installation's `vendor` in lower case → its canonical label. `lc` means our own channel. */
+const vendorByName = new Map<string, ConnectorId>([
+  ['vendor_a', 'vendor_a'],
+  ['hms', 'vendor_a'],
+  ['vendor_b', 'vendor_b'],
+  ['mi', 'vendor_b'],
+  ['mi-intl', 'vendor_b'],
+  ['vendor_c', 'vendor_c'],
+  ['mz', 'vendor_c'],
+  ['meizu', 'vendor_c'],
+  ['vendor_d', 'vendor_d'],
+  ['oppo', 'vendor_d'],
+  ['vendor_e', 'vendor_e'],
+  ['vivo', 'vendor_e'],
+  ['vendor_f', 'vendor_f'],
+  ['honor', 'vendor_f'],
+  ['vendor_g', 'vendor_g'],
+  ['fcm', 'vendor_g'],
+  ['lc', 'channel'],
+]);
+
+/** Canonical connector of an installation's `vendor`, whatever its spelling; undefined when unknown. */
+export function vendorConnector(name: string): ConnectorId | undefined {
+  return vendorByName.get(name.toLowerCase());
+}
+
+/** The value stored in the vendor column: the canonical label, or the unknown name in lower case. */
+export function canonicalVendor(name: string): string {
+  return vendorConnector(name) ?? name.toLowerCase();
+}
+
+/** Keys inside push `data` whose object applies to devices of one kind only → that kind. */
+export const dataKeyOwners = new Map<string, ConnectorId | 'ios' | 'android'>([
+  ['ios', 'ios'],
+  ['android', 'android'],
+  ['hms', 'vendor_a'],
+  ['mi', 'vendor_b'],
+  ['mz', 'vendor_c'],
+  ['meizu', 'vendor_c'],
+  ['oppo', 'vendor_d'],
+  ['vivo', 'vendor_e'],
+  ['honor', 'vendor_f'],
+  ['fcm', 'vendor_g'],
+  ...(['vendor_a', 'vendor_b', 'vendor_c', 'vendor_d', 'vendor_e', 'vendor_f', 'vendor_g'] as const).map(
+    (id) => [id, id] as const,
+  ),
+]);
+
+/** Name of the success counter a connector adds to on the push record (compat.md 5.3). */
+export const successField: Record<ConnectorId, string> = {
+  apns: 'iosSuccesses',
+  fcm: 'fcmSuccesses',
+  vendor_a: 'hmsSuccesses',
+  vendor_b: 'miSuccesses',
+  vendor_c: 'meizuSuccesses',
+  vendor_d: 'oppoSuccesses',
+  vendor_e: 'vivoSuccesses',
+  vendor_f: 'honorSuccesses',
+  vendor_g: 'fcmSuccesses',
+  channel: 'lcSuccesses',
+};
+
+/** Device types whose tokens belong to APNs (compat.md 8: SDKs store more than `ios`). */
+export const appleDeviceTypes = ['ios', 'macos', 'tvos', 'watchos', 'visionos'] as const;
+
+export function isAppleDeviceType(deviceType: string): boolean {
+  return (appleDeviceTypes as readonly string[]).includes(deviceType);
+}

@@ -1,0 +1,46 @@
+/**
+ * How a recipient of a push ended. Each one matched at planning time ends in exactly one of these
+ * (contract.md "Metrics" and delivery promise 2).
+ */
+export const outcomes = ['sent', 'invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
+
+export type Outcome = (typeof outcomes)[number];
+
+/** Totals of a batch or a push: how many recipients ended how; absent means 0. */
+export type OutcomeTotals = Partial<Record<Outcome, number>>;
+
+/**
+ * One byte per recipient in `push_batch.settled`: 0 is open, 1–6 is the outcome at that place of
+ * `outcomes`, 7 is moved to a retry batch (counted there).
+ */
+export const openCode = 0;
+export const movedCode = outcomes.length + 1;
+
+export const outcomeCode = (outcome: Outcome): number => outcomes.indexOf(outcome) + 1;
+
+export function outcomeOfCode(code: number): Outcome | undefined {
+  return outcomes[code - 1];
+}
+
+/** Counts the settled bytes of a batch by outcome; open and moved ones are not counted. */
+export function totalsOf(settled: Uint8Array): OutcomeTotals {
+  const totals: OutcomeTotals = {};
+  for (const code of settled) {
+    const outcome = outcomeOfCode(code);
+    if (outcome) totals[outcome] = (totals[outcome] ?? 0) + 1;
+  }
+  return totals;
+}
+
+/** Adds `more` to `totals` in place and returns it. */
+export function addTotals(totals: OutcomeTotals, more: OutcomeTotals): OutcomeTotals {
+  for (const outcome of outcomes) {
+    const n = more[outcome];
+    if (n) totals[outcome] = (totals[outcome] ?? 0) + n;
+  }
+  return totals;
+}
+
+export function sumTotals(totals: OutcomeTotals): number {
+  return outcomes.reduce((sum, outcome) => sum + (totals[outcome] ?? 0), 0);
+}

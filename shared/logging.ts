@@ -1,0 +1,63 @@
+import { type DestinationStream, type Logger, pino } from 'pino';
+
+export type { Logger };
+
+/** Members whose values never reach a log, wherever they occur one or two levels deep. */
+const secretMembers = [
+  'authorization',
+  'password',
+  'token',
+  'deviceToken',
+  'registrationId',
+  'sessionToken',
+  'masterKey',
+  'appKey',
+  'hookKey',
+  'secret',
+  'privateKey',
+  'credentials',
+  'mobilePhoneNumber',
+  'email',
+  'connectionString',
+];
+
+const redacted = [
+  ...secretMembers,
+  ...secretMembers.map((name) => `*.${name}`),
+  ...secretMembers.map((name) => `*.*.${name}`),
+];
+
+/** PostgreSQL puts SQL and row values into these members of its errors. */
+const databaseErrorMembers = ['query', 'parameters', 'detail', 'where', 'internalQuery'];
+
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const plain: Record<string, unknown> = { type: error.name, message: error.message, stack: error.stack };
+  for (const [key, value] of Object.entries(error))
+    if (!databaseErrorMembers.includes(key)) plain[key] = value;
+  if (error.cause !== undefined) plain.cause = describeError(error.cause);
+  return plain;
+}
+
+export interface LoggerOptions {
+  level: string;
+  /** Which process writes: `api`, `dispatcher`, `up`, … */
+  name: string;
+  destination?: DestinationStream;
+}
+
+/**
+ * One JSON line per event on standard output. Secrets are taken out here, by the logger, so that no
+ * caller has to remember it (style.md section 4).
+ */
+export function createLogger(options: LoggerOptions): Logger {
+  const settings = {
+    level: options.level,
+    name: options.name,
+    redact: { paths: redacted, censor: '[hidden]' },
+    serializers: { err: describeError, error: describeError },
+    formatters: { level: (label: string) => ({ level: label }) },
+    timestamp: pino.stdTimeFunctions.isoTime,
+  };
+  return options.destination ? pino(settings, options.destination) : pino(settings);
+}

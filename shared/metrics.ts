@@ -1,0 +1,136 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+/**
+ * Every metric there is (contract.md "Metrics"): one name, the connector as a label. Threads report
+ * facts, the main thread counts. No label ever holds a token, a phone number or an address.
+ */
+export interface Metrics {
+  registry: Registry;
+  pushAccepted: Counter<'app'>;
+  recipients: Counter<'app' | 'connector' | 'outcome'>;
+  gatewayRequestSeconds: Histogram<'connector'>;
+  gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
+  breakerState: Gauge<'connector' | 'app' | 'profile'>;
+  queueDepth: Gauge<'queue'>;
+  queueOldestSeconds: Gauge<'queue'>;
+  pushFirstSendSeconds: Histogram;
+  pushCompleteSeconds: Histogram;
+  workerThreads: Gauge<'state'>;
+  httpRequestSeconds: Histogram<'route' | 'method' | 'status'>;
+  channelConnections: Gauge;
+}
+
+export interface QueueReading {
+  queue: string;
+  depth: number;
+  oldestSeconds: number;
+}
+
+const gatewayBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const firstSendBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const completeBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400];
+const httpBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Makes the metrics of one process; tests make as many as they like. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  return {
+    registry,
+    ...countersIn(registers),
+    ...gaugesIn(registers),
+    gatewayRequestSeconds: new Histogram({
+      name: 'carillon_gateway_request_seconds',
+      help: 'Time from a request to a gateway to its answer',
+      labelNames: ['connector'],
+      buckets: gatewayBuckets,
+      registers,
+    }),
+    pushFirstSendSeconds: new Histogram({
+      name: 'carillon_push_first_send_seconds',
+      help: 'Time from the acceptance of a push (or its push_time) to its first send',
+      buckets: firstSendBuckets,
+      registers,
+    }),
+    pushCompleteSeconds: new Histogram({
+      name: 'carillon_push_complete_seconds',
+      help: 'Time from the acceptance of a push (or its push_time) to done',
+      buckets: completeBuckets,
+      registers,
+    }),
+    httpRequestSeconds: new Histogram({
+      name: 'carillon_http_request_seconds',
+      help: 'Time to answer a request',
+      labelNames: ['route', 'method', 'status'],
+      buckets: httpBuckets,
+      registers,
+    }),
+  };
+}
+
+function countersIn(registers: Registry[]) {
+  return {
+    pushAccepted: new Counter({
+      name: 'carillon_push_accepted_total',
+      help: 'Pushes accepted',
+      labelNames: ['app'],
+      registers,
+    }),
+    recipients: new Counter({
+      name: 'carillon_recipients_total',
+      help: 'Recipients by how they ended',
+      labelNames: ['app', 'connector', 'outcome'],
+      registers,
+    }),
+    gatewayResponses: new Counter({
+      name: 'carillon_gateway_responses_total',
+      help: 'Answers of gateways; status 0 is no answer',
+      labelNames: ['connector', 'status', 'reason'],
+      registers,
+    }),
+  } as const;
+}
+
+function gaugesIn(registers: Registry[]) {
+  return {
+    breakerState: new Gauge({
+      name: 'carillon_breaker_state',
+      help: '0 closed, 1 half-open, 2 open',
+      labelNames: ['connector', 'app', 'profile'],
+      registers,
+    }),
+    queueDepth: new Gauge({
+      name: 'carillon_queue_depth',
+      help: 'Jobs that could be taken now',
+      labelNames: ['queue'],
+      registers,
+    }),
+    queueOldestSeconds: new Gauge({
+      name: 'carillon_queue_oldest_seconds',
+      help: 'How long the oldest job that could be taken has waited',
+      labelNames: ['queue'],
+      registers,
+    }),
+    workerThreads: new Gauge({
+      name: 'carillon_worker_threads',
+      help: 'Worker threads of this dispatcher',
+      labelNames: ['state'],
+      registers,
+    }),
+    channelConnections: new Gauge({
+      name: 'carillon_channel_connections',
+      help: 'Devices connected to this process',
+      registers,
+    }),
+  } as const;
+}
+
+/** Writes a reading of the queues into the gauges; a queue that is not in the reading is empty. */
+export function recordQueues(metrics: Metrics, names: readonly string[], readings: QueueReading[]): void {
+  const byName = new Map(readings.map((reading) => [reading.queue, reading]));
+  for (const queue of names) {
+    metrics.queueDepth.set({ queue }, byName.get(queue)?.depth ?? 0);
+    metrics.queueOldestSeconds.set({ queue }, byName.get(queue)?.oldestSeconds ?? 0);
+  }
+}

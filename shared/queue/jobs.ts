@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { type ConnectorId, connectorIds } from '../domain/labels.ts';
+
+/** What the processes say to each other through the queue. Ids only: no content, no device lists. */
+const planData = z.object({ appId: z.string(), pushId: z.number() });
+const deliverData = z.object({ appId: z.string(), pushId: z.number(), batchId: z.number() });
+
+export type PlanJob = z.infer<typeof planData>;
+export type DeliverJob = z.infer<typeof deliverData>;
+
+export interface JobKind<T> {
+  queue: string;
+  data: z.ZodType<T>;
+}
+
+/** Resolve the targets of one push into batches. */
+export const planJob: JobKind<PlanJob> = { queue: 'plan', data: planData };
+
+/** Send one batch. One queue per connector: a bulkhead (design.md 2). */
+export function deliverJob(connector: ConnectorId): JobKind<DeliverJob> {
+  return { queue: `deliver-${connector}`, data: deliverData };
+}
+
+/** Every queue there is; created by `migrate`, never by a request. */
+export const queueNames = [planJob.queue, ...connectorIds.map((id) => deliverJob(id).queue)];
+
+/** Higher first: a push to one device is never behind a push to ten million (design.md 2 "Fairness"). */
+export const priorities = { small: 10, large: 0 } as const;

@@ -1,0 +1,145 @@
+import { PgBoss } from 'pg-boss';
+import { z } from 'zod';
+import type { Database, Handle } from '../db/pool.ts';
+import type { Logger } from '../logging.ts';
+import type { JobKind } from './jobs.ts';
+
+/** Channel that wakes consumers; the payload is the queue's name. */
+export const wakeChannel = 'carillon_queue';
+
+/** A job as a consumer holds it: settling names the attempt, so a late worker cannot settle a newer one. */
+export interface Job<T> {
+  id: string;
+  retryCount: number;
+  data: T;
+}
+
+export interface SendOptions {
+  /** The transaction that the job is part of. */
+  tx: Handle;
+  priority?: number;
+  startAfter?: Date;
+}
+
+export interface QueueDepth {
+  queue: string;
+  depth: number;
+  oldestSeconds: number;
+}
+
+/** Seconds without a sign of life after which a job is handed out again; pg-boss allows no fewer than 10. */
+const heartbeatSeconds = 10;
+
+function adapter(handle: Handle) {
+  return {
+    async executeSql(text: string, values?: unknown[]) {
+      const result = await handle.query(text, values);
+      return { rows: result.rows };
+    },
+  };
+}
+
+const commandAnswer = z.object({ affected: z.number() });
+
+/** Our jobs in pg-boss. The only home of that library. */
+export class JobQueue {
+  readonly #boss: PgBoss;
+  readonly #db: Database;
+
+  /** `supervise` keeps the queue in order (expired heartbeats, deletion): dispatchers do, api processes need not. */
+  constructor(db: Database, log: Logger, options: { supervise: boolean }) {
+    this.#db = db;
+    this.#boss = new PgBoss({
+      db: adapter(db),
+      schema: 'pgboss',
+      migrate: false,
+      schedule: false,
+      supervise: options.supervise,
+      superviseIntervalSeconds: 2,
+      monitorIntervalSeconds: 2,
+      reindex: false,
+    });
+    this.#boss.on('error', (error) => log.warn({ err: error }, 'queue error'));
+  }
+
+  /** Refuses to start on a database that was not migrated. */
+  async start(): Promise<void> {
+    await this.#boss.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#boss.stop({ graceful: false, close: false });
+  }
+
+  /** Writes jobs as part of `tx` and wakes the consumers when it commits. */
+  async send<T extends object>(kind: JobKind<T>, jobs: T[], options: SendOptions): Promise<void> {
+    if (jobs.length === 0) return;
+    await this.#boss.insert(
+      kind.queue,
+      jobs.map((data) => ({
+        data,
+        priority: options.priority ?? 0,
+        ...(options.startAfter ? { startAfter: options.startAfter, ...keepUntil(options.startAfter) } : {}),
+      })),
+      { db: adapter(options.tx), returnId: false },
+    );
+    await options.tx.query('SELECT pg_notify($1, $2)', [wakeChannel, kind.queue]);
+  }
+
+  async fetch<T extends object>(kind: JobKind<T>, count: number): Promise<Job<T>[]> {
+    const jobs = await this.#boss.fetch<T>(kind.queue, { batchSize: count });
+    return jobs.map((job) => ({ id: job.id, retryCount: job.retryCount, data: kind.data.parse(job.data) }));
+  }
+
+  /** Marks a job done as part of `tx`; false when the attempt is no longer ours. */
+  async complete<T extends object>(kind: JobKind<T>, job: Job<T>, tx: Handle): Promise<boolean> {
+    const attempt = { id: job.id, retryCount: job.retryCount };
+    const answer = await this.#boss.complete(kind.queue, attempt, null, { db: adapter(tx) });
+    // The library's types leave out what it answers with.
+    return commandAnswer.parse(answer).affected > 0;
+  }
+
+  /** Puts a job back: it is handed out again after the queue's back-off. */
+  async putBack<T extends object>(kind: JobKind<T>, job: Job<T>, reason: string): Promise<void> {
+    await this.#boss.fail(kind.queue, { id: job.id, retryCount: job.retryCount }, { reason });
+  }
+
+  /** A sign of life for jobs in work. */
+  async touch<T extends object>(kind: JobKind<T>, jobs: Job<T>[]): Promise<void> {
+    if (jobs.length === 0) return;
+    await this.#boss.touch(
+      kind.queue,
+      jobs.map(({ id, retryCount }) => ({ id, retryCount })),
+    );
+  }
+
+  /** Jobs that could be taken now, by queue, and how long the oldest has waited. */
+  async depths(): Promise<QueueDepth[]> {
+    const { rows } = await this.#db.query<{ queue: string; depth: number; oldest: number }>(
+      `SELECT name AS queue, count(*) AS depth,
+              coalesce(extract(epoch FROM now() - min(greatest(created_on, start_after))), 0)::float8 AS oldest
+         FROM pgboss.job
+        WHERE state IN ('created', 'retry') AND start_after <= now()
+        GROUP BY name`,
+    );
+    return rows.map((row) => ({ queue: row.queue, depth: row.depth, oldestSeconds: row.oldest }));
+  }
+}
+
+/** pg-boss deletes waiting jobs after two weeks by default: one that is to start later must outlive that. */
+function keepUntil(startAfter: Date): { retentionSeconds: number } {
+  const leadSeconds = Math.max(0, Math.ceil((startAfter.getTime() - Date.now()) / 1000));
+  return { retentionSeconds: leadSeconds + queueSettings.retentionSeconds };
+}
+
+/** Settings of every queue. Retries are practically unlimited: what bounds them is the push's expiry. */
+export const queueSettings = {
+  heartbeatSeconds,
+  expireInSeconds: 3600,
+  retryLimit: 100_000,
+  retryDelay: 1,
+  retryBackoff: true,
+  retryDelayMax: 30,
+  retentionSeconds: 60 * 60 * 24 * 30,
+  deleteAfterSeconds: 300,
+} as const;
