@@ -1,0 +1,11 @@
+// Plain JavaScript, since a Node that is too old for the sources has to reach this sentence.
+if (Number(process.versions.node.split('.')[0]) < 24) {
+  console.error(
+    `Node 24 is missing (this is ${process.version}): npm was told not to run install scripts, and one of them brings it. ` +
+      'Run `npm ci --ignore-scripts=false`, or put a Node 24 first in PATH.',
+  );
+  console.log('0 passed, 1 failed');
+  process.exitCode = 1;
+} else {
+  await import('./all.ts');
+}

@@ -1,0 +1,60 @@
+// What `npm test` runs: every check, one after the other, and their sum in the last line.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { StepRunner } from './step-runner.ts';
+import type { Tally } from './tally.ts';
+import { addTallies, formatTally, readVitestReport } from './tally.ts';
+
+/** One check: a command that counts as one, or that runs tests and leaves a report of them. */
+interface Step {
+  readonly name: string;
+  readonly command: readonly string[];
+  /** Where a test run leaves Vitest's JSON report. */
+  readonly reportPath?: string;
+}
+
+/** Runs Vitest so that it shows its progress here and leaves a report. */
+function testStep(name: string, reportDir: string, args: readonly string[] = []): Step {
+  const reportPath = join(reportDir, `${name}.json`);
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`];
+  return { name, command: ['vitest', 'run', ...args, ...reporters], reportPath };
+}
+
+function listSteps(reportDir: string): Step[] {
+  return [
+    { name: 'lint', command: ['npm', 'run', '--silent', 'lint'] },
+    { name: 'types', command: ['npm', 'run', '--silent', 'types'] },
+    { name: 'arrows', command: ['npm', 'run', '--silent', 'arrows'] },
+    testStep('tests', reportDir),
+  ];
+}
+
+async function runStep(runner: StepRunner, step: Step): Promise<Tally> {
+  console.log(`\n── ${step.name}`);
+  const startedAtMs = performance.now();
+  const exitCode = await runner.run(step.command);
+  const tally =
+    step.reportPath === undefined
+      ? { passed: exitCode === 0 ? 1 : 0, failed: exitCode === 0 ? 0 : 1, skipped: 0 }
+      : await readVitestReport(step.reportPath, exitCode);
+  const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
+  console.log(`── ${step.name}: ${tally.failed === 0 ? 'passed' : 'FAILED'} in ${seconds} s`);
+  return tally;
+}
+
+const reportDir = await mkdtemp(join(tmpdir(), 'carillon-check-'));
+const runner = new StepRunner();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => runner.stop());
+try {
+  const tallies: Tally[] = [];
+  for (const step of listSteps(reportDir)) {
+    if (!runner.isStopped) tallies.push(await runStep(runner, step));
+  }
+  if (runner.isStopped) console.log('\nInterrupted: not everything was checked.');
+  const total = addTallies(tallies);
+  console.log(`\n${formatTally(total)}`);
+  process.exitCode = total.failed > 0 || runner.isStopped ? 1 : 0;
+} finally {
+  await rm(reportDir, { recursive: true, force: true });
+}

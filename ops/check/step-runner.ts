@@ -1,0 +1,58 @@
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { delimiter, resolve } from 'node:path';
+
+const projectDir = resolve(import.meta.dirname, '../..');
+const STOP_TIMEOUT_MS = 15_000;
+
+/** Runs commands one at a time; each is the head of a process group, so that nothing of it stays behind. */
+export class StepRunner {
+  #child: ChildProcess | undefined;
+  #isStopped = false;
+
+  /** Whether `stop` was called. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Runs a command of the project (its `node_modules/.bin` first) with our output; gives its exit code, 1 for a signal. */
+  run(command: readonly string[]): Promise<number> {
+    const [file = '', ...args] = command;
+    const path = [resolve(projectDir, 'node_modules/.bin'), process.env.PATH ?? ''].join(delimiter);
+    const child = spawn(file, args, {
+      cwd: projectDir,
+      env: { ...process.env, PATH: path },
+      stdio: ['ignore', 'inherit', 'inherit'],
+      detached: true,
+    });
+    this.#child = child;
+    return new Promise((settle) => {
+      child.once('error', (error) => {
+        console.log(`${file} could not be started: ${error.message}`);
+        settle(1);
+      });
+      child.once('exit', (code) => {
+        // Whatever it started and forgot.
+        signalGroup(child, 'SIGKILL');
+        settle(code ?? 1);
+      });
+    });
+  }
+
+  /** Interrupts the running command, with all it started, and ends it by force when it does not obey. */
+  stop(): void {
+    this.#isStopped = true;
+    const child = this.#child;
+    if (child === undefined) return;
+    signalGroup(child, 'SIGINT');
+    setTimeout(() => signalGroup(child, 'SIGKILL'), STOP_TIMEOUT_MS).unref();
+  }
+}
+
+function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, signal);
+  } catch {
+    // The group is gone.
+  }
+}
