@@ -18,7 +18,8 @@ export interface TestDatabase {
 export async function createTestDatabase(): Promise<TestDatabase> {
   const { urlPattern, template } = inject('postgres');
   const name = `test_${randomBytes(8).toString('hex')}`;
-  await administrate(`CREATE DATABASE ${name} TEMPLATE ${template}`);
+  // Copying files costs 50 ms here, the default strategy (through the log) 200 to 300 ms.
+  await administrate(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
   return {
     url: urlPattern.replace('DATABASE', name),
     drop: () => administrate(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
