@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,14 +34,15 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const parentDir = await mkdtemp(join(tmpdir(), 'carillon-test-'));
   // Opened for the user who runs the server when we are root.
   await chmod(parentDir, 0o755);
-  const lines: string[] = [];
   const server = await startEmbeddedPostgres({
     dataDir: join(parentDir, 'data'),
     memoryMb: 2048,
     durable: false,
-    log: (line) => lines.push(line),
   });
+  const abandon = () => removeAtOnce(server, parentDir);
+  process.once('exit', abandon);
   const stop = async () => {
+    process.off('exit', abandon);
     await server.stop('immediate');
     await rm(parentDir, { recursive: true, force: true });
   };
@@ -71,5 +73,18 @@ async function makeTemplate(server: EmbeddedPostgres): Promise<void> {
     ]);
   } finally {
     await admin.end();
+  }
+}
+
+/** Cleans up where nothing may be awaited: Vitest ends within a millisecond of an interrupt, without its teardown. */
+function removeAtOnce(server: EmbeddedPostgres, parentDir: string): void {
+  try {
+    process.kill(server.pid, 'SIGQUIT');
+    // Its files are closed within this time; they are of no use to anybody.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
+    rmSync(server.socketDir, { recursive: true, force: true });
+    rmSync(parentDir, { recursive: true, force: true, maxRetries: 3, retryDelay: 100 });
+  } catch {
+    // The server ended already, or the system's own cleaning takes the rest.
   }
 }
