@@ -1,0 +1,259 @@
+/**
+ * One HTTP/2 connection of the standard transport.
+ *
+ * http2-wrapper's agent picks sessions itself, knows nothing of GOAWAY (its issue 89), gives no hold on a
+ * connection that is being made and no way to begin with one stream. So the pool takes the two pieces below
+ * it, `Agent#createConnection` (which a proxy agent of the same library replaces) and `connect`, and keeps
+ * streams, limits and farewells itself.
+ */
+import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
+import type { SecureContext } from 'node:tls';
+import http2 from 'http2-wrapper';
+import { bodyOf, type Exchange, keepChunk } from './exchange.ts';
+import { fateOf, type Goaway, goawayReason } from './fate.ts';
+import { codeOf, serverNameOf } from './tls.ts';
+import type { TransportReason, TransportTiming } from './transport.ts';
+
+const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM } = http2.constants;
+
+/** Ids end at 2^31; a connection is renewed long before (gateways-apns 1.7). */
+const maxStreamsPerLife = 500_000_000;
+/** Our own bound where the peer names none. */
+const maxStreams = 1000;
+
+/** What the pool wants to hear from a connection. */
+export interface ConnectionOwner {
+  onOpen(): void;
+  /** A place became free or the limit moved. */
+  onRoom(): void;
+  onAnswer(connection: StandardConnection, exchange: Exchange): void;
+  onHandedBack(exchange: Exchange, reason: TransportReason): void;
+  onUnknown(exchange: Exchange, reason: TransportReason): void;
+  onGoaway(detail: string): void;
+  onGone(connection: StandardConnection, code: string, wasOpen: boolean): void;
+}
+
+export interface ConnectionOptions {
+  url: URL;
+  secureContext: SecureContext;
+  agent: http2.Agent;
+  firstStreams: number;
+  timing: TransportTiming;
+  monotonicMs(): number;
+}
+
+type Phase = 'connecting' | 'open' | 'draining' | 'gone';
+
+export class StandardConnection {
+  phase: Phase = 'connecting';
+  /** Streams that are not closed yet, by the count the peer's limit is about. */
+  active = 0;
+  /** An answer showed that the peer accepts our credentials. */
+  isAccepted = false;
+  /** We let it go ourselves: its end is no failure. */
+  isRetired = false;
+  /** Anything was answered at all. */
+  isAnswered = false;
+  /** Oldest first. */
+  readonly #inFlight = new Map<Exchange, ClientHttp2Stream>();
+  readonly #options: ConnectionOptions;
+  readonly #owner: ConnectionOwner;
+  readonly #startedAtMs: number;
+  #session: ClientHttp2Session | null = null;
+  #peerLimit = 1;
+  #streams = 0;
+  #goaway: Goaway | null = null;
+  #failure = '';
+  #reads = 0;
+  #readsSeen = 0;
+  #lastReadMs: number;
+  #pingSentMs = 0;
+  #isDoubtful = false;
+
+  constructor(options: ConnectionOptions, owner: ConnectionOwner) {
+    this.#options = options;
+    this.#owner = owner;
+    this.#startedAtMs = options.monotonicMs();
+    this.#lastReadMs = this.#startedAtMs;
+    void this.#connect();
+  }
+
+  /** Free places; 0 when it takes no requests. */
+  get room(): number {
+    if (this.phase !== 'open') return 0;
+    const limit = this.isAccepted ? this.#peerLimit : Math.min(this.#peerLimit, this.#options.firstStreams);
+    return limit - this.active;
+  }
+
+  /** Writes one request. The caller checked `room`. */
+  write(exchange: Exchange): void {
+    const session = this.#session;
+    if (session === null || session.closed || session.destroyed) {
+      if (this.phase === 'open') this.phase = 'draining';
+      this.#owner.onHandedBack(exchange, 'connection_lost');
+      return;
+    }
+    exchange.writtenAtMs = this.#options.monotonicMs();
+    const { template } = exchange.state.batch;
+    const headers: Record<string, string> = { ...exchange.state.sharedHeaders };
+    headers[':path'] = `${exchange.state.pathPrefix}${exchange.request.path}`;
+    if (template.ownHeaderName !== undefined && exchange.request.ownHeader !== undefined)
+      headers[template.ownHeaderName] = exchange.request.ownHeader;
+    const stream = session.request(headers);
+    this.active += 1;
+    this.#inFlight.set(exchange, stream);
+    this.#watch(stream, exchange);
+    stream.end(bodyOf(exchange));
+    if (++this.#streams >= maxStreamsPerLife) this.drain();
+  }
+
+  /** Takes no more requests; closes when the last answer is in. */
+  drain(): void {
+    this.isRetired = true;
+    if (this.phase === 'connecting') this.destroy('drained');
+    if (this.phase !== 'open') return;
+    this.phase = 'draining';
+    if (this.active === 0) this.#session?.close();
+  }
+
+  destroy(code: string): void {
+    if (this.#failure === '') this.#failure = code;
+    if (this.#session) this.#session.destroy();
+    else this.#gone();
+  }
+
+  /** Called every so often: deadlines and the watchdog, without a timer per request. */
+  sweep(nowMs: number): void {
+    const { timing } = this.#options;
+    if (this.phase === 'connecting') {
+      if (nowMs - this.#startedAtMs > timing.connectMs) this.destroy('connect_timeout');
+      return;
+    }
+    if (this.#reads !== this.#readsSeen) {
+      this.#readsSeen = this.#reads;
+      this.#lastReadMs = nowMs;
+      this.#isDoubtful = false;
+    }
+    for (const [exchange, stream] of this.#inFlight) {
+      if (nowMs - exchange.writtenAtMs <= timing.requestMs) break;
+      // Nothing at all was read since: the peer may be gone without a word.
+      if (this.#lastReadMs <= exchange.writtenAtMs) this.#isDoubtful = true;
+      this.#inFlight.delete(exchange);
+      stream.close(NGHTTP2_CANCEL);
+      this.#owner.onUnknown(exchange, 'timeout');
+    }
+    this.#watchdog(nowMs);
+  }
+
+  #watchdog(nowMs: number): void {
+    const { pingAfterMs, pingMs } = this.#options.timing;
+    const session = this.#session;
+    if (session === null || this.phase === 'connecting' || this.phase === 'gone') return;
+    if (this.#pingSentMs > 0) {
+      if (nowMs - this.#pingSentMs > pingMs) this.destroy('ping_timeout');
+      return;
+    }
+    if (!this.#isDoubtful && nowMs - this.#lastReadMs < pingAfterMs) return;
+    this.#pingSentMs = nowMs;
+    session.ping((error) => {
+      if (error !== null) return;
+      this.#pingSentMs = 0;
+      this.#reads += 1;
+    });
+  }
+
+  async #connect(): Promise<void> {
+    const { url, agent, secureContext } = this.#options;
+    try {
+      const socket = await agent.createConnection(url, {
+        secureContext,
+        servername: serverNameOf(url.hostname),
+      });
+      socket.once('error', (error) => this.#note(error));
+      // A renewal or the deadline may have come first.
+      if (this.#isGone()) {
+        socket.destroy();
+        return;
+      }
+      const session = http2.connect(url, {
+        createConnection: () => socket,
+        settings: { enablePush: false },
+      });
+      this.#session = session;
+      session.on('error', (error) => this.#note(error));
+      session.on('remoteSettings', (settings) => this.#onSettings(settings.maxConcurrentStreams));
+      session.on('goaway', (code, lastId, data) => this.#onGoaway(code, lastId, data));
+      session.once('close', () => this.#gone());
+    } catch (error) {
+      this.#note(error);
+      this.#gone();
+    }
+  }
+
+  #note(error: unknown): void {
+    if (this.#failure === '') this.#failure = codeOf(error);
+  }
+
+  #onSettings(limit: number | undefined): void {
+    this.#peerLimit = Math.min(limit ?? maxStreams, maxStreams);
+    this.#reads += 1;
+    if (this.phase === 'connecting') {
+      this.phase = 'open';
+      this.#lastReadMs = this.#options.monotonicMs();
+      this.#owner.onOpen();
+    } else this.#owner.onRoom();
+  }
+
+  /** Streams above the last id come back with REFUSED_STREAM or with the session's end; see `#onClosed`. */
+  #onGoaway(code: number, lastId: number, data?: Buffer): void {
+    this.#goaway = { code, lastId };
+    if (this.phase === 'open') this.phase = 'draining';
+    this.#owner.onGoaway(goawayReason(data) ?? `code_${code}`);
+  }
+
+  #watch(stream: ClientHttp2Stream, exchange: Exchange): void {
+    let errorCode = '';
+    stream.on('response', (headers: IncomingHttpHeaders & { ':status'?: number }, flags: number) => {
+      this.#reads += 1;
+      exchange.status = headers[':status'] ?? 0;
+      exchange.retryAfter = headers['retry-after'];
+      if ((flags & NGHTTP2_FLAG_END_STREAM) === 0)
+        stream.on('data', (chunk: Buffer) => keepChunk(exchange, chunk));
+    });
+    stream.on('error', (error) => {
+      errorCode = codeOf(error);
+    });
+    stream.on('close', () => {
+      this.active -= 1;
+      // Deadlines and a lost connection settle an exchange before its stream is closed.
+      if (this.#inFlight.get(exchange) === stream) this.#settle(exchange, stream, errorCode);
+      if (this.phase === 'draining' && this.active === 0) this.#session?.close();
+      else this.#owner.onRoom();
+    });
+  }
+
+  #settle(exchange: Exchange, stream: ClientHttp2Stream, errorCode: string): void {
+    this.#inFlight.delete(exchange);
+    // A status is an answer, even when what followed it was cut off.
+    if (exchange.status > 0) {
+      this.isAnswered = true;
+      this.#owner.onAnswer(this, exchange);
+      return;
+    }
+    const fate = fateOf({ id: stream.id, rstCode: stream.rstCode, errorCode, goaway: this.#goaway });
+    if (fate.isProcessed) this.#owner.onUnknown(exchange, fate.reason);
+    else this.#owner.onHandedBack(exchange, fate.reason);
+  }
+
+  #isGone(): boolean {
+    return this.phase === 'gone';
+  }
+
+  #gone(): void {
+    if (this.phase === 'gone') return;
+    const wasOpen = this.phase !== 'connecting';
+    this.phase = 'gone';
+    for (const [exchange, stream] of this.#inFlight) this.#settle(exchange, stream, this.#failure);
+    this.#owner.onGone(this, this.#failure, wasOpen);
+  }
+}

@@ -1,0 +1,34 @@
+import { isIP } from 'node:net';
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import type { TransportOptions } from './transport.ts';
+
+/** Made once per pool: reading the system's list costs milliseconds. */
+export function secureContextOf(
+  options: Pick<TransportOptions, 'ca' | 'certificate' | 'privateKey'>,
+): SecureContext {
+  return createSecureContext({
+    // `ca` replaces the system's list unless that is given too (contract: "trusted beside the system's").
+    ca: options.ca === undefined ? undefined : [...getCACertificates('default'), options.ca],
+    cert: options.certificate,
+    key: options.privateKey,
+    minVersion: 'TLSv1.2',
+  });
+}
+
+/** RFC 6066 allows names only, not addresses. */
+export function serverNameOf(hostname: string): string {
+  return isIP(hostname.replace(/^\[|\]$/g, '')) ? '' : hostname;
+}
+
+/** TLS alerts by which a peer says that it does not want our client certificate. */
+const refusals =
+  /ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_|UNKNOWN_CA|ACCESS_DENIED|NO_CERTIFICATE)/;
+
+export const isCertificateRefusal = (code: string): boolean =>
+  refusals.test(code.replace(/ /g, '_').toUpperCase());
+
+/** Code of an error, or its name: short, bounded, and without addresses. */
+export function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+}

@@ -1,0 +1,133 @@
+/**
+ * What a connector needs of HTTP/2: many small POSTs to one gateway, one answer each, told as data.
+ *
+ * Two transports stand behind it: `standard.ts` (http2-wrapper) and, later, our own framing. The shape is
+ * the one a fast client wants (http2 notes, "What made it fast"): what all requests of a push share is
+ * given once, what differs is a short path, one header value and a splice into the body, and replies come
+ * through one callback instead of a promise per request.
+ */
+import type { Clock } from '../../shared/clock.ts';
+
+/** What every request of one batch shares. */
+export interface RequestTemplate {
+  /** Comes before each request's own `path`; follows the path of the base URL. */
+  pathPrefix: string;
+  /** Shared headers, lower-case names, no pseudo headers. */
+  headers: Readonly<Record<string, string>>;
+  /** Name of the header whose value is each request's own (`ownHeader`). */
+  ownHeaderName?: string;
+  /** The body, or the body around the splice. */
+  body: Buffer;
+  /** Byte at which each request's `splice` goes into `body`; absent: the body is the same for all. */
+  spliceAt?: number;
+}
+
+/** What differs from one request to the next. */
+export interface TransportRequest {
+  /** Must be safe in a path: the caller checks it. */
+  path: string;
+  ownHeader?: string;
+  splice?: string;
+}
+
+/** Why a request did not leave, or left without an answer. A bounded set: it becomes a metric label. */
+export type TransportReason =
+  | 'aborted'
+  | 'stopped'
+  | 'closed'
+  | 'connect_failed'
+  | 'certificate_refused'
+  | 'queue_timeout'
+  | 'refused_stream'
+  | 'goaway'
+  | 'timeout'
+  | 'stream_reset'
+  | 'connection_lost';
+
+/** How one request ended. Never thrown. */
+export type Reply =
+  | { kind: 'response'; status: number; body: string; retryAfterMs: number | null; seconds: number }
+  /** The gateway did not process it: sending it again repeats nothing. `afterMs`: not before. */
+  | { kind: 'not_sent'; reason: TransportReason; afterMs: number | null }
+  /** It was written and no answer came. */
+  | { kind: 'unknown'; reason: TransportReason; seconds: number };
+
+/**
+ * What the caller makes of a reply: `drain` lets the connection that carried it take no further requests,
+ * `stop` hands back the rest of the batch that has not left (`not_sent`, `stopped`).
+ */
+export type Verdict = 'drain' | 'stop' | undefined;
+
+export type OnReply = (index: number, reply: Reply) => Verdict;
+
+export interface Batch {
+  template: RequestTemplate;
+  requests: readonly TransportRequest[];
+  /** Hands back what has not left (`not_sent`, `aborted`); what is in flight is finished. */
+  signal?: AbortSignal;
+}
+
+/** Things that happen to connections, for metrics and logs. Measuring never decides. */
+export interface TransportFact {
+  event: 'connected' | 'connect_failed' | 'lost' | 'goaway' | 'refused' | 'timeout' | 'ping_timeout';
+  /** Error code or GOAWAY reason; never a token. */
+  detail: string;
+  connections: number;
+}
+
+/** A long-lived pool of connections to one gateway with one credential. */
+export interface Transport {
+  /**
+   * Sends every request and calls `onReply` exactly once for each, in any order. Resolves after the last;
+   * rejects only when `onReply` throws or something of ours is broken.
+   */
+  sendMany(batch: Batch, onReply: OnReply): Promise<void>;
+  /** Lets every connection of now finish and opens new ones: after a change of provider token. */
+  renew(): void;
+  /** Hands back what waits, gives what is in flight `drainMs`, closes every connection. */
+  close(): Promise<void>;
+}
+
+export interface TransportOptions {
+  /** Base URL; its path, if any, comes before every request's path. */
+  baseUrl: string;
+  /** PEM trusted beside the system's. */
+  ca?: string;
+  /** Client certificate and its key, PEM. */
+  certificate?: string;
+  privateKey?: string;
+  /**
+   * Streams on a new connection until its first answer that accepts our credentials. APNs with tokens: 1
+   * (gateways-apns 1.7). Absent: the peer's limit from the start.
+   */
+  firstStreams?: number;
+  /** Most connections at a time. */
+  maxConnections: number;
+  timing: TransportTiming;
+  clock: Clock;
+  onFact?(fact: TransportFact): void;
+}
+
+export interface TransportTiming {
+  /** TCP, TLS and the peer's first SETTINGS together. */
+  connectMs: number;
+  /** From writing a request to its whole answer. */
+  requestMs: number;
+  /** Longest wait for a free stream. */
+  queueMs: number;
+  /** A connection without a read for this long is pinged; gateways-apns 1.7 asks for 30–60 s. */
+  pingAfterMs: number;
+  /** … and destroyed when the ping is not answered; 10–15 s. */
+  pingMs: number;
+  /** What requests in flight get at `close()`. */
+  drainMs: number;
+}
+
+export const defaultTiming: TransportTiming = {
+  connectMs: 10_000,
+  requestMs: 15_000,
+  queueMs: 30_000,
+  pingAfterMs: 30_000,
+  pingMs: 10_000,
+  drainMs: 5_000,
+};

@@ -1,0 +1,64 @@
+import {
+  constants,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+  type ServerStreamResponseOptions,
+} from 'node:http2';
+import type { Misbehaviour } from './misbehaviour.ts';
+import type { SessionState } from './session.ts';
+import type { Refusal } from './tokens.ts';
+
+/** One request with its whole body. */
+export interface Arrived {
+  state: SessionState;
+  connection: number;
+  stream: ServerHttp2Stream;
+  headers: IncomingHttpHeaders;
+  body: Buffer | null;
+}
+
+/** Anything but 200. */
+export interface Answer extends Refusal {
+  timestampMs?: number;
+  retryAfter?: string;
+}
+
+// APNs sends no date; the types do not know the option.
+const quiet: ServerStreamResponseOptions & { sendDate: boolean } = { sendDate: false };
+const bare = { ...quiet, endStream: true };
+
+/** Answers as APNs does: 200 without a body, or JSON with the reason (gateways-apns 1.6). */
+export function respond({ state, stream, headers }: Arrived, answer: Answer | undefined): void {
+  state.open -= 1;
+  if (stream.destroyed || stream.closed) return;
+  const id = headers['apns-id'] ?? 'EABEAE54-14A8-11E5-B60B-1697F925EC7B';
+  if (answer === undefined) {
+    stream.respond({ ':status': 200, 'apns-id': id }, bare);
+    return;
+  }
+  const { status, reason, timestampMs, retryAfter } = answer;
+  stream.respond(
+    { ':status': status, 'apns-id': id, ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) },
+    quiet,
+  );
+  stream.end(JSON.stringify(timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs }));
+}
+
+/** Gives the answer wrongly: late, cut off, or not at all. */
+export function misanswer(arrived: Arrived, strike: Misbehaviour, answer: Answer | undefined): void {
+  const { state, stream } = arrived;
+  if (strike.kind === 'slow') {
+    setTimeout(() => respond(arrived, answer), strike.delayMs);
+    return;
+  }
+  stream.once('close', () => {
+    state.open -= 1;
+  });
+  if (strike.kind === 'reset') stream.close(strike.code ?? constants.NGHTTP2_INTERNAL_ERROR);
+  if (strike.kind === 'disconnect') state.session.socket.destroy();
+}
+
+/** APNs puts the reason of a GOAWAY into its debug data (gateways-apns 1.6). */
+export function goawayData(reason: string | undefined): Buffer | undefined {
+  return reason === undefined ? undefined : Buffer.from(JSON.stringify({ reason }));
+}

@@ -1,0 +1,28 @@
+import { generateKeyPairSync, randomInt } from 'node:crypto';
+
+/** What a push profile needs (`privateKey`, PKCS#8) and what the gateway checks it with (`publicKey`, SPKI). */
+export interface ApnsCredentials {
+  teamId: string;
+  keyId: string;
+  privateKey: string;
+  publicKey: string;
+  topics: string[];
+}
+
+/** A made-up team with one token key, in the form Apple gives them out (gateways-apns 1.2). */
+export function createApnsCredentials(topics: string[] = ['com.example.app']): ApnsCredentials {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    teamId: tenCharacters(),
+    keyId: tenCharacters(),
+    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+    topics,
+  };
+}
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
+
+function tenCharacters(): string {
+  return Array.from({ length: 10 }, () => alphabet.charAt(randomInt(alphabet.length))).join('');
+}

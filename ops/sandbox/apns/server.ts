@@ -1,0 +1,235 @@
+/**
+ * A stand-in for APNs on loopback: TLS, HTTP/2 only, as strict as the wire facts (gateways-apns section 1)
+ * and able to misbehave on demand. Used by tests, benchmarks and `npm start`.
+ */
+import { once } from 'node:events';
+import {
+  constants,
+  createSecureServer,
+  type Http2SecureServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import { type CertificateAuthority, openCertificateAuthority } from '../certificates.ts';
+import { type Answer, type Arrived, goawayData, misanswer, respond } from './answers.ts';
+import type { ApnsGateway, ApnsGatewayOptions } from './gateway.ts';
+import { Ledger, type SeenRequest } from './ledger.ts';
+import { type Misbehaviour, Misbehaviours } from './misbehaviour.ts';
+import { checkHeaders, checkPayload, checkTopic, deviceTokenOf } from './rules.ts';
+import { newSessionState, noteToken, type SessionState, setLimit } from './session.ts';
+import { type Refusal, TokenVerifier } from './tokens.ts';
+
+export { type ApnsCredentials, createApnsCredentials } from './credentials.ts';
+export type { ApnsGateway, ApnsGatewayOptions } from './gateway.ts';
+export type { SeenRequest } from './ledger.ts';
+export type { Misbehaviour } from './misbehaviour.ts';
+
+/** Starts the gateway; resolves when it listens. */
+export async function startApnsGateway(options: ApnsGatewayOptions = {}): Promise<ApnsGateway> {
+  const authority = options.authority ?? (await openCertificateAuthority());
+  const { certificate, privateKey } = options.server ?? (await authority.issueServer());
+  const server = createSecureServer({
+    cert: certificate,
+    key: privateKey,
+    ca: authority.certificate,
+    // Both kinds of authentication come to the same door; who has neither is refused by request.
+    requestCert: true,
+    rejectUnauthorized: false,
+    allowHTTP1: false,
+    settings: { maxConcurrentStreams: options.keys === undefined ? (options.maxStreams ?? 1000) : 1 },
+  });
+  server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
+  await once(server, 'listening');
+  return new LoopbackApns(server, authority, options);
+}
+
+class LoopbackApns implements ApnsGateway {
+  readonly url: string;
+  readonly ca: string;
+  readonly authority: CertificateAuthority;
+  readonly deadTokens = new Map<string, number>();
+  readonly badTokens = new Set<string>();
+  readonly tokenTopics = new Map<string, string>();
+  readonly peakStreams = { untrusted: 0, trusted: 0 };
+  readonly protocolErrors: string[] = [];
+  connections = 0;
+  readonly #server: Http2SecureServer;
+  readonly #verifier: TokenVerifier;
+  readonly #ledger = new Ledger();
+  readonly #misbehaviours = new Misbehaviours();
+  readonly #sessions = new Map<ServerHttp2Session, SessionState>();
+  readonly #clock: Clock;
+  readonly #maxStreams: number;
+  readonly #isStrictAfterRefusal: boolean;
+  #lastGoodBody: Buffer = Buffer.alloc(0);
+
+  constructor(server: Http2SecureServer, authority: CertificateAuthority, options: ApnsGatewayOptions) {
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    this.url = `https://${options.host ?? '127.0.0.1'}:${port}`;
+    this.ca = authority.certificate;
+    this.authority = authority;
+    this.#server = server;
+    this.#verifier = new TokenVerifier(options.keys ?? []);
+    this.#clock = options.clock ?? systemClock;
+    this.#maxStreams = options.maxStreams ?? 1000;
+    this.#isStrictAfterRefusal = options.isStrictAfterRefusal ?? false;
+    server.on('session', (session) => this.#onSession(session));
+    // Refused handshakes are the client's to notice.
+    server.on('tlsClientError', () => undefined);
+  }
+
+  get total(): number {
+    return this.#ledger.total;
+  }
+
+  get accepted(): number {
+    return this.#ledger.accepted;
+  }
+
+  get distinct(): number {
+    return this.#ledger.distinct;
+  }
+
+  get requests(): SeenRequest[] {
+    return this.#ledger.requests;
+  }
+
+  seen(token: string): number {
+    return this.#ledger.seen(token);
+  }
+
+  refusals(reason: string): number {
+    return this.#ledger.byReason.get(reason) ?? 0;
+  }
+
+  misbehave(what: Misbehaviour): void {
+    this.#misbehaviours.add(what);
+  }
+
+  behave(): void {
+    this.#misbehaviours.clear();
+  }
+
+  goaway(reason?: string): void {
+    for (const session of this.#sessions.keys())
+      session.goaway(constants.NGHTTP2_NO_ERROR, 2 ** 31 - 1, goawayData(reason));
+  }
+
+  waitFor(total: number): Promise<void> {
+    return this.#ledger.waitFor(total);
+  }
+
+  forget(): void {
+    this.#ledger.forget();
+  }
+
+  async close(): Promise<void> {
+    for (const session of this.#sessions.keys()) session.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #onSession(session: ServerHttp2Session): void {
+    const state = newSessionState(session, 1);
+    this.connections += 1;
+    const connection = this.connections;
+    this.#sessions.set(session, state);
+    if (state.certificateTopics !== null) setLimit(state, this.#maxStreams);
+    session.on('stream', (stream, headers) => this.#onStream(state, connection, stream, headers));
+    session.on('error', (error) => this.protocolErrors.push(error.message));
+    session.on('close', () => this.#sessions.delete(session));
+  }
+
+  #onStream(
+    state: SessionState,
+    connection: number,
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+  ): void {
+    state.open += 1;
+    const peak = state.limit === 1 ? 'untrusted' : 'trusted';
+    if (state.open > this.peakStreams[peak]) this.peakStreams[peak] = state.open;
+    let body: Buffer | null = null;
+    stream.on('error', () => undefined);
+    stream.on('data', (chunk: Buffer) => {
+      body = body === null ? chunk : Buffer.concat([body, chunk]);
+    });
+    stream.on('end', () => {
+      if ((stream.id ?? 0) < state.lastId) this.#process({ state, connection, stream, headers, body });
+    });
+  }
+
+  #process(arrived: Arrived): void {
+    const { headers, state, connection } = arrived;
+    const body = arrived.body ?? Buffer.alloc(0);
+    const token = deviceTokenOf(headers);
+    const name = typeof token === 'string' ? token : '';
+    const strike = this.#misbehaviours.strike(name);
+    if (strike?.kind === 'refuse') {
+      state.open -= 1;
+      arrived.stream.close(constants.NGHTTP2_REFUSED_STREAM);
+      return;
+    }
+    if (strike?.kind === 'goaway') {
+      this.#sayGoaway(arrived, strike.code ?? constants.NGHTTP2_NO_ERROR, strike.reason);
+      return;
+    }
+    const answer =
+      strike?.kind === 'answer'
+        ? strike
+        : typeof token === 'string'
+          ? this.#judge(arrived, token, body)
+          : token;
+    const status = answer?.status ?? 200;
+    this.#ledger.add({ token: name, headers, body, status, reason: answer?.reason ?? '', connection });
+    this.#moveLimit(state, status, answer?.reason);
+    if (strike === undefined || strike.kind === 'answer') respond(arrived, answer);
+    else misanswer(arrived, strike, answer);
+  }
+
+  #judge(arrived: Arrived, token: string, body: Buffer): Answer | undefined {
+    const { headers, state } = arrived;
+    const allowed = this.#topicsOf(state, headers);
+    if ('reason' in allowed) return allowed;
+    const refusal =
+      checkTopic(headers, allowed.topics) ??
+      checkHeaders(headers) ??
+      checkPayload(headers, body, this.#lastGoodBody) ??
+      this.#checkDevice(token, headers);
+    if (refusal === undefined) this.#lastGoodBody = body;
+    return refusal;
+  }
+
+  #topicsOf(state: SessionState, headers: IncomingHttpHeaders): { topics: readonly string[] } | Refusal {
+    if (state.certificateTopics !== null) return { topics: state.certificateTopics };
+    const nowMs = this.#clock.now();
+    const key = this.#verifier.check(headers.authorization, nowMs);
+    if ('reason' in key) return key;
+    return noteToken(state, headers.authorization ?? '', nowMs) ?? key;
+  }
+
+  #checkDevice(token: string, headers: IncomingHttpHeaders): Answer | undefined {
+    if (this.badTokens.size > 0 && this.badTokens.has(token))
+      return { status: 400, reason: 'BadDeviceToken' };
+    const topic = this.tokenTopics.size > 0 ? this.tokenTopics.get(token) : undefined;
+    if (topic !== undefined && topic !== headers['apns-topic'])
+      return { status: 400, reason: 'DeviceTokenNotForTopic' };
+    const timestampMs = this.deadTokens.size > 0 ? this.deadTokens.get(token) : undefined;
+    return timestampMs === undefined ? undefined : { status: 410, reason: 'Unregistered', timestampMs };
+  }
+
+  /** One stream until a valid token was answered, then many; back to one after a refused device token. */
+  #moveLimit(state: SessionState, status: number, reason: string | undefined): void {
+    if (status === 200) setLimit(state, this.#maxStreams);
+    else if (this.#isStrictAfterRefusal && reason === 'BadDeviceToken') setLimit(state, 1);
+  }
+
+  #sayGoaway({ state, stream }: Arrived, code: number, reason: string | undefined): void {
+    const id = stream.id ?? 0;
+    state.lastId = Math.min(state.lastId, id);
+    state.session.goaway(code, Math.max(0, id - 2), goawayData(reason));
+  }
+}

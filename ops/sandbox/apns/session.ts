@@ -1,0 +1,60 @@
+import type { ServerHttp2Session } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
+import type { Refusal } from './tokens.ts';
+
+const shortestTokenLifeMs = 20 * 60_000;
+const tooManyUpdates: Refusal = { status: 429, reason: 'TooManyProviderTokenUpdates' };
+
+/** What the gateway remembers of one connection. */
+export interface SessionState {
+  session: ServerHttp2Session;
+  /** Topics of the client certificate; null: the connection has none that is trusted. */
+  certificateTopics: string[] | null;
+  /** Streams that were not answered yet. */
+  open: number;
+  limit: number;
+  /** Id above which nothing is processed any more, once a GOAWAY was sent. */
+  lastId: number;
+  token: string | undefined;
+  tokenSinceMs: number;
+}
+
+export function newSessionState(session: ServerHttp2Session, limit: number): SessionState {
+  return {
+    session,
+    certificateTopics: certificateTopics(session),
+    open: 0,
+    limit,
+    lastId: Number.POSITIVE_INFINITY,
+    token: undefined,
+    tokenSinceMs: 0,
+  };
+}
+
+/** Raises or lowers the connection's stream limit, as APNs does by SETTINGS (gateways-apns 1.7). */
+export function setLimit(state: SessionState, limit: number): void {
+  if (state.limit === limit || state.session.destroyed) return;
+  state.limit = limit;
+  state.session.settings({ maxConcurrentStreams: limit });
+}
+
+/** A new token more than once every 20 minutes on the same connection is refused (gateways-apns 1.2). */
+export function noteToken(state: SessionState, token: string, nowMs: number): Refusal | undefined {
+  if (state.token === token) return undefined;
+  if (state.token !== undefined && nowMs - state.tokenSinceMs < shortestTokenLifeMs) return tooManyUpdates;
+  state.token = token;
+  state.tokenSinceMs = nowMs;
+  return undefined;
+}
+
+/** Apple writes the bundle id into the subject's UID (gateways-apns 1.3). */
+function certificateTopics(session: ServerHttp2Session): string[] | null {
+  const socket = session.socket;
+  if (!isTls(socket) || !socket.authorized) return null;
+  const subject: Record<string, unknown> = { ...socket.getPeerCertificate().subject };
+  return typeof subject.UID === 'string' ? [subject.UID] : null;
+}
+
+function isTls(socket: object): socket is TLSSocket {
+  return 'authorized' in socket;
+}

@@ -1,0 +1,115 @@
+/**
+ * Certificates made at run time: a CA of our own, server certificates for loopback, client certificates
+ * for gateways that know their callers by one. No openssl binary, nothing written to disk.
+ */
+import './reflect.ts';
+import { webcrypto } from 'node:crypto';
+import * as x509 from '@peculiar/x509';
+import { systemClock } from '../../shared/clock.ts';
+
+x509.cryptoProvider.set(webcrypto);
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+/** UID of a subject (RFC 4519 2.39). */
+const userIdOid = '0.9.2342.19200300.100.1.1';
+const dayMs = 86_400_000;
+
+/** A certificate and its private key (PKCS#8), both PEM. */
+export interface KeyPairPem {
+  certificate: string;
+  privateKey: string;
+}
+
+export interface CertificateAuthority extends KeyPairPem {
+  /** For a TLS server on these names and addresses; default `localhost`, 127.0.0.1 and ::1. */
+  issueServer(names?: string[]): Promise<KeyPairPem>;
+  /** For a client; `userId` becomes the subject's UID, where Apple writes the bundle id. */
+  issueClient(client: { commonName: string; userId?: string; validForMs?: number }): Promise<KeyPairPem>;
+}
+
+/** Makes a new CA, or takes up one made before (`pem`), so that a data directory can keep it. */
+export async function openCertificateAuthority(pem?: KeyPairPem): Promise<CertificateAuthority> {
+  const own = pem ?? (await selfSigned('Carillon sandbox CA'));
+  const issuer = new x509.X509Certificate(own.certificate).subject;
+  const signingKey = await importKey(own.privateKey);
+  return {
+    ...own,
+    issueServer: (names = ['localhost', '127.0.0.1', '::1']) =>
+      issue(issuer, signingKey, {
+        subject: [{ CN: ['Carillon sandbox gateway'] }],
+        validForMs: 365 * dayMs,
+        purpose: x509.ExtendedKeyUsage.serverAuth,
+        names,
+      }),
+    issueClient: ({ commonName, userId, validForMs = 365 * dayMs }) =>
+      issue(issuer, signingKey, {
+        subject: [...(userId === undefined ? [] : [{ [userIdOid]: [userId] }]), { CN: [commonName] }],
+        validForMs,
+        purpose: x509.ExtendedKeyUsage.clientAuth,
+        names: [],
+      }),
+  };
+}
+
+interface Issue {
+  subject: x509.JsonName;
+  validForMs: number;
+  purpose: x509.ExtendedKeyUsage;
+  names: string[];
+}
+
+async function selfSigned(commonName: string): Promise<KeyPairPem> {
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: randomSerial(),
+    name: `CN=${commonName}`,
+    notBefore: new Date(systemClock.now() - dayMs),
+    notAfter: new Date(systemClock.now() + 3650 * dayMs),
+    signingAlgorithm: algorithm,
+    keys,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+    ],
+  });
+  return { certificate: certificate.toString('pem'), privateKey: await exportKey(keys.privateKey) };
+}
+
+async function issue(issuer: string, signingKey: webcrypto.CryptoKey, wanted: Issue): Promise<KeyPairPem> {
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: randomSerial(),
+    subject: wanted.subject,
+    issuer,
+    // Both ends lie a day back, so that a certificate can be made that has expired already.
+    notBefore: new Date(systemClock.now() - dayMs),
+    notAfter: new Date(systemClock.now() + wanted.validForMs),
+    signingAlgorithm: algorithm,
+    publicKey: keys.publicKey,
+    signingKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.ExtendedKeyUsageExtension([wanted.purpose]),
+      ...(wanted.names.length > 0 ? [alternativeNames(wanted.names)] : []),
+    ],
+  });
+  return { certificate: certificate.toString('pem'), privateKey: await exportKey(keys.privateKey) };
+}
+
+function alternativeNames(names: string[]): x509.SubjectAlternativeNameExtension {
+  return new x509.SubjectAlternativeNameExtension(
+    names.map((value) => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })),
+  );
+}
+
+const randomSerial = (): string => Buffer.from(webcrypto.getRandomValues(new Uint8Array(8))).toString('hex');
+
+async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
+  const der = await webcrypto.subtle.exportKey('pkcs8', key);
+  return x509.PemConverter.encode(der, 'PRIVATE KEY');
+}
+
+function importKey(pem: string): Promise<webcrypto.CryptoKey> {
+  const der = x509.PemConverter.decodeFirst(pem);
+  return webcrypto.subtle.importKey('pkcs8', der, algorithm, false, ['sign']);
+}
