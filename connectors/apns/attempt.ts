@@ -1,0 +1,80 @@
+/** Turns what happened to one request into what the dispatcher is told. */
+import { createHash } from 'node:crypto';
+import type { Attempt } from '../connector.ts';
+import type { Reply, TransportReason } from '../http2/transport.ts';
+import type { Answer } from './errors.ts';
+
+/** How long a key rests after TooManyProviderTokenUpdates (gateways-apns 1.2: back off, do not mint). */
+export const pauseMs = 60_000;
+
+export const sent: Attempt = { kind: 'sent' };
+
+export const failed = (status: number, reason: string): Attempt => ({
+  kind: 'rejected',
+  outcome: 'failed',
+  status,
+  reason,
+});
+
+export const retry = (status: number, reason: string, afterMs: number | null): Attempt => ({
+  kind: 'retry',
+  status,
+  reason,
+  afterMs,
+});
+
+export const halt = (status: number, reason: string, sentence: string): Attempt => ({
+  kind: 'halt',
+  status,
+  reason,
+  sentence,
+});
+
+/** The attempt of an answer once nothing more is tried for it here. */
+export function attemptOf(answer: Answer, retryAfterMs: number | null, isOnlyTopic: boolean): Attempt {
+  const { status, reason, sentence = `APNs answered ${status} ${reason}.` } = answer;
+  switch (answer.reaction) {
+    case 'dead_token':
+      return {
+        kind: 'invalid_token',
+        status,
+        reason,
+        ...(answer.deadSinceMs === undefined ? {} : { deadSinceMs: answer.deadSinceMs }),
+      };
+    case 'fail':
+    case 'fail_push':
+      return failed(status, reason);
+    case 'fail_topic':
+      // With several topics the others may do well, and an installation names its topic itself.
+      return isOnlyTopic ? halt(status, reason, sentence) : failed(status, reason);
+    case 'retry':
+    case 'renew_connection':
+      return retry(status, reason, retryAfterMs);
+    case 'retry_elsewhere':
+      return retry(status, reason, retryAfterMs ?? 0);
+    case 'pause':
+      return retry(status, reason, retryAfterMs ?? pauseMs);
+    case 'renew_token':
+    case 'halt':
+      return halt(status, reason, sentence);
+  }
+}
+
+/** The attempt of a request that got no answer. */
+export function unansweredOf(reply: Exclude<Reply, { kind: 'response' }>, isRepeatHidden: boolean): Attempt {
+  if (reply.kind === 'unknown') return { kind: 'unknown', reason: reply.reason, isRepeatHidden };
+  if (reply.reason === 'certificate_refused')
+    return halt(0, reply.reason, 'The gateway refuses the client certificate: it may be expired or revoked.');
+  return retry(0, reply.reason, isOurDoing(reply.reason) ? 0 : reply.afterMs);
+}
+
+const isOurDoing = (reason: TransportReason): boolean => reason === 'aborted' || reason === 'closed';
+
+/**
+ * `apns-id` of a recipient of a push: a lower-case UUID, the same at every attempt, so that repeats can be
+ * told in Apple's logs (gateways-apns 1.4, 1.8). Version 8 of RFC 9562, made from a digest.
+ */
+export function apnsIdOf(pushId: string, recipientId: string): string {
+  const hex = createHash('sha1').update(`${pushId}:${recipientId}`).digest('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}

@@ -1,0 +1,171 @@
+import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../connector.ts';
+import { openStandardTransport } from '../http2/standard.ts';
+import { defaultTiming, type Transport, type TransportTiming } from '../http2/transport.ts';
+import { failed, halt, pauseMs, retry } from './attempt.ts';
+import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
+import { Delivery, type Door, malformed } from './delivery.ts';
+import { type ApnsPayload, renderApns } from './payload.ts';
+import { ProviderTokens } from './provider-token.ts';
+import { pushTypeOf, sendableTopic } from './push-types.ts';
+
+/** Apple's own gateways (gateways-apns 1.1). */
+const hosts = { prod: 'https://api.push.apple.com', dev: 'https://api.sandbox.push.apple.com' };
+
+export interface ApnsTuning {
+  timing: TransportTiming;
+  /** Connections to each of the two gateways, per credential and thread. */
+  maxConnections: number;
+}
+
+export const defaultTuning: ApnsTuning = { timing: defaultTiming, maxConnections: 8 };
+
+/** Opens the door for one set of credentials; connects with the first push. */
+export function openApns(
+  credentials: ApnsCredentials,
+  context: SenderContext,
+  tuning: ApnsTuning = defaultTuning,
+): Sender {
+  return new ApnsSender(credentials, context, tuning);
+}
+
+class ApnsSender implements Sender {
+  readonly #credentials: ApnsCredentials;
+  readonly #context: SenderContext;
+  readonly #tuning: ApnsTuning;
+  readonly #tokens: ProviderTokens | null;
+  readonly #certificateEndMs: number;
+  readonly #doors = new Map<'prod' | 'dev', Door>();
+  #pausedUntilMs = 0;
+
+  constructor(credentials: ApnsCredentials, context: SenderContext, tuning: ApnsTuning) {
+    this.#credentials = credentials;
+    this.#context = context;
+    this.#tuning = tuning;
+    const isToken = credentials.auth === 'token';
+    this.#tokens = isToken ? new ProviderTokens(credentials, context.clock) : null;
+    this.#certificateEndMs = isToken
+      ? Number.POSITIVE_INFINITY
+      : certificateExpiryMs(credentials.certificate);
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    const { message, recipients, report } = request;
+    const rendering = renderApns(message);
+    const refusal = rendering.ok ? this.#refusal(request, rendering.payload) : failed(0, rendering.problem);
+    if (!rendering.ok || refusal) {
+      if (refusal) for (const { index } of recipients) report(index, refusal);
+      return;
+    }
+    const { payload } = rendering;
+    const door = this.#door(this.#credentials.environment ?? message.prod);
+    const topics = this.#byTopic(request, payload);
+    const ending = { attempt: null };
+    const isOnlyTopic = topicsOf(this.#credentials).length === 1;
+    await Promise.all(
+      [...topics].map(([topic, members]) => {
+        const isListed = topicsOf(this.#credentials)[0] === topic;
+        const { signal } = request;
+        const options = { door, message, payload, topic, ending, report, signal };
+        return new Delivery({ ...options, isOnlyTopic: isOnlyTopic && isListed }).run(members);
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#doors.values()].map(({ transport }) => transport.close()));
+  }
+
+  /** Why nothing of this push can be sent now, if that is so. */
+  #refusal({ message }: SendRequest, payload: ApnsPayload): Attempt | undefined {
+    const nowMs = this.#context.clock.now();
+    if (message.expiresAtMs <= nowMs)
+      return { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
+    if (this.#certificateEndMs <= nowMs)
+      return halt(0, 'certificate_expired', 'The certificate has expired: upload a new one.');
+    if (this.#credentials.auth === 'certificate' && pushTypeOf(payload.pushType).isTokenOnly)
+      return failed(0, `the push type ${payload.pushType} needs token authentication`);
+    if (this.#pausedUntilMs > nowMs)
+      return retry(0, 'TooManyProviderTokenUpdates', this.#pausedUntilMs - nowMs);
+    return undefined;
+  }
+
+  /** Recipients by the topic they are sent with; those that cannot be sent to are reported at once. */
+  #byTopic({ message, recipients, report }: SendRequest, payload: ApnsPayload): Map<string, Recipient[]> {
+    const listed = topicsOf(this.#credentials);
+    const groups = new Map<string, Recipient[]>();
+    for (const recipient of recipients) {
+      const wanted = recipient.topic ?? message.topic ?? (listed.length === 1 ? listed[0] : undefined);
+      const topic = wanted === undefined ? undefined : sendableTopic(wanted, payload.pushType, listed);
+      const problem = malformed(recipient) ?? (topic === undefined ? withoutTopic(wanted) : undefined);
+      if (topic === undefined || problem) {
+        report(recipient.index, problem ?? withoutTopic(wanted));
+        continue;
+      }
+      const group = groups.get(topic);
+      if (group) group.push(recipient);
+      else groups.set(topic, [recipient]);
+    }
+    return groups;
+  }
+
+  #door(environment: 'prod' | 'dev'): Door {
+    const known = this.#doors.get(environment);
+    if (known) return known;
+    const door = this.#newDoor(this.#openTransport(environment));
+    this.#doors.set(environment, door);
+    return door;
+  }
+
+  #newDoor(transport: Transport): Door {
+    const { clock } = this.#context;
+    const tokens = this.#tokens;
+    let renewedAtMs = Number.NEGATIVE_INFINITY;
+    const renew = (sinceMs: number) => {
+      if (renewedAtMs >= sinceMs) return;
+      renewedAtMs = clock.monotonicMs();
+      transport.renew();
+    };
+    return {
+      transport,
+      renew,
+      token: () => tokens?.current() ?? null,
+      replaceToken: (refused) => tokens?.replace(refused) ?? null,
+      pause: () => {
+        if (this.#pausedUntilMs > clock.now()) return;
+        this.#pausedUntilMs = clock.now() + pauseMs;
+        renew(clock.monotonicMs());
+      },
+      onCall: (call) => this.#context.onCall(call),
+      monotonicMs: () => clock.monotonicMs(),
+    };
+  }
+
+  #openTransport(environment: 'prod' | 'dev'): Transport {
+    const { auth, ca, endpoint } = this.#credentials;
+    const { certificate, privateKey } =
+      this.#credentials.auth === 'certificate'
+        ? this.#credentials
+        : { certificate: undefined, privateKey: undefined };
+    return openStandardTransport({
+      baseUrl: endpoint ?? hosts[environment],
+      ca,
+      certificate,
+      privateKey,
+      // gateways-apns 1.7: one stream until a valid token was answered; certificates start large.
+      firstStreams: auth === 'token' ? 1 : undefined,
+      maxConnections: this.#tuning.maxConnections,
+      timing: this.#tuning.timing,
+      clock: this.#context.clock,
+    });
+  }
+}
+
+/** Not `halt`: the installation names its topic itself, and the others' may be fine. */
+function withoutTopic(wanted: string | undefined): Attempt {
+  return failed(
+    0,
+    wanted === undefined
+      ? 'neither the installation nor the push names a topic, and the profile lists several'
+      : `the topic ${wanted.slice(0, 100)} is not among those of the profile`,
+  );
+}

@@ -1,0 +1,181 @@
+import type { Attempt, GatewayCall, Message, Recipient, Report } from '../connector.ts';
+import type { Reply, RequestTemplate, Transport, TransportRequest, Verdict } from '../http2/transport.ts';
+import { apnsIdOf, attemptOf, failed, sent, unansweredOf } from './attempt.ts';
+import { type Answer, answerOf } from './errors.ts';
+import type { ApnsPayload } from './payload.ts';
+import type { ProviderToken } from './provider-token.ts';
+
+/** What a delivery may do to the door it goes through; kept by the sender, shared by all deliveries. */
+export interface Door {
+  transport: Transport;
+  /** The provider token of now; null with certificates. */
+  token(): ProviderToken | null;
+  /** Another provider token in place of a refused one, or null. */
+  replaceToken(refused: ProviderToken): ProviderToken | null;
+  /** New connections, unless that was done since `sinceMs` (monotonic). */
+  renew(sinceMs: number): void;
+  /** The key rests: no batch is begun for a while. */
+  pause(): void;
+  onCall(call: GatewayCall): void;
+  monotonicMs(): number;
+}
+
+/** What all topics of one `send` share: how its rest ends, once that is known. */
+export interface Ending {
+  attempt: Attempt | null;
+}
+
+export interface DeliveryOptions {
+  door: Door;
+  message: Message;
+  payload: ApnsPayload;
+  topic: string;
+  /** The credentials know no other topic. */
+  isOnlyTopic: boolean;
+  ending: Ending;
+  report: Report;
+  signal: AbortSignal;
+}
+
+type Again = 'renew_token' | 'renew_connection';
+
+/** One push to the recipients of one topic: a first pass, and a second for what the first may repeat. */
+export class Delivery {
+  readonly #options: DeliveryOptions;
+  /** How the rest of this topic ends, where the other topics go on. */
+  #topicEnding: Attempt | null = null;
+  #again: Recipient[] = [];
+  #cause: Again | null = null;
+  #refusal: Answer | null = null;
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when every recipient was reported once. */
+  async run(recipients: Recipient[]): Promise<void> {
+    const { door } = this.#options;
+    const startedAtMs = door.monotonicMs();
+    const token = door.token();
+    await this.#pass(recipients, token, false);
+    if (this.#again.length === 0) return;
+    const again = this.#again;
+    this.#again = [];
+    const next = this.#cause === 'renew_token' && token !== null ? door.replaceToken(token) : token;
+    // After such an answer the connection is of no more use (gateways-apns 1.2).
+    door.renew(startedAtMs);
+    if (this.#cause === 'renew_token' && next === null) this.#end(again);
+    else await this.#pass(again, next, true);
+  }
+
+  /** No other token can be made now: what waits ends as the refusal says. */
+  #end(recipients: Recipient[]): void {
+    const { isOnlyTopic, report } = this.#options;
+    for (const { index } of recipients)
+      if (this.#refusal) report(index, attemptOf(this.#refusal, null, isOnlyTopic));
+  }
+
+  #pass(recipients: Recipient[], token: ProviderToken | null, isLast: boolean): Promise<void> {
+    const { door, signal } = this.#options;
+    const batch = { template: this.#template(token), requests: this.#requests(recipients), signal };
+    return door.transport.sendMany(batch, (place, reply) => {
+      const recipient = recipients[place];
+      return recipient && this.#onReply(recipient, reply, isLast);
+    });
+  }
+
+  #onReply(recipient: Recipient, reply: Reply, isLast: boolean): Verdict {
+    const { door, ending, payload, report } = this.#options;
+    if (reply.kind === 'response') return this.#onResponse(recipient, reply, isLast);
+    if (reply.kind === 'unknown') door.onCall({ status: 0, reason: reply.reason, seconds: reply.seconds });
+    if (reply.kind === 'not_sent' && reply.reason === 'stopped') {
+      const end = ending.attempt ?? this.#topicEnding;
+      if (end) report(recipient.index, end);
+      else this.#again.push(recipient);
+      return undefined;
+    }
+    report(recipient.index, unansweredOf(reply, payload.collapseId !== null));
+    return ending.attempt ? 'stop' : undefined;
+  }
+
+  #onResponse(recipient: Recipient, reply: Extract<Reply, { kind: 'response' }>, isLast: boolean): Verdict {
+    const { door, ending, isOnlyTopic, report } = this.#options;
+    if (reply.status === 200) {
+      door.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
+      report(recipient.index, sent);
+      return ending.attempt ? 'stop' : undefined;
+    }
+    const answer = answerOf(reply);
+    door.onCall({ status: reply.status, reason: answer.reason, seconds: reply.seconds });
+    if (!isLast && (answer.reaction === 'renew_token' || answer.reaction === 'renew_connection')) {
+      this.#cause ??= answer.reaction;
+      this.#refusal ??= answer;
+      this.#again.push(recipient);
+      return 'stop';
+    }
+    const attempt = attemptOf(answer, reply.retryAfterMs, isOnlyTopic);
+    report(recipient.index, attempt);
+    return this.#verdict(answer, attempt);
+  }
+
+  /** Whether the rest may go on after this answer. */
+  #verdict(answer: Answer, attempt: Attempt): Verdict {
+    const { door, ending } = this.#options;
+    switch (answer.reaction) {
+      case 'retry_elsewhere':
+        return 'drain';
+      case 'fail_topic':
+        this.#topicEnding = attempt;
+        if (attempt.kind === 'halt') ending.attempt ??= attempt;
+        return 'stop';
+      case 'pause':
+        door.pause();
+        ending.attempt ??= attempt;
+        return 'stop';
+      case 'fail_push':
+      case 'halt':
+      case 'renew_token':
+        ending.attempt ??= attempt;
+        return 'stop';
+      default:
+        return ending.attempt ? 'stop' : undefined;
+    }
+  }
+
+  #template(token: ProviderToken | null): RequestTemplate {
+    const { payload, topic } = this.#options;
+    return {
+      pathPrefix: '/3/device/',
+      headers: {
+        ...(token === null ? {} : { authorization: token.authorization }),
+        'apns-topic': topic,
+        'apns-push-type': payload.pushType,
+        'apns-priority': payload.priority,
+        'apns-expiration': payload.expiration,
+        ...(payload.collapseId === null ? {} : { 'apns-collapse-id': payload.collapseId }),
+      },
+      ownHeaderName: 'apns-id',
+      body: payload.body,
+      ...(payload.badgeAt === undefined ? {} : { spliceAt: payload.badgeAt }),
+    };
+  }
+
+  #requests(recipients: Recipient[]): TransportRequest[] {
+    const { message, payload } = this.#options;
+    const isSpliced = payload.badgeAt !== undefined;
+    return recipients.map(({ address, badge, id }) => ({
+      path: address,
+      ownHeader: apnsIdOf(message.pushId, id),
+      // Counted by the dispatcher before the first attempt; an installation that was never counted shows 1.
+      ...(isSpliced ? { splice: String(badge ?? 1) } : {}),
+    }));
+  }
+}
+
+/** Hex, of any length that fits a header (gateways-apns 1.4: its length is not to be relied on). */
+const tokenForm = /^[0-9a-fA-F]{1,200}$/;
+
+/** A device token that must not come near a path. Not called dead: no gateway said so. */
+export function malformed({ address }: Recipient): Attempt | undefined {
+  return tokenForm.test(address) ? undefined : failed(0, 'the device token is not hexadecimal');
+}

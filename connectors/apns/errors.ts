@@ -1,0 +1,137 @@
+/**
+ * What APNs answers and what follows from it: one row per status and reason.
+ *
+ * Source of every row: gateways-apns 1.6 (Apple's "Handling notification responses from APNs"); where
+ * another section decides, the row names it.
+ */
+import type { Reply } from '../http2/transport.ts';
+
+/** What follows from an answer, before it is told as an `Attempt`. */
+export type Reaction =
+  /** This recipient is refused for good; others may do well. */
+  | 'fail'
+  /** Every recipient of this push would be refused alike: the rest of it is not sent. */
+  | 'fail_push'
+  /** Every recipient with this topic would be refused alike. */
+  | 'fail_topic'
+  /** The gateway says of this token that it is dead. */
+  | 'dead_token'
+  | 'retry'
+  /** Worth another try, on another connection. */
+  | 'retry_elsewhere'
+  /** A new provider token and a new connection, once; then `halt`. */
+  | 'renew_token'
+  /** A new connection, once; then `retry`. */
+  | 'renew_connection'
+  /** No new provider token: this key pauses. */
+  | 'pause'
+  /** Credentials or configuration are wrong. */
+  | 'halt';
+
+export interface Row {
+  status: number;
+  reason: string;
+  reaction: Reaction;
+  /** For an operator, where there is something to mend. */
+  sentence?: string;
+}
+
+const ourMistake = 'APNs found the request malformed; this is a defect of the connector.';
+const wrongEnvironment = 'The key belongs to the other APNs environment: set "environment" to match it.';
+
+export const rows: readonly Row[] = [
+  { status: 400, reason: 'BadCollapseId', reaction: 'fail_push' },
+  // Malformed, or of the other environment; APNs disconnects sooner when it sees many (1.7).
+  { status: 400, reason: 'BadDeviceToken', reaction: 'dead_token' },
+  { status: 400, reason: 'BadExpirationDate', reaction: 'fail_push' },
+  { status: 400, reason: 'BadMessageId', reaction: 'fail' },
+  { status: 400, reason: 'BadPriority', reaction: 'fail_push' },
+  { status: 400, reason: 'BadTopic', reaction: 'fail_topic', sentence: 'APNs does not take the topic.' },
+  // The token belongs to another app: right token, wrong context. Kept (1.6, Apple DTS forum 807380).
+  { status: 400, reason: 'DeviceTokenNotForTopic', reaction: 'fail' },
+  { status: 400, reason: 'DuplicateHeaders', reaction: 'fail_push' },
+  { status: 400, reason: 'IdleTimeout', reaction: 'retry_elsewhere' },
+  { status: 400, reason: 'InvalidPushType', reaction: 'fail_push' },
+  { status: 400, reason: 'MissingDeviceToken', reaction: 'fail' },
+  { status: 400, reason: 'MissingTopic', reaction: 'fail_topic', sentence: 'APNs wants a topic.' },
+  { status: 400, reason: 'PayloadEmpty', reaction: 'fail_push' },
+  {
+    status: 400,
+    reason: 'TopicDisallowed',
+    reaction: 'fail_topic',
+    sentence: 'The credentials do not allow the topic: check the list of topics.',
+  },
+  { status: 403, reason: 'BadCertificate', reaction: 'halt', sentence: 'APNs refuses the certificate.' },
+  {
+    status: 403,
+    reason: 'BadCertificateEnvironment',
+    reaction: 'halt',
+    sentence: 'The certificate belongs to the other APNs environment: set "environment" to match it.',
+  },
+  {
+    status: 403,
+    reason: 'ExpiredProviderToken',
+    reaction: 'renew_token',
+    sentence: 'APNs finds a fresh provider token expired: check the clock of this machine.',
+  },
+  { status: 403, reason: 'Forbidden', reaction: 'halt', sentence: 'APNs forbids the action.' },
+  {
+    status: 403,
+    reason: 'InvalidProviderToken',
+    reaction: 'renew_token',
+    sentence:
+      'APNs refuses the provider token: check teamId, keyId, privateKey and the clock of this machine.',
+  },
+  { status: 403, reason: 'MissingProviderToken', reaction: 'halt', sentence: 'APNs wants a provider token.' },
+  { status: 403, reason: 'UnrelatedKeyIdInToken', reaction: 'renew_connection' },
+  { status: 403, reason: 'BadEnvironmentKeyIdInToken', reaction: 'halt', sentence: wrongEnvironment },
+  // Live servers spell it this way.
+  { status: 403, reason: 'BadEnvironmentKeyInToken', reaction: 'halt', sentence: wrongEnvironment },
+  { status: 404, reason: 'BadPath', reaction: 'fail' },
+  { status: 405, reason: 'MethodNotAllowed', reaction: 'halt', sentence: ourMistake },
+  { status: 410, reason: 'Unregistered', reaction: 'dead_token' },
+  { status: 410, reason: 'ExpiredToken', reaction: 'dead_token' },
+  { status: 413, reason: 'PayloadTooLarge', reaction: 'fail_push' },
+  // 1.2: the limit is per connection and sometimes strikes a correct rotation.
+  { status: 429, reason: 'TooManyProviderTokenUpdates', reaction: 'pause' },
+  // Too many in a row to this one device: no global throttle.
+  { status: 429, reason: 'TooManyRequests', reaction: 'retry' },
+  { status: 500, reason: 'InternalServerError', reaction: 'retry' },
+  { status: 503, reason: 'ServiceUnavailable', reaction: 'retry' },
+  { status: 503, reason: 'Shutdown', reaction: 'retry_elsewhere' },
+];
+
+const byKey = new Map(rows.map((row) => [`${row.status} ${row.reason}`, row]));
+
+/** An answer of APNs with its row. `reason` is from a bounded set, fit for a metric label. */
+export interface Answer extends Row {
+  /** 410 only: when APNs found the token dead. */
+  deadSinceMs?: number;
+}
+
+/** Looks an answer up; what is not in the table is judged by its status alone, and never kills a token. */
+export function answerOf(reply: Extract<Reply, { kind: 'response' }>): Answer {
+  const told = parse(reply.body);
+  const row = byKey.get(`${reply.status} ${told.reason}`);
+  if (row) return told.timestamp === undefined ? row : { ...row, deadSinceMs: told.timestamp };
+  return { status: reply.status, reason: `http_${reply.status}`, ...byStatus(reply.status) };
+}
+
+function byStatus(status: number): { reaction: Reaction; sentence?: string } {
+  if (status === 429 || status >= 500) return { reaction: 'retry' };
+  if (status === 401 || status === 403 || status === 407)
+    return { reaction: 'halt', sentence: `The gateway refuses the credentials with status ${status}.` };
+  return { reaction: 'fail' };
+}
+
+function parse(body: string): { reason: string; timestamp?: number } {
+  try {
+    const value: unknown = JSON.parse(body);
+    if (typeof value !== 'object' || value === null) return { reason: '' };
+    const reason = 'reason' in value && typeof value.reason === 'string' ? value.reason : '';
+    const timestamp = 'timestamp' in value ? value.timestamp : undefined;
+    return typeof timestamp === 'number' && timestamp > 0 ? { reason, timestamp } : { reason };
+  } catch {
+    return { reason: '' };
+  }
+}

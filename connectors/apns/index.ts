@@ -1,0 +1,26 @@
+import type { Connector } from '../connector.ts';
+import { badgeOf } from './badge.ts';
+import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
+import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
+import { type ApnsPayload, renderApns } from './payload.ts';
+import { chooseApnsProfile } from './routing.ts';
+
+/** The connector with other deadlines or connection numbers than the usual ones. */
+export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, ApnsPayload> {
+  return {
+    id: 'apns',
+    can: { passThrough: false, badge: true, collapse: true },
+    // gateways-apns 1.4: one token per request; 4096 bytes (5120 for VoIP, which rendering knows).
+    limits: { recipientsPerRequest: 1, bodyBytes: 4096 },
+    address: 'deviceToken',
+    credentials: apnsCredentials,
+    render: renderApns,
+    choose: chooseApnsProfile,
+    badge: badgeOf,
+    inspect: inspectApns,
+    open: (credentials, context) => openApns(credentials, context, tuning),
+  };
+}
+
+/** Apple's push service (gateways-apns section 1). */
+export const apns = apnsConnector(defaultTuning);

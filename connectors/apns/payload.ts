@@ -1,0 +1,179 @@
+/**
+ * `data` of a push → the body and headers APNs takes (push.md "Push content", compat.md 5.5 and 5.6,
+ * gateways-apns 1.4). Pure; wrong types are told as a sentence.
+ */
+import { createHash } from 'node:crypto';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { dataKeyOwners } from '../../shared/domain/labels.ts';
+import type { Message, Rendering } from '../connector.ts';
+import { checkAps, PayloadProblem, textOf } from './aps.ts';
+import { allPushTypes, plainPushTypes, pushTypeOf } from './push-types.ts';
+
+/** A rendered push: what all its recipients share. */
+export interface ApnsPayload {
+  /** The body, or what is around the badge number. */
+  body: Buffer;
+  /** Byte at which each recipient's badge goes in; absent: the body is the same for all. */
+  badgeAt?: number;
+  pushType: string;
+  priority: '5' | '10';
+  /** Makes a later push replace this one; null: none. */
+  collapseId: string | null;
+  /** Epoch seconds; `0`: one attempt. */
+  expiration: string;
+}
+
+/** Members of `data` that become members of `aps`; `title` joins `alert`. */
+const apsMembers = new Set([
+  'alert',
+  'title',
+  'category',
+  'thread-id',
+  'badge',
+  'sound',
+  'content-available',
+  'mutable-content',
+  'url-args',
+  'target-content-id',
+  'interruption-level',
+  'relevance-score',
+  'filter-criteria',
+]);
+
+/** Members that become headers, under both of their names (contract.md "Labels and wire names"). */
+const controlMembers = new Map<string, 'collapseId' | 'priority' | 'pushType'>([
+  ['collapse-id', 'collapseId'],
+  ['pgw-priority', 'priority'],
+  ['apns-priority', 'priority'],
+  ['pgw-push-type', 'pushType'],
+  ['apns-push-type', 'pushType'],
+]);
+
+/** Members meant for Android only (push.md, Android `data` members; compat.md 5.6). */
+const foreignMembers = new Set(['silent', 'action', '_notificationChannel', '__proto__']);
+
+/** The longest number a spliced badge may have. */
+const badgeDigits = 10;
+const maxCollapseBytes = 64;
+
+/** Where the number starts: `badge` is always the first member of the first member. */
+const badgeAt = Buffer.byteLength('{"aps":{"badge":');
+
+/**
+ * Renders the shared part of a message. The objects of other device types are left out, `ios` is merged
+ * over the default members. `badge: "Increment"` leaves a gap at `badgeAt`.
+ */
+export function renderApns(message: Message): Rendering<ApnsPayload> {
+  try {
+    return { ok: true, payload: render(message) };
+  } catch (error) {
+    if (error instanceof PayloadProblem) return { ok: false, problem: error.message };
+    throw error;
+  }
+}
+
+function render(message: Message): ApnsPayload {
+  const { ios, ...defaults } = message.data;
+  if (ios !== undefined && !isJsonObject(ios)) throw new PayloadProblem('ios must be an object');
+  const parts = mergeLayers(defaults, ios ?? {});
+  const aps = checkAps(parts.aps);
+  const control = checkControl(parts, aps);
+  const isSpliced = aps.badge === 'Increment';
+  const body = Buffer.from(textOfBody(aps, parts.custom, isSpliced));
+  const { maxBytes } = pushTypeOf(control.pushType);
+  const bytes = body.length + (isSpliced ? badgeDigits : 0);
+  if (bytes > maxBytes)
+    throw new PayloadProblem(`the iOS payload has ${bytes} bytes; APNs takes at most ${maxBytes}`);
+  return {
+    body,
+    ...(isSpliced ? { badgeAt } : {}),
+    ...control,
+    // A call that nobody can take any more must not ring later (gateways-apns 1.4).
+    expiration: control.pushType === 'voip' ? '0' : String(Math.ceil(message.expiresAtMs / 1000)),
+  };
+}
+
+interface Parts {
+  aps: JsonObject;
+  control: JsonObject;
+  custom: JsonObject;
+  isApsLayout: boolean;
+}
+
+/** The default members and those of `ios`, each in either layout; the later wins member by member. */
+function mergeLayers(defaults: JsonObject, ios: JsonObject): Parts {
+  const parts: Parts = { aps: {}, control: {}, custom: {}, isApsLayout: false };
+  for (const layer of [defaults, ios]) {
+    const { aps, ...flat } = layer;
+    for (const [name, value] of Object.entries(flat)) {
+      const control = controlMembers.get(name);
+      if (dataKeyOwners.has(name) || foreignMembers.has(name)) continue;
+      if (control) parts.control[control] = value;
+      else if (apsMembers.has(name)) parts.aps[name] = value;
+      else parts.custom[name] = value;
+    }
+    if (aps === undefined) continue;
+    if (!isJsonObject(aps)) throw new PayloadProblem('aps must be an object');
+    Object.assign(parts.aps, aps);
+    parts.isApsLayout = true;
+  }
+  return parts;
+}
+
+function checkControl(
+  parts: Parts,
+  aps: JsonObject,
+): Pick<ApnsPayload, 'pushType' | 'priority' | 'collapseId'> {
+  const { priority } = parts.control;
+  if (priority !== undefined && priority !== 10 && priority !== 5)
+    throw new PayloadProblem('pgw-priority must be 10 or 5');
+  const pushType = checkPushType(parts, aps);
+  // gateways-apns 1.4: priority 10 is an error for background pushes.
+  if (pushType === 'background' && priority === 10)
+    throw new PayloadProblem('pgw-priority must be 5 when pgw-push-type is background');
+  return {
+    pushType,
+    priority: priority === 5 || pushType === 'background' ? '5' : '10',
+    collapseId: checkCollapseId(parts.control.collapseId),
+  };
+}
+
+function checkPushType(parts: Parts, aps: JsonObject): string {
+  const given = parts.control.pushType;
+  // Nothing to show, and no wish for priority 10: APNs wants that sent as `background` (gateways-apns 1.4).
+  const isSilent =
+    aps['content-available'] === 1 && !('alert' in aps) && !('badge' in aps) && !('sound' in aps);
+  if (given === undefined) return isSilent && parts.control.priority !== 10 ? 'background' : 'alert';
+  const allowed = parts.isApsLayout ? allPushTypes : plainPushTypes;
+  if (typeof given !== 'string' || !allowed.includes(given))
+    throw new PayloadProblem(`pgw-push-type must be one of ${allowed.join(', ')}`);
+  return given;
+}
+
+function checkCollapseId(value: unknown): string | null {
+  if (value === undefined || value === null || value === '') return null;
+  const id = textOf('collapse-id', value);
+  if (Buffer.byteLength(id) > maxCollapseBytes)
+    throw new PayloadProblem(`collapse-id must have at most ${maxCollapseBytes} bytes`);
+  // A header takes visible ASCII; the same other text always becomes the same digest, so it still groups.
+  return /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(id)
+    ? id
+    : createHash('sha256').update(id).digest('base64url');
+}
+
+/**
+ * The body as text, with a gap for the badge when it is spliced. Written by hand because JavaScript puts
+ * names that look like numbers before all others, and `badge` must come first.
+ */
+function textOfBody(aps: JsonObject, custom: JsonObject, isSpliced: boolean): string {
+  const { badge, ...others } = aps;
+  const badgeMember = badge === undefined ? [] : [`"badge":${isSpliced ? '' : JSON.stringify(badge)}`];
+  const apsText = `{${[...badgeMember, ...membersOf(others)].join(',')}}`;
+  return `{${[`"aps":${apsText}`, ...membersOf(custom)].join(',')}}`;
+}
+
+/** The members of an object as JSON text, without the braces around them; none for an empty object. */
+function membersOf(object: JsonObject): string[] {
+  const text = JSON.stringify(object).slice(1, -1);
+  return text === '' ? [] : [text];
+}

@@ -1,0 +1,48 @@
+/** Push types of APNs, their topic suffixes and their rules (gateways-apns 1.4, "Push types"). */
+export interface PushType {
+  /** What follows the bundle id in `apns-topic`. */
+  topicSuffix: string;
+  /** Token authentication only (gateways-apns 1.3). */
+  isTokenOnly?: true;
+  maxBytes: number;
+}
+
+const maxBytes = 4096;
+
+const pushTypes = new Map<string, PushType>([
+  ['alert', { topicSuffix: '', maxBytes }],
+  ['background', { topicSuffix: '', maxBytes }],
+  ['voip', { topicSuffix: '.voip', maxBytes: 5120 }],
+  ['complication', { topicSuffix: '.complication', maxBytes }],
+  ['fileprovider', { topicSuffix: '.pushkit.fileprovider', maxBytes }],
+  ['mdm', { topicSuffix: '', maxBytes }],
+  ['liveactivity', { topicSuffix: '.push-type.liveactivity', isTokenOnly: true, maxBytes }],
+  ['location', { topicSuffix: '.location-query', isTokenOnly: true, maxBytes }],
+  ['pushtotalk', { topicSuffix: '.voip-ptt', isTokenOnly: true, maxBytes }],
+  ['controls', { topicSuffix: '.push-type.controls', isTokenOnly: true, maxBytes }],
+  ['widgets', { topicSuffix: '.push-type.widgets', isTokenOnly: true, maxBytes }],
+]);
+
+/** The plain layout takes these two; the `aps` layout takes all (push.md "Push content"). */
+export const plainPushTypes: readonly string[] = ['alert', 'background'];
+export const allPushTypes: readonly string[] = [...pushTypes.keys()];
+
+/** Rules of a push type; those of `alert` for a name that rendering has already refused. */
+export const pushTypeOf = (name: string): PushType => pushTypes.get(name) ?? { topicSuffix: '', maxBytes };
+
+/**
+ * The topic to send with, or undefined when the credentials do not cover it. A listed topic may come with
+ * or without a suffix; one without gets the suffix of the push type.
+ */
+export function sendableTopic(
+  topic: string,
+  pushType: string,
+  listed: readonly string[],
+): string | undefined {
+  const { topicSuffix } = pushTypeOf(pushType);
+  const hasSuffix = topicSuffix !== '' && topic.endsWith(topicSuffix);
+  if (listed.includes(topic)) return hasSuffix ? topic : `${topic}${topicSuffix}`;
+  for (const { topicSuffix: known } of pushTypes.values())
+    if (known !== '' && topic.endsWith(known) && listed.includes(topic.slice(0, -known.length))) return topic;
+  return undefined;
+}
