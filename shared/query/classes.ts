@@ -1,0 +1,30 @@
+import { canonicalVendor } from '../domain/labels.ts';
+import type { ClassSchema, Column } from './fields.ts';
+
+const topic: Column = { type: 'text', sql: 'topic' };
+const teamId: Column = { type: 'text', sql: 'team_id' };
+
+/** `_Installation`: columns of the table `installation` (design.md 4), neutral and wire names alike. */
+export const installationClass: ClassSchema = {
+  name: '_Installation',
+  json: 'fields',
+  columns: new Map<string, Column>([
+    ['objectId', { type: 'text', sql: 'object_id' }],
+    ['createdAt', { type: 'time', sql: 'created_at' }],
+    ['updatedAt', { type: 'time', sql: 'updated_at' }],
+    ['deviceType', { type: 'text', sql: 'device_type' }],
+    ['deviceToken', { type: 'text', sql: 'device_token' }],
+    ['installationId', { type: 'text', sql: 'installation_id' }],
+    ['registrationId', { type: 'text', sql: 'registration_id' }],
+    ['vendor', { type: 'text', sql: 'vendor', spelling: 'vendor_name', canonical: canonicalVendor }],
+    ['deviceProfile', { type: 'text', sql: 'device_profile', isEqualityOnly: true }],
+    ['timeZone', { type: 'text', sql: 'time_zone' }],
+    ['pgwTopic', topic],
+    ['apnsTopic', topic],
+    ['pgwTeamId', teamId],
+    ['apnsTeamId', teamId],
+    ['channels', { type: 'textArray', sql: 'channels' }],
+    ['valid', { type: 'boolean', sql: 'valid' }],
+    ['badge', { type: 'integer', sql: 'badge' }],
+  ]),
+};

@@ -1,0 +1,111 @@
+import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
+import { negated } from './compile-column.ts';
+import type { Params } from './params.ts';
+import { sqlPattern } from './regex.ts';
+import type { Comparison, Test } from './tree.ts';
+
+/**
+ * Tests of custom members, kept in a jsonb column. A lax JSON path does what documents do: it looks into
+ * the members of arrays on the way, and compares with each member of an array at its end. Paths reach SQL
+ * as parameters; names in them are whitelisted and, like texts, quoted as JSON, of which the texts of the
+ * path language are a superset. `@@` and `@?` with `==` are answered by the GIN index (jsonb_path_ops).
+ */
+export interface JsonPath {
+  /** The jsonb column. */
+  json: string;
+  path: string[];
+}
+
+export function testPath(at: JsonPath, test: Test, params: Params): string {
+  switch (test.op) {
+    case 'equal':
+      return anyOf(at, [test.value], params);
+    case 'notEqual':
+      return negated(anyOf(at, [test.value], params));
+    case 'in':
+      return anyOf(at, test.values, params);
+    case 'notIn':
+      return negated(anyOf(at, test.values, params));
+    case 'all':
+      return test.values.length === 0
+        ? 'false'
+        : `(${test.values.map((value) => anyOf(at, [value], params)).join(' AND ')})`;
+    case 'compare':
+      return compared(at, test, params);
+    case 'size':
+      return `EXISTS (SELECT FROM ${values(at, params, '')} AS item
+        WHERE CASE WHEN jsonb_typeof(item) = 'array' THEN jsonb_array_length(item) = ${params.add(test.size)}::int ELSE false END)`;
+    case 'exists':
+      return test.isThere ? exists(at, params) : negated(exists(at, params));
+    case 'regex':
+      return `EXISTS (SELECT FROM ${values(at, params, '[*]')} AS item
+        WHERE jsonb_typeof(item) = 'string' AND (item #>> '{}') ~ ${params.add(sqlPattern(test.pattern))})`;
+  }
+}
+
+const pathText = ({ path }: JsonPath): string =>
+  `$${path.map((name) => `.${JSON.stringify(name)}`).join('')}`;
+
+function values(at: JsonPath, params: Params, suffix: '' | '[*]'): string {
+  return `jsonb_path_query(${at.json}, ${params.add(pathText(at) + suffix)}::jsonpath)`;
+}
+
+const exists = (at: JsonPath, params: Params): string =>
+  `${at.json} @? ${params.add(pathText(at))}::jsonpath`;
+
+type Scalar = null | boolean | number | string;
+const isScalar = (value: Json): value is Scalar => value === null || typeof value !== 'object';
+
+function anyOf(at: JsonPath, wanted: Json[], params: Params): string {
+  const scalars = wanted.filter(isScalar);
+  const parts: string[] = [];
+  if (scalars.length > 0) {
+    const tests = scalars.map((value) => `${pathText(at)} == ${JSON.stringify(value)}`);
+    parts.push(`${at.json} @@ ${params.add(tests.join(' || '))}::jsonpath`);
+  }
+  // Missing members count as null.
+  if (scalars.includes(null)) parts.push(negated(exists(at, params)));
+  for (const value of wanted) {
+    if (Array.isArray(value)) parts.push(equalsArray(at, value, params));
+    else if (isJsonObject(value)) parts.push(equalsObject(at, value, params));
+  }
+  if (parts.length === 0) return 'false';
+  return parts.length === 1 ? parts.join() : `(${parts.join(' OR ')})`;
+}
+
+/** The whole array, or an array within the array. */
+function equalsArray(at: JsonPath, value: Json[], params: Params): string {
+  const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
+  const isAmong = (suffix: '' | '[*]') =>
+    `EXISTS (SELECT FROM ${values(at, params, suffix)} AS item WHERE item = ${wanted})`;
+  return `(${isAmong('')} OR ${isAmong('[*]')})`;
+}
+
+/** The index finds candidates by the object's own members (a pointer's id, a date's text); then the whole. */
+function equalsObject(at: JsonPath, value: JsonObject, params: Params): string {
+  const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
+  const whole = `EXISTS (SELECT FROM ${values(at, params, '[*]')} AS item WHERE item = ${wanted})`;
+  const leaves = leafTests(value, '@').slice(0, maxLeaves);
+  if (leaves.length === 0) return whole;
+  const candidates = `${pathText(at)}[*] ? (${leaves.join(' && ')})`;
+  return `(${at.json} @? ${params.add(candidates)}::jsonpath AND ${whole})`;
+}
+
+/** More than these narrow no search any further. */
+const maxLeaves = 8;
+
+function leafTests(value: JsonObject, prefix: string): string[] {
+  return Object.entries(value).flatMap(([name, member]) => {
+    const path = `${prefix}.${JSON.stringify(name)}`;
+    if (isScalar(member)) return [`${path} == ${JSON.stringify(member)}`];
+    return Array.isArray(member) ? [] : leafTests(member, path);
+  });
+}
+
+function compared(at: JsonPath, { relation, value }: Comparison, params: Params): string {
+  const wanted = JSON.stringify(value.value);
+  if (value.type !== 'time')
+    return `${at.json} @@ ${params.add(`${pathText(at)} ${relation} ${wanted}`)}::jsonpath`;
+  const dates = `${pathText(at)}[*] ? (@."__type" == "Date" && @."iso" ${relation} ${wanted})`;
+  return `${at.json} @? ${params.add(dates)}::jsonpath`;
+}

@@ -1,0 +1,69 @@
+import { refuse } from '../domain/errors.ts';
+
+export interface TextColumn {
+  type: 'text';
+  sql: string;
+  /** Where the spelling it was stored with is kept, if that differs; order and patterns look there. */
+  spelling?: string;
+  /** The stored form of a value that a client asks for. */
+  canonical?: (value: string) => string;
+  /** Only `{"name": value}` is answered (compat.md 3.2 on `deviceProfile`). */
+  isEqualityOnly?: boolean;
+}
+
+export interface PlainColumn {
+  type: 'boolean' | 'integer' | 'time';
+  sql: string;
+}
+
+export interface TextArrayColumn {
+  type: 'textArray';
+  sql: string;
+}
+
+/** How a member of a class is kept in a column. `sql` is our own text, never a client's. */
+export type Column = TextColumn | PlainColumn | TextArrayColumn;
+
+/** What the compiler knows of a class. Members that are no columns live in the jsonb column. */
+export interface ClassSchema {
+  name: string;
+  /** The jsonb column of custom members. */
+  json: string;
+  /** Public member names, aliases included, and their columns. */
+  columns: ReadonlyMap<string, Column>;
+}
+
+/** A member that a condition, an order or a projection names. */
+export type Field = { name: string; column: Column } | { name: string; path: string[] };
+
+/** Longer names are refused, in whole. */
+const maxNameLength = 256;
+const memberName = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
+const innerName = /^[A-Za-z0-9_-]{1,128}$/;
+
+/** True for a name that a custom member may have (compat.md 1.2, code 105). */
+export const isMemberName = (name: string): boolean => memberName.test(name);
+
+/**
+ * Splits `a.b.c` and checks each part. Throws 105 for a malformed or a hidden name: private members begin
+ * with `_`, and may be neither filtered nor sorted nor projected (design.md 4).
+ */
+export function pathOf(name: string): string[] {
+  const [first = '', ...inner] = name.split('.');
+  const isSound =
+    name.length <= maxNameLength &&
+    memberName.test(first) &&
+    inner.length <= 8 &&
+    inner.every((part) => innerName.test(part));
+  if (!isSound) throw refuse('invalidKeyName');
+  return [first, ...inner];
+}
+
+/** The member that `name` stands for. Throws 105 as `pathOf`, and for a part of a member that has none. */
+export function resolveField(name: string, cls: ClassSchema): Field {
+  const path = pathOf(name);
+  const column = cls.columns.get(path[0] ?? '');
+  if (!column) return { name, path };
+  if (path.length > 1) throw refuse('invalidKeyName', `${path[0]} has no members.`);
+  return { name, column };
+}

@@ -1,0 +1,93 @@
+import { refuse } from '../domain/errors.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { canonicalValue } from '../domain/typed-values.ts';
+import { type ClassSchema, type Field, resolveField } from './fields.ts';
+import { parseOperators } from './operators.ts';
+import type { Condition } from './tree.ts';
+
+/**
+ * What a condition may cost (field.md 4.2 "DoS by query"). A push's whole body is under 4096 bytes and a
+ * URL under 16 KB, so real conditions stay far below.
+ */
+export const whereLimits = { textLength: 65_536, nodes: 4000, jsonDepth: 40, depth: 10 } as const;
+
+/**
+ * Checks a `where` and gives its tree. `value` is a dictionary, an array of them (implicit AND, compat.md
+ * 3.1), either as JSON text, or absent: then everything matches; an empty text counts as absent
+ * (compat.md 4). Throws 102 for a malformed, unknown or oversize condition, 105 for a bad or hidden name,
+ * 106 and 111 for malformed values.
+ */
+export function parseWhere(value: unknown, cls: ClassSchema): Condition {
+  const sent = typeof value === 'string' ? parseText(value) : value;
+  if (sent === undefined || sent === null) return { kind: 'and', all: [] };
+  checkSize(sent);
+  return parseCondition(sent, cls, 0);
+}
+
+function parseText(text: string): unknown {
+  if (text.trim() === '') return undefined;
+  if (text.length > whereLimits.textLength) throw refuse('invalidQuery', 'where is too long.');
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw refuse('invalidQuery', 'where is not JSON.');
+  }
+}
+
+/** Counts without recursion, so that nothing that follows meets a value it could choke on. */
+function checkSize(value: unknown): void {
+  const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
+  let nodes = 0;
+  let length = 0;
+  for (let next = open.pop(); next; next = open.pop()) {
+    nodes += 1;
+    if (typeof next.value === 'string') length += next.value.length;
+    if (nodes > whereLimits.nodes || length > whereLimits.textLength)
+      throw refuse('invalidQuery', 'where is too large.');
+    if (next.depth > whereLimits.jsonDepth) throw refuse('invalidQuery', 'where is nested too deeply.');
+    if (typeof next.value !== 'object' || next.value === null) continue;
+    for (const inner of Object.values(next.value)) open.push({ value: inner, depth: next.depth + 1 });
+  }
+}
+
+function parseCondition(value: unknown, cls: ClassSchema, depth: number): Condition {
+  if (depth > whereLimits.depth) throw refuse('invalidQuery', 'where is nested too deeply.');
+  if (Array.isArray(value)) return { kind: 'and', all: parseAll(value, cls, depth) };
+  if (!isJsonObject(value)) throw refuse('invalidQuery', 'where must be a dictionary.');
+  const parts = Object.entries(value).flatMap(([name, test]) => parseMember(name, test, { cls, depth }));
+  const [only] = parts;
+  return parts.length === 1 && only ? only : { kind: 'and', all: parts };
+}
+
+function parseAll(values: unknown[], cls: ClassSchema, depth: number): Condition[] {
+  return values.map((value) => parseCondition(value, cls, depth + 1));
+}
+
+function parseMember(
+  name: string,
+  test: unknown,
+  { cls, depth }: { cls: ClassSchema; depth: number },
+): Condition[] {
+  if (name === '$and' || name === '$or') {
+    if (!Array.isArray(test) || test.length === 0)
+      throw refuse('invalidQuery', `${name} takes a list of conditions.`);
+    const parts = parseAll(test, cls, depth);
+    return [name === '$and' ? { kind: 'and', all: parts } : { kind: 'or', any: parts }];
+  }
+  if (name.startsWith('$')) throw refuse('invalidQuery', 'where has an unknown operator.');
+  return parseTests(resolveField(name, cls), test);
+}
+
+function parseTests(field: Field, test: unknown): Condition[] {
+  const tests = isOperators(test)
+    ? parseOperators(test)
+    : [{ op: 'equal' as const, value: canonicalValue(test) }];
+  const isEqualityOnly = 'column' in field && field.column.type === 'text' && field.column.isEqualityOnly;
+  if (isEqualityOnly && tests.some(({ op }) => op !== 'equal'))
+    throw refuse('invalidQuery', `${field.name} supports equality only.`);
+  return tests.map((one) => ({ kind: 'field', field, test: one }));
+}
+
+function isOperators(value: unknown): value is JsonObject {
+  return isJsonObject(value) && Object.keys(value).some((key) => key.startsWith('$'));
+}

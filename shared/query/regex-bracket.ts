@@ -1,0 +1,55 @@
+import { classRange, quoteLiteral, type Reader, readEscape, unsupported } from './regex-reader.ts';
+
+type Item =
+  | { kind: 'char'; char: string }
+  | { kind: 'class'; letter: string }
+  | { kind: 'named'; sql: string };
+
+const posixClass = /\[:(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]/y;
+
+/** The rest of `[…]`, whose `[` was read, as PostgreSQL writes it. Throws 102 when it is malformed. */
+export function translateBracket(reader: Reader): string {
+  const isNegated = reader.skip(/\^/y);
+  const parts: string[] = [];
+  const classes: string[] = [];
+  // A closing bracket that comes first stands for itself.
+  let item: Item | undefined = reader.skip(/\]/y) ? { kind: 'char', char: ']' } : nextItem(reader);
+  while (item) {
+    if (item.kind === 'class') classes.push(item.letter);
+    else if (item.kind === 'named') parts.push(item.sql);
+    else parts.push(charOrRange(item.char, reader));
+    item = nextItem(reader);
+  }
+  return `[${isNegated ? '^' : ''}${parts.join('')}${classesSql(classes)}]`;
+}
+
+/** `[\s\S]` must leave no gap, so where an opposite is named PostgreSQL's own classes stand for all. */
+function classesSql(letters: string[]): string {
+  const hasOpposite = letters.some((letter) => classRange(letter) === undefined);
+  return letters.map((letter) => (hasOpposite ? `\\${letter}` : classRange(letter))).join('');
+}
+
+/** Undefined behind the closing bracket. */
+function nextItem(reader: Reader): Item | undefined {
+  const named = reader.match(posixClass);
+  if (named) return { kind: 'named', sql: named[0] };
+  const char = reader.next();
+  if (char === '') throw unsupported('an open bracket');
+  if (char === ']') return undefined;
+  if (char !== '\\') return { kind: 'char', char };
+  if (reader.skip(/b/y)) return { kind: 'char', char: '\b' };
+  const token = readEscape(reader);
+  if (token.kind === 'assertion') throw unsupported('this escape within brackets');
+  return token.kind === 'class'
+    ? { kind: 'class', letter: token.letter }
+    : { kind: 'char', char: token.char };
+}
+
+function charOrRange(from: string, reader: Reader): string {
+  // A hyphen at the end, or before a class, stands for itself.
+  if (!reader.skip(/-(?!\]|\\[dDwWsS]|\[:)/y)) return quoteLiteral(from);
+  const to = nextItem(reader);
+  if (to?.kind !== 'char' || (to.char.codePointAt(0) ?? 0) < (from.codePointAt(0) ?? 0))
+    throw unsupported('this range');
+  return `${quoteLiteral(from)}-${quoteLiteral(to.char)}`;
+}
