@@ -1,0 +1,61 @@
+#!/usr/bin/env node
+// Plain JavaScript that any Node from 20 on can read: it finds the Node that the sources need.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const neededMajor = 24;
+const main = new URL('./main.ts', import.meta.url);
+
+if (Number(process.versions.node.split('.')[0]) >= neededMajor) {
+  await import(main.href);
+} else {
+  const node = findNode();
+  if (node) runWith(node);
+  else {
+    console.error(
+      `Node ${neededMajor} is missing (this is ${process.version}): npm was told not to run install scripts, and one of them brings it. ` +
+        `Run \`npm ci --ignore-scripts=false\`, or put a Node ${neededMajor} first in PATH.`,
+    );
+    process.exitCode = 1;
+  }
+}
+
+/** The Node that the npm package `node` brought, wherever npm put the package. */
+function findNode() {
+  try {
+    const packageFile = createRequire(import.meta.url).resolve('node/package.json');
+    const file = join(dirname(packageFile), 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+    return existsSync(file) ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Runs the command line with another Node and ends as it ends. The channel between the two tells the child
+ * when this process is killed without a chance to pass the signal on; messages go through in both directions.
+ */
+function runWith(node) {
+  const child = spawn(node, [fileURLToPath(main), ...process.argv.slice(2)], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'])
+    process.on(signal, () => child.kill(signal));
+  child.on('message', (message) => process.send?.(message));
+  if (process.channel) {
+    process.on('message', (message) => child.connected && child.send(message));
+    process.on('disconnect', () => child.connected && child.disconnect());
+  }
+  child.on('error', (error) => {
+    console.error(`carillon: ${node} cannot be run (${error.code ?? error.message})`);
+    process.exit(1);
+  });
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code ?? 1);
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+}

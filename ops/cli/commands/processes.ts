@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import type { RunningApi } from '../../../api/start.ts';
+import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import { readConfig } from '../../../shared/config.ts';
+import { ClosingStack, closeOnSignals } from '../../../shared/lifecycle.ts';
+import { createLogger } from '../../../shared/logging.ts';
+import { printDocument, type Shell } from '../report.ts';
+
+/** Commands that start processes. Each is loaded only when it is asked for, so that the others stay quick. */
+export function addProcessCommands({ program, act, isJson }: Shell): void {
+  program
+    .command('up')
+    .description('start the whole service on this machine (what `npm start` runs)')
+    .action(act(() => startUp(isJson())));
+  program
+    .command('api')
+    .description('start one api process')
+    .action(act(() => startProcess('api', isJson())));
+  program
+    .command('dispatcher')
+    .description('start one dispatcher process')
+    .action(act(() => startProcess('dispatcher', isJson())));
+  program
+    .command('bench [name] [args...]')
+    .description('run the benchmark of this name; without one, list them')
+    .allowUnknownOption()
+    .action(act((name: string | undefined, args: string[]) => runBench(name, args, isJson())));
+}
+
+/** Modules that are named by their place, not imported: a command that needs none of them loads none. */
+async function load<T extends z.ZodType>(path: string, shape: T): Promise<z.infer<T>> {
+  return shape.parse(await import(new URL(path, import.meta.url).href));
+}
+
+const isFunction = (value: unknown) => typeof value === 'function';
+const upModule = z.object({ up: z.custom<(options: { isJson: boolean }) => Promise<void>>(isFunction) });
+const benchModule = z.object({
+  bench: z.custom<(name: string | undefined, args: string[]) => Promise<void>>(isFunction),
+});
+
+async function startUp(isJson: boolean): Promise<undefined> {
+  const { up } = await load('../../local/up.ts', upModule);
+  await up({ isJson });
+}
+
+async function runBench(name: string | undefined, args: string[], isJson: boolean): Promise<undefined> {
+  const { bench } = await load('../../bench/main.ts', benchModule);
+  await bench(name, isJson ? [...args, '--json'] : args);
+}
+
+type ProcessName = 'api' | 'dispatcher';
+
+/**
+ * Runs a process inside this one, so that its command line says which it is. Under `--json` the log moves to
+ * standard error, and standard output gets one document when the process is ready.
+ */
+async function startProcess(name: ProcessName, isJson: boolean): Promise<undefined> {
+  if (!isJson) {
+    await (name === 'api' ? import('../../../api/main.ts') : import('../../../dispatcher/main.ts'));
+    return;
+  }
+  process.title = `carillon ${name}`;
+  const config = readConfig();
+  const destination = { write: (line: string) => void process.stderr.write(line) };
+  const log = createLogger({ level: config.logLevel, name, destination });
+  const stack = new ClosingStack(log);
+  closeOnSignals({ log, stack });
+  if (name === 'api') {
+    const { startApi } = await import('../../../api/start.ts');
+    const { port }: RunningApi = await startApi(config, log, { stack });
+    printDocument({ process: name, pid: process.pid, port, url: config.publicUrl });
+  } else {
+    const { startDispatcher } = await import('../../../dispatcher/start.ts');
+    const { metricsPort }: RunningDispatcher = await startDispatcher(config, log, { stack });
+    printDocument({ process: name, pid: process.pid, metricsPort });
+  }
+}

@@ -1,0 +1,47 @@
+import { Command, CommanderError } from 'commander';
+import { addProcessCommands } from './commands/processes.ts';
+import { printDocument, printFailure, printReport, type Shell, UsageError } from './report.ts';
+
+const program = new Command('carillon')
+  .description('Self-hosted push delivery')
+  .option('--json', 'print one JSON document on standard output and nothing else there')
+  .showHelpAfterError('(add --help for what the command takes)')
+  .exitOverride();
+
+const isJson = () => program.opts().json === true;
+
+const shell: Shell = {
+  program,
+  isJson,
+  act:
+    (work) =>
+    async (...args) => {
+      const report = await work(...args);
+      if (!report) return;
+      printReport(report, isJson());
+      if (report.isBad) process.exitCode = 1;
+    },
+};
+
+addProcessCommands(shell);
+
+// A reader that has seen enough (`| head`) is no failure.
+process.stdout.on('error', () => process.exit());
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.exit(conclude(error));
+}
+
+/** Exit code of what ended a command: 0 done (help was asked for), 1 refused or failed, 2 wrong usage. */
+function conclude(error: unknown): number {
+  if (error instanceof CommanderError) {
+    // Commander said on standard error what is wrong; a program that parses our output is told as well.
+    const isHelp = error.exitCode === 0;
+    if (!isHelp && process.argv.includes('--json')) printDocument({ error: error.message.replace(/^error: /, '') });
+    return isHelp ? 0 : 2;
+  }
+  printFailure(error, isJson());
+  return error instanceof UsageError ? 2 : 1;
+}
