@@ -10,11 +10,12 @@ import type { Services } from './services/services.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
- * Who may call: anybody; the operator (bearer token); an app with either key; an app with its master key.
+ * Who may call: anybody; the operator (bearer token); an app with either key; an app that may push (its
+ * master key, or either when the app allows client push); an app with its master key.
  */
-export type Access = 'none' | 'admin' | 'app' | 'master';
+export type Access = 'none' | 'admin' | 'app' | 'push' | 'master';
 
-/** What an endpoint is handed; `app` is there for the accesses `app` and `master`. */
+/** What an endpoint is handed; `app` is there for the accesses `app`, `push` and `master`. */
 export interface Call<Q, B> {
   params: Record<string, string>;
   query: Q;
@@ -68,7 +69,7 @@ export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
 }
 
 export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
-  auth: 'app' | 'master';
+  auth: 'app' | 'push' | 'master';
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 

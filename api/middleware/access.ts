@@ -64,7 +64,7 @@ export interface Identity {
  */
 export async function identify(
   ctx: Context,
-  needs: Extract<Access, 'app' | 'master'>,
+  needs: Extract<Access, 'app' | 'push' | 'master'>,
   findApp: (appId: string) => Promise<App | undefined>,
 ): Promise<Identity> {
   const appId = header(ctx, 'appId');
@@ -73,7 +73,8 @@ export async function identify(
     throw new Refusal('unauthorized');
   const app = await findApp(appId);
   if (!app || !proof.matches(proof.isMaster ? app.masterKey : app.appKey)) throw new Refusal('unauthorized');
-  if (needs === 'master' && !proof.isMaster) throw new Refusal('masterKeyRequired');
+  const isMasterNeeded = needs === 'master' || (needs === 'push' && app.options.forbidClientPush);
+  if (isMasterNeeded && !proof.isMaster) throw new Refusal('masterKeyRequired');
   return { app, isMaster: proof.isMaster };
 }
 

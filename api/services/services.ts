@@ -1,13 +1,19 @@
 import { AppService } from './apps.ts';
+import { ChannelService } from './channel.ts';
 import { HealthService } from './health.ts';
 import type { Means } from './means.ts';
+import { NotificationService } from './notifications.ts';
+import { PushService } from './pushes.ts';
 
 /** What routes can call, one member per noun. */
 export function createServices(means: Means) {
   return {
     directory: means.directory,
     apps: new AppService(means),
+    channel: new ChannelService(means),
     health: new HealthService(means),
+    pushes: new PushService(means),
+    notifications: new NotificationService(means),
   };
 }
 

@@ -40,6 +40,7 @@ const table = {
     text: 'The request timed out on the server. Typically this indicates the request is too expensive.',
   },
   duplicate: { code: 137, status: 400, text: 'A unique field was given a value that is already taken.' },
+  invalidPushTime: { code: 152, status: 400, text: 'Invalid push time.' },
   thresholdExceeded: { code: 154, status: 400, text: 'Exceeded an application threshold setting.' },
   noEffect: { code: 305, status: 400, text: 'No effect on updating/deleting a document.' },
   unauthorized: { code: 401, status: 401, text: 'Unauthorized.' },

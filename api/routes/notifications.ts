@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { json, route } from '../route.ts';
+
+const maxLimit = 1000;
+const defaultLimit = 100;
+
+/** A number outside 1…1000 counts as 100, as in every list of the service (compat.md 3.1). */
+const limit = z
+  .string()
+  .optional()
+  .transform((text) => {
+    const value = Number(text ?? defaultLimit);
+    return Number.isInteger(value) && value >= 0 && value <= maxLimit ? value : defaultLimit;
+  });
+
+const listQuery = z
+  .object({
+    limit,
+    skip: z.coerce.number('expected a number').int().min(0).max(10_000_000).default(0),
+    order: z.enum(['createdAt', '-createdAt'], 'expected createdAt or -createdAt').optional(),
+    count: z.string().optional(),
+  })
+  .transform((query) => ({
+    limit: query.limit === 0 && query.count !== '1' ? defaultLimit : query.limit,
+    skip: query.skip,
+    oldestFirst: query.order === 'createdAt',
+    isCounted: query.count === '1',
+  }));
+
+export default [
+  route({
+    method: 'GET',
+    path: '/1.1/notifications',
+    auth: 'master',
+    query: listQuery,
+    handle: async (call, { notifications }) => json(await notifications.list(call.app, call.query)),
+  }),
+  route({
+    method: 'GET',
+    path: ['/1.1/notifications/:id', '/1.1/tables/Notifications/:id'],
+    auth: 'app',
+    handle: async (call, { notifications }) => json(await notifications.get(call.app, call.params.id ?? '')),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/1.1/notifications/:id',
+    auth: 'master',
+    handle: async (call, { notifications }) => {
+      await notifications.cancel(call.app, call.params.id ?? '');
+      return json({});
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/console/api/apps/:appId/notifications/:id/progress',
+    auth: 'admin',
+    handle: async (call, { notifications }) =>
+      json(await notifications.progress(call.params.appId ?? '', call.params.id ?? '')),
+  }),
+];

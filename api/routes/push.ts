@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { pushBodyBytesBelow } from '../../shared/domain/push.ts';
+import { json, route } from '../route.ts';
+import type { Accepted } from '../services/pushes.ts';
+
+const dictionary = z.record(z.string(), z.json());
+
+/** Body `objectId`, `createdAt` (push.md "Push"); status 200 (compat.md 5.1). */
+const accepted = ({ objectId, createdAt }: Accepted) =>
+  json({ objectId, createdAt: createdAt.toISOString() });
+
+export default [
+  route({
+    method: 'POST',
+    path: '/1.1/push',
+    auth: 'push',
+    limit: { rate: 'push', bodyBytesBelow: pushBodyBytesBelow },
+    body: dictionary,
+    handle: async (call, { pushes }) => accepted(await pushes.send(call, call.body)),
+  }),
+  route({
+    method: 'POST',
+    path: '/1.1/push/devices',
+    auth: 'push',
+    limit: { rate: 'push' },
+    body: dictionary,
+    handle: async (call, { pushes }) => accepted(await pushes.sendToDevices(call, call.body)),
+  }),
+];

@@ -1,0 +1,127 @@
+import { messageOf, type NamedCredentials } from '../../connectors/connector.ts';
+import { connectors } from '../../connectors/registry.ts';
+import { isStatementTimeout } from '../../shared/db/pool.ts';
+import type { StoredProfile } from '../../shared/db/tables/profiles.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { appleDeviceTypes, type ConnectorId, vendorConnector } from '../../shared/domain/labels.ts';
+import type { PushOrder } from '../../shared/domain/push.ts';
+import { Params, targetCondition } from '../../shared/query/targets.ts';
+import type { Means } from './means.ts';
+
+/**
+ * How long the look for devices without a profile may take. When it takes longer the push is accepted,
+ * and such devices are counted `failed` with the sentence on the record.
+ */
+const probeTimeoutMs = 200;
+
+/** Devices of one kind that no profile serves. */
+interface Hole {
+  condition: (params: Params) => string;
+  sentence: string;
+}
+
+const vendorIds = [
+  'vendor_a',
+  'vendor_b',
+  'vendor_c',
+  'vendor_d',
+  'vendor_e',
+  'vendor_f',
+  'vendor_g',
+] as const;
+
+/**
+ * A push that needs a profile that is missing is refused at the call (contract.md "Labels and wire
+ * names", push.md "Hybrid push rules" 3). Gives the sentence, or undefined when all is served.
+ */
+export async function findMissingProfile(
+  means: Means,
+  app: App,
+  order: PushOrder,
+): Promise<string | undefined> {
+  const profiles = await means.directory.profiles(app.appId);
+  const listed = order.target.kind === 'devices' ? missingForDevices(profiles, order) : undefined;
+  if (listed) return listed;
+  const holes = holesOf(app, profiles, order);
+  return holes.length === 0 ? undefined : probe(means, app, { order, holes });
+}
+
+function named(profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] {
+  const schema = connectors.get(connector)?.credentials;
+  return profiles.flatMap((profile) => {
+    if (profile.connector !== connector || !schema) return [];
+    const parsed = schema.safeParse(profile.credentials);
+    return parsed.success ? [{ name: profile.name, credentials: parsed.data }] : [];
+  });
+}
+
+/** True when some profile of APNs can serve this push at all; which one is decided device by device. */
+function apnsProblem(profiles: StoredProfile[], order: PushOrder, deviceProfile: string): string | undefined {
+  const apns = connectors.get('apns');
+  const message = messageOf({ objectId: '', order, expiresAt: new Date(0), createdAt: new Date(0) });
+  const traits = { deviceProfile, topic: null, teamId: null };
+  const candidates = named(profiles, 'apns');
+  const choice = apns?.choose?.(candidates, traits, message);
+  // Teams are told apart by what each installation stored: not knowing which is no hole.
+  if (!choice || choice.ok || /several teams/.test(choice.problem)) return undefined;
+  return `The iOS certificate file is expired or disabled: ${choice.problem}.`;
+}
+
+function missingForDevices(profiles: StoredProfile[], order: PushOrder): string | undefined {
+  if (order.target.kind !== 'devices') return undefined;
+  const { deviceType, vendor, deviceProfile } = order.target;
+  if (deviceType === 'ios') return apnsProblem(profiles, order, deviceProfile ?? '');
+  const connector = vendor === null ? undefined : vendorConnector(vendor);
+  if (!connector || connector === 'channel') return undefined;
+  const name = deviceProfile || '_default';
+  const exists = profiles.some((profile) => profile.connector === connector && profile.name === name);
+  return exists ? undefined : `There is no ${connector} profile named ${name}.`;
+}
+
+function holesOf(app: App, profiles: StoredProfile[], order: PushOrder): Hole[] {
+  const holes: Hole[] = [];
+  const problem = apnsProblem(profiles, order, '');
+  if (problem)
+    holes.push({
+      condition: (params) =>
+        `device_type = ANY(${params.add([...appleDeviceTypes])}) AND device_token IS NOT NULL AND coalesce(device_profile, '') = ''`,
+      sentence: problem,
+    });
+  if (!app.options.hybridPush) return holes;
+  for (const vendor of vendorIds) {
+    if (profiles.some((profile) => profile.connector === vendor && profile.name === '_default')) continue;
+    holes.push({
+      condition: (params) =>
+        `device_type = 'android' AND vendor = ${params.add(vendor)} AND registration_id IS NOT NULL AND coalesce(device_profile, '') = ''`,
+      sentence: `There is no ${vendor} profile named _default, and devices of that vendor need it.`,
+    });
+  }
+  return holes;
+}
+
+async function probe(
+  { readDb, clock }: Means,
+  app: App,
+  { order, holes }: { order: PushOrder; holes: Hole[] },
+): Promise<string | undefined> {
+  const params = new Params();
+  const target = targetCondition(app, order, { params, nowMs: clock.now() });
+  const tests = holes.map(
+    (hole, i) =>
+      `WHEN EXISTS (SELECT 1 FROM installation WHERE ${target} AND ${hole.condition(params)}) THEN ${i}`,
+  );
+  try {
+    return await readDb.transaction(async (tx) => {
+      await tx.query(`SET LOCAL statement_timeout = ${probeTimeoutMs}`);
+      const { rows } = await tx.query<{ hole: number | null }>(
+        `SELECT CASE ${tests.join(' ')} END AS hole`,
+        params.values,
+      );
+      const found = rows[0]?.hole;
+      return typeof found === 'number' ? holes[found]?.sentence : undefined;
+    });
+  } catch (error) {
+    if (isStatementTimeout(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,89 @@
+import {
+  cancelNotification,
+  countNotifications,
+  findPublicNotification,
+  listNotifications,
+  readTotals,
+} from '../../shared/db/tables/notifications.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { refuse } from '../../shared/domain/errors.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { allTotals, type Notification, toPublicRecord } from '../../shared/domain/notification.ts';
+import { sumTotals } from '../../shared/domain/outcome.ts';
+import type { Means } from './means.ts';
+
+export interface ListRequest {
+  limit: number;
+  skip: number;
+  oldestFirst: boolean;
+  isCounted: boolean;
+}
+
+/** Push records (compat.md 5.3 and 5.4). */
+export class NotificationService {
+  readonly #means: Means;
+
+  constructor(means: Means) {
+    this.#means = means;
+  }
+
+  /** By the record's objectId or the custom notification_id. Throws 404/101 when there is none. */
+  async get(app: App, publicId: string): Promise<JsonObject> {
+    return this.#toPublic(await this.#find(app.appId, publicId));
+  }
+
+  async list(app: App, request: ListRequest): Promise<JsonObject> {
+    const { db } = this.#means;
+    const records = request.limit === 0 ? [] : await listNotifications(db, app.appId, request);
+    const results = await Promise.all(records.map((record) => this.#toPublic(record)));
+    return request.isCounted ? { results, count: await countNotifications(db, app.appId) } : { results };
+  }
+
+  /** Stops a push that is not done: what is handed over already cannot be called back (push.md "States"). */
+  async cancel(app: App, publicId: string): Promise<void> {
+    const record = await this.#find(app.appId, publicId);
+    const isCancelled = await this.#means.db.transaction((tx) =>
+      cancelNotification(tx, app.appId, record.id),
+    );
+    if (!isCancelled)
+      throw refuse('invalidParameter', `The push is ${record.state} and cannot be cancelled.`);
+  }
+
+  /** How far a push is (contract.md "Admin API", progress). */
+  async progress(appId: string, publicId: string): Promise<JsonObject> {
+    const record = await this.#find(appId, publicId);
+    const connectors = record.totals ?? (await readTotals(this.#means.db, appId, record.id));
+    const outcomes = allTotals(connectors);
+    const settled = sumTotals(outcomes);
+    const seconds = record.firstSentAt ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000 : 0;
+    const perSecond = seconds > 0 ? Math.round(settled / seconds) : 0;
+    const left = record.devices - settled;
+    return {
+      status: (await this.#toPublic(record)).status ?? '',
+      devices: record.devices,
+      planned: record.isPlanned,
+      outcomes,
+      connectors,
+      perSecond,
+      secondsLeft: record.state === 'done' ? 0 : perSecond > 0 ? Math.ceil(left / perSecond) : null,
+    };
+  }
+
+  #endOf(record: Notification): number {
+    return record.totals ? record.updatedAt.getTime() : this.#means.clock.now();
+  }
+
+  async #find(appId: string, publicId: string): Promise<Notification> {
+    const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
+      ? await findPublicNotification(this.#means.db, appId, publicId)
+      : undefined;
+    // A cancelled push is "removed from records" (push.md "States and transitions").
+    if (!record || record.state === 'cancelled') throw refuse('objectNotFound');
+    return record;
+  }
+
+  async #toPublic(record: Notification): Promise<JsonObject> {
+    const totals = record.totals ?? (await readTotals(this.#means.db, record.appId, record.id));
+    return toPublicRecord(record, totals);
+  }
+}

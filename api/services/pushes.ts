@@ -1,0 +1,141 @@
+import { messageOf } from '../../connectors/connector.ts';
+import { connectors } from '../../connectors/registry.ts';
+import {
+  claimRequestId,
+  insertNotification,
+  insertScheduledPush,
+} from '../../shared/db/tables/notifications.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { refuse } from '../../shared/domain/errors.ts';
+import { newPushId } from '../../shared/domain/ids.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { type ConnectorId, vendorConnector } from '../../shared/domain/labels.ts';
+import {
+  defaultExpiryMs,
+  type PushOrder,
+  type PushRequest,
+  type PushTiming,
+  parsePush,
+  parsePushToDevices,
+} from '../../shared/domain/push.ts';
+import { checkTargets } from '../../shared/query/targets.ts';
+import { planJob } from '../../shared/queue/jobs.ts';
+import type { Means } from './means.ts';
+import { findMissingProfile } from './missing-profiles.ts';
+
+/** Window in which a `req_id` is a repeat (push.md, `req_id`). */
+const repeatWindowMs = 5 * 60_000;
+
+export interface Accepted {
+  objectId: string;
+  createdAt: Date;
+}
+
+export interface Sender {
+  app: App;
+  prodHeader: 'dev' | 'prod' | undefined;
+}
+
+/** Admission of pushes: what is answered with 200 is committed (contract.md, promise 1). */
+export class PushService {
+  readonly #means: Means;
+
+  constructor(means: Means) {
+    this.#means = means;
+  }
+
+  /** POST /1.1/push. Refuses with the codes of `parsePush`, or 1 with a sentence. */
+  send(sender: Sender, body: JsonObject): Promise<Accepted> {
+    const now = new Date(this.#means.clock.now());
+    return this.#admit(sender.app, parsePush(body, sender.prodHeader, now.getTime()), now);
+  }
+
+  /** POST /1.1/push/devices. */
+  sendToDevices(sender: Sender, body: JsonObject): Promise<Accepted> {
+    const now = new Date(this.#means.clock.now());
+    return this.#admit(sender.app, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
+  }
+
+  async #admit(app: App, { order, timing }: PushRequest, now: Date): Promise<Accepted> {
+    const objectId = newPushId();
+    const pushTime = timing.pushTime ?? now;
+    const expiresAt = expiryOf(timing, pushTime);
+    checkTargets(order);
+    checkContent(order, { objectId, order, expiresAt, createdAt: now });
+    const missing = await findMissingProfile(this.#means, app, order);
+    if (missing) throw refuse('invalidParameter', missing);
+    const accepted = await this.#means.db.transaction(async (tx) => {
+      const { reqId } = timing;
+      const first = reqId
+        ? await claimRequestId(tx, {
+            appId: app.appId,
+            reqId,
+            objectId,
+            acceptedAt: now,
+            notBefore: new Date(now.getTime() - repeatWindowMs),
+          })
+        : undefined;
+      if (first) return { objectId: first.objectId, createdAt: first.acceptedAt, isFirst: false };
+      const isScheduled = timing.pushTime !== null;
+      const pushId = await insertNotification(tx, {
+        appId: app.appId,
+        objectId,
+        notificationId: timing.notificationId ?? newPushId(),
+        state: isScheduled ? 'scheduled' : 'queued',
+        order,
+        pushTime,
+        expiresAt,
+        createdAt: now,
+      });
+      if (isScheduled) await insertScheduledPush(tx, app.appId, pushId, pushTime);
+      const start = isScheduled ? { startAfter: pushTime } : {};
+      await this.#means.queue.send(planJob, [{ appId: app.appId, pushId }], { tx, ...start });
+      return { objectId, createdAt: now, isFirst: true };
+    });
+    if (accepted.isFirst) this.#means.metrics.pushAccepted.inc({ app: app.appId });
+    return accepted;
+  }
+}
+
+/** Absolute, or counted from push_time or the call; seven days where none is given (compat.md 5.1). */
+function expiryOf(timing: PushTiming, pushTime: Date): Date {
+  if (timing.expirationTime) return timing.expirationTime;
+  const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
+  // Beyond what a date can hold an expiry means "never".
+  return new Date(Math.min(pushTime.getTime() + lifeMs, Date.UTC(9999, 0, 1)));
+}
+
+/** Connectors that a push could reach, with the device type they would render for. */
+function reachable(order: PushOrder): { connector: ConnectorId; deviceType: string }[] {
+  const ios = { connector: 'apns', deviceType: 'ios' } as const;
+  const own = { connector: 'channel', deviceType: 'android' } as const;
+  if (order.target.kind === 'query') return onlyType(order.target.where, [ios, own]);
+  if (order.target.deviceType === 'ios') return [ios];
+  const vendor = order.target.vendor === null ? undefined : vendorConnector(order.target.vendor);
+  if (order.target.vendor !== null && !vendor)
+    throw refuse('invalidParameter', 'vendor: not a vendor that this service knows.');
+  return [vendor ? { connector: vendor, deviceType: 'android' } : own];
+}
+
+/** Narrows by a plain `deviceType` condition, so that iOS-only content is judged as such. */
+function onlyType<T extends { deviceType: string }>(where: unknown, all: T[]): T[] {
+  const wanted =
+    typeof where === 'object' && where !== null && 'deviceType' in where ? where.deviceType : undefined;
+  return typeof wanted === 'string' ? all.filter(({ deviceType }) => deviceType === wanted) : all;
+}
+
+/**
+ * Refuses content that no reachable gateway could take; where only some cannot, the push is accepted and
+ * those recipients are counted with the reason (push.md "Limits" 8: told before anything is sent).
+ */
+function checkContent(order: PushOrder, source: Parameters<typeof messageOf>[0]): void {
+  const message = messageOf(source);
+  const problems: string[] = [];
+  const targets = reachable(order);
+  for (const { connector, deviceType } of targets) {
+    const rendering = connectors.get(connector)?.render(message, deviceType);
+    if (rendering && !rendering.ok) problems.push(rendering.problem);
+  }
+  if (problems.length > 0 && problems.length === targets.length)
+    throw refuse('invalidParameter', `data: ${problems[0]}`);
+}

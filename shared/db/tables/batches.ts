@@ -1,0 +1,211 @@
+import type { ConnectorId } from '../../domain/labels.ts';
+import type { Outcome, OutcomeTotals } from '../../domain/outcome.ts';
+import type { Handle } from '../pool.ts';
+
+/** A batch as it is written: at most 1000 installations of one push, connector and profile. */
+export interface NewBatch {
+  connector: ConnectorId;
+  profile: string;
+  recipients: number[];
+  /** Badge numbers already counted for these recipients, when a retry takes them along. */
+  badges: (number | null)[] | null;
+  attempt: number;
+  /** For recipients that end without being sent to: one byte each, and their totals. */
+  settled?: { codes: Uint8Array; totals: OutcomeTotals };
+}
+
+/** A batch as a dispatcher takes it. */
+export interface Batch {
+  appId: string;
+  id: number;
+  pushId: number;
+  connector: ConnectorId;
+  profile: string;
+  recipients: number[];
+  badges: (number | null)[] | null;
+  /** One byte per recipient (shared/domain/outcome.ts); null before the first checkpoint. */
+  settled: Buffer | null;
+  isSettled: boolean;
+  attempt: number;
+}
+
+interface Row {
+  app_id: string;
+  id: number;
+  push_id: number;
+  connector: ConnectorId;
+  profile: string;
+  recipients: number[];
+  badges: (number | null)[] | null;
+  settled: Buffer | null;
+  is_settled: boolean;
+  attempt: number;
+}
+
+const toBatch = (row: Row): Batch => ({
+  appId: row.app_id,
+  id: row.id,
+  pushId: row.push_id,
+  connector: row.connector,
+  profile: row.profile,
+  recipients: row.recipients,
+  badges: row.badges,
+  settled: row.settled,
+  isSettled: row.is_settled,
+  attempt: row.attempt,
+});
+
+/** Why a recipient was not reached. Holds ids, never a token. */
+export interface Failure {
+  installation: number;
+  outcome: Outcome;
+  status: number;
+  reason: string;
+  /** The installation's `updated_at` in epoch ms when its token was told to be dead, else null. */
+  deadAsOfMs: number | null;
+}
+
+/** Writes batches in one statement; gives their ids in the same order. */
+export async function insertBatches(
+  tx: Handle,
+  appId: string,
+  pushId: number,
+  batches: NewBatch[],
+): Promise<number[]> {
+  const ids: number[] = [];
+  for (const batch of batches) {
+    const { rows } = await tx.query<{ id: number }>(
+      `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, attempt, settled, totals,
+                               is_settled, settled_at)
+       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, CASE WHEN $10 THEN now() END) RETURNING id`,
+      [
+        appId,
+        pushId,
+        batch.connector,
+        batch.profile,
+        batch.recipients,
+        batch.badges,
+        batch.attempt,
+        batch.settled ? Buffer.from(batch.settled.codes) : null,
+        batch.settled?.totals ?? null,
+        batch.settled !== undefined,
+      ],
+    );
+    ids.push(...rows.map((row) => row.id));
+  }
+  return ids;
+}
+
+export async function findBatch(db: Handle, appId: string, id: number): Promise<Batch | undefined> {
+  const { rows } = await db.query<Row>('SELECT * FROM push_batch WHERE app_id = $1 AND id = $2', [appId, id]);
+  return rows.map(toBatch)[0];
+}
+
+/** Batches of a push that are not settled, without their recipients: what a resumed small push still has to do. */
+export async function findOpenBatchIds(db: Handle, appId: string, pushId: number): Promise<number[]> {
+  const { rows } = await db.query<{ id: number }>(
+    'SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled ORDER BY id',
+    [appId, pushId],
+  );
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Notes what is settled while a batch is in flight, reasons included, so that a retaken batch skips it
+ * (contract.md, promise 3). Does nothing to a batch that is settled.
+ */
+export async function checkpointBatch(
+  db: Handle,
+  batch: { appId: string; id: number; pushId: number; connector: string },
+  settled: Uint8Array,
+  failures: Failure[],
+): Promise<void> {
+  await db.query(
+    `WITH mark AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)
+     ${insertFailuresSql(4)} WHERE EXISTS (SELECT 1 FROM mark) ON CONFLICT DO NOTHING`,
+    [batch.appId, batch.id, Buffer.from(settled), ...failureValues(batch, failures)],
+  );
+}
+
+/** Settles a batch for good. False when it was settled already: then nothing of this attempt counts. */
+export async function settleBatch(
+  tx: Handle,
+  batch: { appId: string; id: number },
+  settled: Uint8Array,
+  totals: OutcomeTotals,
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE push_batch SET settled = $3, totals = $4, is_settled = true, settled_at = now()
+      WHERE app_id = $1 AND id = $2 AND NOT is_settled`,
+    [batch.appId, batch.id, Buffer.from(settled), totals],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+export async function insertFailures(
+  tx: Handle,
+  batch: { appId: string; pushId: number; connector: string },
+  failures: Failure[],
+): Promise<void> {
+  if (failures.length === 0) return;
+  await tx.query(`${insertFailuresSql(2)} ON CONFLICT DO NOTHING`, [
+    batch.appId,
+    ...failureValues(batch, failures),
+  ]);
+}
+
+/** `INSERT INTO push_failure SELECT … FROM unnest(…)`; `$1` is the app, the arrays begin at `$first`. */
+function insertFailuresSql(first: number): string {
+  const p = (i: number) => `$${first + i}`;
+  return `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,
+                               reason, dead_as_of)
+     SELECT $1, ${p(0)}::bigint, ${p(1)}::text, f.installation,
+            (SELECT i.object_id FROM installation i WHERE i.app_id = $1 AND i.id = f.installation),
+            f.outcome, f.status, f.reason, to_timestamp(f.dead_ms / 1000.0)
+       FROM unnest(${p(2)}::bigint[], ${p(3)}::text[], ${p(4)}::int[], ${p(5)}::text[], ${p(6)}::float8[])
+            AS f (installation, outcome, status, reason, dead_ms)`;
+}
+
+function failureValues(batch: { pushId: number; connector: string }, failures: Failure[]): unknown[] {
+  return [
+    batch.pushId,
+    batch.connector,
+    failures.map((failure) => failure.installation),
+    failures.map((failure) => failure.outcome),
+    failures.map((failure) => failure.status),
+    failures.map((failure) => failure.reason),
+    failures.map((failure) => failure.deadAsOfMs),
+  ];
+}
+
+/**
+ * Deletes installations whose tokens a gateway told to be dead, unless they were saved since they were
+ * sent to (a new token, a re-registration).
+ */
+export async function deleteDeadInstallations(tx: Handle, appId: string, failures: Failure[]): Promise<void> {
+  const dead = failures.filter((failure) => failure.deadAsOfMs !== null);
+  if (dead.length === 0) return;
+  await tx.query(
+    `DELETE FROM installation i
+      USING unnest($2::bigint[], $3::float8[]) AS d (id, dead_ms)
+      WHERE i.app_id = $1 AND i.id = d.id AND i.updated_at = to_timestamp(d.dead_ms / 1000.0)::timestamptz(3)`,
+    [appId, dead.map((failure) => failure.installation), dead.map((failure) => failure.deadAsOfMs)],
+  );
+}
+
+/**
+ * The same for a whole push at its end: dead tokens of batches that had no success themselves, but whose
+ * connector had one elsewhere in the push. Without any success nothing is deleted (contract.md, promise 7).
+ */
+export async function sweepDeadInstallations(db: Handle, appId: string, pushId: number): Promise<void> {
+  await db.query(
+    `DELETE FROM installation i
+      USING push_failure f
+      WHERE f.app_id = $1 AND f.push_id = $2 AND f.dead_as_of IS NOT NULL
+        AND i.app_id = f.app_id AND i.id = f.installation AND i.updated_at = f.dead_as_of
+        AND EXISTS (SELECT 1 FROM push_batch b
+                     WHERE b.app_id = f.app_id AND b.push_id = f.push_id AND b.connector = f.connector
+                       AND (b.totals ->> 'sent')::bigint > 0)`,
+    [appId, pushId],
+  );
+}

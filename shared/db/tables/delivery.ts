@@ -1,0 +1,131 @@
+import type { ConnectorId } from '../../domain/labels.ts';
+import type { PushState } from '../../domain/notification.ts';
+import type { Handle } from '../pool.ts';
+import type { Batch } from './batches.ts';
+
+/** What the main thread needs to know of a batch before a worker thread takes it: no recipients. */
+export interface DeliverSnapshot {
+  connector: ConnectorId;
+  profile: string;
+  isSettled: boolean;
+  attempt: number;
+  state: PushState;
+  expiresAt: Date;
+  createdAt: Date;
+  pushTime: Date;
+  firstSentAt: Date | null;
+  halts: Record<string, string>;
+}
+
+interface SnapshotRow {
+  connector: ConnectorId;
+  profile: string;
+  is_settled: boolean;
+  attempt: number;
+  state: PushState;
+  expires_at: Date;
+  created_at: Date;
+  push_time: Date;
+  first_sent_at: Date | null;
+  halts: Record<string, string>;
+}
+
+export async function deliverSnapshot(
+  db: Handle,
+  appId: string,
+  batchId: number,
+): Promise<DeliverSnapshot | undefined> {
+  const { rows } = await db.query<SnapshotRow>(
+    `SELECT b.connector, b.profile, b.is_settled, b.attempt, n.state, n.expires_at, n.created_at, n.push_time,
+            n.first_sent_at, n.halts
+       FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
+      WHERE b.app_id = $1 AND b.id = $2`,
+    [appId, batchId],
+  );
+  return rows.map((row) => ({
+    connector: row.connector,
+    profile: row.profile,
+    isSettled: row.is_settled,
+    attempt: row.attempt,
+    state: row.state,
+    expiresAt: row.expires_at,
+    createdAt: row.created_at,
+    pushTime: row.push_time,
+    firstSentAt: row.first_sent_at,
+    halts: row.halts,
+  }))[0];
+}
+
+/** Where each connector finds its address on an installation. */
+const addressColumns = {
+  deviceToken: 'device_token',
+  registrationId: 'registration_id',
+  installationId: 'installation_id',
+} as const;
+
+export type AddressMember = keyof typeof addressColumns;
+
+/** An installation as a connector needs it. */
+export interface RecipientRow {
+  id: number;
+  address: string | null;
+  device_type: string;
+  topic: string | null;
+  team_id: string | null;
+  updated_at: Date;
+}
+
+/** Loads recipients by key; those that were deleted since planning are missing from the answer. */
+export async function loadRecipients(
+  db: Handle,
+  appId: string,
+  ids: number[],
+  address: AddressMember,
+): Promise<RecipientRow[]> {
+  const { rows } = await db.query<RecipientRow>(
+    `SELECT id, ${addressColumns[address]} AS address, device_type, topic, team_id, updated_at
+       FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])`,
+    [appId, ids],
+  );
+  return rows;
+}
+
+/**
+ * Counts the badge of every recipient of a batch up by one, once however often the batch is taken, and
+ * gives the numbers in the order of its recipients (gateways-apns 1.4: a retry sends the same number).
+ * Run it in a transaction.
+ */
+export async function countBadges(tx: Handle, batch: Batch): Promise<(number | null)[]> {
+  const held = await tx.query<{ badges: (number | null)[] | null }>(
+    'SELECT badges FROM push_batch WHERE app_id = $1 AND id = $2 FOR UPDATE',
+    [batch.appId, batch.id],
+  );
+  const counted = held.rows[0]?.badges;
+  if (counted) return counted;
+  // Locked in the order of ids, so that two pushes to the same devices cannot block each other.
+  const { rows } = await tx.query<{ id: number; badge: number }>(
+    `UPDATE installation SET badge = coalesce(badge, 0) + 1
+      WHERE app_id = $1 AND id IN (
+        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE)
+      RETURNING id, badge`,
+    [batch.appId, batch.recipients],
+  );
+  const byId = new Map(rows.map((row) => [row.id, row.badge]));
+  const badges = batch.recipients.map((id) => byId.get(id) ?? null);
+  await tx.query('UPDATE push_batch SET badges = $3::int[] WHERE app_id = $1 AND id = $2', [
+    batch.appId,
+    batch.id,
+    badges,
+  ]);
+  return badges;
+}
+
+/** Notes the badge that a push sets, so that a later `Increment` counts on from it. */
+export async function setBadges(db: Handle, appId: string, ids: number[], badge: number): Promise<void> {
+  await db.query(
+    `UPDATE installation SET badge = $3
+      WHERE app_id = $1 AND badge IS DISTINCT FROM $3 AND id IN (
+        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE)`,
+    [appId, ids, badge],
+  );
+}

@@ -1,0 +1,86 @@
+import type { App } from '../domain/app.ts';
+import type { PushOrder } from '../domain/push.ts';
+import { installationClass } from './classes.ts';
+import { compileWhere } from './compile.ts';
+import { Params } from './params.ts';
+import { parseWhere } from './parse.ts';
+
+export { Params };
+
+const dayMs = 24 * 3600 * 1000;
+
+/** Refuses a `where` that could not be resolved later, with the codes of `parseWhere`. */
+export function checkTargets(order: PushOrder): void {
+  if (order.target.kind === 'query') parseWhere(order.target.where, installationClass);
+}
+
+/**
+ * SQL condition over `installation` for the devices that a push means: of this app, valid, updated within
+ * the app's validity (push.md "Limits" 9), and matching `where` and channels, or listed by id.
+ */
+export function targetCondition(
+  app: App,
+  order: PushOrder,
+  { params, nowMs }: { params: Params; nowMs: number },
+): string {
+  const freshSince = new Date(nowMs - app.options.installationValidityDays * dayMs);
+  return [
+    `app_id = ${params.add(app.appId)}`,
+    'valid',
+    `updated_at >= ${params.add(freshSince)}`,
+    ...(order.target.kind === 'query'
+      ? queryConditions(order.target, params)
+      : deviceConditions(order.target, params)),
+  ].join(' AND ');
+}
+
+function queryConditions(target: Extract<PushOrder['target'], { kind: 'query' }>, params: Params): string[] {
+  const where = compileWhere(parseWhere(target.where, installationClass), installationClass, params);
+  // Any of the channels (compat.md 5.1); the index on channels answers it.
+  const channels =
+    target.channels && target.channels.length > 0
+      ? [`channels && ${params.add(target.channels)}::text[]`]
+      : [];
+  return [`(${where})`, ...channels];
+}
+
+/**
+ * Listed ids: device tokens for iOS; registration ids for one vendor's devices; else installation ids
+ * (push.md "Body of POST /1.1/push/devices").
+ */
+function deviceConditions(
+  target: Extract<PushOrder['target'], { kind: 'devices' }>,
+  params: Params,
+): string[] {
+  const ids = `${params.add(target.deviceIds)}::text[]`;
+  if (target.deviceType === 'ios') return [`device_token = ANY(${ids})`];
+  const type = `device_type = ${params.add(target.deviceType)}`;
+  if (target.vendor !== null) return [type, `registration_id = ANY(${ids})`];
+  return [type, `(installation_id = ANY(${ids}) OR registration_id = ANY(${ids}))`];
+}
+
+export interface TargetQuery {
+  text: string;
+  values: unknown[];
+}
+
+/**
+ * The planner's statement: what routing needs of every target above an id, in the order of ids, for one
+ * cursor (design.md 2 "Why a cursor").
+ */
+export function targetQuery(
+  app: App,
+  order: PushOrder,
+  from: { afterId: number; nowMs: number },
+): TargetQuery {
+  const params = new Params();
+  const condition = targetCondition(app, order, { params, nowMs: from.nowMs });
+  return {
+    text: `SELECT id, device_type, vendor, device_profile, topic, team_id, device_token IS NOT NULL AS has_token,
+                  registration_id IS NOT NULL AS has_registration, installation_id IS NOT NULL AS has_installation_id
+             FROM installation
+            WHERE ${condition} AND id > ${params.add(from.afterId)}
+            ORDER BY id`,
+    values: params.values,
+  };
+}
