@@ -8,6 +8,7 @@ import type { z } from 'zod';
 import type { Clock } from '../shared/clock.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
 import type { ConnectorId } from '../shared/domain/labels.ts';
+import type { PushOrder } from '../shared/domain/push.ts';
 
 /** What all recipients of one push share. Built once per push; per-device-type objects are not merged yet. */
 export interface Message {
@@ -26,6 +27,30 @@ export interface Message {
   /** When it stops being of use, in epoch milliseconds. */
   expiresAtMs: number;
   createdAtMs: number;
+}
+
+/** The part of a push record that a message is made of. */
+export interface MessageSource {
+  objectId: string;
+  order: PushOrder;
+  expiresAt: Date;
+  createdAt: Date;
+}
+
+/** What the gateways are told of a push. */
+export function messageOf({ objectId, order, expiresAt, createdAt }: MessageSource): Message {
+  const channels = order.target.kind === 'query' ? order.target.channels : null;
+  return {
+    pushId: objectId,
+    data: order.data,
+    prod: order.prod,
+    ...(order.topic === null ? {} : { topic: order.topic }),
+    ...(order.teamId === null ? {} : { teamId: order.teamId }),
+    ...(order.notificationChannel === null ? {} : { notificationChannel: order.notificationChannel }),
+    ...(channels === null ? {} : { channels }),
+    expiresAtMs: expiresAt.getTime(),
+    createdAtMs: createdAt.getTime(),
+  };
 }
 
 /** One device of a batch, loaded by the worker thread that sends to it. */
@@ -130,14 +155,39 @@ export interface CredentialReport {
   problems: string[];
 }
 
+/** What of a device decides which profile serves it. */
+export interface RouteTraits {
+  /** The installation's `deviceProfile`; empty means the nameless profile. */
+  deviceProfile: string;
+  topic: string | null;
+  teamId: string | null;
+}
+
+export interface NamedCredentials<C> {
+  name: string;
+  credentials: C;
+}
+
+/** The profile that serves a device, or a sentence that says why none does. */
+export type ProfileChoice = { ok: true; profile: string } | { ok: false; problem: string };
+
 export interface Connector<C = unknown, P = unknown> {
   id: ConnectorId;
   can: Capabilities;
   limits: ConnectorLimits;
+  /** Which member of an installation it is addressed by. */
+  address: 'deviceToken' | 'registrationId' | 'installationId';
   /** Shape of a profile's credentials (contract.md "Credentials of a push profile"). */
   credentials: z.ZodType<C>;
   /** Renders the shared part of a message. Pure; also used before a push is accepted. */
   render(message: Message, deviceType: string): Rendering<P>;
+  /**
+   * Chooses among an app's profiles of this connector. Absent: the profile named by `deviceProfile`, or
+   * `_default` (push.md "Hybrid push rules" 3).
+   */
+  choose?(profiles: NamedCredentials<C>[], traits: RouteTraits, message: Message): ProfileChoice;
+  /** What the message does to the badge that the server keeps for each device; absent or null: nothing. */
+  badge?(message: Message): 'Increment' | number | null;
   inspect(credentials: C, nowMs: number): CredentialReport;
   open(credentials: C, context: SenderContext): Sender;
 }

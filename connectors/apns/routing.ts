@@ -1,0 +1,76 @@
+import type { Message, NamedCredentials, ProfileChoice, RouteTraits } from '../connector.ts';
+import type { ApnsCredentials } from './credentials.ts';
+
+type Candidate = NamedCredentials<ApnsCredentials>;
+
+/** `app.id` serves `app.id.voip` and the other suffixed topics of the same bundle. */
+function ownsTopic(topics: string[], topic: string): boolean {
+  return topics.some((own) => topic === own || topic.startsWith(`${own}.`));
+}
+
+function topicsOf({ credentials }: Candidate): string[] {
+  return credentials.auth === 'token' ? credentials.topics : [credentials.topic];
+}
+
+function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
+  return candidate.credentials.environment === undefined || candidate.credentials.environment === prod;
+}
+
+/**
+ * Which credentials serve an Apple device (compat.md 5.5): tokens win over certificates; among several
+ * teams the installation's, then the push's, then the only one that owns the topic. Under certificates an
+ * installation's `deviceProfile` wins over the environment.
+ */
+export function chooseApnsProfile(
+  profiles: Candidate[],
+  traits: RouteTraits,
+  message: Pick<Message, 'prod' | 'topic' | 'teamId'>,
+): ProfileChoice {
+  const tokens = profiles.filter(({ credentials }) => credentials.auth === 'token');
+  return tokens.length > 0
+    ? chooseToken(tokens, traits, message)
+    : chooseCertificate(profiles, traits, message.prod);
+}
+
+function chooseToken(
+  tokens: Candidate[],
+  traits: RouteTraits,
+  message: Pick<Message, 'prod' | 'topic' | 'teamId'>,
+): ProfileChoice {
+  const fitting = tokens.filter((candidate) => serves(candidate, message.prod));
+  const teamId = traits.teamId ?? message.teamId ?? null;
+  const ofTeam =
+    teamId === null
+      ? fitting
+      : fitting.filter((c) => c.credentials.auth === 'token' && c.credentials.teamId === teamId);
+  const topic = traits.topic ?? message.topic ?? null;
+  const owning =
+    topic === null ? ofTeam : ofTeam.filter((candidate) => ownsTopic(topicsOf(candidate), topic));
+  const named = owning.find(({ name }) => name === (traits.deviceProfile || '_default'));
+  const teams = new Set(
+    owning.map(({ credentials }) => (credentials.auth === 'token' ? credentials.teamId : '')),
+  );
+  if (teams.size > 1) return { ok: false, problem: 'several teams own the topic: name one by pgw_team_id' };
+  const choice = named ?? owning[0];
+  if (choice) return { ok: true, profile: choice.name };
+  if (fitting.length === 0)
+    return { ok: false, problem: `no APNs profile serves the ${message.prod} environment` };
+  if (ofTeam.length === 0) return { ok: false, problem: 'no APNs profile of that team' };
+  return { ok: false, problem: 'no APNs profile owns the topic' };
+}
+
+function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'dev' | 'prod'): ProfileChoice {
+  if (traits.deviceProfile !== '') {
+    const own = profiles.find(({ name }) => name === traits.deviceProfile);
+    if (own) return { ok: true, profile: own.name };
+    return { ok: false, problem: `no APNs certificate named ${traits.deviceProfile}` };
+  }
+  const fitting = profiles.filter((candidate) => serves(candidate, prod));
+  const choice = ['_default', prod].flatMap((name) =>
+    fitting.filter((candidate) => candidate.name === name),
+  )[0];
+  const only = fitting.length === 1 ? fitting[0] : undefined;
+  const certificate = choice ?? only;
+  if (certificate) return { ok: true, profile: certificate.name };
+  return { ok: false, problem: `no APNs certificate serves the ${prod} environment` };
+}

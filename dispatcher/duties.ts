@@ -1,0 +1,47 @@
+import { sleep } from '../shared/clock.ts';
+import { deleteExpiredLetters } from '../shared/db/tables/channel.ts';
+import { deleteOldNotifications, deleteOldRequestIds } from '../shared/db/tables/notifications.ts';
+import { reap } from './closing.ts';
+import type { Means } from './means.ts';
+
+/** A background duty: what it does in one pass, and how long it rests after one that found nothing. */
+export interface Duty {
+  name: string;
+  restMs: number;
+  /** Does a bounded amount of work; gives how much. A full pass is followed by the next at once. */
+  runOnce(means: Means): Promise<number>;
+}
+
+const rowsAtOnce = 500;
+const recordRetentionMs = 7 * 24 * 3600 * 1000;
+const requestRetentionMs = 10 * 60_000;
+
+/** Closes pushes that are settled but were not closed by whoever settled their last batch. */
+const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: (means) => reap(means) };
+
+/** Removes records after seven days (compat.md 5.3), spent request ids and expired letters. */
+const cleaner: Duty = {
+  name: 'cleaner',
+  restMs: 60_000,
+  async runOnce({ db, clock }) {
+    const now = clock.now();
+    const records = await deleteOldNotifications(db, new Date(now - recordRetentionMs), rowsAtOnce);
+    const letters = await deleteExpiredLetters(db, new Date(now), rowsAtOnce);
+    await deleteOldRequestIds(db, new Date(now - requestRetentionMs));
+    return Math.max(records, letters);
+  },
+};
+
+export const duties: Duty[] = [reaper, cleaner];
+
+/** Runs a duty until the signal aborts; a pass that fails is logged and tried again after the rest. */
+export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      while (!signal.aborted && (await duty.runOnce(means)) >= rowsAtOnce);
+    } catch (error) {
+      means.log.warn({ err: error, duty: duty.name }, 'a background duty failed');
+    }
+    await sleep(duty.restMs, signal);
+  }
+}

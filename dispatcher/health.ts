@@ -1,0 +1,54 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { recordQueues } from '../shared/metrics.ts';
+import { queueNames } from '../shared/queue/jobs.ts';
+import type { Means } from './means.ts';
+
+/** `/metrics`, `/healthz` and `/readyz` of a dispatcher (contract.md METRICS_PORT). Resolves once bound. */
+export function serveHealth(means: Means, port: number, host: string): Promise<Server> {
+  const server = createServer((request, response) => {
+    answer(means, request.url ?? '', response).catch((error: unknown) => {
+      means.log.error({ err: error }, 'health request failed');
+      response.writeHead(500).end();
+    });
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => resolve(server));
+  });
+}
+
+async function answer(means: Means, url: string, response: ServerResponse): Promise<void> {
+  switch (url.split('?')[0]) {
+    case '/healthz':
+      return writeJson(response, 200, { status: 'ok' });
+    case '/readyz':
+      return (await isReady(means))
+        ? writeJson(response, 200, { status: 'ready' })
+        : writeJson(response, 503, { status: 'database unreachable' });
+    case '/metrics':
+      return writeMetrics(means, response);
+    default:
+      return writeJson(response, 404, { code: 404, error: 'Not found.' });
+  }
+}
+
+function writeJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(JSON.stringify(body));
+}
+
+async function isReady({ db }: Means): Promise<boolean> {
+  try {
+    await db.query('SELECT 1');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function writeMetrics({ metrics, queue, pool }: Means, response: ServerResponse): Promise<void> {
+  const depths = await queue.depths().catch(() => undefined);
+  if (depths) recordQueues(metrics, queueNames, depths);
+  pool.reportTo(metrics);
+  const text = await metrics.registry.metrics();
+  response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text);
+}

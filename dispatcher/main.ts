@@ -1,0 +1,18 @@
+import { ConfigError, readConfig } from '../shared/config.ts';
+import { ClosingStack, closeOnSignals } from '../shared/lifecycle.ts';
+import { createLogger } from '../shared/logging.ts';
+import { startDispatcher } from './start.ts';
+
+process.title = 'carillon dispatcher';
+
+try {
+  const config = readConfig();
+  const log = createLogger({ level: config.logLevel, name: 'dispatcher' });
+  const stack = new ClosingStack(log);
+  closeOnSignals({ log, stack });
+  await startDispatcher(config, log, { stack });
+  process.send?.({ ready: true });
+} catch (error) {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon dispatcher: ${error}`}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,20 @@
+import type { Clock } from '../shared/clock.ts';
+import type { Directory } from '../shared/db/directory.ts';
+import type { Database } from '../shared/db/pool.ts';
+import type { Logger } from '../shared/logging.ts';
+import type { Metrics } from '../shared/metrics.ts';
+import type { JobQueue } from '../shared/queue/queue.ts';
+import type { SenderPool } from './pool.ts';
+
+/** What the dispatcher's duties work with; opened by `start.ts`, handed down. */
+export interface Means {
+  db: Database;
+  /** Where `where` scans read: the standby, if there is one. */
+  readDb: Database;
+  queue: JobQueue;
+  directory: Directory;
+  pool: SenderPool;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+}

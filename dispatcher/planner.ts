@@ -1,0 +1,170 @@
+import type { Handle } from '../shared/db/pool.ts';
+import { findOpenBatchIds, insertBatches, insertFailures } from '../shared/db/tables/batches.ts';
+import { advancePlanning, beginNotification, failNotification } from '../shared/db/tables/notifications.ts';
+import type { App } from '../shared/domain/app.ts';
+import type { Notification } from '../shared/domain/notification.ts';
+import { targetQuery } from '../shared/query/targets.ts';
+import { deliverJob, type PlanJob, planJob, priorities } from '../shared/queue/jobs.ts';
+import type { Job } from '../shared/queue/queue.ts';
+import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
+import { closePush } from './closing.ts';
+import { deliverBatch } from './deliver.ts';
+import type { Means } from './means.ts';
+import { Router, type Target } from './routing.ts';
+
+/** Installations read between two moves of the mark (design.md 2: every ~20 000 ids one transaction). */
+const pageSize = 20_000;
+
+/** A scan of everything an app has may take its time; it holds nothing but a snapshot. */
+const scanTimeoutMs = 3_600_000;
+
+/** Another dispatcher plans this push, or it was cancelled: what this one has in hand is not kept. */
+class Superseded extends Error {
+  override name = 'Superseded';
+}
+
+interface Plan {
+  push: Notification;
+  app: App;
+  router: Router;
+  job: Job<PlanJob>;
+}
+
+/**
+ * Resolves the targets of one push into batches: one cursor, one transaction per page, the mark moved
+ * with it, so that a crash goes on behind the mark (design.md 2). A push to few is delivered by the same
+ * job. True when the job is completed, false when it is to be put back.
+ */
+export async function planPush(means: Means, job: Job<PlanJob>, signal: AbortSignal): Promise<boolean> {
+  const plan = await begin(means, job);
+  if (!plan) return true;
+  const isInline = plan.push.isPlanned || (await writeBatches(means, plan, signal));
+  if (signal.aborted && !isInline) return false;
+  return isInline ? deliverInline(means, plan, signal) : true;
+}
+
+/** Takes the push into work; a push that is finished, cancelled or of a deleted app ends the job. */
+async function begin(means: Means, job: Job<PlanJob>): Promise<Plan | undefined> {
+  const { appId, pushId } = job.data;
+  const push = await means.db.transaction((tx) => beginNotification(tx, appId, pushId));
+  const app = push && (await means.directory.app(appId));
+  if (!push || !app) {
+    await means.queue.complete(planJob, job, means.db);
+    return undefined;
+  }
+  const profiles = await means.directory.profiles(appId);
+  return { push, app, router: new Router(app, profiles, push), job };
+}
+
+/** Writes the batches; true when they are few enough to be delivered right here. */
+async function writeBatches(means: Means, plan: Plan, signal: AbortSignal): Promise<boolean> {
+  const { push, app } = plan;
+  const query = targetQuery(app, push.order, { afterId: push.plannedThrough, nowMs: means.clock.now() });
+  let mark = push.plannedThrough;
+  try {
+    for await (const { page, isLast } of withLast(
+      means.readDb.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs }),
+    )) {
+      if (signal.aborted) return false;
+      const isSmall = isLast && mark === 0 && page.length <= batchSize;
+      mark = await writePage(means, plan, { page, mark, isLast, isSmall });
+      if (isLast) return isSmall;
+    }
+  } catch (error) {
+    if (!(error instanceof Superseded)) throw error;
+    await means.queue.complete(planJob, plan.job, means.db);
+  }
+  return false;
+}
+
+interface Step {
+  page: Target[];
+  mark: number;
+  isLast: boolean;
+  isSmall: boolean;
+}
+
+/**
+ * One transaction on the primary: batches, their jobs, the mark; with the last page also the end of the
+ * planning job, unless it goes on to deliver. Gives the new mark.
+ */
+async function writePage(means: Means, plan: Plan, step: Step): Promise<number> {
+  const { push, router, job } = plan;
+  const through = step.page.at(-1)?.id ?? step.mark;
+  const page = toBatches(step.page, router);
+  await means.db.transaction(async (tx) => {
+    const isOurs = await advancePlanning(tx, push, {
+      from: step.mark,
+      through,
+      devices: step.page.length,
+      isLast: step.isLast,
+    });
+    if (!isOurs) throw new Superseded();
+    await writeRows(means, tx, push, {
+      page,
+      isQueued: !step.isSmall,
+      isSmallPush: step.isLast && step.mark === 0,
+    });
+    if (step.isLast && !step.isSmall) await means.queue.complete(planJob, job, tx);
+  });
+  for (const { batch } of page.unroutable)
+    means.metrics.recipients.inc(
+      { app: push.appId, connector: batch.connector, outcome: 'failed' },
+      batch.recipients.length,
+    );
+  if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(means, push.appId, push.id);
+  return through;
+}
+
+async function writeRows(
+  means: Means,
+  tx: Handle,
+  { appId, id: pushId }: Notification,
+  { page, isQueued, isSmallPush }: { page: PageOfBatches; isQueued: boolean; isSmallPush: boolean },
+): Promise<void> {
+  for (const { batch, failures } of page.unroutable) {
+    await insertBatches(tx, appId, pushId, [batch]);
+    await insertFailures(tx, { appId, pushId, connector: batch.connector }, failures);
+  }
+  const ids = await insertBatches(tx, appId, pushId, page.batches);
+  if (!isQueued) return;
+  const priority = isSmallPush ? priorities.small : priorities.large;
+  const byConnector = Map.groupBy(page.batches.keys(), (i) => page.batches[i]?.connector ?? 'channel');
+  for (const [connector, places] of byConnector) {
+    const jobs = places.map((i) => ({ appId, pushId, batchId: ids[i] ?? 0 }));
+    await means.queue.send(deliverJob(connector), jobs, { tx, priority });
+  }
+}
+
+/** Delivers the batches of a push to few, then completes its one job; resumes after a crash the same way. */
+async function deliverInline(means: Means, { push, job }: Plan, signal: AbortSignal): Promise<boolean> {
+  const { appId, id: pushId } = push;
+  const open = await findOpenBatchIds(means.db, appId, pushId);
+  const done = await Promise.all(
+    open.map((batchId) => deliverBatch(means, { appId, pushId, batchId }, signal)),
+  );
+  if (done.includes(false)) return false;
+  if (open.length === 0) await closePush(means, appId, pushId);
+  await means.queue.complete(planJob, job, means.db);
+  return true;
+}
+
+/** Says of each page whether it is the last; an empty result is one empty last page. */
+async function* withLast(
+  pages: AsyncGenerator<Target[]>,
+): AsyncGenerator<{ page: Target[]; isLast: boolean }> {
+  let held: Target[] | undefined;
+  for await (const page of pages) {
+    if (held) yield { page: held, isLast: false };
+    held = page;
+  }
+  yield { page: held ?? [], isLast: true };
+}
+
+/** Ends a push whose planning cannot succeed, with a sentence on its record. */
+export async function failPush(means: Means, job: Job<PlanJob>, sentence: string): Promise<void> {
+  await means.db.transaction(async (tx) => {
+    await failNotification(tx, job.data.appId, job.data.pushId, sentence);
+    await means.queue.complete(planJob, job, tx);
+  });
+}

@@ -1,0 +1,154 @@
+import { randomInt } from 'node:crypto';
+import type { Handle } from '../shared/db/pool.ts';
+import {
+  checkpointBatch,
+  deleteDeadInstallations,
+  type Failure,
+  findBatch,
+  insertBatches,
+  insertFailures,
+  settleBatch,
+} from '../shared/db/tables/batches.ts';
+import type { DeliverSnapshot } from '../shared/db/tables/delivery.ts';
+import { haltProfile } from '../shared/db/tables/notifications.ts';
+import {
+  type Outcome,
+  type OutcomeTotals,
+  openCode,
+  outcomeCode,
+  outcomes,
+  totalsOf,
+} from '../shared/domain/outcome.ts';
+import { type DeliverJob, deliverJob } from '../shared/queue/jobs.ts';
+import { closePush } from './closing.ts';
+import type { DeliverOptions } from './deliver.ts';
+import type { Means } from './means.ts';
+import type { DeliverResult, RetryGroup } from './task.ts';
+
+/** The longest pause between two tries of the dispatcher's own choosing. */
+const maxBackoffMs = 60_000;
+const firstBackoffMs = 1000;
+
+interface Recording extends DeliverOptions {
+  batch: DeliverSnapshot;
+  result: DeliverResult;
+}
+
+/**
+ * Records what became of a batch: one transaction with outcome totals, reasons, dead tokens, retries and
+ * the job done (design.md 2). False when the stop left recipients unsent: those settled are kept, the
+ * batch goes back.
+ */
+export async function recordResult(means: Means, task: DeliverJob, recording: Recording): Promise<boolean> {
+  const { result, batch } = recording;
+  countCalls(means, result);
+  const address = { appId: task.appId, id: task.batchId, pushId: task.pushId, connector: result.connector };
+  if (result.settled.includes(openCode)) {
+    await checkpointBatch(means.db, address, result.settled, result.failures);
+    return false;
+  }
+  const totals = totalsOf(result.settled);
+  const isOurs = await means.db.transaction(async (tx) => {
+    const isSettledHere = await settleBatch(tx, address, result.settled, totals);
+    if (isSettledHere) await writeDetails(means, tx, task, { batch, result, totals });
+    await completeJob(means, tx, recording);
+    return isSettledHere;
+  });
+  if (isOurs) countRecipients(means, task.appId, result.connector, totals);
+  await closePush(means, task.appId, task.pushId);
+  return true;
+}
+
+async function writeDetails(
+  means: Means,
+  tx: Handle,
+  task: DeliverJob,
+  { batch, result, totals }: { batch: DeliverSnapshot; result: DeliverResult; totals: OutcomeTotals },
+): Promise<void> {
+  await insertFailures(tx, { ...task, connector: result.connector }, result.failures);
+  // Without a success of its own a batch deletes nothing; the push's end may still do so (promise 7).
+  if ((totals.sent ?? 0) > 0) await deleteDeadInstallations(tx, task.appId, result.failures);
+  for (const retry of result.retries) await sendAgain(means, tx, task, { batch, retry });
+  if (result.halt !== null) {
+    const push = { appId: task.appId, id: task.pushId };
+    await haltProfile(tx, push, `${result.connector}/${result.profile}`, result.halt);
+  }
+}
+
+/**
+ * Puts recipients into a batch of their own that starts after what the gateway asked for, or after a
+ * back-off with full jitter. Where the push expires first, the batch finds that out and counts it.
+ */
+async function sendAgain(
+  means: Means,
+  tx: Handle,
+  task: DeliverJob,
+  { batch, retry }: { batch: DeliverSnapshot; retry: RetryGroup },
+): Promise<void> {
+  const { connector, profile } = batch;
+  const attempt = batch.attempt + 1;
+  const ids = await insertBatches(tx, task.appId, task.pushId, [
+    { connector, profile, recipients: retry.recipients, badges: retry.badges, attempt },
+  ]);
+  const startAtMs = Math.min(means.clock.now() + retryDelayMs(retry, attempt), batch.expiresAt.getTime());
+  const jobs = ids.map((batchId) => ({ appId: task.appId, pushId: task.pushId, batchId }));
+  await means.queue.send(deliverJob(connector), jobs, { tx, startAfter: new Date(startAtMs) });
+}
+
+function retryDelayMs(retry: RetryGroup, attempt: number): number {
+  const ceilingMs = Math.min(firstBackoffMs * 2 ** Math.min(attempt, 10), maxBackoffMs);
+  const jitterMs = randomInt(1, ceilingMs + 1);
+  return retry.afterMs === null ? jitterMs : retry.afterMs + Math.min(jitterMs, firstBackoffMs);
+}
+
+interface Unsent extends DeliverOptions {
+  batch: DeliverSnapshot;
+  outcome: Outcome;
+  reason: string;
+}
+
+/** Counts what is left of a batch without sending it: the push expired, was cancelled, or its profile given up. */
+export async function settleUnsent(means: Means, task: DeliverJob, unsent: Unsent): Promise<void> {
+  const stored = await findBatch(means.db, task.appId, task.batchId);
+  if (!stored) return;
+  const settled = Uint8Array.from(stored.settled ?? new Uint8Array(stored.recipients.length));
+  const failures: Failure[] = [];
+  for (const [i, installation] of stored.recipients.entries()) {
+    if (settled[i] !== openCode) continue;
+    settled[i] = outcomeCode(unsent.outcome);
+    failures.push({
+      installation,
+      outcome: unsent.outcome,
+      status: 0,
+      reason: unsent.reason,
+      deadAsOfMs: null,
+    });
+  }
+  const totals = totalsOf(settled);
+  const isOurs = await means.db.transaction(async (tx) => {
+    const isSettledHere = await settleBatch(tx, { appId: task.appId, id: task.batchId }, settled, totals);
+    if (isSettledHere) await insertFailures(tx, { ...task, connector: stored.connector }, failures);
+    await completeJob(means, tx, unsent);
+    return isSettledHere;
+  });
+  if (isOurs) countRecipients(means, task.appId, stored.connector, totals);
+  await closePush(means, task.appId, task.pushId);
+}
+
+async function completeJob(means: Means, tx: Handle, { kind, job }: DeliverOptions): Promise<void> {
+  if (kind && job) await means.queue.complete(kind, job, tx);
+}
+
+function countRecipients({ metrics }: Means, app: string, connector: string, totals: OutcomeTotals): void {
+  for (const outcome of outcomes) {
+    const n = totals[outcome];
+    if (n) metrics.recipients.inc({ app, connector, outcome }, n);
+  }
+}
+
+function countCalls({ metrics }: Means, result: DeliverResult): void {
+  for (const { connector, status, reason, count } of result.calls)
+    metrics.gatewayResponses.inc({ connector, status, reason }, count);
+  for (const { connector, seconds } of result.callSeconds)
+    for (const value of seconds) metrics.gatewayRequestSeconds.observe({ connector }, value);
+}

@@ -1,0 +1,117 @@
+import { messageOf, type NamedCredentials, type ProfileChoice } from '../connectors/connector.ts';
+import { connectors } from '../connectors/registry.ts';
+import type { StoredProfile } from '../shared/db/tables/profiles.ts';
+import type { App } from '../shared/domain/app.ts';
+import {
+  type ConnectorId,
+  isAppleDeviceType,
+  isConnectorId,
+  vendorConnector,
+} from '../shared/domain/labels.ts';
+import type { Notification } from '../shared/domain/notification.ts';
+
+/** What planning reads of an installation to decide its way. */
+export interface Target {
+  id: number;
+  device_type: string;
+  vendor: string | null;
+  device_profile: string | null;
+  topic: string | null;
+  team_id: string | null;
+  has_token: boolean;
+  has_registration: boolean;
+  has_installation_id: boolean;
+}
+
+/** A connector and one of its profiles; with `problem`, why these devices cannot be sent to. */
+export interface Route {
+  connector: ConnectorId;
+  profile: string;
+  problem?: string;
+}
+
+/**
+ * Decides which connector and profile serve a device (push.md "Hybrid push rules", compat.md 5.5, 5.8).
+ * Devices that are alike share one decision: a push to millions has a handful of routes.
+ */
+export class Router {
+  readonly #app: App;
+  readonly #push: Notification;
+  readonly #candidates = new Map<ConnectorId, NamedCredentials<unknown>[]>();
+  readonly #routes = new Map<string, Route>();
+
+  constructor(app: App, profiles: StoredProfile[], push: Notification) {
+    this.#app = app;
+    this.#push = push;
+    for (const profile of profiles) this.#addCandidate(profile);
+  }
+
+  /** Profiles whose credentials no longer fit their schema are no candidates: `doctor` tells of them. */
+  #addCandidate(profile: StoredProfile): void {
+    if (!isConnectorId(profile.connector)) return;
+    const parsed = connectors.get(profile.connector)?.credentials.safeParse(profile.credentials);
+    if (!parsed?.success) return;
+    const known = this.#candidates.get(profile.connector) ?? [];
+    this.#candidates.set(profile.connector, [...known, { name: profile.name, credentials: parsed.data }]);
+  }
+
+  route(target: Target): Route {
+    const key = JSON.stringify([
+      target.device_type,
+      target.vendor,
+      target.device_profile,
+      target.topic,
+      target.team_id,
+      target.has_token,
+      target.has_registration,
+      target.has_installation_id,
+    ]);
+    const known = this.#routes.get(key);
+    if (known) return known;
+    const route = this.#decide(target);
+    this.#routes.set(key, route);
+    return route;
+  }
+
+  #decide(target: Target): Route {
+    const connector = this.#connectorOf(target);
+    if (connector === 'channel') return this.#ownChannel(target);
+    if (connector === 'apns' && !target.has_token)
+      return { connector, profile: '', problem: 'the installation has no deviceToken' };
+    const choice = this.#choose(connector, target);
+    if (choice.ok) return { connector, profile: choice.profile };
+    return { connector, profile: '', problem: choice.problem };
+  }
+
+  #connectorOf(target: Target): ConnectorId {
+    const listed = this.#push.order.target;
+    if (listed.kind === 'devices' && listed.vendor !== null)
+      return vendorConnector(listed.vendor) ?? 'channel';
+    if (isAppleDeviceType(target.device_type)) return 'apns';
+    if (!this.#app.options.hybridPush || !target.has_registration || target.vendor === null) return 'channel';
+    return vendorConnector(target.vendor) ?? 'channel';
+  }
+
+  #ownChannel(target: Target): Route {
+    const route = { connector: 'channel', profile: target.device_type } as const;
+    return target.has_installation_id
+      ? route
+      : { ...route, problem: 'the installation has no installationId' };
+  }
+
+  #choose(connectorId: ConnectorId, target: Target): ProfileChoice {
+    const connector = connectors.get(connectorId);
+    if (!connector) return { ok: false, problem: `${connectorId} is not available on this server` };
+    const listed = this.#push.order.target;
+    const asked = listed.kind === 'devices' ? listed.deviceProfile : null;
+    const deviceProfile = asked ?? target.device_profile ?? '';
+    const candidates = this.#candidates.get(connectorId) ?? [];
+    if (connector.choose) {
+      const traits = { deviceProfile, topic: target.topic, teamId: target.team_id };
+      return connector.choose(candidates, traits, messageOf(this.#push));
+    }
+    const name = deviceProfile || '_default';
+    if (candidates.some((candidate) => candidate.name === name)) return { ok: true, profile: name };
+    return { ok: false, problem: `there is no ${connectorId} profile named ${name}` };
+  }
+}

@@ -1,0 +1,249 @@
+import { type Attempt, type Message, messageOf, type Recipient } from '../connectors/connector.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { Database } from '../shared/db/pool.ts';
+import { type Batch, checkpointBatch, type Failure, findBatch } from '../shared/db/tables/batches.ts';
+import { countBadges, loadRecipients, setBadges } from '../shared/db/tables/delivery.ts';
+import { findNotification } from '../shared/db/tables/notifications.ts';
+import type { Notification } from '../shared/domain/notification.ts';
+import { movedCode, type Outcome, openCode, outcomeCode } from '../shared/domain/outcome.ts';
+import type { Logger } from '../shared/logging.ts';
+import type { DeliverJob } from '../shared/queue/jobs.ts';
+import type { Lease, SenderCache } from './senders.ts';
+import type { DeliverResult, RetryGroup } from './task.ts';
+
+/** How often what is settled is written down while a batch is in flight (design.md 2 "Crash safety"). */
+const checkpointMs = 100;
+
+/** An unknown outcome whose repeat the device hides is tried this often, then counted failed. */
+const maxUnknownAttempts = 5;
+
+export interface SendingMeans {
+  db: Database;
+  senders: SenderCache;
+  clock: Clock;
+  log: Logger;
+  /** Becomes 1 when nothing more may be sent. */
+  stopFlag: Int32Array;
+}
+
+/** One batch on its way through a worker thread: load, send, note, report. */
+export class Sending {
+  readonly #means: SendingMeans;
+  readonly #task: DeliverJob;
+  readonly #stop = new AbortController();
+  readonly #failures: Failure[] = [];
+  readonly #retries = new Map<number | null, number[]>();
+  #settled = new Uint8Array(0);
+  #noted = 0;
+  #changes = 0;
+  #checkpointed = 0;
+  #halt: string | null = null;
+
+  constructor(means: SendingMeans, task: DeliverJob) {
+    this.#means = means;
+    this.#task = task;
+  }
+
+  /** Sends what of the batch is not settled. Rejects only when the database cannot be asked. */
+  async run(): Promise<DeliverResult> {
+    const { appId, batchId, pushId } = this.#task;
+    const [batch, push] = await Promise.all([
+      findBatch(this.#means.db, appId, batchId),
+      findNotification(this.#means.db, appId, pushId),
+    ]);
+    if (!batch || !push) throw new Error('the batch is gone');
+    this.#settled = batch.settled ? Uint8Array.from(batch.settled) : new Uint8Array(batch.recipients.length);
+    const lease = await this.#means.senders.lease(appId, batch.connector, batch.profile);
+    if (typeof lease === 'string') this.#giveUp(batch, lease);
+    else await this.#send(batch, push, lease);
+    return this.#result(batch);
+  }
+
+  async #send(batch: Batch, push: Notification, lease: Lease): Promise<void> {
+    try {
+      const message = messageOf(push);
+      this.#means.senders.introduce(push.objectId, push.id);
+      const recipients = await this.#load(batch, message, lease);
+      const timer = setInterval(() => this.#tick(batch), checkpointMs);
+      try {
+        if (recipients.length > 0)
+          await lease.sender.send({
+            message,
+            recipients,
+            signal: this.#stop.signal,
+            report: (index, attempt) => this.#note(batch, recipients, { index, attempt }),
+          });
+      } finally {
+        clearInterval(timer);
+        await this.#writing;
+      }
+    } finally {
+      lease.release();
+    }
+  }
+
+  /** Loads what is still open; an installation that is gone by now is counted, not sent to. */
+  async #load(batch: Batch, message: Message, { connector }: Lease): Promise<Recipient[]> {
+    const open = batch.recipients.filter((_, i) => this.#settled[i] === openCode);
+    const rows = await loadRecipients(this.#means.db, batch.appId, open, connector.address);
+    const badges = await this.#badges(batch, connector.badge?.(message) ?? null);
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    const recipients: Recipient[] = [];
+    for (const [index, id] of batch.recipients.entries()) {
+      if (this.#settled[index] !== openCode) continue;
+      const row = byId.get(id);
+      if (!row?.address) {
+        this.#fail(batch, index, { outcome: 'dropped', status: 0, reason: 'the installation was deleted' });
+        continue;
+      }
+      recipients.push({
+        index,
+        id: String(id),
+        address: row.address,
+        deviceType: row.device_type,
+        topic: row.topic,
+        teamId: row.team_id,
+        badge: badges?.[index] ?? null,
+        updatedAtMs: row.updated_at.getTime(),
+      });
+    }
+    this.#seenAtMs = new Map(recipients.map((recipient) => [recipient.index, recipient.updatedAtMs]));
+    return recipients;
+  }
+
+  async #badges(batch: Batch, change: 'Increment' | number | null): Promise<(number | null)[] | null> {
+    if (change === null) return null;
+    if (change === 'Increment') {
+      batch.badges ??= await this.#means.db.transaction((tx) => countBadges(tx, batch));
+      return batch.badges;
+    }
+    if (batch.attempt === 0) await setBadges(this.#means.db, batch.appId, batch.recipients, change);
+    return null;
+  }
+
+  #seenAtMs = new Map<number, number>();
+
+  #note(
+    batch: Batch,
+    _recipients: Recipient[],
+    { index, attempt }: { index: number; attempt: Attempt },
+  ): void {
+    if (this.#settled[index] !== openCode) return;
+    switch (attempt.kind) {
+      case 'sent':
+        this.#settle(index, 'sent');
+        break;
+      case 'rejected':
+        this.#fail(batch, index, attempt);
+        break;
+      case 'invalid_token':
+        this.#fail(
+          batch,
+          index,
+          { ...attempt, outcome: 'invalid_token' },
+          this.#deadAsOf(index, attempt.deadSinceMs),
+        );
+        break;
+      case 'retry':
+        this.#retry(index, attempt.afterMs);
+        break;
+      case 'unknown':
+        if (attempt.isRepeatHidden && batch.attempt < maxUnknownAttempts) this.#retry(index, null);
+        else this.#fail(batch, index, { outcome: 'failed', status: 0, reason: 'unknown' });
+        break;
+      case 'halt':
+        this.#halt ??= attempt.sentence;
+        this.#fail(batch, index, { outcome: 'failed', status: attempt.status, reason: attempt.reason });
+        break;
+    }
+  }
+
+  /** A token is dead only if the installation was not saved after the gateway found it so (gateways-apns 1.6). */
+  #deadAsOf(index: number, deadSinceMs: number | undefined): number | null {
+    const seenAtMs = this.#seenAtMs.get(index);
+    if (seenAtMs === undefined) return null;
+    return deadSinceMs === undefined || seenAtMs < deadSinceMs ? seenAtMs : null;
+  }
+
+  #settle(index: number, outcome: Outcome): void {
+    this.#settled[index] = outcomeCode(outcome);
+    this.#changes += 1;
+  }
+
+  #fail(
+    batch: Batch,
+    index: number,
+    failure: { outcome: Outcome; status: number; reason: string },
+    deadAsOfMs: number | null = null,
+  ): void {
+    this.#settle(index, failure.outcome);
+    const { outcome, status, reason } = failure;
+    this.#failures.push({ installation: batch.recipients[index] ?? 0, outcome, status, reason, deadAsOfMs });
+  }
+
+  #retry(index: number, afterMs: number | null): void {
+    this.#settled[index] = movedCode;
+    const group = this.#retries.get(afterMs);
+    if (group) group.push(index);
+    else this.#retries.set(afterMs, [index]);
+  }
+
+  #giveUp(batch: Batch, sentence: string): void {
+    this.#halt = sentence;
+    for (const index of batch.recipients.keys())
+      if (this.#settled[index] === openCode)
+        this.#fail(batch, index, { outcome: 'failed', status: 0, reason: sentence });
+  }
+
+  #writing: Promise<void> | undefined;
+
+  /** Every 100 ms: has the dispatcher stopped, and is there anything new to write down? */
+  #tick(batch: Batch): void {
+    if (Atomics.load(this.#means.stopFlag, 0) === 1) this.#stop.abort();
+    if (this.#writing || this.#checkpointed === this.#changes) return;
+    this.#writing = this.#checkpoint(batch).finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  /** Recipients that wait for a retry stay open here: until their new batch is written they are this one's. */
+  async #checkpoint(batch: Batch): Promise<void> {
+    const changes = this.#changes;
+    const failures = this.#failures.slice(this.#noted);
+    const settled = this.#settled.map((code) => (code === movedCode ? openCode : code));
+    try {
+      await checkpointBatch(this.#means.db, batch, settled, failures);
+      this.#checkpointed = changes;
+      this.#noted += failures.length;
+    } catch (error) {
+      this.#means.log.warn({ err: error }, 'a checkpoint could not be written');
+    }
+  }
+
+  #result(batch: Batch): DeliverResult {
+    const isComplete = !this.#settled.includes(openCode);
+    const { calls, seconds } = this.#means.senders.drainCalls(batch.connector);
+    return {
+      connector: batch.connector,
+      profile: batch.profile,
+      attempt: batch.attempt,
+      // Stopped half-way: those that wait for a retry go back with the rest.
+      settled: isComplete
+        ? this.#settled
+        : this.#settled.map((code) => (code === movedCode ? openCode : code)),
+      failures: this.#failures,
+      retries: isComplete ? this.#retryGroups(batch) : [],
+      halt: this.#halt,
+      calls,
+      callSeconds: [{ connector: batch.connector, seconds }],
+    };
+  }
+
+  #retryGroups(batch: Batch): RetryGroup[] {
+    return [...this.#retries].map(([afterMs, indexes]) => ({
+      recipients: indexes.map((index) => batch.recipients[index] ?? 0),
+      badges: batch.badges ? indexes.map((index) => batch.badges?.[index] ?? null) : null,
+      afterMs,
+    }));
+  }
+}

@@ -1,0 +1,148 @@
+import type { AddressInfo, Server } from 'node:net';
+import { connectors } from '../connectors/registry.ts';
+import { type Clock, systemClock } from '../shared/clock.ts';
+import type { Config } from '../shared/config.ts';
+import { Vault } from '../shared/crypto.ts';
+import { Directory } from '../shared/db/directory.ts';
+import { Listener } from '../shared/db/listener.ts';
+import { Database } from '../shared/db/pool.ts';
+import { ClosingStack } from '../shared/lifecycle.ts';
+import type { Logger } from '../shared/logging.ts';
+import { createMetrics } from '../shared/metrics.ts';
+import { Consumer } from '../shared/queue/consumer.ts';
+import { deliverJob, planJob } from '../shared/queue/jobs.ts';
+import { JobQueue } from '../shared/queue/queue.ts';
+import { deliverBatch } from './deliver.ts';
+import { duties, runDuty } from './duties.ts';
+import { serveHealth } from './health.ts';
+import type { Means } from './means.ts';
+import { planPush } from './planner.ts';
+import { SenderPool } from './pool.ts';
+
+/** Pushes planned at a time by one dispatcher; small ones are delivered by the same job. */
+const plansAtOnce = 8;
+
+/** Batches of one connector in work per thread: a bulkhead, since each connector has its own count. */
+const batchesPerThread = 4;
+
+/** Finds jobs whose time has come; NOTIFY tells of the others. */
+const planPollMs = 500;
+const deliverPollMs = 1000;
+
+export interface RunningDispatcher {
+  metricsPort: number;
+  stack: ClosingStack;
+  means: Means;
+}
+
+/**
+ * Opens all that a dispatcher needs and takes jobs. What opens is put on the closing stack in the same
+ * breath: the consumers last, so that they stop first.
+ */
+export async function startDispatcher(
+  config: Config,
+  log: Logger,
+  options: { stack?: ClosingStack; clock?: Clock } = {},
+): Promise<RunningDispatcher> {
+  const stack = options.stack ?? new ClosingStack(log);
+  const means = await openMeans(config, log, { stack, clock: options.clock ?? systemClock });
+  const server = await serveHealth(means, config.metricsPort, config.host);
+  stack.add('metrics', () => closeHealth(server));
+  startDuties(means, stack);
+  const listener = new Listener(config.databaseUrl, log);
+  stack.add('notifications', () => listener.close());
+  await listener.start();
+  await startConsumers(means, { stack, listener, threads: config.dispatcherThreads });
+  const metricsPort = portOf(server.address());
+  log.info({ metricsPort, threads: config.dispatcherThreads }, 'dispatcher is ready');
+  return { metricsPort, stack, means };
+}
+
+async function openMeans(
+  config: Config,
+  log: Logger,
+  { stack, clock }: { stack: ClosingStack; clock: Clock },
+): Promise<Means> {
+  const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
+  const db = new Database({ url: config.databaseUrl, applicationName: 'carillon dispatcher', onError });
+  stack.add('database', () => db.close());
+  // Scans hold a connection for as long as they read, so they have a pool of their own.
+  const readDb = new Database({
+    url: config.databaseReadUrl,
+    applicationName: 'carillon dispatcher (scan)',
+    maxConnections: plansAtOnce,
+    onError,
+  });
+  stack.add('scans', () => readDb.close());
+  const queue = new JobQueue(db, log, { supervise: true });
+  stack.add('queue', () => queue.stop());
+  await queue.start();
+  const pool = new SenderPool({
+    threads: config.dispatcherThreads,
+    data: {
+      databaseUrl: config.databaseUrl,
+      secrets: config.secrets.map((key) => key.toString('base64')),
+      logLevel: config.logLevel,
+    },
+  });
+  stack.add('threads', () => pool.close());
+  const directory = new Directory(db, new Vault(config.secrets), clock);
+  return { db, readDb, queue, directory, pool, clock, log, metrics: createMetrics() };
+}
+
+function startDuties(means: Means, stack: ClosingStack): void {
+  const stop = new AbortController();
+  const running = duties.map((duty) => runDuty(means, duty, stop.signal));
+  stack.add('duties', () => {
+    stop.abort();
+    return Promise.all(running);
+  });
+}
+
+async function startConsumers(
+  means: Means,
+  { stack, listener, threads }: { stack: ClosingStack; listener: Listener; threads: number },
+): Promise<void> {
+  const { queue, log, pool } = means;
+  const planning = new Consumer({
+    queue,
+    listener,
+    log,
+    kind: planJob,
+    capacity: plansAtOnce,
+    pollMs: planPollMs,
+    handle: (job, signal) => planPush(means, job, signal),
+  });
+  const delivering = [...connectors.keys()].map((connector) => {
+    const kind = deliverJob(connector);
+    return new Consumer({
+      queue,
+      listener,
+      log,
+      kind,
+      capacity: threads * batchesPerThread,
+      pollMs: deliverPollMs,
+      handle: (job, signal) => deliverBatch(means, job.data, signal, { kind, job }),
+    });
+  });
+  const consumers = [planning, ...delivering];
+  stack.add('consumers', () => {
+    // Requests in flight are waited for; what has not left yet goes back to the queue.
+    pool.stopSending();
+    return Promise.all(consumers.map((consumer) => consumer.stop(0)));
+  });
+  await Promise.all(consumers.map((consumer) => consumer.start()));
+}
+
+function closeHealth(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    if ('closeAllConnections' in server && typeof server.closeAllConnections === 'function')
+      server.closeAllConnections();
+  });
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return address.port;
+}
