@@ -132,9 +132,13 @@ export async function ensureCluster(place: Place, durable: boolean): Promise<voi
   }
 }
 
-/** Makes the folder of the socket, closed to everybody but the server's user (and root). */
-export async function makeSocketDir({ identity, temporaryDir }: Place): Promise<string> {
-  const socketDir = await mkdtemp(join(temporaryDir, SOCKET_DIR_PREFIX));
+/**
+ * Makes the folder of the socket, closed to everybody but the server's user (and root); at `wanted`, where a server
+ * that died had it, so that its clients find the next one.
+ */
+export async function makeSocketDir({ identity, temporaryDir }: Place, wanted?: string): Promise<string> {
+  const socketDir = wanted ?? (await mkdtemp(join(temporaryDir, SOCKET_DIR_PREFIX)));
+  if (wanted !== undefined) await mkdir(wanted, { recursive: true, mode: 0o700 });
   if (identity.ids !== undefined) await chown(socketDir, identity.ids.uid, identity.ids.gid);
   return socketDir;
 }
@@ -146,7 +150,8 @@ export async function makeSocketDir({ identity, temporaryDir }: Place): Promise<
 export async function rememberSocketDir(dataDir: string, socketDir: string): Promise<void> {
   const note = `${dataDir}${SOCKET_DIR_NOTE}`;
   const lastDir = await readFile(note, 'utf8').catch(() => '');
-  if (basename(lastDir).startsWith(SOCKET_DIR_PREFIX)) await rm(lastDir, { recursive: true, force: true });
+  if (lastDir !== socketDir && basename(lastDir).startsWith(SOCKET_DIR_PREFIX))
+    await rm(lastDir, { recursive: true, force: true });
   await writeFile(note, socketDir, { mode: 0o600 });
 }
 

@@ -61,6 +61,8 @@ export interface EmbeddedPostgresOptions {
   readonly memoryMb?: number;
   /** false: commits may be lost, for tests. Default true. */
   readonly durable?: boolean;
+  /** Folder of the socket; default a new one. A restart names the last one, so that clients find it again. */
+  readonly socketDir?: string;
   /** Gets the server's log and our own remarks, line by line. */
   readonly log?: (line: string) => void;
 }
@@ -83,7 +85,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const settings = serverSettings(options.memoryMb ?? availableMemoryMb(), durable);
   const startedAtMs = performance.now();
   for (;;) {
-    const socketDir = await makeSocketDir(place);
+    const socketDir = await makeSocketDir(place, options.socketDir);
     const server = await launch(place, { ...settings, unix_socket_directories: socketDir }, log);
     try {
       await becomeReady(server, socketDir);

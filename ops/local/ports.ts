@@ -1,0 +1,34 @@
+import { createServer } from 'node:net';
+
+function tryPort(port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : port));
+    });
+  });
+}
+
+/**
+ * The port to use: the one asked for, or else the usual one, or else, where that is taken (a second clone
+ * on the same machine), any that is free. Throws a sentence when the one asked for is taken.
+ */
+export async function choosePort(choice: {
+  asked: number | undefined;
+  usual: number;
+  host: string;
+  variable: string;
+}): Promise<number> {
+  const { asked, usual, host, variable } = choice;
+  try {
+    return await tryPort(asked ?? usual, host);
+  } catch (error) {
+    if (asked === undefined) return tryPort(0, host);
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    throw new Error(`${variable}=${asked} cannot be used on ${host} (${code}); choose another port`, {
+      cause: error,
+    });
+  }
+}

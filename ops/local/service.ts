@@ -1,0 +1,148 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { migrate } from '../../shared/queue/migrate.ts';
+import { type KeptDatabase, keepDatabase } from './database.ts';
+import { Supervised } from './supervised.ts';
+
+/** What the sandbox process tells when it is ready: credentials that its gateways accept. */
+const sandboxInfo = z.object({
+  apns: z.object({
+    url: z.string(),
+    ca: z.string(),
+    teamId: z.string(),
+    keyId: z.string(),
+    privateKey: z.string(),
+    topics: z.array(z.string()),
+  }),
+});
+export type SandboxInfo = z.infer<typeof sandboxInfo>;
+
+/** The sandbox process, for whoever wants devices simulated. */
+export interface Sandbox extends SandboxInfo {
+  /** Connects simulated devices of an app; those connected before are let go. */
+  connectDevices(devices: { apiUrl: string; appId: string; installationIds: string[] }): void;
+}
+
+export interface ServiceOptions {
+  dataDir: string;
+  /** A PostgreSQL of the operator's; absent: the embedded one under `dataDir`. */
+  databaseUrl: string | undefined;
+  host: string;
+  port: number;
+  publicUrl: string;
+  metricsPort: number;
+  adminToken: string;
+  secret: string;
+  /** Passed on to every process (PATH, LOG_LEVEL, SMTP_URL, …). */
+  env: Record<string, string>;
+  log: (line: string) => void;
+  /** Called whenever the sandbox gateways are up, the first time and after a restart. */
+  onSandbox?: (sandbox: Sandbox) => Promise<void> | void;
+  /** false only for benchmarks: commits may be lost. */
+  durable?: boolean;
+}
+
+/** Time that stopping may take in all, of the contract's 10 s; the database has the rest. */
+const stopProcessesMs = 6000;
+
+/** The whole service on this machine: database, sandbox gateways, api and dispatcher, each a process of its own. */
+export class LocalService {
+  readonly #options: ServiceOptions;
+  #database: KeptDatabase | undefined;
+  #processes: Supervised[] = [];
+  #api: Supervised | undefined;
+  #dispatcher: Supervised | undefined;
+  #databaseUrl = '';
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+  }
+
+  get databaseUrl(): string {
+    return this.#databaseUrl;
+  }
+
+  get databasePid(): number | undefined {
+    return this.#database?.pid;
+  }
+
+  get apiPid(): number | undefined {
+    return this.#api?.pid;
+  }
+
+  get dispatcherPid(): number | undefined {
+    return this.#dispatcher?.pid;
+  }
+
+  /** Starts all of it; what was started is stopped again when something does not start. */
+  async start(): Promise<void> {
+    try {
+      await this.#startDatabase();
+      const env = this.#environment();
+      const { log } = this.#options;
+      this.#api = new Supervised({ name: 'api', file: 'api/main.ts', env, log });
+      this.#dispatcher = new Supervised({ name: 'dispatcher', file: 'dispatcher/main.ts', env, log });
+      this.#processes = [this.#api, this.#dispatcher];
+      await Promise.all(this.#processes.map((one) => one.start()));
+      await this.#startSandbox(env);
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+  }
+
+  /** Stops the processes together, then the database. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#processes.map((one) => one.stop(stopProcessesMs)));
+    await this.#database?.stop();
+  }
+
+  async #startDatabase(): Promise<void> {
+    const { dataDir, databaseUrl, durable, log } = this.#options;
+    if (databaseUrl === undefined)
+      this.#database = await keepDatabase({
+        dataDir: join(dataDir, 'postgres'),
+        log,
+        ...(durable === undefined ? {} : { durable }),
+      });
+    this.#databaseUrl = databaseUrl ?? this.#database?.databaseUrl ?? '';
+    const ran = await migrate(this.#databaseUrl);
+    if (ran.length > 0) log(`database migrated: ${ran.length} steps`);
+  }
+
+  async #startSandbox(env: Record<string, string>): Promise<void> {
+    const { onSandbox, dataDir, log } = this.#options;
+    if (!onSandbox) return;
+    let isConfigured: Promise<void> | undefined;
+    const sandbox: Supervised = new Supervised({
+      name: 'sandbox',
+      file: 'ops/sandbox/main.ts',
+      env: { ...env, CARILLON_DATA_DIR: dataDir },
+      log,
+      onReady: (message) => {
+        const info = sandboxInfo.parse(message);
+        isConfigured = Promise.resolve(
+          onSandbox({ ...info, connectDevices: (devices) => sandbox.send({ devices }) }),
+        );
+        return isConfigured;
+      },
+    });
+    this.#processes.push(sandbox);
+    await sandbox.start();
+    await isConfigured;
+  }
+
+  #environment(): Record<string, string> {
+    const { env, host, port, publicUrl, metricsPort, adminToken, secret } = this.#options;
+    return {
+      ...env,
+      HOST: host,
+      PORT: String(port),
+      PUBLIC_URL: publicUrl,
+      METRICS_PORT: String(metricsPort),
+      DATABASE_URL: this.#databaseUrl,
+      CARILLON_ADMIN_TOKEN: adminToken,
+      CARILLON_SECRET: secret,
+    };
+  }
+}

@@ -1,0 +1,105 @@
+import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import {
+  type ApnsCredentials,
+  type ApnsGateway,
+  createApnsCredentials,
+  startApnsGateway,
+} from '../../ops/sandbox/apns/server.ts';
+import { Vault } from '../../shared/crypto.ts';
+import { Database } from '../../shared/db/pool.ts';
+import { putProfile } from '../../shared/db/tables/profiles.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { silentLog, startTestApi, type TestApi, testConfig } from './api.ts';
+import { createTestDatabase } from './database.ts';
+
+export interface TestService {
+  api: TestApi;
+  db: Database;
+  databaseUrl: string;
+  apns: ApnsGateway;
+  /** Starts a dispatcher in this process; closed with the service. */
+  dispatch(): Promise<RunningDispatcher>;
+  /** Gives an app a token profile that points at the sandbox. */
+  addApnsProfile(app: App, name?: string): Promise<void>;
+  /** Writes iOS installations straight into the table; gives their tokens. */
+  addIosInstallations(app: App, count: number, fields?: Record<string, unknown>): Promise<string[]>;
+  /** Asks for the record until it is closed. */
+  untilDone(app: App, objectId: string, timeoutMs?: number): Promise<Record<string, unknown>>;
+  close(): Promise<void>;
+}
+
+/** An api, a database of its own and an APNs gateway on loopback; dispatchers as asked for. */
+export async function startTestService(): Promise<TestService> {
+  const database = await createTestDatabase();
+  const credentials: ApnsCredentials = createApnsCredentials();
+  const apns = await startApnsGateway({ keys: [credentials] });
+  const api = await startTestApi({ databaseUrl: database.url });
+  const db = new Database({ url: database.url, applicationName: 'test' });
+  const dispatchers: RunningDispatcher[] = [];
+  return {
+    api,
+    db,
+    databaseUrl: database.url,
+    apns,
+    async dispatch() {
+      const dispatcher = await startDispatcher(testConfig(database.url), silentLog);
+      dispatchers.push(dispatcher);
+      return dispatcher;
+    },
+    addApnsProfile: (app, name = '_default') => putApnsProfile(db, app, { name, credentials, gateway: apns }),
+    addIosInstallations: (app, count, fields = {}) => insertIos(db, app, count, fields),
+    untilDone: (app, objectId, timeoutMs = 60_000) => untilDone(api, app, { objectId, timeoutMs }),
+    async close() {
+      await Promise.all(dispatchers.map((dispatcher) => dispatcher.stack.close()));
+      await api.close();
+      await db.close();
+      await apns.close();
+      await database.drop();
+    },
+  };
+}
+
+async function putApnsProfile(
+  db: Database,
+  app: App,
+  { name, credentials, gateway }: { name: string; credentials: ApnsCredentials; gateway: ApnsGateway },
+): Promise<void> {
+  const { publicKey: _, ...own } = credentials;
+  await putProfile(db, new Vault(testConfig(db.url).secrets), {
+    appId: app.appId,
+    connector: 'apns',
+    name,
+    credentials: { auth: 'token', ...own, endpoint: gateway.url, ca: gateway.ca },
+  });
+}
+
+async function insertIos(
+  db: Database,
+  app: App,
+  count: number,
+  fields: Record<string, unknown>,
+): Promise<string[]> {
+  const { rows } = await db.query<{ device_token: string }>(
+    `INSERT INTO installation (app_id, object_id, device_type, device_token, topic, fields)
+     SELECT $1, encode(sha256((random()::text || i)::bytea), 'hex')::varchar(24), 'ios',
+            encode(sha256((random()::text || i)::bytea), 'hex'), 'com.example.app', $3
+       FROM generate_series(1, $2::int) AS i
+     RETURNING device_token`,
+    [app.appId, count, fields],
+  );
+  return rows.map((row) => row.device_token);
+}
+
+async function untilDone(
+  api: TestApi,
+  app: App,
+  { objectId, timeoutMs }: { objectId: string; timeoutMs: number },
+): Promise<Record<string, unknown>> {
+  const endsAtMs = performance.now() + timeoutMs;
+  for (;;) {
+    const { body } = await api.request('GET', `/1.1/tables/Notifications/${objectId}`, { app });
+    if (body.status !== 'in-queue' && body.status !== 'scheduled') return body;
+    if (performance.now() > endsAtMs) throw new Error(`the push is still ${JSON.stringify(body)}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

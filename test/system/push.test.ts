@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../shared/domain/app.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+describe('a push from POST /1.1/push to its record', () => {
+  let service: TestService;
+
+  beforeAll(async () => {
+    service = await startTestService();
+    await service.dispatch();
+  });
+  afterAll(() => service?.close());
+
+  async function appWithIos(count: number): Promise<{ app: App; tokens: string[] }> {
+    const app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    return { app, tokens: await service.addIosInstallations(app, count) };
+  }
+
+  async function push(app: App, body: object): Promise<string> {
+    const response = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+    expect(response, JSON.stringify(response.body)).toMatchObject({ status: 200 });
+    return response.body.objectId;
+  }
+
+  test('10,000 devices: each token is sent to once, the record is done and exact', async () => {
+    const { app, tokens } = await appWithIos(10_000);
+    const objectId = await push(app, { data: { alert: 'Hello' } });
+    const record = await service.untilDone(app, objectId);
+    expect(record).toMatchObject({
+      status: 'done',
+      devices: 10_000,
+      successes: 10_000,
+      iosSuccesses: 10_000,
+      invalidTokens: 0,
+    });
+    expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+  });
+
+  test('a push to one device is planned and delivered by one job', async () => {
+    const { app, tokens } = await appWithIos(1);
+    const objectId = await push(app, { data: { alert: 'Hello' }, where: { deviceType: 'ios' } });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      status: 'done',
+      devices: 1,
+      successes: 1,
+    });
+    expect(service.apns.seen(tokens[0] ?? '')).toBe(1);
+    const { rows } = await service.db.query<{ n: number }>(
+      `SELECT count(*) AS n FROM pgboss.job WHERE name LIKE 'deliver-%' AND data ->> 'appId' = $1`,
+      [app.appId],
+    );
+    expect(rows[0]?.n).toBe(0);
+  });
+});
