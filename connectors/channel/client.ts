@@ -1,0 +1,74 @@
+import type { JsonObject } from '../../shared/domain/json.ts';
+import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../connector.ts';
+import { depositFailed, stopping, unfit } from './errors.ts';
+import { renderChannelContent } from './payload.ts';
+
+interface Group {
+  deviceType: string;
+  recipients: Recipient[];
+}
+
+/** Android devices get content of their own, all others the same. */
+function groupByContent(recipients: Recipient[]): Group[] {
+  const android = recipients.filter(({ deviceType }) => deviceType === 'android');
+  const others = recipients.filter(({ deviceType }) => deviceType !== 'android');
+  return [
+    { deviceType: 'android', recipients: android },
+    { deviceType: others[0]?.deviceType ?? '', recipients: others },
+  ].filter((group) => group.recipients.length > 0);
+}
+
+/**
+ * Sends by storing: a letter that is in the mailbox is `sent`, whether its device is connected or not.
+ * One deposit per content, all or nothing, so all recipients of it share one outcome.
+ */
+export class ChannelSender implements Sender {
+  readonly #context: SenderContext;
+
+  constructor(context: SenderContext) {
+    this.#context = context;
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    for (const group of groupByContent(request.recipients)) {
+      const attempt = await this.#sendGroup(request, group);
+      for (const { index } of group.recipients) request.report(index, attempt);
+    }
+  }
+
+  /** Holds nothing open: the mailbox is the worker's. */
+  async close(): Promise<void> {}
+
+  async #sendGroup(request: SendRequest, { deviceType, recipients }: Group): Promise<Attempt> {
+    if (request.signal.aborted) return stopping;
+    const { message } = request;
+    const rendering = renderChannelContent(message, deviceType);
+    return rendering.ok
+      ? this.#deposit({
+          pushId: message.pushId,
+          content: rendering.payload,
+          expiresAtMs: message.expiresAtMs,
+          recipients,
+        })
+      : unfit(rendering.problem);
+  }
+
+  async #deposit(letter: {
+    pushId: string;
+    content: JsonObject;
+    expiresAtMs: number;
+    recipients: Recipient[];
+  }): Promise<Attempt> {
+    const { clock, mailbox, onCall } = this.#context;
+    const startedAtMs = clock.monotonicMs();
+    const secondsSoFar = () => (clock.monotonicMs() - startedAtMs) / 1000;
+    try {
+      await mailbox.deposit(letter);
+    } catch {
+      onCall({ status: 0, reason: 'mailbox unavailable', seconds: secondsSoFar() });
+      return depositFailed;
+    }
+    onCall({ status: 200, reason: '', seconds: secondsSoFar() });
+    return { kind: 'sent' };
+  }
+}
