@@ -10,6 +10,7 @@ import type { Logger } from '../shared/logging.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
 import { closeServer, createApp, listen } from './app.ts';
+import { Channel } from './channel/server.ts';
 import { loadRoutes } from './load.ts';
 import { PushCallLimit } from './middleware/limit.ts';
 import { createServices, type Services } from './services/services.ts';
@@ -49,6 +50,9 @@ export async function startApi(
   const app = createApp({ routes, services, config, log, metrics, pushCallLimit: new PushCallLimit(db) });
   const server = await listen(app, config.port, config.host);
   stack.add('http', () => closeServer(server));
+  const channel = new Channel(server, { db, directory, listener, metrics, clock, log });
+  stack.add('channel', () => channel.close());
+  await channel.start();
   const port = portOf(server.address());
   log.info({ port }, 'api is ready');
   return { port, services, stack };

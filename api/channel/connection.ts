@@ -1,0 +1,174 @@
+import type { WebSocket } from 'ws';
+import type { Letter } from '../../shared/db/tables/channel.ts';
+import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
+import { type Farewell, farewells } from './farewell.ts';
+import type { ChannelLimits } from './limits.ts';
+import type { Frame, Protocol } from './protocol.ts';
+import { Gone, type Member, type Session, type Step, Stranger } from './session.ts';
+
+export interface ClosingReason {
+  code: number;
+  /** What the WebSocket library complained of. */
+  error: Error | undefined;
+}
+
+/** What a connection asks of the rest of the channel. */
+export interface ConnectionOwner {
+  seat(connection: Connection, login: { appId: string; installationId: string }): void;
+  ack(seat: SessionSeat, pushIds: number[]): void;
+  /** It is behind, and can take letters again. */
+  wantsLetters(connection: Connection): void;
+  closed(connection: Connection, why: ClosingReason): void;
+}
+
+export interface ConnectionMeans {
+  socket: WebSocket;
+  protocol: Protocol;
+  limits: ChannelLimits;
+  owner: ConnectionOwner;
+  monotonicMs(): number;
+}
+
+/** One socket and its session: carries out what the session says, and never throws for what a device does. */
+export class Connection {
+  /** A read of its letters is under way; new ones wait for it, so that they arrive in order. */
+  isPulling = false;
+  /** Where it was seated; kept after it is gone. */
+  seat: SessionSeat | undefined;
+  readonly #means: ConnectionMeans;
+  #session: Session;
+  #frames = 0;
+  #leavesByMs: number | undefined;
+  #error: Error | undefined;
+
+  constructor(means: ConnectionMeans) {
+    this.#means = means;
+    this.#session = new Stranger(means.limits, means.monotonicMs());
+    const { socket } = means;
+    socket.on('message', (data: Buffer, isBinary: boolean) => this.#hear(data, isBinary));
+    socket.on('ping', () => this.#heard());
+    socket.on('pong', () => this.#heard());
+    socket.on('error', (error) => {
+      this.#error = error;
+    });
+    socket.on('close', (code) => {
+      this.#session = new Gone();
+      means.owner.closed(this, { code, error: this.#error });
+    });
+    // Every frame is one buffer: the default would be an array of fragments or an ArrayBuffer by setting.
+    socket.binaryType = 'nodebuffer';
+  }
+
+  get member(): Member | undefined {
+    return this.#session.state === 'member' ? this.#session : undefined;
+  }
+
+  /** Waits for the answer to its login. */
+  get isApplicant(): boolean {
+    return this.#session.state === 'applicant';
+  }
+
+  /** The device does not read as fast as it is written to. */
+  get isClogged(): boolean {
+    return this.#means.socket.bufferedAmount > this.#means.limits.bufferedBytes;
+  }
+
+  seated(seat: SessionSeat): void {
+    if (this.#session.state !== 'applicant') return;
+    this.seat = seat;
+    this.#apply(this.#session.seated(seat, this.#means.monotonicMs()));
+  }
+
+  refused(farewell: Farewell): void {
+    if (this.#session.state === 'applicant') this.#apply(this.#session.refused(farewell));
+  }
+
+  /** Closes it from our side, whatever its state. */
+  dismiss(farewell: Farewell): void {
+    this.#apply({ next: new Gone(), actions: [{ kind: 'close', farewell }] });
+  }
+
+  terminate(): void {
+    this.#means.socket.terminate();
+  }
+
+  /** A new letter, told by a notice. What cannot be sent now is read from the database later. */
+  offer(letter: Letter): void {
+    const member = this.member;
+    if (!member) return;
+    if (this.isPulling || member.isBehind || this.isClogged) member.isBehind = true;
+    else this.deliver([letter]);
+  }
+
+  /** Sends what the session takes of `letters`, in one frame. */
+  deliver(letters: Letter[]): void {
+    const taken = this.member?.take(letters) ?? [];
+    if (taken.length > 0) this.#send(this.#means.protocol.letters(taken));
+  }
+
+  settled(pushId: number): void {
+    this.member?.settled(pushId);
+    this.#askForLetters();
+  }
+
+  /** Looks at deadlines; called every `tickEveryMs`. */
+  tick(nowMs: number): void {
+    this.#frames = 0;
+    if (this.#leavesByMs !== undefined && nowMs >= this.#leavesByMs) this.terminate();
+    else this.#apply(this.#session.tick(nowMs));
+  }
+
+  #hear(data: Buffer, isBinary: boolean): void {
+    this.#heard();
+    this.#frames += 1;
+    if (this.#frames > this.#means.limits.framesPerTick) this.dismiss('tooManyFrames');
+    else this.#apply(this.#session.hear(this.#means.protocol.parse(data, isBinary)));
+  }
+
+  #heard(): void {
+    this.member?.heard(this.#means.monotonicMs());
+  }
+
+  #apply(step: Step): void {
+    this.#session = step.next;
+    const { protocol, owner, socket } = this.#means;
+    for (const action of step.actions)
+      switch (action.kind) {
+        case 'seat':
+          owner.seat(this, action);
+          break;
+        case 'welcome':
+          this.#send(protocol.loggedIn());
+          break;
+        case 'beat':
+          this.#send(protocol.heartbeat());
+          break;
+        case 'ping':
+          if (socket.readyState === socket.OPEN) socket.ping();
+          break;
+        case 'ack':
+          if (this.seat) owner.ack(this.seat, action.pushIds);
+          break;
+        case 'close':
+          this.#close(action.farewell);
+          break;
+      }
+  }
+
+  #close(farewell: Farewell): void {
+    if (this.#leavesByMs !== undefined) return;
+    this.#leavesByMs = this.#means.monotonicMs() + this.#means.limits.closeWithinMs;
+    this.#send(this.#means.protocol.farewell(farewell));
+    this.#means.socket.close(farewells[farewell].code, farewells[farewell].reason);
+  }
+
+  #send(frame: Frame | undefined): void {
+    const { socket } = this.#means;
+    if (!frame || socket.readyState !== socket.OPEN) return;
+    socket.send(frame.data, { binary: frame.isBinary }, () => this.#askForLetters());
+  }
+
+  #askForLetters(): void {
+    if (this.member?.isBehind && !this.isPulling && !this.isClogged) this.#means.owner.wantsLetters(this);
+  }
+}

@@ -1,0 +1,192 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import {
+  ackLetters,
+  devicesWithLetters,
+  findMessages,
+  type InboxNotice,
+  type Letter,
+  lettersForNode,
+  pendingLetters,
+  type Receipt,
+} from '../../shared/db/tables/channel.ts';
+import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
+import type { Logger } from '../../shared/logging.ts';
+import type { Connection } from './connection.ts';
+import { Gather } from './gather.ts';
+import { Lanes } from './lanes.ts';
+import type { ChannelLimits } from './limits.ts';
+import { parseInboxNotice } from './notice.ts';
+import type { Presence } from './presence.ts';
+
+export interface DeliveryMeans {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  limits: ChannelLimits;
+  presence: Presence;
+}
+
+/** Letters of a notice that are read at a time. */
+const noticePage = 1000;
+/** Messages kept in memory: a push to a million is a thousand notices of one message. */
+const messagesKept = 256;
+/** Devices that are read for at the same time. */
+const pullLanes = 4;
+
+/** Brings letters from the database to the connections of this process, and acknowledgements back. */
+export class Delivery {
+  readonly #means: DeliveryMeans;
+  readonly #lanes = new Lanes(pullLanes);
+  readonly #messages = new Map<string, Letter>();
+  readonly #receipts: Gather<Receipt>;
+  /** Notices not looked at yet, one per app: further ones widen it. */
+  readonly #notices = new Map<string, InboxNotice>();
+  #isReading = false;
+
+  constructor(means: DeliveryMeans) {
+    this.#means = means;
+    this.#receipts = new Gather({
+      name: 'acknowledgements',
+      forMs: means.limits.gatherMs,
+      write: (receipts) => this.#settle(receipts),
+      log: means.log,
+    });
+  }
+
+  /** Letters were deposited: those for devices of this node are sent. */
+  onNotice(payload: string): void {
+    const told = parseInboxNotice(payload);
+    if (!told) return;
+    const known = this.#notices.get(told.appId);
+    this.#notices.set(told.appId, known ? widen(known, told) : told);
+    if (!this.#isReading) void this.#readNotices();
+  }
+
+  ack({ appId, installation }: SessionSeat, pushIds: number[]): void {
+    for (const pushId of pushIds) this.#receipts.add({ appId, installation, pushId });
+  }
+
+  /** Reads what waits for a device until it has all, is clogged, or owes acknowledgements. Never throws. */
+  async pull(connection: Connection): Promise<void> {
+    const member = connection.member;
+    if (!member) return;
+    if (connection.isPulling) {
+      member.isBehind = true;
+      return;
+    }
+    connection.isPulling = true;
+    try {
+      await this.#lanes.run(() => this.#pullPages(connection));
+    } catch (error) {
+      member.isBehind = true;
+      this.#means.log.warn({ err: error }, 'letters could not be read');
+    } finally {
+      connection.isPulling = false;
+    }
+  }
+
+  /** Looks after every device of this node that has letters it was not given: for missed notices. */
+  async pullAll(): Promise<void> {
+    const { db, presence, clock } = this.#means;
+    const devices = await devicesWithLetters(db, presence.nodeId, new Date(clock.now()));
+    await Promise.all(
+      devices.map(async ({ appId, installation, letters }) => {
+        const connection = presence.find(appId, installation);
+        if (connection?.member && connection.member.unacked < letters) await this.pull(connection);
+      }),
+    );
+  }
+
+  /** Stores the acknowledgements that wait. */
+  close(): Promise<void> {
+    return this.#receipts.drain();
+  }
+
+  async #pullPages(connection: Connection): Promise<void> {
+    const { db, clock, limits } = this.#means;
+    for (let member = connection.member; member; member = connection.member) {
+      member.isBehind = connection.isClogged || !member.hasRoom;
+      if (member.isBehind) return;
+      const { appId, installation } = member.seat;
+      const page = await pendingLetters(db, appId, installation, {
+        except: member.onTheWay,
+        now: new Date(clock.now()),
+        limit: limits.pageLetters,
+      });
+      connection.deliver(page);
+      if (page.length < limits.pageLetters && !member.isBehind) return;
+    }
+  }
+
+  async #readNotices(): Promise<void> {
+    this.#isReading = true;
+    for (let notice = this.#nextNotice(); notice; notice = this.#nextNotice()) {
+      try {
+        await this.#deliver(notice);
+      } catch (error) {
+        // The look after all devices, every few seconds, finds these letters.
+        this.#means.log.warn({ err: error }, 'new letters could not be read');
+      }
+    }
+    this.#isReading = false;
+  }
+
+  #nextNotice(): InboxNotice | undefined {
+    const [notice] = this.#notices.values();
+    if (notice) this.#notices.delete(notice.appId);
+    return notice;
+  }
+
+  async #deliver(notice: InboxNotice): Promise<void> {
+    const { db, presence, clock } = this.#means;
+    for (let fromId = notice.fromId; ; ) {
+      const page = await lettersForNode(db, presence.nodeId, { ...notice, fromId }, noticePage);
+      const messages = await this.#messagesOf(
+        notice.appId,
+        page.map(({ messageId }) => messageId),
+      );
+      for (const { installation, messageId } of page) {
+        const letter = messages.get(messageId);
+        if (letter && letter.expiresAtMs > clock.now())
+          presence.find(notice.appId, installation)?.offer(letter);
+      }
+      const last = page[noticePage - 1];
+      if (!last) return;
+      fromId = last.id + 1;
+    }
+  }
+
+  async #messagesOf(appId: string, ids: number[]): Promise<Map<number, Letter>> {
+    const found = new Map<number, Letter>();
+    const missing = new Set<number>();
+    for (const id of ids) {
+      const known = this.#messages.get(`${appId}/${id}`);
+      if (known) found.set(id, known);
+      else missing.add(id);
+    }
+    if (missing.size === 0) return found;
+    for (const [id, letter] of await findMessages(this.#means.db, appId, [...missing])) {
+      found.set(id, letter);
+      this.#keep(`${appId}/${id}`, letter);
+    }
+    return found;
+  }
+
+  #keep(key: string, letter: Letter): void {
+    this.#messages.set(key, letter);
+    const [oldest] = this.#messages.keys();
+    if (this.#messages.size > messagesKept && oldest !== undefined) this.#messages.delete(oldest);
+  }
+
+  async #settle(receipts: Receipt[]): Promise<void> {
+    const { db, presence } = this.#means;
+    await ackLetters(db, receipts);
+    for (const { appId, installation, pushId } of receipts)
+      presence.find(appId, installation)?.settled(pushId);
+  }
+}
+
+function widen(a: InboxNotice, b: InboxNotice): InboxNotice {
+  return { appId: a.appId, fromId: Math.min(a.fromId, b.fromId), toId: Math.max(a.toId, b.toId) };
+}

@@ -1,0 +1,17 @@
+/**
+ * Why a connection is closed: WebSocket close codes below 4000 are the standard's, the others those of
+ * the public service (compat.md 1.2, last row), with its names as reasons.
+ */
+export const farewells = {
+  goingAway: { code: 1001, reason: 'GOING_AWAY' },
+  tooManyFrames: { code: 1008, reason: 'TOO_MANY_FRAMES' },
+  tryAgainLater: { code: 1013, reason: 'TRY_AGAIN_LATER' },
+  appNotAvailable: { code: 4100, reason: 'APP_NOT_AVAILABLE' },
+  duplicatedLogin: { code: 4101, reason: 'DUPLICATED_LOGIN' },
+  invalidLogin: { code: 4103, reason: 'INVALID_LOGIN' },
+  readTimeout: { code: 4107, reason: 'READ_TIMEOUT' },
+  loginTimeout: { code: 4108, reason: 'LOGIN_TIMEOUT' },
+  unparseable: { code: 4114, reason: 'UNPARSEABLE_RAW_MESSAGE' },
+} as const;
+
+export type Farewell = keyof typeof farewells;

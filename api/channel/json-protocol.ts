@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import type { Letter } from '../../shared/db/tables/channel.ts';
+import { isJsonObject } from '../../shared/domain/json.ts';
+import { farewells } from './farewell.ts';
+import type { Incoming, Protocol } from './protocol.ts';
+
+/** NUL and other control characters never reach SQL; lengths leave room beyond any real id. */
+const login = z.object({
+  appId: z.string().regex(/^[\w-]{1,64}$/),
+  installationId: z.string().regex(/^[^\p{Cc}\p{Cs}]{1,256}$/u),
+});
+
+const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
+
+/** Letter ids are the ids of pushes; anything else was never given out. */
+function pushIdsOf(ids: (string | number)[]): number[] {
+  return ids
+    .map(String)
+    .filter((id) => /^\d{1,16}$/.test(id))
+    .map(Number)
+    .filter(Number.isSafeInteger);
+}
+
+function parseJson(data: Buffer): unknown {
+  try {
+    return JSON.parse(data.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function parseCommand(command: { [key: string]: unknown }): Incoming {
+  switch (command.cmd) {
+    case 'login': {
+      const result = login.safeParse(command);
+      return result.success ? { kind: 'login', ...result.data } : { kind: 'badLogin' };
+    }
+    case 'ack': {
+      const result = ack.safeParse(command);
+      return result.success ? { kind: 'ack', pushIds: pushIdsOf(result.data.ids) } : { kind: 'unparseable' };
+    }
+    default:
+      return { kind: Object.keys(command).length === 0 ? 'heartbeat' : 'other' };
+  }
+}
+
+const text = (data: string | Buffer) => ({ data, isBinary: false });
+const heartbeat = text('{}');
+
+/** The text of one letter goes to all its devices: it is built once. */
+const singles = new WeakMap<Letter, Buffer>();
+
+function dataFrame(letters: Letter[]): string {
+  const ids = letters.map(({ pushId }) => `"${pushId}"`).join(',');
+  return `{"cmd":"data","ids":[${ids}],"msg":[${letters.map(({ content }) => content).join(',')}]}`;
+}
+
+function singleFrame(letter: Letter): Buffer {
+  const known = singles.get(letter);
+  if (known) return known;
+  const frame = Buffer.from(dataFrame([letter]));
+  singles.set(letter, frame);
+  return frame;
+}
+
+/** The JSON language (compat.md 6.1): text frames, no sub-protocol, `{}` answered with `{}`. */
+export const jsonProtocol: Protocol = {
+  name: '',
+  parse(data, isBinary) {
+    const value = isBinary ? undefined : parseJson(data);
+    return isJsonObject(value) ? parseCommand(value) : { kind: 'unparseable' };
+  },
+  heartbeat: () => heartbeat,
+  loggedIn: () => undefined,
+  letters: (letters) => {
+    const [first, ...more] = letters;
+    return text(first && more.length === 0 ? singleFrame(first) : dataFrame(letters));
+  },
+  farewell: (farewell) =>
+    farewells[farewell].code < 4000
+      ? undefined
+      : text(JSON.stringify({ cmd: 'error', ...farewells[farewell] })),
+};

@@ -1,0 +1,48 @@
+/** Soft numbers of the channel; tests hand in shorter ones. */
+export interface ChannelLimits {
+  /** Size of a frame from a device: a login, or the acknowledgement of some hundred letters. */
+  frameBytes: number;
+  /** How often deadlines are looked at. */
+  tickEveryMs: number;
+  /** Frames of one device between two ticks; a device needs one every few seconds. */
+  framesPerTick: number;
+  /** Time from the connection to a login. */
+  loginWithinMs: number;
+  /** Silence after which the device is pinged. Long, since a ping wakes a phone's radio. */
+  pingAfterMs: number;
+  /** Time for any sign of life after the ping. */
+  pongWithinMs: number;
+  /** Time for the close handshake; afterwards the socket is destroyed. */
+  closeWithinMs: number;
+  /** Above this much unsent output a device gets no further letters until it has read. */
+  bufferedBytes: number;
+  /** Letters on their way to one device; more only when some are acknowledged. */
+  unackedLetters: number;
+  /** Letters read for one device at a time; they travel in one frame. */
+  pageLetters: number;
+  /** A node says this often that it lives, and looks after devices whose notices were missed. */
+  beatEveryMs: number;
+  /** A node that was silent this long is dead. */
+  deadAfterMs: number;
+  /** Acknowledgements and departures are gathered this long and written together. */
+  gatherMs: number;
+  /** `updatedAt` of an installation is refreshed by a login at most this often. */
+  touchEveryMs: number;
+}
+
+export const channelLimits: ChannelLimits = {
+  frameBytes: 16 * 1024,
+  tickEveryMs: 1000,
+  framesPerTick: 200,
+  loginWithinMs: 10_000,
+  pingAfterMs: 200_000,
+  pongWithinMs: 40_000,
+  closeWithinMs: 2000,
+  bufferedBytes: 64 * 1024,
+  unackedLetters: 256,
+  pageLetters: 32,
+  beatEveryMs: 10_000,
+  deadAfterMs: 60_000,
+  gatherMs: 20,
+  touchEveryMs: 3_600_000,
+};

@@ -1,0 +1,163 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../shared/clock.ts';
+import type { Directory } from '../../shared/db/directory.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import {
+  beatNode,
+  freeSeats,
+  removeDeadNodes,
+  removeNode,
+  restoreSeats,
+  type SessionSeat,
+  seatDevice,
+  seatsOfNode,
+} from '../../shared/db/tables/channel-presence.ts';
+import type { Logger } from '../../shared/logging.ts';
+import type { Metrics } from '../../shared/metrics.ts';
+import type { Connection } from './connection.ts';
+import type { Farewell } from './farewell.ts';
+import { Gather } from './gather.ts';
+import { Lanes } from './lanes.ts';
+import type { ChannelLimits } from './limits.ts';
+import { parseSessionNotice } from './notice.ts';
+
+export interface PresenceMeans {
+  db: Database;
+  directory: Directory;
+  metrics: Metrics;
+  clock: Clock;
+  log: Logger;
+  limits: ChannelLimits;
+}
+
+/** Logins at the same time: the rest of the pool stays for the api's other work when all devices return. */
+const loginLanes = 4;
+
+const keyOf = (appId: string, installation: number) => `${appId}/${installation}`;
+
+/** Who is connected to this process, and how the other processes know. */
+export class Presence {
+  /** This process among those that serve devices. */
+  readonly nodeId = randomUUID();
+  readonly #means: PresenceMeans;
+  readonly #members = new Map<string, Connection>();
+  readonly #lanes = new Lanes(loginLanes);
+  readonly #departures: Gather<SessionSeat>;
+
+  constructor(means: PresenceMeans) {
+    this.#means = means;
+    this.#departures = new Gather({
+      name: 'departures',
+      forMs: means.limits.gatherMs,
+      write: (seats) => freeSeats(means.db, seats),
+      log: means.log,
+    });
+  }
+
+  find(appId: string, installation: number): Connection | undefined {
+    return this.#members.get(keyOf(appId, installation));
+  }
+
+  /** Seats a connection or refuses it. True when it was seated. Never throws. */
+  async join(connection: Connection, login: { appId: string; installationId: string }): Promise<boolean> {
+    const answer = await this.#lanes.run(() => this.#ask(connection, login));
+    if (answer === undefined) return false;
+    if (typeof answer === 'string') {
+      connection.refused(answer);
+      return false;
+    }
+    // Its socket closed while the database was asked.
+    if (!connection.isApplicant) this.#departures.add(answer);
+    return connection.isApplicant && this.#admit(connection, answer);
+  }
+
+  /** Takes a connection that ended out; its seat is freed unless another login has taken it. */
+  leave(connection: Connection): void {
+    const { seat } = connection;
+    if (!seat) return;
+    const key = keyOf(seat.appId, seat.installation);
+    if (this.#members.get(key) !== connection) return;
+    this.#members.delete(key);
+    this.#count();
+    this.#departures.add(seat);
+  }
+
+  /** A login somewhere took over from another: that one closes (compat.md 5.9, error 4101). */
+  onNotice(payload: string): void {
+    const told = parseSessionNotice(payload);
+    if (!told) return;
+    const connection = this.find(told.appId, told.installation);
+    const seat = connection?.member?.seat;
+    if (seat && seat.sessionId < told.sessionId) connection.dismiss('duplicatedLogin');
+  }
+
+  /** Says that this node lives, and buries others. True when this node had been taken for dead. */
+  async beat(): Promise<boolean> {
+    const { db, limits } = this.#means;
+    const isNew = await beatNode(db, this.nodeId);
+    await removeDeadNodes(db, limits.deadAfterMs);
+    return isNew;
+  }
+
+  /**
+   * Makes the database and this process agree after notices were missed or the node was taken for dead:
+   * seats that were lost are restored, connections whose device logged in elsewhere are closed.
+   */
+  async reconcile(): Promise<void> {
+    const before = [...this.#members.values()].flatMap((connection) => connection.member?.seat ?? []);
+    await beatNode(this.#means.db, this.nodeId);
+    await restoreSeats(this.#means.db, this.nodeId, before);
+    const seats = await seatsOfNode(this.#means.db, this.nodeId);
+    const seated = new Set(seats.map((seat) => seat.sessionId));
+    for (const { appId, installation, sessionId } of before) {
+      const connection = this.find(appId, installation);
+      if (connection?.member?.seat.sessionId === sessionId && !seated.has(sessionId))
+        connection.dismiss('duplicatedLogin');
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#departures.drain();
+    await removeNode(this.#means.db, this.nodeId);
+  }
+
+  async #ask(
+    connection: Connection,
+    login: { appId: string; installationId: string },
+  ): Promise<SessionSeat | Farewell | undefined> {
+    if (!connection.isApplicant) return undefined;
+    const { db, directory, clock, log, limits } = this.#means;
+    try {
+      if (!(await directory.app(login.appId))) return 'appNotAvailable';
+      const nowMs = clock.now();
+      const seat = await seatDevice(db, {
+        ...login,
+        nodeId: this.nodeId,
+        now: new Date(nowMs),
+        touchedBefore: new Date(nowMs - limits.touchEveryMs),
+      });
+      return seat ?? 'invalidLogin';
+    } catch (error) {
+      log.warn({ err: error }, 'a device could not log in');
+      return 'tryAgainLater';
+    }
+  }
+
+  #admit(connection: Connection, seat: SessionSeat): boolean {
+    const key = keyOf(seat.appId, seat.installation);
+    const other = this.#members.get(key);
+    if (other?.member && other.member.seat.sessionId > seat.sessionId) {
+      connection.refused('duplicatedLogin');
+      return false;
+    }
+    this.#members.set(key, connection);
+    connection.seated(seat);
+    other?.dismiss('duplicatedLogin');
+    this.#count();
+    return true;
+  }
+
+  #count(): void {
+    this.#means.metrics.channelConnections.set(this.#members.size);
+  }
+}

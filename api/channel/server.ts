@@ -1,0 +1,171 @@
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { sleep } from '../../shared/clock.ts';
+import type { Listener } from '../../shared/db/listener.ts';
+import { inboxNotices } from '../../shared/db/tables/channel.ts';
+import { sessionNotices } from '../../shared/db/tables/channel-presence.ts';
+import { channelPath } from '../../shared/domain/channel.ts';
+import { type ClosingReason, Connection, type ConnectionOwner } from './connection.ts';
+import { Delivery } from './delivery.ts';
+import { jsonProtocol } from './json-protocol.ts';
+import { type ChannelLimits, channelLimits } from './limits.ts';
+import { Presence, type PresenceMeans } from './presence.ts';
+import type { Protocol } from './protocol.ts';
+
+export interface ChannelMeans extends Omit<PresenceMeans, 'limits'> {
+  listener: Listener;
+}
+
+/** Languages by their WebSocket sub-protocol (compat.md 6.1, 6.2). */
+const protocols = new Map<string, Protocol>([[jsonProtocol.name, jsonProtocol]]);
+
+function protocolOf(request: IncomingMessage): Protocol | undefined {
+  const offered = request.headers['sec-websocket-protocol'] ?? '';
+  for (const name of offered.split(',')) {
+    const protocol = protocols.get(name.trim());
+    if (protocol) return protocol;
+  }
+  return undefined;
+}
+
+/** The device channel of one api process. `start` it once, `close` it before the HTTP server. */
+export class Channel {
+  readonly #means: ChannelMeans;
+  readonly #limits: ChannelLimits;
+  readonly #presence: Presence;
+  readonly #delivery: Delivery;
+  readonly #owner: ConnectionOwner;
+  readonly #sockets: WebSocketServer;
+  readonly #connections = new Set<Connection>();
+  readonly #endings: (() => void)[] = [];
+  #isOpen = false;
+  #isBeating = false;
+  #onEmpty = () => {};
+
+  /** Takes over the server's `upgrade` requests; until `start` is done they are answered 503. */
+  constructor(server: Server, means: ChannelMeans, limits: ChannelLimits = channelLimits) {
+    this.#means = means;
+    this.#limits = limits;
+    this.#presence = new Presence({ ...means, limits });
+    this.#delivery = new Delivery({ ...means, limits, presence: this.#presence });
+    this.#owner = {
+      seat: (connection, login) => void this.#seat(connection, login),
+      ack: (seat, pushIds) => this.#delivery.ack(seat, pushIds),
+      wantsLetters: (connection) => void this.#delivery.pull(connection),
+      closed: (connection, reason) => this.#closed(connection, reason),
+    };
+    this.#sockets = new WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      // Costs memory for every connection and gains little on messages of at most 4 kB.
+      perMessageDeflate: false,
+      maxPayload: limits.frameBytes,
+      handleProtocols: (offered) => [...offered].find((name) => protocols.has(name)) ?? false,
+    });
+    server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
+  }
+
+  /** Makes this process known to the others and begins to listen for letters. */
+  async start(): Promise<void> {
+    const { listener } = this.#means;
+    await this.#presence.beat();
+    this.#endings.push(
+      await listener.listen(sessionNotices, (payload) => this.#presence.onNotice(payload)),
+      await listener.listen(inboxNotices, (payload) => {
+        if (payload === '') void this.#recover();
+        else this.#delivery.onNotice(payload);
+      }),
+    );
+    const ticking = setInterval(() => this.#tick(), this.#limits.tickEveryMs);
+    const beating = setInterval(() => void this.#beat(), this.#limits.beatEveryMs);
+    this.#endings.push(
+      () => clearInterval(ticking),
+      () => clearInterval(beating),
+    );
+    this.#isOpen = true;
+  }
+
+  /** Says good-bye to every device (1001), stores what they acknowledged, and leaves the list of nodes. */
+  async close(): Promise<void> {
+    this.#isOpen = false;
+    for (const end of this.#endings) end();
+    for (const connection of this.#connections) connection.dismiss('goingAway');
+    await this.#untilEmpty();
+    for (const connection of this.#connections) connection.terminate();
+    await this.#delivery.close();
+    await this.#presence.close();
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on('error', () => socket.destroy());
+    const protocol = protocolOf(request);
+    if (request.url?.split('?')[0] !== channelPath) refuse(socket, '404 Not Found');
+    else if (!this.#isOpen) refuse(socket, '503 Service Unavailable');
+    else if (!protocol) refuse(socket, '400 Bad Request');
+    else this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.#accept(webSocket, protocol));
+  }
+
+  #accept(socket: WebSocket, protocol: Protocol): void {
+    const monotonicMs = () => this.#means.clock.monotonicMs();
+    this.#connections.add(
+      new Connection({ socket, protocol, limits: this.#limits, owner: this.#owner, monotonicMs }),
+    );
+  }
+
+  async #seat(connection: Connection, login: { appId: string; installationId: string }): Promise<void> {
+    if (await this.#presence.join(connection, login)) await this.#delivery.pull(connection);
+  }
+
+  #closed(connection: Connection, { code, error }: ClosingReason): void {
+    this.#means.log.debug(
+      { code, problem: error?.message, appId: connection.seat?.appId },
+      'device disconnected',
+    );
+    this.#connections.delete(connection);
+    this.#presence.leave(connection);
+    if (this.#connections.size === 0) this.#onEmpty();
+  }
+
+  #tick(): void {
+    const nowMs = this.#means.clock.monotonicMs();
+    for (const connection of this.#connections) connection.tick(nowMs);
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#isBeating) return;
+    this.#isBeating = true;
+    try {
+      if (await this.#presence.beat()) await this.#presence.reconcile();
+      await this.#delivery.pullAll();
+    } catch (error) {
+      this.#means.log.warn({ err: error }, 'the channel could not reach the database');
+    } finally {
+      this.#isBeating = false;
+    }
+  }
+
+  /** Notices were missed: who is seated and what was deposited meanwhile is read again. */
+  async #recover(): Promise<void> {
+    try {
+      await this.#presence.reconcile();
+      await this.#delivery.pullAll();
+    } catch (error) {
+      this.#means.log.warn({ err: error }, 'missed notices could not be made up for');
+    }
+  }
+
+  async #untilEmpty(): Promise<void> {
+    if (this.#connections.size === 0) return;
+    const patience = new AbortController();
+    const empty = new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+    });
+    await Promise.race([empty, sleep(this.#limits.closeWithinMs, patience.signal)]);
+    patience.abort();
+  }
+}
+
+function refuse(socket: Duplex, status: string): void {
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}

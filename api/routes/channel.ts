@@ -1,0 +1,23 @@
+import { z } from 'zod';
+import { json, route } from '../route.ts';
+
+/** `installationId`, `secure`, `features` and others are sent too, and decide nothing here. */
+const query = z.object({ appId: z.string().regex(/^[\w-]{1,64}$/, 'expected an application id') });
+
+/** Routers: clients ask them before they connect, and take 403 and 404 for final (compat.md 6.1). */
+export default [
+  route({
+    method: 'GET',
+    path: '/v1/route',
+    auth: 'none',
+    query,
+    handle: async (call, { channel }) => json(await channel.socketRoute(call.query.appId)),
+  }),
+  route({
+    method: 'GET',
+    path: '/2/route',
+    auth: 'none',
+    query,
+    handle: async (call, { channel }) => json(await channel.hosts(call.query.appId)),
+  }),
+];
