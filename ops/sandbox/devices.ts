@@ -1,0 +1,188 @@
+import { z } from 'zod';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { Device, type DeviceFleet } from './device.ts';
+
+export interface DeviceOptions {
+  /** Base URL of an api, as `http://127.0.0.1:8080`. */
+  apiUrl: string;
+  appId: string;
+  installationIds: string[];
+  /** Called for every message that a device had not seen before. */
+  onMessage?: (installationId: string, content: JsonObject, letterId: string) => void;
+  /** False: messages are received and never acknowledged. */
+  isAcking?: boolean;
+  /** Pause before a lost connection is opened again, give or take half of it. */
+  reconnectAfterMs?: number;
+}
+
+export interface DeviceCounters {
+  /** Devices that are logged in now. */
+  connected: number;
+  /** Messages, each once per device. */
+  received: number;
+  /** Messages that a device had seen before. */
+  repeated: number;
+  acked: number;
+  /** Connections that ended without our closing them. */
+  lost: number;
+}
+
+/** Simulated devices of one app on the real protocol (compat.md 6.1). */
+export interface SimulatedDevices {
+  readonly counters: Readonly<DeviceCounters>;
+  /** Close codes of lost connections, in order, the newest 1000. */
+  readonly closeCodes: readonly number[];
+  /** Resolves when every device is logged in. */
+  allConnected(): Promise<void>;
+  /** Resolves when the devices together have received `n` messages. */
+  received(n: number): Promise<void>;
+  acked(n: number): Promise<void>;
+  /** Resolves when `n` connections were lost. */
+  lost(n: number): Promise<void>;
+  /** Closes all connections; what is waited for is rejected. */
+  close(): Promise<void>;
+}
+
+/** Real clients send a heartbeat half a minute after what they last received. */
+const heartbeatEveryMs = 30_000;
+/** Devices that connect at the same time, so that a thousand do not overrun the listener's backlog. */
+const connectingAtOnce = 64;
+
+/** Unknown app, unknown device: trying again will not help whoever waits. */
+const finalCodes = [4100, 4103];
+
+const routeReply = z.object({ server: z.string(), ttl: z.number() });
+interface Waiter {
+  isDone(): boolean;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+/** The devices together: counters, whoever waits for them, and the address they share. */
+class Fleet implements SimulatedDevices, DeviceFleet {
+  readonly options: DeviceOptions;
+  readonly counters: DeviceCounters = { connected: 0, received: 0, repeated: 0, acked: 0, lost: 0 };
+  readonly closeCodes: number[] = [];
+  readonly #end = new AbortController();
+  readonly #devices: Device[];
+  readonly #waiters = new Set<Waiter>();
+  #route: Promise<string> | undefined;
+  #life: Promise<unknown> | undefined;
+  #connecting = 0;
+  readonly #queue: (() => void)[] = [];
+
+  constructor(options: DeviceOptions) {
+    this.options = options;
+    this.#devices = options.installationIds.map((id) => new Device(this, id));
+  }
+
+  get end(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  run(): void {
+    const beat = setInterval(() => {
+      for (const device of this.#devices) device.beat();
+    }, heartbeatEveryMs);
+    this.#life = Promise.all(this.#devices.map((device) => device.live())).finally(() => clearInterval(beat));
+  }
+
+  allConnected(): Promise<void> {
+    return this.#until(() => this.counters.connected === this.#devices.length);
+  }
+
+  received(n: number): Promise<void> {
+    return this.#until(() => this.counters.received >= n);
+  }
+
+  acked(n: number): Promise<void> {
+    return this.#until(() => this.counters.acked >= n);
+  }
+
+  lost(n: number): Promise<void> {
+    return this.#until(() => this.counters.lost >= n);
+  }
+
+  async close(): Promise<void> {
+    this.#end.abort();
+    for (const device of this.#devices) device.close();
+    this.#rejectAll('the devices were closed');
+    await this.#life;
+  }
+
+  /** Adds to a counter and lets those go on who waited for it. */
+  count(name: keyof DeviceCounters, n: number): void {
+    this.counters[name] += n;
+    for (const waiter of this.#waiters)
+      if (waiter.isDone()) {
+        this.#waiters.delete(waiter);
+        waiter.resolve();
+      }
+  }
+
+  countLoss(code: number): void {
+    this.closeCodes.push(code);
+    if (this.closeCodes.length > 1000) this.closeCodes.shift();
+    // Nobody can connect through an address that is gone: the next one asks the router again.
+    this.#route = undefined;
+    this.count('lost', 1);
+    if (finalCodes.includes(code)) this.#rejectAll(`the channel refused a device with close code ${code}`);
+  }
+
+  /** Runs `connect` when fewer than `connectingAtOnce` others do. */
+  async inTurn(connect: () => Promise<void>): Promise<void> {
+    if (this.#connecting >= connectingAtOnce) await new Promise<void>((resolve) => this.#queue.push(resolve));
+    this.#connecting += 1;
+    try {
+      await connect();
+    } finally {
+      this.#connecting -= 1;
+      this.#queue.shift()?.();
+    }
+  }
+
+  /** Address of the socket, asked once for all devices. */
+  route(): Promise<string> {
+    this.#route ??= askRouter(this.options, this.end).catch((error: unknown) => {
+      this.#route = undefined;
+      throw error;
+    });
+    return this.#route;
+  }
+
+  #rejectAll(sentence: string): void {
+    for (const waiter of this.#waiters) waiter.reject(new Error(sentence));
+    this.#waiters.clear();
+  }
+
+  #until(isDone: () => boolean): Promise<void> {
+    if (isDone()) return Promise.resolve();
+    if (this.end.aborted) return Promise.reject(new Error('the devices were closed'));
+    return new Promise((resolve, reject) => this.#waiters.add({ isDone, resolve, reject }));
+  }
+}
+
+async function askRouter({ apiUrl, appId }: DeviceOptions, signal: AbortSignal): Promise<string> {
+  const url = new URL('/v1/route', apiUrl);
+  url.searchParams.set('appId', appId);
+  const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]) });
+  if (!response.ok) throw new Error(`the router answered ${response.status}`);
+  return routeReply.parse(await response.json()).server;
+}
+
+/**
+ * Connects simulated devices: router, socket, login, data, acknowledgement. Resolves when all are logged
+ * in; those that are cut off come back by themselves. Rejects when the router or a login is refused.
+ */
+export async function connectDevices(options: DeviceOptions): Promise<SimulatedDevices> {
+  const fleet = new Fleet(options);
+  await fleet.route();
+  fleet.run();
+  try {
+    await fleet.allConnected();
+  } catch (error) {
+    await fleet.close();
+    throw error;
+  }
+  return fleet;
+}
