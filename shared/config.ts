@@ -87,15 +87,25 @@ const missing: Record<string, string> = {
   CARILLON_SECRET: 'is missing; expected 32 bytes in base64 (`openssl rand -base64 32`)',
 };
 
+/** Variables by name, as `process.env` holds them. */
+export type Environment = Record<string, string | undefined>;
+
+/** The environment as it is, for those who hand it on to another process. */
+export const currentEnvironment = (): Environment => ({ ...process.env });
+
 /**
  * Reads and checks the environment.
  *
  * An empty variable counts as absent. Throws `ConfigError` naming each unfit variable, what is wrong
  * with it and what is expected; values are never quoted, since they may be secrets.
  */
-export function readConfig(env: Record<string, string | undefined> = process.env): Config {
+export function readConfig(env: Environment = process.env): Config {
+  return check(schema, env);
+}
+
+function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
   const present = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const result = schema.safeParse(present);
+  const result = shape.safeParse(present);
   if (result.success) return result.data;
   throw new ConfigError(
     result.error.issues.map((issue) => {
@@ -105,4 +115,34 @@ export function readConfig(env: Record<string, string | undefined> = process.env
       return `${name} ${text}`;
     }),
   );
+}
+
+const localSchema = z
+  .object({
+    PORT: port.optional(),
+    PUBLIC_URL: publicUrl.optional(),
+    METRICS_PORT: port.optional(),
+    DATABASE_URL: databaseUrl.optional(),
+    CARILLON_DATA_DIR: z.string().default('.carillon'),
+    CARILLON_ADMIN_TOKEN: z.string().optional(),
+    CARILLON_SECRET: z.string().optional(),
+  })
+  .transform((env) => ({
+    publicUrl: env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
+    metricsUrl: env.METRICS_PORT === undefined ? undefined : `http://127.0.0.1:${env.METRICS_PORT}`,
+    databaseUrl: env.DATABASE_URL,
+    dataDir: env.CARILLON_DATA_DIR,
+    adminToken: env.CARILLON_ADMIN_TOKEN,
+    secret: env.CARILLON_SECRET,
+  }));
+
+/** What the environment says of a service on this machine; what it leaves open is in the data directory. */
+export type LocalConfig = z.infer<typeof localSchema>;
+
+/**
+ * Reads the part of the environment that the command line needs to find a service, all of it optional.
+ * Throws `ConfigError` as `readConfig` does.
+ */
+export function readLocalConfig(env: Environment = process.env): LocalConfig {
+  return check(localSchema, env);
 }

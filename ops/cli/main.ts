@@ -39,7 +39,8 @@ function conclude(error: unknown): number {
   if (error instanceof CommanderError) {
     // Commander said on standard error what is wrong; a program that parses our output is told as well.
     const isHelp = error.exitCode === 0;
-    if (!isHelp && process.argv.includes('--json')) printDocument({ error: error.message.replace(/^error: /, '') });
+    if (!isHelp && process.argv.includes('--json'))
+      printDocument({ error: error.message.replace(/^error: /, '') });
     return isHelp ? 0 : 2;
   }
   printFailure(error, isJson());
