@@ -1,10 +1,82 @@
+import type { z } from 'zod';
 import type { ConnectorId } from '../shared/domain/labels.ts';
 import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';
-import type { Connector } from './connector.ts';
+import type { Connector, CredentialReport } from './connector.ts';
+import { credentialSchemas, inspectTrust } from './credentials.ts';
 
 /** Every connector that can send. Adding a vendor is one line here (design.md 3). */
 export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<ConnectorId, Connector>([
   [apns.id, apns],
   [channel.id, channel],
 ]);
+
+const schemas: ReadonlyMap<ConnectorId, z.ZodType> = new Map<ConnectorId, z.ZodType>([
+  ['apns', apns.credentials],
+  ['fcm', credentialSchemas.fcm],
+  ['vendor_a', credentialSchemas.vendor_a],
+  ['vendor_b', credentialSchemas.vendor_b],
+  ['vendor_c', credentialSchemas.vendor_c],
+  ['vendor_d', credentialSchemas.vendor_d],
+  ['vendor_e', credentialSchemas.vendor_e],
+  ['vendor_f', credentialSchemas.vendor_f],
+  ['vendor_g', credentialSchemas.vendor_g],
+]);
+
+/**
+ * Schema of the credentials that a profile of this connector takes (contract.md "Credentials of a push
+ * profile"); undefined where a connector takes no profile. Its messages quote no secret.
+ */
+export function credentialsOf(connectorId: ConnectorId): z.ZodType | undefined {
+  return schemas.get(connectorId);
+}
+
+/** Credentials as they are stored, or a sentence that says which member is wrong and what it must be. */
+export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: false; problem: string };
+
+/** Checks what somebody sent as credentials. The sentence quotes names of members, never their values. */
+export function checkCredentials(connectorId: ConnectorId, sent: unknown): CheckedCredentials {
+  const schema = credentialsOf(connectorId);
+  if (!schema) return { ok: false, problem: `${connectorId} takes no credentials` };
+  const result = schema.safeParse(sent);
+  if (result.success) return { ok: true, credentials: result.data };
+  const issue = result.error.issues[0];
+  return { ok: false, problem: issue ? sentenceOf(issue) : 'the credentials are not as expected' };
+}
+
+/**
+ * What an operator should know of stored credentials: their kind, their end and what is wrong with them.
+ * `nowMs` in epoch milliseconds. Never throws: credentials that do not pass their schema are a problem.
+ */
+export function inspectCredentials(
+  connectorId: ConnectorId,
+  credentials: unknown,
+  nowMs: number,
+): CredentialReport {
+  const checked = checkCredentials(connectorId, credentials);
+  if (!checked.ok)
+    return { kind: 'unfit', expiresAtMs: null, problems: [`${checked.problem}: put the profile again.`] };
+  const connector = connectors.get(connectorId);
+  if (connector) return connector.inspect(checked.credentials, nowMs);
+  const kind = connectorId === 'fcm' || connectorId === 'vendor_g' ? 'service account' : 'secret';
+  return { kind, ...inspectTrust(caOf(checked.credentials), nowMs) };
+}
+
+function caOf(credentials: unknown): string | undefined {
+  const ca =
+    typeof credentials === 'object' && credentials !== null && 'ca' in credentials
+      ? credentials.ca
+      : undefined;
+  return typeof ca === 'string' ? ca : undefined;
+}
+
+/** Name and reason; a name that somebody made up is shown only where it looks like one. */
+function sentenceOf(issue: z.core.$ZodIssue): string {
+  const path = issue.path.map(String).join('.');
+  if (issue.code === 'unrecognized_keys') {
+    const names = issue.keys.map((key) => (/^[A-Za-z_]{1,24}$/.test(key) ? key : '(no name)'));
+    return `${path ? `${path}: ` : ''}there is no member ${names.slice(0, 5).join(', ')}`;
+  }
+  const isNamed = path === '' || issue.message.startsWith(String(issue.path.at(-1)));
+  return isNamed ? issue.message : `${path}: ${issue.message}`;
+}

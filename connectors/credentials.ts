@@ -1,0 +1,157 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { z } from 'zod';
+import type { ConnectorId } from '../shared/domain/labels.ts';
+import type { CredentialReport } from './connector.ts';
+
+/**
+ * Credentials of the gateways that are spoken to with a secret or a service account (contract.md
+ * "Credentials of a push profile"). Every message says what is expected and none quotes what was given.
+ */
+const baseUrl = (name: string) =>
+  z
+    .url({ protocol: /^https?$/, error: `${name} must be an http:// or https:// URL` })
+    .max(2048)
+    .refine((text) => isPlainBase(text), `${name} must be a base URL: no user, query or fragment`);
+
+const secretText = (name: string) =>
+  z
+    .string(`${name} must be a text`)
+    .min(1, `${name} must not be empty`)
+    .max(1024, `${name} must be at most 1024 characters`)
+    .refine((text) => /^[!-~]+$/.test(text), `${name} must be printable characters without blanks`);
+
+/** PEM certificates trusted beside the system's; one or several, one after the other. */
+export const trustedCertificates = z
+  .string('ca must be a text')
+  .max(1_000_000, 'ca must be at most 1000000 characters')
+  .refine((pem) => certificatesOf(pem) !== null, 'ca must be one or several PEM certificates');
+
+/** Members that every profile takes, whatever its gateway. */
+const common = {
+  /** In place of the gateway's own host; the gateway's paths follow it. */
+  endpoint: baseUrl('endpoint').optional(),
+  ca: trustedCertificates.optional(),
+  /** `standard` asks for the common HTTP client in place of our own. */
+  transport: z.literal('standard', 'transport must be "standard" where it is given').optional(),
+};
+
+/** In place of the host of the token call, where there is one. */
+const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
+
+/** Google's file as it is downloaded: members that we do not need are dropped, not refused. */
+const serviceAccount = z.object(
+  {
+    project_id: secretText('project_id'),
+    client_email: z.string('client_email must be a text').min(3).max(320),
+    private_key: z
+      .string('private_key must be a text')
+      .refine((pem) => keyOf(pem)?.asymmetricKeyType === 'rsa', 'private_key must be an RSA key in PEM'),
+    private_key_id: secretText('private_key_id'),
+    token_uri: baseUrl('token_uri'),
+  },
+  'serviceAccount must be the content of a service account file',
+);
+
+const fcm = z.strictObject({ serviceAccount, ...common, ...authEndpoint });
+
+const secretSchemas = {
+  vendor_a: z.strictObject({
+    appId: secretText('appId'),
+    appSecret: secretText('appSecret'),
+    /** Host of the intent that a tap opens; the default is the vendor folder's business. */
+    intentHost: z
+      .string('intentHost must be a text')
+      .regex(/^[A-Za-z0-9.-]{1,253}$/, 'intentHost must be a host name')
+      .optional(),
+    ...common,
+    ...authEndpoint,
+  }),
+  vendor_b: z.strictObject({
+    appId: secretText('appId'),
+    appSecret: secretText('appSecret'),
+    packageName: z
+      .string('packageName must be a text')
+      .regex(/^[A-Za-z][A-Za-z0-9_.]{0,127}$/, 'packageName must be an Android package name'),
+    ...common,
+    ...authEndpoint,
+  }),
+  vendor_c: z.strictObject({
+    appId: secretText('appId'),
+    appSecret: secretText('appSecret'),
+    ...common,
+    ...authEndpoint,
+  }),
+  vendor_d: z.strictObject({
+    appKey: secretText('appKey'),
+    masterSecret: secretText('masterSecret'),
+    ...common,
+    ...authEndpoint,
+  }),
+  vendor_e: z.strictObject({
+    appId: secretText('appId'),
+    appKey: secretText('appKey'),
+    appSecret: secretText('appSecret'),
+    ...common,
+    ...authEndpoint,
+  }),
+  vendor_f: z.strictObject({
+    appId: secretText('appId'),
+    clientId: secretText('clientId'),
+    clientSecret: secretText('clientSecret'),
+    ...common,
+    ...authEndpoint,
+  }),
+};
+
+/** Schema by connector, for every connector but APNs and our own channel, which bring their own. */
+export const credentialSchemas = { fcm, vendor_g: fcm, ...secretSchemas } as const satisfies Partial<
+  Record<ConnectorId, z.ZodType>
+>;
+
+export type ServiceAccountCredentials = z.infer<typeof fcm>;
+export type HuaweiCredentials = z.infer<typeof secretSchemas.vendor_a>;
+export type XiaomiCredentials = z.infer<typeof secretSchemas.vendor_b>;
+export type MeizuCredentials = z.infer<typeof secretSchemas.vendor_c>;
+export type OppoCredentials = z.infer<typeof secretSchemas.vendor_d>;
+export type VivoCredentials = z.infer<typeof secretSchemas.vendor_e>;
+export type HonorCredentials = z.infer<typeof secretSchemas.vendor_f>;
+
+/**
+ * What the certificates of `ca` say of their end: the earliest, in epoch milliseconds, and sentences about
+ * those that ended. Secrets and service accounts name no end of their own.
+ */
+export function inspectTrust(ca: string | undefined, nowMs: number): Omit<CredentialReport, 'kind'> {
+  const ends = (ca === undefined ? [] : (certificatesOf(ca) ?? [])).map((one) => one.validToDate.getTime());
+  const expiresAtMs = ends.length > 0 ? Math.min(...ends) : null;
+  const problems =
+    expiresAtMs !== null && expiresAtMs <= nowMs
+      ? [`A certificate in ca expired on ${new Date(expiresAtMs).toISOString().slice(0, 10)}: replace it.`]
+      : [];
+  return { expiresAtMs, problems };
+}
+
+const pemBlock = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+
+/** Every certificate of a PEM text; null where there is none, or one that cannot be read. */
+function certificatesOf(pem: string): X509Certificate[] | null {
+  try {
+    const certificates = (pem.match(pemBlock) ?? []).map((block) => new X509Certificate(block));
+    return certificates.length > 0 ? certificates : null;
+  } catch {
+    return null;
+  }
+}
+
+function keyOf(pem: string): KeyObject | null {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return null;
+  }
+}
+
+function isPlainBase(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { username, password, search, hash } = new URL(text);
+  return `${username}${password}${search}${hash}` === '';
+}
