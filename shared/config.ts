@@ -120,6 +120,7 @@ function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
 const localSchema = z
   .object({
     PORT: port.optional(),
+    HOST: z.string().min(1, 'expected an address').default('127.0.0.1'),
     PUBLIC_URL: publicUrl.optional(),
     METRICS_PORT: port.optional(),
     DATABASE_URL: databaseUrl.optional(),
@@ -128,6 +129,12 @@ const localSchema = z
     CARILLON_SECRET: z.string().optional(),
   })
   .transform((env) => ({
+    /** The ports that were asked for; others are free to choose. */
+    port: env.PORT,
+    metricsPort: env.METRICS_PORT,
+    host: env.HOST,
+    /** What was asked for, as against `publicUrl`, which is where a service is looked for. */
+    askedPublicUrl: env.PUBLIC_URL,
     publicUrl: env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
     metricsUrl: env.METRICS_PORT === undefined ? undefined : `http://127.0.0.1:${env.METRICS_PORT}`,
     databaseUrl: env.DATABASE_URL,
@@ -140,7 +147,7 @@ const localSchema = z
 export type LocalConfig = z.infer<typeof localSchema>;
 
 /**
- * Reads the part of the environment that the command line needs to find a service, all of it optional.
+ * Reads the part of the environment that `npm start` and the command line need, all of it optional.
  * Throws `ConfigError` as `readConfig` does.
  */
 export function readLocalConfig(env: Environment = process.env): LocalConfig {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { Environment } from '../../shared/config.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { type KeptDatabase, keepDatabase } from './database.ts';
 import { Supervised } from './supervised.ts';
@@ -17,10 +18,17 @@ const sandboxInfo = z.object({
 });
 export type SandboxInfo = z.infer<typeof sandboxInfo>;
 
+/** Devices of an app that the sandbox process plays. */
+export interface SimulatedDevices {
+  apiUrl: string;
+  appId: string;
+  installationIds: string[];
+}
+
 /** The sandbox process, for whoever wants devices simulated. */
 export interface Sandbox extends SandboxInfo {
-  /** Connects simulated devices of an app; those connected before are let go. */
-  connectDevices(devices: { apiUrl: string; appId: string; installationIds: string[] }): void;
+  /** Connects simulated devices, letting go those connected before; resolves when all are logged in. */
+  connectDevices(devices: SimulatedDevices): Promise<void>;
 }
 
 export interface ServiceOptions {
@@ -34,7 +42,7 @@ export interface ServiceOptions {
   adminToken: string;
   secret: string;
   /** Passed on to every process (PATH, LOG_LEVEL, SMTP_URL, …). */
-  env: Record<string, string>;
+  env: Environment;
   log: (line: string) => void;
   /** Called whenever the sandbox gateways are up, the first time and after a restart. */
   onSandbox?: (sandbox: Sandbox) => Promise<void> | void;
@@ -110,20 +118,24 @@ export class LocalService {
     if (ran.length > 0) log(`database migrated: ${ran.length} steps`);
   }
 
-  async #startSandbox(env: Record<string, string>): Promise<void> {
+  async #startSandbox(env: Environment): Promise<void> {
     const { onSandbox, dataDir, log } = this.#options;
     if (!onSandbox) return;
     let isConfigured: Promise<void> | undefined;
+    let onConnected: (() => void) | undefined;
+    const connectDevices = (devices: SimulatedDevices) =>
+      new Promise<void>((resolve) => {
+        onConnected = resolve;
+        sandbox.send({ devices });
+      });
     const sandbox: Supervised = new Supervised({
       name: 'sandbox',
       file: 'ops/sandbox/main.ts',
       env: { ...env, CARILLON_DATA_DIR: dataDir },
       log,
-      onReady: (message) => {
-        const info = sandboxInfo.parse(message);
-        isConfigured = Promise.resolve(
-          onSandbox({ ...info, connectDevices: (devices) => sandbox.send({ devices }) }),
-        );
+      onMessage: (message) => {
+        if ('connected' in message) return onConnected?.();
+        isConfigured = Promise.resolve(onSandbox({ ...sandboxInfo.parse(message), connectDevices }));
         return isConfigured;
       },
     });
@@ -132,7 +144,7 @@ export class LocalService {
     await isConfigured;
   }
 
-  #environment(): Record<string, string> {
+  #environment(): Environment {
     const { env, host, port, publicUrl, metricsPort, adminToken, secret } = this.#options;
     return {
       ...env,

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import type { Environment } from '../../shared/config.ts';
 
 const firstRestartMs = 200;
 const maxRestartMs = 5000;
@@ -11,10 +12,10 @@ export interface SupervisedOptions {
   name: string;
   /** Source file, relative to the project's root. */
   file: string;
-  env: Record<string, string>;
+  env: Environment;
   log: (line: string) => void;
-  /** Called with every `ready` message, the first and those after a restart. */
-  onReady?: (message: Record<string, unknown>) => Promise<void> | void;
+  /** Called with every message; the first of each run says that the process is ready. */
+  onMessage?: (message: Record<string, unknown>) => Promise<void> | void;
 }
 
 /**
@@ -76,7 +77,7 @@ export class Supervised {
     const child = spawn(process.execPath, [path], { env, detached: true, stdio: ['ignore', 2, 2, 'ipc'] });
     this.#child = child;
     const startedAtMs = performance.now();
-    child.on('message', (message) => void this.#becomeReady(message));
+    child.on('message', (message) => void this.#hear(message));
     child.on('exit', (code, signal) => {
       if (performance.now() - startedAtMs > stableMs) this.#restartMs = firstRestartMs;
       if (this.#isUp && !this.#isStopping) this.#restart(signal ?? `exit code ${code}`);
@@ -84,11 +85,11 @@ export class Supervised {
     return child;
   }
 
-  async #becomeReady(message: unknown): Promise<void> {
+  async #hear(message: unknown): Promise<void> {
     this.#isUp = true;
-    const { onReady, log, name } = this.#options;
+    const { onMessage, log, name } = this.#options;
     try {
-      if (typeof message === 'object' && message !== null) await onReady?.({ ...message });
+      if (typeof message === 'object' && message !== null) await onMessage?.({ ...message });
     } catch (error) {
       log(`${name}: ${error instanceof Error ? error.message : error}`);
     }

@@ -63,6 +63,7 @@ async function replaceDevices(wanted: z.infer<typeof order>['devices']): Promise
   } catch (error) {
     log.warn({ err: error }, 'the simulated devices could not connect');
   }
+  process.send?.({ connected: devices?.counters.connected ?? 0 });
 }
 
 const { publicKey: _, ...credentials } = state.apns;

@@ -1,0 +1,52 @@
+import { table } from '../cli/report.ts';
+import { benchPipeline } from './pipeline.ts';
+
+/** One figure of a benchmark, with its unit in the name. */
+export interface Figure {
+  name: string;
+  value: number;
+  unit: string;
+}
+
+interface Benchmark {
+  description: string;
+  run(args: string[], log: (line: string) => void): Promise<Figure[]>;
+}
+
+const benchmarks = new Map<string, Benchmark>([
+  [
+    'pipeline',
+    {
+      description:
+        'one push to many iOS devices, from the answer of POST /1.1/push to the record done [devices]',
+      run: benchPipeline,
+    },
+  ],
+]);
+
+/** Runs a benchmark by name, or lists them. `--json` among `args` prints one document. */
+export async function bench(name: string | undefined, args: string[]): Promise<void> {
+  const isJson = args.includes('--json');
+  const benchmark = name === undefined ? undefined : benchmarks.get(name);
+  if (!benchmark) {
+    if (name !== undefined) throw new Error(`there is no benchmark named ${name}`);
+    const list = [...benchmarks].map(([key, { description }]) => ({ name: key, description }));
+    process.stdout.write(
+      isJson ? `${JSON.stringify(list)}\n` : `${list.map((b) => `${b.name}  ${b.description}`).join('\n')}\n`,
+    );
+    return;
+  }
+  const log = (line: string) => void process.stderr.write(`${line}\n`);
+  const figures = await benchmark.run(
+    args.filter((arg) => !arg.startsWith('--')),
+    log,
+  );
+  process.stdout.write(isJson ? `${JSON.stringify({ benchmark: name, figures })}\n` : `${show(figures)}\n`);
+}
+
+function show(figures: Figure[]): string {
+  return table(
+    ['figure', 'value', 'unit'],
+    figures.map(({ name, value, unit }) => [name, Number(value.toPrecision(4)), unit]),
+  );
+}

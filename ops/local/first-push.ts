@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Presets, SingleBar } from 'cli-progress';
+import { table } from '../cli/report.ts';
+import { type Demo, type DemoApi, type DemoProgress, demoProgress, demoRecord, pushDemo } from './demo.ts';
+
+const pollMs = 50;
+const timeoutMs = 60_000;
+/** Devices that are not connected acknowledge later; the table does not wait for them. */
+const acknowledgeMs = 5000;
+
+/** Sends the demo's first push, shows a progress bar until it is done and a table of its result. */
+export async function showFirstPush(api: DemoApi, demo: Demo, say: (line: string) => void): Promise<void> {
+  const objectId = await pushDemo(api, demo);
+  const progress = await watch(api, demo, objectId);
+  const record = await untilAcknowledged(api, demo, { objectId, progress });
+  say('');
+  say(resultTable(progress, record.lcSuccesses));
+  say('');
+}
+
+async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoProgress> {
+  const bar = new SingleBar(
+    {
+      format: 'first push [{bar}] {value}/{total} devices',
+      stream: process.stdout,
+      noTTYOutput: true,
+      notTTYSchedule: 500,
+    },
+    Presets.legacy,
+  );
+  bar.start(demo.installationIds.length * 2, 0);
+  const endsAtMs = performance.now() + timeoutMs;
+  try {
+    for (;;) {
+      const progress = await demoProgress(api, demo, objectId);
+      bar.setTotal(Math.max(progress.devices, 1));
+      bar.update(Object.values(progress.outcomes).reduce((sum, n) => sum + n, 0));
+      if (progress.status === 'done') return progress;
+      if (performance.now() > endsAtMs) throw new Error(`the first push is still ${progress.status}`);
+      await sleep(pollMs);
+    }
+  } finally {
+    bar.stop();
+  }
+}
+
+/** Devices acknowledge a moment after their letters were stored. */
+async function untilAcknowledged(
+  api: DemoApi,
+  demo: Demo,
+  { objectId, progress }: { objectId: string; progress: DemoProgress },
+): Promise<{ lcSuccesses: number }> {
+  const expected = progress.connectors.channel?.sent ?? 0;
+  const endsAtMs = performance.now() + acknowledgeMs;
+  for (;;) {
+    const record = await demoRecord(api, demo, objectId);
+    if (record.lcSuccesses >= expected || performance.now() > endsAtMs) return record;
+    await sleep(pollMs);
+  }
+}
+
+/** What each connector is, for people. */
+const titles: Record<string, string> = { apns: 'APNs (sandbox)', channel: 'own channel' };
+
+function resultTable(progress: DemoProgress, acknowledged: number): string {
+  const rows = Object.entries(progress.connectors).map(([connector, totals]) => {
+    const all = Object.values(totals).reduce((sum, n) => sum + n, 0);
+    const sent = totals.sent ?? 0;
+    return [
+      titles[connector] ?? connector,
+      all,
+      sent,
+      all - sent,
+      connector === 'channel' ? acknowledged : '-',
+    ];
+  });
+  return table(['connector', 'devices', 'sent', 'not sent', 'acknowledged'], rows);
+}
