@@ -1,8 +1,11 @@
 import { AppService } from './apps.ts';
 import { ChannelService } from './channel.ts';
 import { HealthService } from './health.ts';
+import { InstallationService } from './installations.ts';
 import type { Means } from './means.ts';
 import { NotificationService } from './notifications.ts';
+import { OutboxService } from './outbox.ts';
+import { ProfileService } from './profiles.ts';
 import { PushService } from './pushes.ts';
 
 /** What routes can call, one member per noun. */
@@ -12,6 +15,9 @@ export function createServices(means: Means) {
     apps: new AppService(means),
     channel: new ChannelService(means),
     health: new HealthService(means),
+    installations: new InstallationService(means),
+    outbox: new OutboxService(means),
+    profiles: new ProfileService(means),
     pushes: new PushService(means),
     notifications: new NotificationService(means),
   };

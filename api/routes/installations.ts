@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { type AppCall, json, type Reply, route } from '../route.ts';
+import type { Services } from '../services/services.ts';
+
+/** push.md "Installations"; the second path is what most SDKs use (compat.md 8). */
+const collection = ['/1.1/installations', '/1.1/classes/_Installation'];
+const member = collection.map((path) => `${path}/:objectId`);
+
+const anyQuery = z.record(z.string(), z.unknown());
+const body = z.custom<JsonObject>(isJsonObject);
+
+type Query = z.infer<typeof anyQuery>;
+
+/** `new` (JS) and `fetchWhenSave` (others) mean the same (compat.md 4). */
+const isFetching = (query: Query): boolean =>
+  [query.fetchWhenSave, query.new].some((value) => ['true', '1'].includes(String(value)));
+
+function members(document: JsonObject, names: string[]): JsonObject {
+  return Object.fromEntries(Object.entries(document).filter(([name]) => names.includes(name)));
+}
+
+async function register(call: AppCall<Query, JsonObject>, { installations }: Services): Promise<Reply> {
+  const { document, isNew } = await installations.register(call.app, call.body);
+  const names = isNew ? ['objectId', 'createdAt'] : ['objectId', 'createdAt', 'updatedAt'];
+  const reply = isFetching(call.query) ? document : members(document, names);
+  return isNew
+    ? json(reply, { status: 201, headers: { Location: installations.urlOf(document) } })
+    : json(reply);
+}
+
+async function update(call: AppCall<Query, JsonObject>, { installations }: Services): Promise<Reply> {
+  const { document, changed } = await installations.update(call.app, call.params.objectId ?? '', {
+    body: call.body,
+    where: call.query.where,
+  });
+  const always = members(document, ['updatedAt', 'objectId']);
+  return json(isFetching(call.query) ? { ...changed, ...always } : always);
+}
+
+export default [
+  route({ method: 'POST', path: collection, auth: 'app', query: anyQuery, body, handle: register }),
+  route({ method: 'PUT', path: member, auth: 'app', query: anyQuery, body, handle: update }),
+  route({
+    method: 'GET',
+    path: collection,
+    auth: 'app',
+    query: anyQuery,
+    handle: async (call, { installations }) => json(await installations.list(call, call.query)),
+  }),
+  route({
+    method: 'GET',
+    path: member,
+    auth: 'app',
+    query: anyQuery,
+    handle: async ({ app, params, query }, { installations }) =>
+      json(await installations.get(app, params.objectId ?? '', query.keys)),
+  }),
+  route({
+    method: 'DELETE',
+    path: member,
+    auth: 'app',
+    query: anyQuery,
+    handle: async (call, { installations }) => {
+      await installations.delete(call, call.params.objectId ?? '', call.query.where);
+      return json({});
+    },
+  }),
+];

@@ -1,0 +1,220 @@
+import type { Handle } from '../../shared/db/pool.ts';
+import { violatedConstraint } from '../../shared/db/pool.ts';
+import {
+  beginScan,
+  countInstallations,
+  deleteInstallations,
+  findInstallation,
+  insertInstallation,
+  limitStatements,
+  lockInstallationsOfDevice,
+  meetsCondition,
+  selectInstallations,
+  updateInstallation,
+} from '../../shared/db/tables/installations.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { refuse } from '../../shared/domain/errors.ts';
+import { newObjectId } from '../../shared/domain/ids.ts';
+import { type Installation, installationDocument, pickMembers } from '../../shared/domain/installation.ts';
+import {
+  changedDraft,
+  checkChange,
+  checkNew,
+  type InstallationChanges,
+  readChanges,
+} from '../../shared/domain/installation-changes.ts';
+import { deviceIdsOf, isPublicId, registeredAmong } from '../../shared/domain/installation-identity.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { installationClass } from '../../shared/query/classes.ts';
+import { compileWhere } from '../../shared/query/compile.ts';
+import { parseKeys, project } from '../../shared/query/keys.ts';
+import { compileList, parseListQuery } from '../../shared/query/list.ts';
+import { Params } from '../../shared/query/params.ts';
+import { parseWhere } from '../../shared/query/parse.ts';
+import type { Means } from './means.ts';
+
+/** Who asks, and whether with the master key. */
+export interface Caller {
+  app: App;
+  isMaster: boolean;
+}
+
+/** A saved installation and what the reply to a save is made of. */
+export interface Saved {
+  document: JsonObject;
+  /** The members that the call wrote, with their new values (compat.md 4 "PUT → only the changed fields"). */
+  changed: JsonObject;
+  isNew: boolean;
+}
+
+/** A list call ends after this (compat.md 1.2, code 124). */
+const scanTimeoutMs = 10_000;
+/** How often a registration looks again for the one that was faster. */
+const maxTries = 10;
+const maxIdsPerDelete = 1000;
+
+/** Installations (push.md "Installations", compat.md 8). */
+export class InstallationService {
+  readonly #means: Means;
+
+  constructor(means: Means) {
+    this.#means = means;
+  }
+
+  /**
+   * POST: updates the installation that the body's objectId, else its installationId, else its device
+   * token names; makes a new one when there is none (compat.md 8 "INFERRED safest rule"). Calls at the
+   * same time with the same ids end in one installation. Throws 105, 111, 112, 114, 116, 117, 137.
+   */
+  async register(app: App, body: JsonObject): Promise<Saved> {
+    const changes = readChanges(body);
+    const ids = deviceIdsOf(changes);
+    return takenIs137(() =>
+      this.#means.db.transaction(async (tx) => {
+        for (let tries = 0; tries < maxTries; tries += 1) {
+          const current = registeredAmong(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
+          if (current) return this.#update(tx, app, { current, changes, isRegistration: true });
+          const made = await this.#insert(tx, app, changes);
+          // Undefined: another call made the installation since we looked.
+          if (made) return { ...replyParts(made, changes), isNew: true };
+        }
+        throw refuse('duplicate');
+      }),
+    );
+  }
+
+  /** PUT. Throws 1 for an unknown id, 305 when `where` is given and not met, and as `register`. */
+  async update(
+    app: App,
+    objectId: string,
+    { body, where }: { body: JsonObject; where: unknown },
+  ): Promise<Saved> {
+    const changes = readChanges(body);
+    const condition = compileCondition(app, where);
+    return takenIs137(() =>
+      this.#means.db.transaction(async (tx) => {
+        const current = await lock(tx, app, objectId);
+        if (!current)
+          throw refuse(
+            'noSuchObject',
+            `Could not find object by id '${shown(objectId)}' for class '_Installation'.`,
+          );
+        await requireCondition(tx, current, condition);
+        return this.#update(tx, app, { current, changes, isRegistration: false });
+      }),
+    );
+  }
+
+  /** `{}` when there is none (compat.md 3.3). Throws 102 or 105 for bad `keys`. */
+  async get(app: App, objectId: string, keys: unknown): Promise<JsonObject> {
+    const wanted = parseKeys(keys);
+    if (!isPublicId(objectId)) return {};
+    const found = await findInstallation(this.#means.db, { appId: app.appId, objectId });
+    return found ? project(installationDocument(found), wanted, installationClass) : {};
+  }
+
+  /** GET of the collection. Throws 403 without the permission, 102/105/106/111 for the query, 124. */
+  async list(
+    caller: Caller,
+    query: Record<string, unknown>,
+  ): Promise<{ results: JsonObject[]; count?: number }> {
+    if (!caller.isMaster && !caller.app.options.allowInstallationQuery) throw refuse('forbiddenFind');
+    const list = parseListQuery(query, installationClass);
+    const selection = compileList(list, installationClass, caller.app.appId);
+    return this.#means.readDb.transaction(async (tx) => {
+      await beginScan(tx, scanTimeoutMs);
+      const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
+      const results = found.map((one) => project(installationDocument(one), list.keys, installationClass));
+      return list.hasCount ? { results, count: await countInstallations(tx, selection) } : { results };
+    });
+  }
+
+  /**
+   * DELETE of one id or of several, comma-joined (compat.md 3.5); unknown ids are deleted already. Throws
+   * 403 without the permission, 305 when `where` is given and not met.
+   */
+  async delete(caller: Caller, objectIds: string, where: unknown): Promise<void> {
+    const { app, isMaster } = caller;
+    if (!isMaster && !app.options.allowInstallationDelete) throw refuse('forbiddenDelete');
+    const ids = objectIds.split(',').filter((id) => isPublicId(id));
+    if (ids.length > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
+    const condition = compileCondition(app, where);
+    await this.#means.db.transaction(async (tx) => {
+      if (condition) for (const id of ids) await requireCondition(tx, await lock(tx, app, id), condition);
+      await deleteInstallations(tx, app.appId, ids);
+    });
+  }
+
+  /** Where an installation is found (contract.md: links come from PUBLIC_URL, never from a request). */
+  urlOf({ objectId }: JsonObject): string {
+    return `${this.#means.config.publicUrl}/1.1/installations/${objectId}`;
+  }
+
+  async #update(
+    tx: Handle,
+    app: App,
+    {
+      current,
+      changes,
+      isRegistration,
+    }: { current: Installation; changes: InstallationChanges; isRegistration: boolean },
+  ): Promise<Saved> {
+    const draft = changedDraft(current, changes);
+    checkChange(current, draft, { changes, isRegistration });
+    const saved = await updateInstallation(tx, app.appId, { id: current.id, draft, now: this.#now() });
+    return { ...replyParts(saved, changes), isNew: false };
+  }
+
+  async #insert(tx: Handle, app: App, changes: InstallationChanges): Promise<Installation | undefined> {
+    const draft = changedDraft(undefined, changes);
+    checkNew(draft, changes);
+    return insertInstallation(tx, app.appId, { objectId: newObjectId(), draft, now: this.#now() });
+  }
+
+  #now(): Date {
+    return new Date(this.#means.clock.now());
+  }
+}
+
+function replyParts(saved: Installation, changes: InstallationChanges): Pick<Saved, 'document' | 'changed'> {
+  const document = installationDocument(saved);
+  return { document, changed: pickMembers(document, changes.touched) };
+}
+
+/** A unique id that another installation took is 137, whoever was first. */
+async function takenIs137<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw violatedConstraint(error) ? refuse('duplicate') : error;
+  }
+}
+
+type CompiledCondition = { condition: string; values: unknown[] };
+
+/** `where` of PUT and DELETE; undefined when there is none (an empty one counts as none, compat.md 4). */
+function compileCondition(app: App, where: unknown): CompiledCondition | undefined {
+  if (where === undefined || where === '') return undefined;
+  const params = new Params([app.appId]);
+  const condition = compileWhere(parseWhere(where, installationClass), installationClass, params);
+  return { condition, values: params.values };
+}
+
+async function requireCondition(
+  tx: Handle,
+  current: Installation | undefined,
+  condition: CompiledCondition | undefined,
+): Promise<void> {
+  if (!condition) return;
+  await limitStatements(tx, scanTimeoutMs);
+  if (!current || !(await meetsCondition(tx, current.id, condition))) throw refuse('noEffect');
+}
+
+async function lock(tx: Handle, app: App, objectId: string): Promise<Installation | undefined> {
+  return isPublicId(objectId)
+    ? findInstallation(tx, { appId: app.appId, objectId, isLocked: true })
+    : undefined;
+}
+
+/** Ids are quoted in an error only as far as they could be ids. */
+const shown = (objectId: string): string => (isPublicId(objectId) ? objectId : '?');

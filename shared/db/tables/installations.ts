@@ -1,0 +1,217 @@
+import type { Installation, InstallationDraft } from '../../domain/installation.ts';
+import type { DeviceIds } from '../../domain/installation-identity.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { Handle } from '../pool.ts';
+
+interface InstallationRow {
+  id: number;
+  object_id: string;
+  device_type: string;
+  device_token: string | null;
+  installation_id: string | null;
+  vendor: string | null;
+  vendor_name: string | null;
+  registration_id: string | null;
+  device_profile: string | null;
+  topic: string | null;
+  team_id: string | null;
+  wire_names: boolean;
+  channels: string[] | null;
+  valid: boolean;
+  time_zone: string | null;
+  badge: number | null;
+  fields: JsonObject;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Columns that a client decides, in the order of `draftValues`. */
+const draftColumns = [
+  'device_type',
+  'device_token',
+  'installation_id',
+  'vendor',
+  'vendor_name',
+  'registration_id',
+  'device_profile',
+  'topic',
+  'team_id',
+  'wire_names',
+  'channels',
+  'valid',
+  'time_zone',
+  'badge',
+  'fields',
+];
+
+const readColumns = ['id', 'object_id', ...draftColumns, 'created_at', 'updated_at'].join(', ');
+
+function draftValues(draft: InstallationDraft): unknown[] {
+  return [
+    draft.deviceType,
+    draft.deviceToken,
+    draft.installationId,
+    draft.vendor,
+    draft.vendorName,
+    draft.registrationId,
+    draft.deviceProfile,
+    draft.topic,
+    draft.teamId,
+    draft.hasWireNames,
+    draft.channels,
+    draft.valid,
+    draft.timeZone,
+    draft.badge,
+    JSON.stringify(draft.fields),
+  ];
+}
+
+function toInstallation(row: InstallationRow): Installation {
+  return {
+    id: row.id,
+    objectId: row.object_id,
+    deviceType: row.device_type,
+    deviceToken: row.device_token,
+    installationId: row.installation_id,
+    vendor: row.vendor,
+    vendorName: row.vendor_name,
+    registrationId: row.registration_id,
+    deviceProfile: row.device_profile,
+    topic: row.topic,
+    teamId: row.team_id,
+    hasWireNames: row.wire_names,
+    channels: row.channels,
+    valid: row.valid,
+    timeZone: row.time_zone,
+    badge: row.badge,
+    fields: row.fields,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+/** The installation of a public id; with `isLocked` nobody else changes it until the transaction ends. */
+export async function findInstallation(
+  db: Handle,
+  { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
+): Promise<Installation | undefined> {
+  const { rows } = await db.query<InstallationRow>(
+    `SELECT ${readColumns} FROM installation WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
+    [appId, objectId],
+  );
+  return rows.map(toInstallation)[0];
+}
+
+/** At most three installations that one of the ids names, locked in the order of their keys. */
+export async function lockInstallationsOfDevice(
+  tx: Handle,
+  appId: string,
+  ids: DeviceIds,
+): Promise<Installation[]> {
+  const { rows } = await tx.query<InstallationRow>(
+    `SELECT ${readColumns} FROM installation
+      WHERE app_id = $1 AND (object_id = $2 OR installation_id = $3 OR device_token = $4)
+      ORDER BY id FOR UPDATE`,
+    [appId, ids.objectId ?? null, ids.installationId ?? null, ids.deviceToken ?? null],
+  );
+  return rows.map(toInstallation);
+}
+
+/** Undefined when another installation holds one of the unique ids, also one that was made just now. */
+export async function insertInstallation(
+  tx: Handle,
+  appId: string,
+  { objectId, draft, now }: { objectId: string; draft: InstallationDraft; now: Date },
+): Promise<Installation | undefined> {
+  const values = [appId, objectId, now, ...draftValues(draft)];
+  const { rows } = await tx.query<InstallationRow>(
+    `INSERT INTO installation (app_id, object_id, created_at, updated_at, ${draftColumns.join(', ')})
+     VALUES ($1, $2, $3, $3, ${draftColumns.map((_, i) => `$${i + 4}`).join(', ')})
+     ON CONFLICT DO NOTHING RETURNING ${readColumns}`,
+    values,
+  );
+  return rows.map(toInstallation)[0];
+}
+
+/** Writes a locked installation anew. Fails on a unique index when another one holds its new ids. */
+export async function updateInstallation(
+  tx: Handle,
+  appId: string,
+  { id, draft, now }: { id: number; draft: InstallationDraft; now: Date },
+): Promise<Installation> {
+  const { rows } = await tx.query<InstallationRow>(
+    `UPDATE installation SET updated_at = $3, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
+      WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+    [appId, id, now, ...draftValues(draft)],
+  );
+  const [installation] = rows.map(toInstallation);
+  if (!installation) throw new Error('a locked installation is gone');
+  return installation;
+}
+
+/** Deletes by public ids; gives how many there were. */
+export async function deleteInstallations(tx: Handle, appId: string, objectIds: string[]): Promise<number> {
+  const { rowCount } = await tx.query(
+    'DELETE FROM installation WHERE app_id = $1 AND object_id = ANY($2::text[])',
+    [appId, objectIds],
+  );
+  return rowCount ?? 0;
+}
+
+/**
+ * A condition over installations as SQL (shared/query): `$1` in it is the app id, which is the first of
+ * `values`. It is our compiler's text, never a client's.
+ */
+export interface InstallationSelection {
+  condition: string;
+  orderBy: string;
+  values: unknown[];
+  /** The condition uses this many of the values, from the first on. */
+  conditionValues: number;
+  limit: number;
+  skip: number;
+}
+
+export async function selectInstallations(
+  tx: Handle,
+  { condition, orderBy, values, limit, skip }: InstallationSelection,
+): Promise<Installation[]> {
+  const n = values.length;
+  const { rows } = await tx.query<InstallationRow>(
+    `SELECT ${readColumns} FROM installation WHERE app_id = $1 AND ${condition}
+      ORDER BY ${orderBy} LIMIT $${n + 1} OFFSET $${n + 2}`,
+    [...values, limit, skip],
+  );
+  return rows.map(toInstallation);
+}
+
+export async function countInstallations(tx: Handle, selection: InstallationSelection): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>(
+    `SELECT count(*) AS count FROM installation WHERE app_id = $1 AND ${selection.condition}`,
+    selection.values.slice(0, selection.conditionValues),
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** True when the installation of this key meets the condition. */
+export async function meetsCondition(
+  tx: Handle,
+  id: number,
+  { condition, values }: Pick<InstallationSelection, 'condition' | 'values'>,
+): Promise<boolean> {
+  const { rows } = await tx.query<{ is_met: boolean }>(
+    `SELECT (${condition}) IS TRUE AS is_met FROM installation WHERE app_id = $1 AND id = $${values.length + 1}`,
+    [...values, id],
+  );
+  return rows[0]?.is_met ?? false;
+}
+
+/** Limits a scan: the rest of this transaction reads one snapshot and ends statements that take longer. */
+export async function beginScan(tx: Handle, timeoutMs: number): Promise<void> {
+  await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
+  await limitStatements(tx, timeoutMs);
+}
+
+export async function limitStatements(tx: Handle, timeoutMs: number): Promise<void> {
+  await tx.query("SELECT set_config('statement_timeout', $1, true)", [String(timeoutMs)]);
+}
