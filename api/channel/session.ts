@@ -201,12 +201,12 @@ export class Member {
   }
 }
 
-/** Told to go, or gone: nothing matters any more. */
+/** Told to go, or gone. What it acknowledges before its socket closes still counts. */
 export class Gone {
   readonly state = 'gone';
 
-  hear(): Step {
-    return stay(this);
+  hear(said: Incoming): Step {
+    return said.kind === 'ack' ? stay(this, { kind: 'ack', pushIds: said.pushIds }) : stay(this);
   }
 
   tick(): Step {
