@@ -1,0 +1,51 @@
+import { createServer } from 'node:http';
+import type { Socket } from 'node:net';
+import { type ChannelLimits, channelLimits } from '../../api/channel/limits.ts';
+import { Channel } from '../../api/channel/server.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { Vault } from '../../shared/crypto.ts';
+import { Directory } from '../../shared/db/directory.ts';
+import { Listener } from '../../shared/db/listener.ts';
+import { Database } from '../../shared/db/pool.ts';
+import { createMetrics, type Metrics } from '../../shared/metrics.ts';
+import { silentLog, testConfig } from '../support/api.ts';
+
+export interface BareChannel {
+  url: string;
+  metrics: Metrics;
+  /** The server's ends of all connections so far. */
+  sockets: Socket[];
+  close(): Promise<void>;
+}
+
+/** The channel on a bare HTTP server, with limits that a test can wait for. */
+export async function startBareChannel(
+  databaseUrl: string,
+  limits: Partial<ChannelLimits>,
+): Promise<BareChannel> {
+  const db = new Database({ url: databaseUrl, applicationName: 'bare channel' });
+  const listener = new Listener(databaseUrl, silentLog);
+  await listener.start();
+  const metrics = createMetrics();
+  const directory = new Directory(db, new Vault(testConfig(databaseUrl).secrets), systemClock);
+  const server = createServer();
+  const sockets: Socket[] = [];
+  server.on('connection', (socket) => sockets.push(socket));
+  const means = { db, directory, listener, metrics, clock: systemClock, log: silentLog };
+  const channel = new Channel(server, means, { ...channelLimits, ...limits });
+  await channel.start();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return {
+    url: `ws://127.0.0.1:${address.port}/1.1/channel`,
+    metrics,
+    sockets,
+    async close() {
+      await channel.close();
+      server.close();
+      await listener.close();
+      await db.close();
+    },
+  };
+}

@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'vitest';
+import { channel } from '../../connectors/channel/index.ts';
+import type { Attempt, Mailbox, Message, Recipient } from '../../connectors/connector.ts';
+import { systemClock } from '../../shared/clock.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+
+const expiresAtMs = Date.parse('2030-01-01T00:00:00.000Z');
+const message = (data: JsonObject, more: Partial<Message> = {}): Message => ({
+  pushId: 'abcdefgh12345678',
+  data,
+  prod: 'prod',
+  expiresAtMs,
+  createdAtMs: 0,
+  ...more,
+});
+const added = { _expiration_time: '2030-01-01T00:00:00.000Z' };
+
+describe('content of our own channel', () => {
+  const contentOf = (data: JsonObject, deviceType = 'android', more: Partial<Message> = {}) =>
+    channel.render(message(data, more), deviceType);
+
+  test('on Android the android members lie over the default ones, the others’ are left out', () => {
+    const data = {
+      alert: 'default',
+      title: 'kept',
+      custom: { a: [1] },
+      android: { alert: 'droid', extra: 1 },
+      ios: { alert: 'apple' },
+      hms: { x: 1 },
+      vendor_b: { y: 1 },
+      honor: { badge: 3 },
+    };
+    const common = { title: 'kept', custom: { a: [1] }, ...added };
+    expect(contentOf(data)).toEqual({ ok: true, payload: { alert: 'droid', extra: 1, ...common } });
+    expect(contentOf(data, 'web')).toEqual({ ok: true, payload: { alert: 'default', ...common } });
+  });
+
+  test('a custom member may have a vendor’s name, if it is no object', () => {
+    expect(contentOf({ alert: 'x', mi: 5, fcm: 'text' })).toEqual({
+      ok: true,
+      payload: { alert: 'x', mi: 5, fcm: 'text', ...added },
+    });
+  });
+
+  test('the server adds the channel when there is one, and the notification channel', () => {
+    const payloadOf = (more: Partial<Message>) => contentOf({ alert: 'x' }, 'android', more);
+    expect(payloadOf({ channels: ['news'] })).toMatchObject({ payload: { _channel: 'news' } });
+    expect(payloadOf({ channels: ['a', 'b'] })).not.toHaveProperty('payload._channel');
+    expect(payloadOf({ notificationChannel: 'c' })).toMatchObject({ payload: { _notificationChannel: 'c' } });
+  });
+
+  test('__proto__ is a member like any other', () => {
+    const data: JsonObject = JSON.parse('{"alert":"x","__proto__":{"polluted":1},"android":{"__proto__":2}}');
+    const rendering = contentOf(data);
+    expect(rendering.ok && JSON.stringify(rendering.payload)).toContain('"__proto__":2');
+    expect(rendering).not.toHaveProperty('payload.polluted');
+  });
+
+  test('what Android content must be, as a sentence', () => {
+    const problemOf = (data: JsonObject) => {
+      const rendering = contentOf(data);
+      return rendering.ok ? undefined : rendering.problem;
+    };
+    expect(problemOf({ title: 'x' })).toBe('Android content needs an alert.');
+    expect(problemOf({ alert: { body: 'x' } })).toBe('alert of Android content must be a string.');
+    expect(problemOf({ alert: 'x', silent: 'true' })).toBe(
+      'silent of Android content must be true or false.',
+    );
+    expect(problemOf({ alert: 'x', action: 1 })).toBe('action of Android content must be a string.');
+    expect(problemOf({ alert: { body: 'x' }, android: { alert: 'x', silent: true } })).toBe(undefined);
+    expect(contentOf({ anything: 1 }, 'web').ok).toBe(true);
+  });
+});
+
+describe('sending on our own channel', () => {
+  const recipient = (index: number, deviceType = 'android'): Recipient => ({
+    index,
+    id: String(index + 100),
+    address: `installation-${index}`,
+    deviceType,
+    topic: null,
+    teamId: null,
+    badge: null,
+    updatedAtMs: 0,
+  });
+
+  async function send(
+    recipients: Recipient[],
+    data: JsonObject,
+    options: { fails?: boolean; signal?: AbortSignal } = {},
+  ) {
+    const deposits: Parameters<Mailbox['deposit']>[0][] = [];
+    const attempts = new Map<number, Attempt[]>();
+    const statuses: number[] = [];
+    const sender = channel.open(
+      {},
+      {
+        clock: systemClock,
+        onCall: (call) => statuses.push(call.status),
+        mailbox: {
+          async deposit(letter) {
+            if (options.fails) throw new Error('the database is away');
+            deposits.push(letter);
+          },
+        },
+      },
+    );
+    await sender.send({
+      message: message(data),
+      recipients,
+      report: (index, attempt) => attempts.set(index, [...(attempts.get(index) ?? []), attempt]),
+      signal: options.signal ?? new AbortController().signal,
+    });
+    await sender.close();
+    return { deposits, attempts, statuses };
+  }
+
+  test('one deposit for a batch, and everybody is sent', async () => {
+    const recipients = Array.from({ length: 1000 }, (_, i) => recipient(i));
+    const { deposits, attempts, statuses } = await send(recipients, { alert: 'x' });
+    expect(deposits).toEqual([
+      { pushId: 'abcdefgh12345678', content: { alert: 'x', ...added }, expiresAtMs, recipients },
+    ]);
+    expect(attempts.size).toBe(1000);
+    for (const reported of attempts.values()) expect(reported).toEqual([{ kind: 'sent' }]);
+    expect(statuses).toEqual([200]);
+  });
+
+  test('other types of device get content of their own', async () => {
+    const recipients = [recipient(0), recipient(1, 'web'), recipient(2, 'wp')];
+    const { deposits } = await send(recipients, { alert: 'x', android: { alert: 'y' } });
+    expect(
+      deposits.map(({ content, recipients: to }) => [content.alert, to.map(({ index }) => index)]),
+    ).toEqual([
+      ['y', [0]],
+      ['x', [1, 2]],
+    ]);
+  });
+
+  test('a deposit that fails is tried again, and never throws', async () => {
+    const { attempts, statuses } = await send([recipient(0), recipient(1)], { alert: 'x' }, { fails: true });
+    for (const index of [0, 1]) expect(attempts.get(index)).toMatchObject([{ kind: 'retry', afterMs: null }]);
+    expect(statuses).toEqual([0]);
+  });
+
+  test('unfit content fails its recipients only, each with the sentence', async () => {
+    const { attempts } = await send([recipient(0), recipient(1, 'web')], { alert: { body: 'x' } });
+    expect(attempts.get(0)).toMatchObject([{ kind: 'rejected', outcome: 'failed' }]);
+    expect(attempts.get(1)).toEqual([{ kind: 'sent' }]);
+  });
+
+  test('a stop before the deposit gives the recipients back', async () => {
+    const { deposits, attempts } = await send(
+      [recipient(0)],
+      { alert: 'x' },
+      { signal: AbortSignal.abort() },
+    );
+    expect(deposits).toEqual([]);
+    expect(attempts.get(0)).toMatchObject([{ kind: 'retry', afterMs: 0 }]);
+  });
+
+  test('takes no credentials', () => {
+    expect(channel.credentials.safeParse({}).success).toBe(true);
+    expect(channel.credentials.safeParse({ appId: 'x' }).success).toBe(false);
+    expect(channel.inspect({}, 0)).toEqual({ kind: 'none', expiresAtMs: null, problems: [] });
+  });
+});

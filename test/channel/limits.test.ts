@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { startBareChannel } from './bare-channel.ts';
+import { RawClient } from './raw-client.ts';
+import { type ChannelApi, eventually, World } from './support.ts';
+
+describe('limits of a connection', () => {
+  let world: World;
+  let api: ChannelApi;
+
+  beforeAll(async () => {
+    world = await World.create();
+    api = await world.startApi();
+  });
+  afterAll(() => world.drop());
+
+  test('who does not log in in time is closed with 4108', async () => {
+    const channel = await startBareChannel(world.database.url, { loginWithinMs: 100, tickEveryMs: 20 });
+    const client = await RawClient.open(channel.url);
+    client.say({});
+    expect(await client.closed).toEqual({ code: 4108, reason: 'LOGIN_TIMEOUT' });
+    await channel.close();
+  });
+
+  test('a device that answers pings stays; a half-open one is closed with 4107', async () => {
+    await world.install(['alive', 'dead']);
+    const limits = { pingAfterMs: 100, pongWithinMs: 100, closeWithinMs: 100, tickEveryMs: 20 };
+    const channel = await startBareChannel(world.database.url, limits);
+    const alive = await RawClient.login(channel.url, world.appId, 'alive');
+    let pings = 0;
+    alive.socket.on('ping', () => {
+      pings += 1;
+    });
+    const dead = new WebSocket(channel.url, { autoPong: false });
+    const code = new Promise((resolve) => dead.on('close', resolve));
+    dead.on('open', () =>
+      dead.send(JSON.stringify({ cmd: 'login', appId: world.appId, installationId: 'dead' })),
+    );
+    expect(await code).toBe(4107);
+    await eventually(() => pings > 3);
+    expect(alive.socket.readyState).toBe(WebSocket.OPEN);
+    await channel.close();
+  });
+
+  test('a device that does not even read is cut off, and its seat is free', async () => {
+    const [id = 0] = await world.install(['frozen']);
+    const limits = { pingAfterMs: 100, pongWithinMs: 100, closeWithinMs: 100, tickEveryMs: 20 };
+    const channel = await startBareChannel(world.database.url, limits);
+    const client = await RawClient.login(channel.url, world.appId, 'frozen');
+    client.socket.pause();
+    await eventually(async () => {
+      const { rows } = await world.db.query('SELECT FROM channel_session WHERE installation = $1', [id]);
+      return rows.length === 0;
+    });
+    expect((await channel.metrics.channelConnections.get()).values[0]?.value).toBe(0);
+    client.socket.terminate();
+    await channel.close();
+  });
+
+  test('too many frames cost the connection', async () => {
+    await world.install(['flood']);
+    const client = await RawClient.login(api.channelUrl, world.appId, 'flood');
+    for (let i = 0; i < 1000; i += 1) client.say({});
+    expect((await client.closed).code).toBe(1008);
+  });
+
+  test('no more letters are on their way than the window holds; acknowledgements open it', async () => {
+    const [id = 0] = await world.install(['window']);
+    const channel = await startBareChannel(world.database.url, { unackedLetters: 10, pageLetters: 4 });
+    const pushes: number[] = [];
+    for (let i = 0; i < 15; i += 1) pushes.push(await world.deposit([id]));
+    const client = await RawClient.login(channel.url, world.appId, 'window');
+    await client.hears(() => client.letterIds.length >= 10);
+    for (let i = 0; i < 15; i += 1) pushes.push(await world.deposit([id]));
+    client.say({});
+    await client.hears((frames) => frames.filter((frame) => frame === '{}').length === 2);
+    expect(client.letterIds).toEqual(pushes.slice(0, 10).map(String));
+    for (let n = 10; n <= 30; n += 10) {
+      await client.hears(() => client.letterIds.length >= n);
+      client.say({ cmd: 'ack', ids: client.letterIds.slice(n - 10, n) });
+    }
+    expect(client.letterIds).toEqual(pushes.map(String));
+    await eventually(async () => (await world.ackedOf(pushes[29] ?? 0)) === 1);
+    await channel.close();
+  });
+
+  test('a slow reader costs bounded memory, and gets everything once it reads', async () => {
+    const [id = 0] = await world.install(['slow']);
+    const limits = { bufferedBytes: 256 * 1024, unackedLetters: 10_000, pageLetters: 4 };
+    const channel = await startBareChannel(world.database.url, limits);
+    const client = await RawClient.login(channel.url, world.appId, 'slow');
+    client.socket.pause();
+    const letterBytes = 100_000;
+    const letters = 200;
+    for (let i = 0; i < letters; i += 1) await world.deposit([id], { alert: 'x'.repeat(letterBytes) });
+    const socket = channel.sockets[channel.sockets.length - 1];
+    await eventually(() => (socket?.writableLength ?? 0) > limits.bufferedBytes);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(socket?.writableLength).toBeLessThan(
+      limits.bufferedBytes + (limits.pageLetters + 1) * letterBytes,
+    );
+    client.socket.resume();
+    await client.hears(() => client.letterIds.length === letters);
+    expect(new Set(client.letterIds).size).toBe(letters);
+    await channel.close();
+  });
+});

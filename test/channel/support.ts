@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:net';
+import type { Clock } from '../../shared/clock.ts';
+import { Database } from '../../shared/db/pool.ts';
+import { depositLetters } from '../../shared/db/tables/channel.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+/** An api whose public URL is where it listens, so that its router leads to itself. */
+export interface ChannelApi extends TestApi {
+  /** Address of the WebSocket. */
+  channelUrl: string;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise<unknown>((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** A database with one app, any number of api processes on it, and what a test does to them. */
+export class World {
+  readonly database: TestDatabase;
+  readonly db: Database;
+  appId = '';
+  readonly #apis: ChannelApi[] = [];
+
+  private constructor(database: TestDatabase) {
+    this.database = database;
+    this.db = new Database({ url: database.url, applicationName: 'test' });
+  }
+
+  static async create(): Promise<World> {
+    return new World(await createTestDatabase());
+  }
+
+  async startApi(clock?: Clock): Promise<ChannelApi> {
+    const port = await freePort();
+    const api = await startTestApi({
+      databaseUrl: this.database.url,
+      env: { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` },
+      ...(clock ? { clock } : {}),
+    });
+    if (this.appId === '') this.appId = (await api.createApp()).appId;
+    this.#apis.push({ ...api, channelUrl: `ws://127.0.0.1:${port}/1.1/channel` });
+    return this.#apis[this.#apis.length - 1] ?? never();
+  }
+
+  /** Installations with these ids; gives their internal ids. */
+  async install(
+    installationIds: string[],
+    options: { valid?: boolean; updatedAt?: Date } = {},
+  ): Promise<number[]> {
+    const { rows } = await this.db.query<{ id: number }>(
+      `INSERT INTO installation (app_id, object_id, device_type, installation_id, valid, updated_at)
+       SELECT $1, substr(md5(id), 1, 24), 'android', id, $3, $4
+         FROM unnest($2::text[]) WITH ORDINALITY AS u (id, n) ORDER BY n RETURNING id`,
+      [this.appId, installationIds, options.valid ?? true, options.updatedAt ?? new Date()],
+    );
+    return rows.map((row) => row.id);
+  }
+
+  /** A push record; gives its internal id. */
+  async push(): Promise<number> {
+    const { rows } = await this.db.query<{ id: number }>(
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
+       VALUES ($1, $2, $2, 'sending', '{}', 'prod', now(), now() + interval '7 days') RETURNING id`,
+      [this.appId, randomBytes(8).toString('hex')],
+    );
+    return rows[0]?.id ?? never();
+  }
+
+  /** A push with one letter for each installation; gives the push's id. */
+  async deposit(
+    installations: number[],
+    content: JsonObject = { alert: 'hello' },
+    options: { pushId?: number; expiresAt?: Date } = {},
+  ): Promise<number> {
+    const pushId = options.pushId ?? (await this.push());
+    const expiresAt = options.expiresAt ?? new Date(Date.now() + 3_600_000);
+    await depositLetters(this.db, { appId: this.appId, pushId, content, expiresAt, installations });
+    return pushId;
+  }
+
+  /** What the push record counts as acknowledged. */
+  async ackedOf(pushId: number): Promise<number> {
+    const { rows } = await this.db.query<{ acked: number }>('SELECT acked FROM notification WHERE id = $1', [
+      pushId,
+    ]);
+    return rows[0]?.acked ?? never();
+  }
+
+  async drop(): Promise<void> {
+    await Promise.all(this.#apis.map((api) => api.close()));
+    await this.db.close();
+    await this.database.drop();
+  }
+}
+
+function never(): never {
+  throw new Error('the database gave back no row');
+}
+
+/** Asks again until it holds: for what only the database can tell. */
+export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = 10_000): Promise<void> {
+  const endsAtMs = performance.now() + withinMs;
+  while (!(await holds())) {
+    if (performance.now() > endsAtMs) throw new Error('it never came true');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
