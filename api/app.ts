@@ -62,28 +62,20 @@ async function answer(ctx: Context, route: Route, options: AppOptions): Promise<
   write(ctx, await route.run(call, options.services), route.status);
 }
 
-type Admission = Pick<AppCall<unknown, unknown>, 'app' | 'isMaster'>;
+type Admission = Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster'>>;
 
 /** Keys first, then the rate: neither costs more than a look-up, and neither reads the body. */
 async function admit(ctx: Context, route: Route, options: AppOptions): Promise<Admission> {
-  if (route.auth === 'none') return noApp;
+  if (route.auth === 'none') return {};
   if (route.auth === 'admin') {
     requireOperator(ctx, options.config.adminToken);
-    return noApp;
+    return {};
   }
   const identity = await identify(ctx, route.auth, (appId) => options.services.directory.app(appId));
   ctx.state.appId = identity.app.appId;
   if (route.limit.rate === 'push') await options.pushCallLimit.consume(identity.app);
   return identity;
 }
-
-/** Routes without an app never see this: their `handle` has no such member (api/route.ts). */
-const noApp: Admission = {
-  isMaster: false,
-  get app(): never {
-    throw new Error('this route serves no app');
-  },
-};
 
 /** Values that passed the schema; without one, what was sent. Throws 107 or 111 naming the member. */
 function check(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {

@@ -73,6 +73,9 @@ export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
+/** A call before it is known what the route needs: routes for no app get none. */
+export type AnyCall = Call<unknown, unknown> & Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster'>>;
+
 /** A route as the loader and the server see it: its shapes are checked before `run` is called. */
 export interface Route {
   method: Method;
@@ -82,7 +85,7 @@ export interface Route {
   body: z.ZodType | undefined;
   limit: Limit;
   status: number;
-  run(call: AppCall<unknown, unknown>, services: Services): Promise<Reply> | Reply;
+  run(call: AnyCall, services: Services): Promise<Reply> | Reply;
 }
 
 /** Declares an endpoint. Query and body have passed their schemas by the time `handle` is called. */

@@ -27,14 +27,27 @@ const redacted = [
   ...secretMembers.map((name) => `*.*.${name}`),
 ];
 
-/** PostgreSQL puts SQL and row values into these members of its errors. */
-const databaseErrorMembers = ['query', 'parameters', 'detail', 'where', 'internalQuery'];
+/**
+ * What of an error is logged beside name, message and stack. Everything else stays out: database errors
+ * carry SQL, row values and the whole client with its password.
+ */
+const errorMembers = [
+  'code',
+  'kind',
+  'severity',
+  'constraint',
+  'table',
+  'errno',
+  'syscall',
+  'address',
+  'port',
+  'status',
+];
 
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const plain: Record<string, unknown> = { type: error.name, message: error.message, stack: error.stack };
-  for (const [key, value] of Object.entries(error))
-    if (!databaseErrorMembers.includes(key)) plain[key] = value;
+  for (const [key, value] of Object.entries(error)) if (errorMembers.includes(key)) plain[key] = value;
   if (error.cause !== undefined) plain.cause = describeError(error.cause);
   return plain;
 }

@@ -34,7 +34,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   const place = await choosePlace();
   const say = (line: string) => void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
   const log = (line: string) => void process.stderr.write(`carillon: ${line}\n`);
-  const stop = stopOnSignals(log);
+  const stop = stopOnSignals();
   let demo: Demo | undefined;
   let sandbox: Sandbox | undefined;
   const service = new LocalService({
@@ -58,14 +58,15 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
       process.stdout.write(`${JSON.stringify({ publicUrl: place.publicUrl, appId: demo.appId })}\n`);
     say(`carillon ready ${place.publicUrl}`);
   })();
-  const failure = await Promise.race([
-    starting.then(() => stop),
-    stop,
-    starting.catch((error: unknown) => ({ error })),
-  ]);
+  const failed = starting.then(
+    () => stop,
+    (error: unknown) => ({ error }),
+  );
+  const failure = await Promise.race([stop, failed]);
+  log('stopping …');
   await forgetWhere(place.dataDir);
   await service.stop();
-  if (failure && typeof failure === 'object' && 'error' in failure) throw failure.error;
+  if (failure) throw failure.error;
   process.exit(0);
 }
 
@@ -139,13 +140,9 @@ async function resumeDemo(place: Place, demo: Demo, sandbox: Sandbox): Promise<v
 }
 
 /** Resolves when we are told to stop: by a signal, or by the end of the npm that started us. */
-function stopOnSignals(log: (line: string) => void): Promise<void> {
+function stopOnSignals(): Promise<void> {
   return new Promise((resolveStop) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-      process.on(signal, () => {
-        log('stopping …');
-        resolveStop();
-      });
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolveStop());
     if (currentEnvironment().npm_lifecycle_event === undefined) return;
     const parent = process.ppid;
     const timer = setInterval(() => {

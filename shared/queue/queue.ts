@@ -30,14 +30,10 @@ export interface QueueDepth {
 /** Seconds without a sign of life after which a job is handed out again; pg-boss allows no fewer than 10. */
 const heartbeatSeconds = 10;
 
-function adapter(handle: Handle) {
-  return {
-    async executeSql(text: string, values?: unknown[]) {
-      const result = await handle.query(text, values);
-      return { rows: result.rows };
-    },
-  };
-}
+/** Results go back as they are: statements in a row come as a list, which pg-boss knows how to read. */
+const adapter = (handle: Handle) => ({
+  executeSql: (text: string, values?: unknown[]) => handle.query(text, values),
+});
 
 const commandAnswer = z.object({ affected: z.number() });
 
