@@ -40,8 +40,8 @@ export class AppService {
   }
 
   /** Throws 404 when there is no such app. */
-  async get(appId: string): Promise<App> {
-    return (await findApp(this.#means.db, this.#means.vault, appId)) ?? noSuchApp();
+  get(appId: string): Promise<App> {
+    return requireApp(this.#means, appId);
   }
 
   async change(appId: string, patch: { name?: string; options?: AppOptionsPatch }): Promise<App> {
@@ -64,6 +64,11 @@ export class AppService {
   }
 }
 
-function noSuchApp(): never {
+/** The app as it is stored now. Throws 404 when there is none. */
+export async function requireApp({ db, vault }: Means, appId: string): Promise<App> {
+  return (await findApp(db, vault, appId)) ?? noSuchApp();
+}
+
+export function noSuchApp(): never {
   throw refuse('notFound', 'There is no such app.');
 }

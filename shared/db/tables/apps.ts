@@ -89,6 +89,12 @@ export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
   return rows.map((row) => toApp(row, vault));
 }
 
+/** Ids of all apps, oldest first; opens nothing. */
+export async function listAppIds(db: Handle): Promise<string[]> {
+  const { rows } = await db.query<{ app_id: string }>('SELECT app_id FROM app ORDER BY created_at, app_id');
+  return rows.map((row) => row.app_id);
+}
+
 /**
  * Changes name and options in one step: `change` sees the app as it is now, locked, and gives what is to
  * be merged over it. Undefined when there is no such app. Run it in a transaction.

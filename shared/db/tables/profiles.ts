@@ -35,6 +35,10 @@ const toEntry = (row: ProfileRow): ProfileEntry => ({
   updatedAt: row.updated_at,
 });
 
+/**
+ * Stores a profile, in place of one with the same name. Undefined when there is no such app: the app's row is
+ * held for the moment, so that it is not deleted in between.
+ */
 export async function putProfile(
   db: Handle,
   vault: Vault,
@@ -42,7 +46,8 @@ export async function putProfile(
 ): Promise<ProfileEntry | undefined> {
   const { appId, connector, name } = profile;
   const { rows } = await db.query<ProfileRow>(
-    `INSERT INTO push_profile (app_id, connector, name, credentials) VALUES ($1, $2, $3, $4)
+    `INSERT INTO push_profile (app_id, connector, name, credentials)
+     SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
      ON CONFLICT (app_id, connector, name)
      DO UPDATE SET credentials = excluded.credentials, updated_at = now()
      RETURNING *`,
@@ -71,6 +76,25 @@ export async function openProfiles(db: Handle, vault: Vault, appId: string): Pro
     credentials: vault.open(row.credentials, sealContext(appId, row.connector, row.name)),
     updatedAt: row.updated_at,
   }));
+}
+
+/** One profile with its credentials; undefined when there is none. Throws `SealError` where they do not open. */
+export async function openProfile(
+  db: Handle,
+  vault: Vault,
+  profile: { appId: string; connector: string; name: string },
+): Promise<StoredProfile | undefined> {
+  const { appId, connector, name } = profile;
+  const { rows } = await db.query<ProfileRow>(
+    'SELECT * FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3',
+    [appId, connector, name],
+  );
+  return rows.map((row) => ({
+    connector: row.connector,
+    name: row.name,
+    credentials: vault.open(row.credentials, sealContext(appId, row.connector, row.name)),
+    updatedAt: row.updated_at,
+  }))[0];
 }
 
 export async function deleteProfile(

@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import { type App, appOptionsPatch } from '../../shared/domain/app.ts';
+import { json, route } from '../route.ts';
+
+/** The admin API (contract.md "Admin API"): apps, push profiles, outbox. */
+const appPath = '/console/api/apps/:appId';
+const profilePath = `${appPath}/profiles/:connector/:name`;
+
+const appName = z
+  .string('expected a text')
+  .trim()
+  .min(1, 'must not be empty')
+  .max(100, 'must be at most 100 characters')
+  .refine((text) => !/\p{Cc}/u.test(text), 'must not hold control characters');
+
+const newApp = z.strictObject({
+  name: appName,
+  edition: z.enum(['home', 'international'], 'expected home or international').optional(),
+  plan: z.enum(['commercial', 'development'], 'expected commercial or development').optional(),
+  options: appOptionsPatch.optional(),
+});
+
+const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });
+
+/** A body is a dictionary already; which members it may have is the connector's business. */
+const credentials = z.record(z.string(), z.json());
+
+const outboxQuery = z.object({
+  kind: z.enum(['sms', 'mail'], 'expected sms or mail').optional(),
+  to: z
+    .string('expected one address')
+    .transform((text) => text.replace(/^ (?=\d)/, '+'))
+    .optional(),
+});
+
+/** An app as the contract shows it, keys included. */
+function toPublicApp({ appId, appKey, masterKey, hookKey, name, edition, plan, options }: App) {
+  return { appId, appKey, masterKey, hookKey, name, edition, plan, options };
+}
+
+const appIdOf = (call: { params: Record<string, string> }) => call.params.appId ?? '';
+
+const profileOf = (call: { params: Record<string, string> }) => ({
+  appId: appIdOf(call),
+  connector: call.params.connector ?? '',
+  name: call.params.name ?? '',
+});
+
+export default [
+  route({
+    method: 'POST',
+    path: '/console/api/apps',
+    auth: 'admin',
+    body: newApp,
+    status: 201,
+    handle: async (call, { apps }) => json(toPublicApp(await apps.create(call.body))),
+  }),
+  route({
+    method: 'GET',
+    path: '/console/api/apps',
+    auth: 'admin',
+    handle: async (_call, { apps }) => json({ results: (await apps.list()).map(toPublicApp) }),
+  }),
+  route({
+    method: 'GET',
+    path: appPath,
+    auth: 'admin',
+    handle: async (call, { apps }) => json(toPublicApp(await apps.get(appIdOf(call)))),
+  }),
+  route({
+    method: 'PATCH',
+    path: appPath,
+    auth: 'admin',
+    body: appPatch,
+    handle: async (call, { apps }) => json(toPublicApp(await apps.change(appIdOf(call), call.body))),
+  }),
+  route({
+    method: 'DELETE',
+    path: appPath,
+    auth: 'admin',
+    handle: async (call, { apps }) => {
+      await apps.delete(appIdOf(call));
+      return json({});
+    },
+  }),
+  route({
+    method: 'PUT',
+    path: profilePath,
+    auth: 'admin',
+    body: credentials,
+    handle: async (call, { profiles }) => json(await profiles.put(profileOf(call), call.body)),
+  }),
+  route({
+    method: 'GET',
+    path: `${appPath}/profiles`,
+    auth: 'admin',
+    handle: async (call, { profiles }) => json({ results: await profiles.list(appIdOf(call)) }),
+  }),
+  route({
+    method: 'DELETE',
+    path: profilePath,
+    auth: 'admin',
+    handle: async (call, { profiles }) => {
+      await profiles.delete(profileOf(call));
+      return json({});
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${appPath}/outbox`,
+    auth: 'admin',
+    query: outboxQuery,
+    handle: async (call, { outbox }) => json({ results: await outbox.list(appIdOf(call), call.query) }),
+  }),
+];

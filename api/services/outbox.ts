@@ -1,0 +1,24 @@
+import { listOutboxMessages, type SentMessage } from '../../shared/db/tables/outbox.ts';
+import { requireApp } from './apps.ts';
+import type { Means } from './means.ts';
+
+/** The most one reply holds; older ones are found by their recipient. */
+const maxMessages = 1000;
+
+/** What was sent by mail and SMS, or would have been (contract.md "Admin API"). */
+export class OutboxService {
+  readonly #means: Means;
+
+  constructor(means: Means) {
+    this.#means = means;
+  }
+
+  /** Newest first. Throws 404 when there is no such app. */
+  async list(
+    appId: string,
+    filter: { kind?: 'sms' | 'mail' | undefined; to?: string | undefined },
+  ): Promise<SentMessage[]> {
+    await requireApp(this.#means, appId);
+    return listOutboxMessages(this.#means.db, this.#means.vault, appId, { ...filter, limit: maxMessages });
+  }
+}
