@@ -50,6 +50,8 @@ export interface Exchange {
   repeats: number;
   queuedAtMs: number;
   writtenAtMs: number;
+  /** How much its connection had read when it was written. */
+  readsBefore: number;
   status: number;
   retryAfter: string | undefined;
   chunks: Buffer[] | null;
@@ -72,6 +74,7 @@ export function newExchange(
     repeats: 0,
     queuedAtMs: nowMs,
     writtenAtMs: 0,
+    readsBefore: 0,
     status: 0,
     retryAfter: undefined,
     chunks: null,

@@ -7,18 +7,19 @@
  * streams, limits and farewells itself.
  */
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
-import type { SecureContext } from 'node:tls';
+import type { SecureContext, TLSSocket } from 'node:tls';
 import http2 from 'http2-wrapper';
 import { bodyOf, type Exchange, keepChunk } from './exchange.ts';
 import { fateOf, type Goaway, goawayReason } from './fate.ts';
 import { codeOf, serverNameOf } from './tls.ts';
 import type { TransportReason, TransportTiming } from './transport.ts';
+import { Watchdog } from './watchdog.ts';
 
-const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM } = http2.constants;
+const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = http2.constants;
 
 /** Ids end at 2^31; a connection is renewed long before (gateways-apns 1.7). */
 const maxStreamsPerLife = 500_000_000;
-/** Our own bound where the peer names none. */
+/** Bound where the peer names none. */
 const maxStreams = 1000;
 
 /** What the pool wants to hear from a connection. */
@@ -42,10 +43,8 @@ export interface ConnectionOptions {
   monotonicMs(): number;
 }
 
-type Phase = 'connecting' | 'open' | 'draining' | 'gone';
-
 export class StandardConnection {
-  phase: Phase = 'connecting';
+  phase: 'connecting' | 'open' | 'draining' | 'gone' = 'connecting';
   /** Streams that are not closed yet, by the count the peer's limit is about. */
   active = 0;
   /** An answer showed that the peer accepts our credentials. */
@@ -60,21 +59,18 @@ export class StandardConnection {
   readonly #owner: ConnectionOwner;
   readonly #startedAtMs: number;
   #session: ClientHttp2Session | null = null;
+  #socket: TLSSocket | null = null;
   #peerLimit = 1;
   #streams = 0;
   #goaway: Goaway | null = null;
   #failure = '';
-  #reads = 0;
-  #readsSeen = 0;
-  #lastReadMs: number;
-  #pingSentMs = 0;
-  #isDoubtful = false;
+  readonly #watchdog: Watchdog;
 
   constructor(options: ConnectionOptions, owner: ConnectionOwner) {
     this.#options = options;
     this.#owner = owner;
     this.#startedAtMs = options.monotonicMs();
-    this.#lastReadMs = this.#startedAtMs;
+    this.#watchdog = new Watchdog(options.timing, this.#startedAtMs);
     void this.#connect();
   }
 
@@ -94,6 +90,7 @@ export class StandardConnection {
       return;
     }
     exchange.writtenAtMs = this.#options.monotonicMs();
+    exchange.readsBefore = this.#watchdog.reads;
     const { template } = exchange.state.batch;
     const headers: Record<string, string> = { ...exchange.state.sharedHeaders };
     headers[':path'] = `${exchange.state.pathPrefix}${exchange.request.path}`;
@@ -118,48 +115,30 @@ export class StandardConnection {
 
   destroy(code: string): void {
     if (this.#failure === '') this.#failure = code;
-    if (this.#session) this.#session.destroy();
-    else this.#gone();
+    this.#returnUnsent('connection_lost');
+    this.#session?.destroy();
+    this.#socket?.destroy();
+    if (this.#session === null) this.#gone();
   }
 
   /** Called every so often: deadlines and the watchdog, without a timer per request. */
   sweep(nowMs: number): void {
-    const { timing } = this.#options;
+    const { connectMs, requestMs } = this.#options.timing;
     if (this.phase === 'connecting') {
-      if (nowMs - this.#startedAtMs > timing.connectMs) this.destroy('connect_timeout');
+      if (nowMs - this.#startedAtMs > connectMs) this.destroy('connect_timeout');
       return;
     }
-    if (this.#reads !== this.#readsSeen) {
-      this.#readsSeen = this.#reads;
-      this.#lastReadMs = nowMs;
-      this.#isDoubtful = false;
-    }
     for (const [exchange, stream] of this.#inFlight) {
-      if (nowMs - exchange.writtenAtMs <= timing.requestMs) break;
-      // Nothing at all was read since: the peer may be gone without a word.
-      if (this.#lastReadMs <= exchange.writtenAtMs) this.#isDoubtful = true;
+      if (nowMs - exchange.writtenAtMs <= requestMs) break;
+      this.#watchdog.onTimeout(exchange.readsBefore);
       this.#inFlight.delete(exchange);
       stream.close(NGHTTP2_CANCEL);
       this.#owner.onUnknown(exchange, 'timeout');
     }
-    this.#watchdog(nowMs);
-  }
-
-  #watchdog(nowMs: number): void {
-    const { pingAfterMs, pingMs } = this.#options.timing;
-    const session = this.#session;
-    if (session === null || this.phase === 'connecting' || this.phase === 'gone') return;
-    if (this.#pingSentMs > 0) {
-      if (nowMs - this.#pingSentMs > pingMs) this.destroy('ping_timeout');
-      return;
-    }
-    if (!this.#isDoubtful && nowMs - this.#lastReadMs < pingAfterMs) return;
-    this.#pingSentMs = nowMs;
-    session.ping((error) => {
-      if (error !== null) return;
-      this.#pingSentMs = 0;
-      this.#reads += 1;
-    });
+    if (this.#session === null) return;
+    // A session that ended in peace waits for the peer to close the socket, however long.
+    if (this.#session.destroyed) this.#socket?.destroy();
+    else if (!this.#watchdog.isAlive(this.#session, nowMs)) this.destroy('ping_timeout');
   }
 
   async #connect(): Promise<void> {
@@ -175,6 +154,7 @@ export class StandardConnection {
         socket.destroy();
         return;
       }
+      this.#socket = socket;
       const session = http2.connect(url, {
         createConnection: () => socket,
         settings: { enablePush: false },
@@ -196,10 +176,9 @@ export class StandardConnection {
 
   #onSettings(limit: number | undefined): void {
     this.#peerLimit = Math.min(limit ?? maxStreams, maxStreams);
-    this.#reads += 1;
+    this.#watchdog.reads += 1;
     if (this.phase === 'connecting') {
       this.phase = 'open';
-      this.#lastReadMs = this.#options.monotonicMs();
       this.#owner.onOpen();
     } else this.#owner.onRoom();
   }
@@ -208,13 +187,24 @@ export class StandardConnection {
   #onGoaway(code: number, lastId: number, data?: Buffer): void {
     this.#goaway = { code, lastId };
     if (this.phase === 'open') this.phase = 'draining';
+    this.#returnUnsent('goaway');
     this.#owner.onGoaway(goawayReason(data) ?? `code_${code}`);
+  }
+
+  /** Hands back requests that still wait inside `node:http2` for its next write: they never left. */
+  #returnUnsent(reason: TransportReason): void {
+    for (const [exchange, stream] of this.#inFlight) {
+      if (stream.state.state !== NGHTTP2_STREAM_STATE_IDLE) continue;
+      this.#inFlight.delete(exchange);
+      stream.destroy();
+      this.#owner.onHandedBack(exchange, reason);
+    }
   }
 
   #watch(stream: ClientHttp2Stream, exchange: Exchange): void {
     let errorCode = '';
     stream.on('response', (headers: IncomingHttpHeaders & { ':status'?: number }, flags: number) => {
-      this.#reads += 1;
+      this.#watchdog.reads += 1;
       exchange.status = headers[':status'] ?? 0;
       exchange.retryAfter = headers['retry-after'];
       if ((flags & NGHTTP2_FLAG_END_STREAM) === 0)

@@ -21,7 +21,7 @@ import type {
 } from './transport.ts';
 
 /** How often one request may be handed back and written again before the caller is told. */
-const maxRepeats = 4;
+const maxRepeats = 6;
 
 /**
  * Opens a pool to `options.baseUrl`; connects when the first batch comes.

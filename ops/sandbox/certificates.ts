@@ -27,9 +27,12 @@ export interface CertificateAuthority extends KeyPairPem {
   issueClient(client: { commonName: string; userId?: string; validForMs?: number }): Promise<KeyPairPem>;
 }
 
-/** Makes a new CA, or takes up one made before (`pem`), so that a data directory can keep it. */
+/**
+ * Makes a new CA, or takes up one made before (`pem`), so that a data directory can keep it. Each has a name
+ * of its own: OpenSSL would try a namesake's key and leave an error behind that ends the connection.
+ */
 export async function openCertificateAuthority(pem?: KeyPairPem): Promise<CertificateAuthority> {
-  const own = pem ?? (await selfSigned('Carillon sandbox CA'));
+  const own = pem ?? (await selfSigned(`Carillon sandbox CA ${randomSerial()}`));
   const issuer = new x509.X509Certificate(own.certificate).subject;
   const signingKey = await importKey(own.privateKey);
   return {

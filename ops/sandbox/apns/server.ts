@@ -115,7 +115,7 @@ class LoopbackApns implements ApnsGateway {
 
   goaway(reason?: string): void {
     for (const session of this.#sessions.keys())
-      session.goaway(constants.NGHTTP2_NO_ERROR, 2 ** 31 - 1, goawayData(reason));
+      session.goaway(constants.NGHTTP2_NO_ERROR, 0, goawayData(reason));
   }
 
   waitFor(total: number): Promise<void> {
@@ -230,6 +230,6 @@ class LoopbackApns implements ApnsGateway {
   #sayGoaway({ state, stream }: Arrived, code: number, reason: string | undefined): void {
     const id = stream.id ?? 0;
     state.lastId = Math.min(state.lastId, id);
-    state.session.goaway(code, Math.max(0, id - 2), goawayData(reason));
+    if (!state.session.destroyed) state.session.goaway(code, Math.max(0, id - 2), goawayData(reason));
   }
 }

@@ -1,5 +1,5 @@
 import type { ServerHttp2Session } from 'node:http2';
-import type { TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import type { Refusal } from './tokens.ts';
 
 const shortestTokenLifeMs = 20 * 60_000;
@@ -49,12 +49,8 @@ export function noteToken(state: SessionState, token: string, nowMs: number): Re
 
 /** Apple writes the bundle id into the subject's UID (gateways-apns 1.3). */
 function certificateTopics(session: ServerHttp2Session): string[] | null {
-  const socket = session.socket;
-  if (!isTls(socket) || !socket.authorized) return null;
+  const { socket } = session;
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return null;
   const subject: Record<string, unknown> = { ...socket.getPeerCertificate().subject };
   return typeof subject.UID === 'string' ? [subject.UID] : null;
-}
-
-function isTls(socket: object): socket is TLSSocket {
-  return 'authorized' in socket;
 }
