@@ -1,5 +1,9 @@
 import { Command, CommanderError } from 'commander';
+import { addAppCommands } from './commands/app.ts';
+import { addOutboxCommand } from './commands/outbox.ts';
 import { addProcessCommands } from './commands/processes.ts';
+import { addProfileCommands } from './commands/profile.ts';
+import { addPushCommand } from './commands/push.ts';
 import { printDocument, printFailure, printReport, type Shell, UsageError } from './report.ts';
 
 const program = new Command('carillon')
@@ -24,6 +28,10 @@ const shell: Shell = {
 };
 
 addProcessCommands(shell);
+addAppCommands(shell);
+addProfileCommands(shell);
+addPushCommand(shell);
+addOutboxCommand(shell);
 
 // A reader that has seen enough (`| head`) is no failure.
 process.stdout.on('error', () => process.exit());

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import type { RunningApi } from '../../../api/start.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import { readConfig } from '../../../shared/config.ts';
+import { readConfig, readLocalConfig } from '../../../shared/config.ts';
 import { ClosingStack, closeOnSignals } from '../../../shared/lifecycle.ts';
 import { createLogger } from '../../../shared/logging.ts';
-import { printDocument, type Shell } from '../report.ts';
+import { readWhere } from '../../local/where.ts';
+import { CommandFailure, printDocument, type Report, type Shell } from '../report.ts';
 
 /** Commands that start processes. Each is loaded only when it is asked for, so that the others stay quick. */
 export function addProcessCommands({ program, act, isJson }: Shell): void {
@@ -20,6 +21,10 @@ export function addProcessCommands({ program, act, isJson }: Shell): void {
     .command('dispatcher')
     .description('start one dispatcher process')
     .action(act(() => startProcess('dispatcher', isJson())));
+  program
+    .command('migrate')
+    .description('bring the database to the newest version')
+    .action(act(runMigrations));
   program
     .command('bench [name] [args...]')
     .description('run the benchmark of this name; without one, list them')
@@ -46,6 +51,19 @@ async function startUp(isJson: boolean): Promise<undefined> {
 async function runBench(name: string | undefined, args: string[], isJson: boolean): Promise<undefined> {
   const { bench } = await load('../../bench/main.ts', benchModule);
   await bench(name, isJson ? [...args, '--json'] : args);
+}
+
+/** Needs the database only: DATABASE_URL, or the embedded one while it runs. */
+async function runMigrations(): Promise<Report> {
+  const config = readLocalConfig();
+  const databaseUrl = config.databaseUrl ?? (await readWhere(config.dataDir)).databaseUrl;
+  if (databaseUrl === undefined)
+    throw new CommandFailure(
+      'There is no database: set DATABASE_URL (`npm start` brings a database of its own and migrates it).',
+    );
+  const { migrate } = await import('../../../shared/queue/migrate.ts');
+  const ran = await migrate(databaseUrl);
+  return { document: { ran }, text: ran.length > 0 ? ran.join('\n') : 'The database is up to date.' };
 }
 
 type ProcessName = 'api' | 'dispatcher';

@@ -1,0 +1,79 @@
+import { parsePairs } from '../input.ts';
+import { type Report, type Shell, table, UsageError } from '../report.ts';
+import { type AppReply, appReply, connect } from '../service.ts';
+
+const pathOf = (appId: string) => `/apps/${encodeURIComponent(appId)}`;
+
+/** `carillon app …`: applications and their options. */
+export function addAppCommands({ program, act }: Shell): void {
+  const app = program.command('app').description('applications and their options');
+  app
+    .command('create <name> [option=value...]')
+    .description('make an application and print its keys')
+    .option('--edition <edition>', 'home or international')
+    .option('--plan <plan>', 'commercial or development')
+    .action(act(create));
+  app.command('list').description('all applications').action(act(list));
+  app
+    .command('show <appId>')
+    .description('one application with its keys and options')
+    .action(act(async (appId: string) => describe(await (await connect()).app(appId))));
+  app
+    .command('set <appId> <option=value...>')
+    .description('change options, or the name: values are JSON, and what is no JSON is a text')
+    .action(act(set));
+  app
+    .command('delete <appId>')
+    .description('delete an application with all that belongs to it')
+    .action(act(remove));
+}
+
+async function create(
+  name: string,
+  pairs: string[],
+  { edition, plan }: { edition?: string; plan?: string },
+): Promise<Report> {
+  const options = Object.fromEntries(parsePairs(pairs));
+  const service = await connect();
+  const body = { name, edition, plan, ...(pairs.length > 0 ? { options } : {}) };
+  return describe(appReply.parse(await service.admin('POST', '/apps', body)));
+}
+
+async function list(): Promise<Report> {
+  const results = await (await connect()).apps();
+  const rows = results.map((one) => [one.appId, one.name, one.edition, one.plan]);
+  const text = rows.length > 0 ? table(['app id', 'name', 'edition', 'plan'], rows) : 'There are no apps.';
+  return { document: { results }, text };
+}
+
+async function set(appId: string, pairs: string[]): Promise<Report> {
+  const values = parsePairs(pairs);
+  const name = values.get('name');
+  values.delete('name');
+  if (name === '') throw new UsageError('name expects a text');
+  const body = {
+    ...(name === undefined ? {} : { name: typeof name === 'string' ? name : JSON.stringify(name) }),
+    ...(values.size > 0 ? { options: Object.fromEntries(values) } : {}),
+  };
+  const service = await connect();
+  return describe(appReply.parse(await service.admin('PATCH', pathOf(appId), body)));
+}
+
+async function remove(appId: string): Promise<Report> {
+  const document = await (await connect()).admin('DELETE', pathOf(appId));
+  return { document, text: `App ${appId} is deleted.` };
+}
+
+/** An app as people read it: keys first, then every option. */
+function describe(app: AppReply): Report {
+  const rows = [
+    ['app id', app.appId],
+    ['app key', app.appKey],
+    ['master key', app.masterKey],
+    ['hook key', app.hookKey],
+    ['edition', app.edition],
+    ['plan', app.plan],
+    ...Object.entries(app.options).map(([key, value]) => [key, JSON.stringify(value)]),
+  ];
+  return { document: app, text: table(['name', app.name], rows) };
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { connectorIds, successField } from '../../../shared/domain/labels.ts';
+import { table } from '../report.ts';
+
+/** A push record as `GET /1.1/tables/Notifications/:objectId` gives it (compat.md 5.3). */
+export const pushRecord = z.looseObject({
+  objectId: z.string(),
+  status: z.string(),
+  devices: z.number().default(0),
+  successes: z.number().default(0),
+  invalidTokens: z.number().default(0),
+  errors: z.union([z.string(), z.number()]).default(''),
+  outcomes: z.record(z.string(), z.number()).default({}),
+  'push-time': z.string().optional(),
+});
+export type PushRecord = z.infer<typeof pushRecord>;
+
+/** True until every recipient has its outcome; any other status but `done` is the sentence of a failure. */
+export const isOpen = ({ status }: PushRecord): boolean => status === 'in-queue' || status === 'scheduled';
+
+/** Recipients whose outcome is known. */
+export const settledOf = ({ outcomes }: PushRecord): number =>
+  Object.values(outcomes).reduce((sum, count) => sum + count, 0);
+
+const outcomeNames: Record<string, string> = {
+  sent: 'handed over',
+  invalid_token: 'invalid token',
+  failed: 'failed',
+  expired: 'expired',
+  capped: 'over the daily cap',
+  dropped: 'dropped',
+};
+
+/** The result by connector, then how all recipients ended. */
+export function describeResult(record: PushRecord): string {
+  const byField = new Map(connectorIds.map((connector) => [successField[connector], connector]));
+  const rows = [...byField].flatMap(([field, connector]) => {
+    const count = record[field];
+    return typeof count === 'number' ? [[connector, count]] : [];
+  });
+  const ends = Object.entries(record.outcomes).map(([name, count]) => [outcomeNames[name] ?? name, count]);
+  return [
+    `Push ${record.objectId}: ${record.status}`,
+    ...(rows.length > 0 ? ['', table(['connector', 'successes'], rows)] : []),
+    '',
+    table(['recipients', 'count'], [...ends, ['all', record.devices]]),
+    ...(record.errors === '' || record.errors === 0 ? [] : ['', `Errors: ${record.errors}`]),
+  ].join('\n');
+}

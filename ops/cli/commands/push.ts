@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import { systemClock } from '../../../shared/clock.ts';
+import { dictionaryOrFile, wholeNumber } from '../input.ts';
+import { type Report, type Shell, UsageError } from '../report.ts';
+import { type AppReply, chooseApp, connect, type ServiceClient } from '../service.ts';
+import { describeResult, isOpen, type PushRecord, pushRecord } from './push-result.ts';
+import { watchPush } from './push-watch.ts';
+
+interface PushOptions {
+  app?: string;
+  alert?: string;
+  title?: string;
+  data?: string;
+  where?: string;
+  channels?: string[];
+  prod?: string;
+  expire?: string;
+  at?: string;
+  flowControl?: string;
+  notificationId?: string;
+  reqId?: string;
+  wait: boolean;
+}
+
+const accepted = z.looseObject({ objectId: z.string(), createdAt: z.string() });
+
+/** `carillon push`: sends, and shows how far it is until it is done. */
+export function addPushCommand({ program, act, isJson }: Shell): void {
+  program
+    .command('push')
+    .description('send a push and show how far it is until it is done')
+    .option('--app <appId>', 'the application; not needed when there is only one')
+    .option('--alert <text>', 'text of the notification')
+    .option('--title <text>', 'title of the notification')
+    .option('--data <json or file>', 'the whole data object; --alert and --title are put into it')
+    .option('--where <json or file>', 'conditions on installations; without any, the push goes to all')
+    .option('--channels <names...>', 'only subscribers of these channels')
+    .option('--prod <dev or prod>', "which of Apple's gateways")
+    .option('--expire <seconds or time>', 'how long it may be delivered, or until when (ISO 8601)')
+    .option('--at <time>', 'when it is sent (ISO 8601); without it, now')
+    .option('--flow-control <per second>', 'at most so many recipients per second, from 1000')
+    .option('--notification-id <id>', 'name of the push, at most 16 letters and digits')
+    .option('--req-id <id>', 'the same one again within 5 minutes sends nothing')
+    .option('--no-wait', 'end as soon as the push is accepted')
+    .action(act((options: PushOptions) => push(options, isJson())));
+}
+
+async function push(options: PushOptions, isJson: boolean): Promise<Report> {
+  const body = await bodyOf(options);
+  const service = await connect();
+  const app = await chooseApp(service, options.app);
+  const reply = accepted.parse(await service.asMaster(app, 'POST', '/1.1/push', body));
+  if (!options.wait) return { document: reply, text: `Push ${reply.objectId} is accepted.` };
+  return follow({ service, app, objectId: reply.objectId, isJson });
+}
+
+async function follow(watched: {
+  service: ServiceClient;
+  app: AppReply;
+  objectId: string;
+  isJson: boolean;
+}): Promise<Report> {
+  const { service, app, objectId, isJson } = watched;
+  const read = async (): Promise<PushRecord> =>
+    pushRecord.parse(await service.asMaster(app, 'GET', `/1.1/tables/Notifications/${objectId}`));
+  const first = await read();
+  if (first.status === 'scheduled')
+    return {
+      document: first,
+      text: `Push ${objectId} is accepted and will be sent at ${first['push-time']}.`,
+    };
+  const record = isOpen(first) ? await watchPush(read, { isShown: !isJson, clock: systemClock }) : first;
+  return { document: record, text: describeResult(record), isBad: record.status !== 'done' };
+}
+
+/** The body of `POST /1.1/push` (push.md "Push"). Throws `UsageError` for options that make none. */
+async function bodyOf(options: PushOptions): Promise<Record<string, unknown>> {
+  const data = {
+    ...(options.data === undefined ? {} : await dictionaryOrFile(options.data)),
+    ...(options.alert === undefined ? {} : { alert: options.alert }),
+    ...(options.title === undefined ? {} : { title: options.title }),
+  };
+  if (Object.keys(data).length === 0) throw new UsageError('say what to send: --alert or --data');
+  return withoutAbsent({
+    data,
+    where: options.where === undefined ? undefined : await dictionaryOrFile(options.where),
+    channels: options.channels?.flatMap((names) => names.split(',')),
+    prod: options.prod,
+    push_time: options.at === undefined ? undefined : timeOf('--at', options.at),
+    flow_control:
+      options.flowControl === undefined ? undefined : wholeNumber('--flow-control', options.flowControl, 1),
+    notification_id: options.notificationId,
+    req_id: options.reqId,
+    ...expiryOf(options.expire),
+  });
+}
+
+function expiryOf(expire: string | undefined): Record<string, unknown> {
+  if (expire === undefined) return {};
+  return /^\d+$/.test(expire)
+    ? { expiration_interval: wholeNumber('--expire', expire, 1) }
+    : { expiration_time: timeOf('--expire', expire) };
+}
+
+function timeOf(option: string, text: string): string {
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime()))
+    throw new UsageError(`${option} expects a time such as 2026-01-31T12:00Z`);
+  return time.toISOString();
+}
+
+function withoutAbsent(members: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}

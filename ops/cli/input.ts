@@ -1,0 +1,61 @@
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { CommandFailure, UsageError } from './report.ts';
+
+/** A JSON dictionary from a file, or from standard input for `-`: secrets never stand on a command line. */
+export async function readDictionary(path: string): Promise<JsonObject> {
+  const content = path === '-' ? await text(process.stdin) : await readTextFile(path);
+  return toDictionary(content, path === '-' ? 'standard input' : path);
+}
+
+/** A JSON dictionary given as it is, or the file that holds it. */
+export async function dictionaryOrFile(value: string): Promise<JsonObject> {
+  return value.trimStart().startsWith('{') ? toDictionary(value, 'the text given') : readDictionary(value);
+}
+
+async function readTextFile(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    throw new CommandFailure(`${path} cannot be read (${code}).`);
+  }
+}
+
+/** The parser's own message would quote the text, which may be a secret. */
+function toDictionary(content: string, from: string): JsonObject {
+  const value = parseJson(content);
+  if (!isJsonObject(value)) throw new CommandFailure(`${from} holds no JSON dictionary.`);
+  return value;
+}
+
+/** `key=value` pairs: a value is JSON, and what is no JSON is a text. Throws `UsageError`. */
+export function parsePairs(pairs: string[]): Map<string, unknown> {
+  const values = new Map<string, unknown>();
+  for (const pair of pairs) {
+    const at = pair.indexOf('=');
+    if (at < 1) throw new UsageError(`expected key=value in place of ${pair}`);
+    const key = pair.slice(0, at);
+    if (values.has(key)) throw new UsageError(`${key} is given twice`);
+    const value = pair.slice(at + 1);
+    values.set(key, parseJson(value) ?? (value === 'null' ? null : value));
+  }
+  return values;
+}
+
+function parseJson(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A whole number of at least `min`. Throws `UsageError` naming the option. */
+export function wholeNumber(option: string, value: string, min = 0): number {
+  const number = Number(value);
+  if (!Number.isSafeInteger(number) || number < min || value.trim() === '')
+    throw new UsageError(`${option} expects a whole number of at least ${min}`);
+  return number;
+}

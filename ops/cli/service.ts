@@ -1,0 +1,137 @@
+import { z } from 'zod';
+import { type LocalConfig, readLocalConfig } from '../../shared/config.ts';
+import { readSecrets } from '../local/secrets.ts';
+import { readWhere } from '../local/where.ts';
+import { CommandFailure, UsageError } from './report.ts';
+
+/** Longer than the slowest call of the api (a query is ended after 30 s). */
+const callTimeoutMs = 40_000;
+
+/** How a service on this machine, or the one that the environment names, is reached. */
+export interface Access {
+  url: string;
+  adminToken: string | undefined;
+  dataDir: string;
+}
+
+/**
+ * Finds the service: `PUBLIC_URL` or `PORT`, else the note of the service that runs in this folder's data
+ * directory, else port 8080; the admin token likewise (contract.md "Environment").
+ */
+export async function findService(config: LocalConfig = readLocalConfig()): Promise<Access> {
+  const [where, secrets] = await Promise.all([
+    readWhere(config.dataDir),
+    readSecrets(config.dataDir, { adminToken: config.adminToken }),
+  ]);
+  return {
+    url: config.publicUrl ?? where.url ?? 'http://127.0.0.1:8080',
+    adminToken: secrets.adminToken,
+    dataDir: config.dataDir,
+  };
+}
+
+const refusal = z.object({ code: z.number(), error: z.string() });
+
+/** Keys of an app, for the calls that are made in its name. */
+export const appReply = z.looseObject({
+  appId: z.string(),
+  name: z.string(),
+  edition: z.string(),
+  plan: z.string(),
+  appKey: z.string(),
+  masterKey: z.string(),
+  hookKey: z.string(),
+  options: z.record(z.string(), z.unknown()),
+});
+export type AppReply = z.infer<typeof appReply>;
+
+/** The admin API, and the public API in the name of an app. Every failure is a `CommandFailure`. */
+export class ServiceClient {
+  readonly #access: Access;
+
+  constructor(access: Access) {
+    this.#access = access;
+  }
+
+  /** Calls the admin API; `path` follows `/console/api`. */
+  admin(method: string, path: string, body?: unknown): Promise<unknown> {
+    const { adminToken, dataDir } = this.#access;
+    if (adminToken === undefined)
+      throw new CommandFailure(
+        `There is no admin token: set CARILLON_ADMIN_TOKEN, or run this in the folder where \`npm start\` made ${dataDir}.`,
+      );
+    return this.#call(method, `/console/api${path}`, { Authorization: `Bearer ${adminToken}` }, body);
+  }
+
+  /** Calls the public API with the master key of an app. */
+  asMaster(app: AppReply, method: string, path: string, body?: unknown): Promise<unknown> {
+    const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': `${app.masterKey},master` };
+    return this.#call(method, path, headers, body);
+  }
+
+  async app(appId: string): Promise<AppReply> {
+    return appReply.parse(await this.admin('GET', `/apps/${encodeURIComponent(appId)}`));
+  }
+
+  async apps(): Promise<AppReply[]> {
+    return z.object({ results: z.array(appReply) }).parse(await this.admin('GET', '/apps')).results;
+  }
+
+  async #call(
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body: unknown,
+  ): Promise<unknown> {
+    const { url } = this.#access;
+    const response = await fetch(url + path, {
+      method,
+      headers: { ...headers, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      redirect: 'error',
+      signal: AbortSignal.timeout(callTimeoutMs),
+    }).catch((error: unknown) => {
+      throw new CommandFailure(unreachable(url, error));
+    });
+    return readReply(url, response);
+  }
+}
+
+async function readReply(url: string, response: Response): Promise<unknown> {
+  const text = await response.text();
+  const value = parseJson(text);
+  if (response.ok && value !== undefined) return value;
+  const refused = refusal.safeParse(value);
+  if (!refused.success) throw new CommandFailure(`What answers at ${url} is not Carillon.`);
+  const advice = response.status === 401 ? ' The admin token is not the one of this service.' : '';
+  throw new CommandFailure(`${refused.data.error}${advice}`, refused.data.code);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function unreachable(url: string, error: unknown): string {
+  if (error instanceof Error && error.name === 'TimeoutError')
+    return `The service at ${url} did not answer within ${callTimeoutMs / 1000} s.`;
+  return `No service answers at ${url}: start one with \`npm start\`, or name another with PUBLIC_URL or PORT.`;
+}
+
+/** The client for the service that `findService` finds. */
+export async function connect(): Promise<ServiceClient> {
+  return new ServiceClient(await findService());
+}
+
+/** The app that was named, or the only one there is. Throws `UsageError` where that is not clear. */
+export async function chooseApp(service: ServiceClient, appId: string | undefined): Promise<AppReply> {
+  if (appId !== undefined) return service.app(appId);
+  const [only, ...others] = await service.apps();
+  if (!only) throw new UsageError('there is no app yet: make one with `carillon app create <name>`');
+  if (others.length > 0)
+    throw new UsageError('say which app: --app <appId> (`carillon app list` shows them)');
+  return only;
+}
