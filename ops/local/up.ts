@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, currentEnvironment, readConfig, readLocalConfig } from '../../shared/config.ts';
 import { connectDemo, createDemo, type Demo, type DemoApi, pointAtSandbox, readDemo } from './demo.ts';
 import { showFirstPush } from './first-push.ts';
@@ -12,6 +13,9 @@ const usualPort = 8080;
 const usualMetricsPort = 9464;
 /** How often it is looked whether npm, who started us, is still there. */
 const parentCheckMs = 1000;
+/** A minute of tries to bring the demo back after a restart of its parts. */
+const resumeAttempts = 120;
+const resumePauseMs = 500;
 
 interface Place {
   dataDir: string;
@@ -43,8 +47,8 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
     log,
     onSandbox: async (started) => {
       sandbox = started;
-      // After a restart of the sandbox alone: its gateways have moved, its devices are gone.
-      if (demo) await resumeDemo(place, demo, started);
+      // After a restart of the sandbox: its gateways have moved, its devices are gone.
+      if (demo) await insist(() => demo && resumeDemo(place, demo, started));
     },
   });
   const starting = (async () => {
@@ -137,6 +141,18 @@ async function openDemo(place: Place, sandbox: Sandbox, say: (line: string) => v
 async function resumeDemo(place: Place, demo: Demo, sandbox: Sandbox): Promise<void> {
   await pointAtSandbox(demoApi(place), demo.appId, sandbox);
   await connectDemo(demoApi(place), demo, sandbox);
+}
+
+/** Tries again until it works: the api may be on its way back as well. */
+async function insist(work: () => Promise<void> | undefined): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === resumeAttempts) throw error;
+      await sleep(resumePauseMs);
+    }
+  }
 }
 
 /** Resolves when we are told to stop: by a signal, or by the end of the npm that started us. */
