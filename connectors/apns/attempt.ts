@@ -1,5 +1,5 @@
 /** Turns what happened to one request into what the dispatcher is told. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Attempt } from '../connector.ts';
 import type { Reply, TransportReason } from '../http2/transport.ts';
 import type { Answer } from './errors.ts';
@@ -75,6 +75,6 @@ const isOurDoing = (reason: TransportReason): boolean => reason === 'aborted' ||
  * told in Apple's logs (gateways-apns 1.4, 1.8). Version 8 of RFC 9562, made from a digest.
  */
 export function apnsIdOf(pushId: string, recipientId: string): string {
-  const hex = createHash('sha1').update(`${pushId}:${recipientId}`).digest('hex');
+  const hex = hash('sha1', `${pushId}:${recipientId}`, 'hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }

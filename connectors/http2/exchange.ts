@@ -1,3 +1,4 @@
+import { type OutgoingHttpHeaders, sensitiveHeaders } from 'node:http2';
 import type { Batch, OnReply, Reply, TransportReason, TransportRequest } from './transport.ts';
 
 /** A batch on its way: how many replies are still owed. */
@@ -5,7 +6,7 @@ export interface BatchState {
   batch: Batch;
   onReply: OnReply;
   /** Headers shared by all requests, the pseudo ones included. */
-  sharedHeaders: Readonly<Record<string, string>>;
+  sharedHeaders: Readonly<OutgoingHttpHeaders>;
   /** The base URL's path and the template's. */
   pathPrefix: string;
   owed: number;
@@ -32,6 +33,9 @@ export function newBatchState(
       ':scheme': 'https',
       ':authority': url.host,
       ...batch.template.headers,
+      // Never indexed: values that never repeat would push the lasting ones out of the peer's small table
+      // (gateways-apns 1.7, HPACK). `:path` is left out of it anyway.
+      [sensitiveHeaders]: batch.template.ownHeaderName === undefined ? [] : [batch.template.ownHeaderName],
     },
     pathPrefix: `${url.pathname.replace(/\/$/, '')}${batch.template.pathPrefix}`,
     owed: batch.requests.length,
@@ -80,6 +84,16 @@ export function newExchange(
     chunks: null,
     bytes: 0,
   };
+}
+
+/** The headers of this request, in the form a session takes them. */
+export function headersOf({ state, request }: Exchange): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = { ...state.sharedHeaders };
+  headers[':path'] = `${state.pathPrefix}${request.path}`;
+  const { ownHeaderName } = state.batch.template;
+  if (ownHeaderName !== undefined && request.ownHeader !== undefined)
+    headers[ownHeaderName] = request.ownHeader;
+  return headers;
 }
 
 /** The body of this request: the shared bytes, with its own splice in their midst where there is one. */

@@ -9,7 +9,7 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import type { SecureContext, TLSSocket } from 'node:tls';
 import http2 from 'http2-wrapper';
-import { bodyOf, type Exchange, keepChunk } from './exchange.ts';
+import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
 import { fateOf, type Goaway, goawayReason } from './fate.ts';
 import { codeOf, serverNameOf } from './tls.ts';
 import type { TransportReason, TransportTiming } from './transport.ts';
@@ -91,12 +91,7 @@ export class StandardConnection {
     }
     exchange.writtenAtMs = this.#options.monotonicMs();
     exchange.readsBefore = this.#watchdog.reads;
-    const { template } = exchange.state.batch;
-    const headers: Record<string, string> = { ...exchange.state.sharedHeaders };
-    headers[':path'] = `${exchange.state.pathPrefix}${exchange.request.path}`;
-    if (template.ownHeaderName !== undefined && exchange.request.ownHeader !== undefined)
-      headers[template.ownHeaderName] = exchange.request.ownHeader;
-    const stream = session.request(headers);
+    const stream = session.request(headersOf(exchange));
     this.active += 1;
     this.#inFlight.set(exchange, stream);
     this.#watch(stream, exchange);
