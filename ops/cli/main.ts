@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { addAppCommands } from './commands/app.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
 import { addOutboxCommand } from './commands/outbox.ts';
 import { addProcessCommands } from './commands/processes.ts';
 import { addProfileCommands } from './commands/profile.ts';
@@ -32,6 +33,7 @@ addAppCommands(shell);
 addProfileCommands(shell);
 addPushCommand(shell);
 addOutboxCommand(shell);
+addDoctorCommand(shell);
 
 // A reader that has seen enough (`| head`) is no failure.
 process.stdout.on('error', () => process.exit());

@@ -27,12 +27,12 @@ export async function watchPush(
       await sleep(pauseMs);
     }
   } finally {
-    bar?.stop();
+    if (bar?.isActive) bar.stop();
   }
 }
 
 function makeBar(): SingleBar {
-  const bar = new SingleBar(
+  return new SingleBar(
     {
       format: '{bar} {percentage} % | {value} of {total} | {perSecond} per second',
       stream: process.stderr,
@@ -41,14 +41,13 @@ function makeBar(): SingleBar {
     },
     Presets.shades_classic,
   );
-  bar.start(0, 0, { perSecond: 0 });
-  return bar;
 }
 
-/** The total grows while the push is being planned. */
+/** Shown as soon as the first recipients are known; the total grows while the push is being planned. */
 function show(bar: SingleBar | undefined, record: PushRecord, elapsedMs: number): void {
-  if (!bar) return;
+  if (!bar || record.devices === 0) return;
   const settled = settledOf(record);
+  if (!bar.isActive) bar.start(record.devices, 0, { perSecond: 0 });
   bar.setTotal(record.devices);
   bar.update(settled, { perSecond: Math.round((settled * 1000) / Math.max(elapsedMs, 1)) });
 }

@@ -1,0 +1,41 @@
+import { type Finding, fail, ok, reasonOf } from './finding.ts';
+
+const timeoutMs = 5000;
+
+/** Whether a process answers that it can do its work. */
+export async function checkProcess(name: 'api' | 'dispatcher', url: string): Promise<Finding> {
+  const start =
+    name === 'api'
+      ? 'Start it with `npm start` or `carillon api`; PUBLIC_URL or PORT say where it is looked for.'
+      : 'Start it with `npm start` or `carillon dispatcher`; METRICS_PORT says where it is looked for.';
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(timeoutMs) });
+    await response.body?.cancel();
+    if (response.ok) return ok(name, `ready at ${url}`);
+    const detail = `not ready at ${url}: status ${response.status}`;
+    const advice =
+      response.status === 503 ? 'It cannot reach its database: see its log.' : 'Is something else there?';
+    return fail(name, detail, advice);
+  } catch (error) {
+    return fail(name, `does not answer at ${url}: ${reasonOf(error)}`, start);
+  }
+}
+
+/** Whether the api takes our admin token. It is asked for an app that cannot be: 404 says yes, 401 says no. */
+export async function checkAdminToken(url: string, adminToken: string | undefined): Promise<Finding[]> {
+  const name = 'admin token';
+  if (adminToken === undefined)
+    return [fail(name, 'there is none', 'Set CARILLON_ADMIN_TOKEN to the one that the api has.')];
+  try {
+    const response = await fetch(`${url}/console/api/apps/-`, {
+      headers: { Authorization: `Bearer ${adminToken}` },
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    await response.body?.cancel();
+    if (response.status !== 401) return [ok(name, 'the api takes it')];
+    return [fail(name, 'the api refuses it', 'Set CARILLON_ADMIN_TOKEN to the one that the api has.')];
+  } catch {
+    // That nobody answers is the finding of `checkProcess`.
+    return [];
+  }
+}
