@@ -1,4 +1,4 @@
-import { classRange, quoteLiteral, type Reader, readEscape, unsupported } from './regex-reader.ts';
+import { classRange, classSql, quoteLiteral, type Reader, readEscape, unsupported } from './regex-reader.ts';
 
 type Item =
   | { kind: 'char'; char: string }
@@ -20,13 +20,20 @@ export function translateBracket(reader: Reader): string {
     else parts.push(charOrRange(item.char, reader));
     item = nextItem(reader);
   }
-  return `[${isNegated ? '^' : ''}${parts.join('')}${classesSql(classes)}]`;
+  return bracketSql(parts, classes, isNegated);
 }
 
-/** `[\s\S]` must leave no gap, so where an opposite is named PostgreSQL's own classes stand for all. */
-function classesSql(letters: string[]): string {
-  const hasOpposite = letters.some((letter) => classRange(letter) === undefined);
-  return letters.map((letter) => (hasOpposite ? `\\${letter}` : classRange(letter))).join('');
+/**
+ * The opposite of a class cannot stand within brackets and mean ASCII only, so it becomes an alternative
+ * beside them. `.` takes every character in the modes that `sqlPattern` chooses.
+ */
+function bracketSql(parts: string[], classes: string[], isNegated: boolean): string {
+  const isOpposite = (letter: string) => letter !== letter.toLowerCase();
+  const inner = [...parts, ...classes.filter((letter) => !isOpposite(letter)).map(classRange)].join('');
+  const opposites = [...new Set(classes.filter(isOpposite))].map(classSql);
+  if (opposites.length === 0) return `[${isNegated ? '^' : ''}${inner}]`;
+  const either = [...(inner === '' ? [] : [`[${inner}]`]), ...opposites].join('|');
+  return isNegated ? `(?:(?!${either}).)` : `(?:${either})`;
 }
 
 /** Undefined behind the closing bracket. */

@@ -105,5 +105,5 @@ export function classSql(letter: string): string {
   return `[${isOpposite ? '^' : ''}${ranges.get(letter.toLowerCase())}]`;
 }
 
-/** The same within brackets; opposites cannot be spelled out there. */
-export const classRange = (letter: string): string | undefined => ranges.get(letter);
+/** What stands within brackets for `\d`, `\w` or `\s`. */
+export const classRange = (letter: string): string => ranges.get(letter) ?? '';
