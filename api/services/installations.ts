@@ -7,6 +7,7 @@ import {
   findInstallation,
   insertInstallation,
   limitStatements,
+  lockInstallations,
   lockInstallationsOfDevice,
   meetsCondition,
   selectInstallations,
@@ -99,7 +100,7 @@ export class InstallationService {
             'noSuchObject',
             `Could not find object by id '${shown(objectId)}' for class '_Installation'.`,
           );
-        await requireCondition(tx, current, condition);
+        await requireCondition(tx, current.id, condition);
         return this.#update(tx, app, { current, changes, isRegistration: false });
       }),
     );
@@ -136,11 +137,14 @@ export class InstallationService {
   async delete(caller: Caller, objectIds: string, where: unknown): Promise<void> {
     const { app, isMaster } = caller;
     if (!isMaster && !app.options.allowInstallationDelete) throw refuse('forbiddenDelete');
-    const ids = objectIds.split(',').filter((id) => isPublicId(id));
-    if (ids.length > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
+    const wanted = [...new Set(objectIds.split(',').filter(isPublicId))];
+    if (wanted.length > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
     const condition = compileCondition(app, where);
     await this.#means.db.transaction(async (tx) => {
-      if (condition) for (const id of ids) await requireCondition(tx, await lock(tx, app, id), condition);
+      const ids = await lockInstallations(tx, app.appId, wanted);
+      // Unknown ids meet no condition.
+      if (condition && ids.length < wanted.length) throw refuse('noEffect');
+      for (const id of ids) await requireCondition(tx, id, condition);
       await deleteInstallations(tx, app.appId, ids);
     });
   }
@@ -202,12 +206,12 @@ function compileCondition(app: App, where: unknown): CompiledCondition | undefin
 
 async function requireCondition(
   tx: Handle,
-  current: Installation | undefined,
+  id: number,
   condition: CompiledCondition | undefined,
 ): Promise<void> {
   if (!condition) return;
   await limitStatements(tx, scanTimeoutMs);
-  if (!current || !(await meetsCondition(tx, current.id, condition))) throw refuse('noEffect');
+  if (!(await meetsCondition(tx, id, condition))) throw refuse('noEffect');
 }
 
 async function lock(tx: Handle, app: App, objectId: string): Promise<Installation | undefined> {

@@ -8,7 +8,10 @@ let api: TestApi;
 let app: App;
 beforeAll(async () => {
   database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
+  // Every look at the clock is a millisecond later, so that times can be told apart.
+  let nowMs = Date.UTC(2026, 0, 1);
+  const clock = { now: () => ++nowMs, monotonicMs: () => performance.now() };
+  api = await startTestApi({ databaseUrl: database.url, clock });
   app = await api.createApp();
 });
 afterAll(async () => {

@@ -149,13 +149,17 @@ export async function updateInstallation(
   return installation;
 }
 
-/** Deletes by public ids; gives how many there were. */
-export async function deleteInstallations(tx: Handle, appId: string, objectIds: string[]): Promise<number> {
-  const { rowCount } = await tx.query(
-    'DELETE FROM installation WHERE app_id = $1 AND object_id = ANY($2::text[])',
+/** Keys of the installations of these public ids, locked in the order of the keys: no two calls wait in a ring. */
+export async function lockInstallations(tx: Handle, appId: string, objectIds: string[]): Promise<number[]> {
+  const { rows } = await tx.query<{ id: number }>(
+    `SELECT id FROM installation WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
     [appId, objectIds],
   );
-  return rowCount ?? 0;
+  return rows.map(({ id }) => id);
+}
+
+export async function deleteInstallations(tx: Handle, appId: string, ids: number[]): Promise<void> {
+  await tx.query('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
 }
 
 /**
