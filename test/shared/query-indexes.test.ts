@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Database } from '../../shared/db/pool.ts';
+import { installationClass } from '../../shared/query/classes.ts';
+import { compileList, parseListQuery } from '../../shared/query/list.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let db: Database;
+const rowCount = 30_000;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'test' });
+  await db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, device_token, installation_id, registration_id, vendor, vendor_name,
+       channels, fields, updated_at)
+     SELECT 'app', 'o' || i, CASE WHEN i % 1000 = 0 THEN 'web' ELSE 'android' END, 't' || i, 'i' || i, 'r' || i,
+       CASE WHEN i % 500 = 0 THEN 'vendor_a' END, CASE WHEN i % 500 = 0 THEN 'HMS' END, ARRAY['c' || i % 700],
+       jsonb_build_object('uid', i, 'city', 'city' || i % 600, 'user', jsonb_build_object('id', 'u' || i),
+         'owner', jsonb_build_object('__type', 'Pointer', 'className', '_User', 'objectId', 'u' || i)),
+       now() - i * interval '1 minute'
+     FROM generate_series(1, $1::int) AS i`,
+    [rowCount],
+  );
+  await db.query('VACUUM ANALYZE installation');
+});
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+async function plan(where: unknown): Promise<string> {
+  const selection = compileList(parseListQuery({ where }, installationClass), installationClass, 'app');
+  const { rows } = await db.query<{ 'QUERY PLAN': string }>(
+    `EXPLAIN SELECT id FROM installation WHERE app_id = $1 AND ${selection.condition}`,
+    selection.values,
+  );
+  return rows.map((row) => row['QUERY PLAN']).join('\n');
+}
+
+describe('compileWhere lets PostgreSQL use its index', () => {
+  const recent = { __type: 'Date', iso: new Date().toISOString() };
+  const cases: [string, unknown, string][] = [
+    ['a number of a custom member', { uid: 5 }, 'installation_fields'],
+    ['a negative number', { uid: -5 }, 'installation_fields'],
+    ['a text of a custom member', { city: 'city5' }, 'installation_fields'],
+    ['a member within', { 'user.id': 'u5' }, 'installation_fields'],
+    ['$in on a custom member', { uid: { $in: [1, 2, 3] } }, 'installation_fields'],
+    ['an object', { user: { id: 'u5' } }, 'installation_fields'],
+    [
+      'a pointer',
+      { owner: { __type: 'Pointer', className: '_User', objectId: 'u5' } },
+      'installation_fields',
+    ],
+    ['$all on a custom member', { city: { $all: ['city5'] } }, 'installation_fields'],
+    ['either of two', { $or: [{ uid: 5 }, { channels: 'c5' }] }, 'installation_fields'],
+    ['a channel', { channels: 'c5' }, 'installation_channels'],
+    ['$in of channels', { channels: { $in: ['c5', 'c6'] } }, 'installation_channels'],
+    ['$all of channels', { channels: { $all: ['c5', 'c6'] } }, 'installation_channels'],
+    ['updatedAt', { updatedAt: { $gt: recent } }, 'installation_updated_at'],
+    ['deviceType', { deviceType: 'web' }, 'installation_device_type'],
+    ['vendor with deviceType', { deviceType: 'android', vendor: 'HMS' }, 'installation_device_type'],
+    ['vendor', { vendor: 'HMS' }, 'installation_device_type'],
+    ['installationId', { installationId: 'i5' }, 'installation_installation_id'],
+    ['deviceToken', { deviceToken: { $in: ['t5', 't6'] } }, 'installation_device_token'],
+    ['registrationId', { registrationId: 'r5' }, 'installation_registration_id'],
+    ['objectId', { objectId: { $in: ['o5', 'o6'] } }, 'installation_object_id'],
+  ];
+  test.each(cases)('for %s', async (_name, where, index) => {
+    expect(await plan(where)).toContain(index);
+  });
+});

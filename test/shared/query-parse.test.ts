@@ -1,0 +1,145 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Refusal } from '../../shared/domain/errors.ts';
+import { installationClass } from '../../shared/query/classes.ts';
+import { compileWhere } from '../../shared/query/compile.ts';
+import { parseKeys, project } from '../../shared/query/keys.ts';
+import { compileList, parseListQuery } from '../../shared/query/list.ts';
+import { Params } from '../../shared/query/params.ts';
+import { parseWhere } from '../../shared/query/parse.ts';
+
+const parse = (where: unknown) => parseWhere(where, installationClass);
+
+function codeOf(work: () => unknown): number | undefined {
+  try {
+    work();
+    return undefined;
+  } catch (error) {
+    if (error instanceof Refusal) return error.code;
+    throw error;
+  }
+}
+
+const nested = (depth: number, key: '$or' | '$and'): object =>
+  depth === 0 ? { a: 1 } : { [key]: [nested(depth - 1, key)] };
+const deep = (depth: number): unknown => (depth === 0 ? 1 : { a: deep(depth - 1) });
+
+describe('parseWhere refuses', () => {
+  const cases: [string, unknown, number][] = [
+    ['a number', 5, 102],
+    ['text that is no JSON', '{"a":', 102],
+    ['text over 64 KB', `${' '.repeat(70_000)}{}`, 102],
+    ['a list of numbers', [1], 102],
+    ['an unknown operator at the top', { $nor: [] }, 102],
+    ['an unknown operator', { a: { $mod: [2, 0] } }, 102],
+    ['an operator of a later issue', { a: { $select: {} } }, 102],
+    ['operators mixed with members', { a: { $gt: 1, b: 2 } }, 102],
+    ['an operator inside a value', { a: { b: { $gt: 1 } } }, 105],
+    ['an operator in a list', { a: { $in: [{ $gt: 1 }] } }, 105],
+    ['$or that is no list', { $or: { a: 1 } }, 102],
+    ['$or of nothing', { $or: [] }, 102],
+    ['11 levels of $or', nested(11, '$or'), 102],
+    ['50 levels of $and', nested(50, '$and'), 102],
+    ['a value 50 levels deep', { a: deep(50) }, 102],
+    ['5000 conditions', Array.from({ length: 5000 }, () => ({ a: 1 })), 102],
+    ['$in of 1001', { a: { $in: Array.from({ length: 1001 }, (_, i) => i) } }, 102],
+    ['$in that is no list', { a: { $in: 'x' } }, 102],
+    ['$all that is no list', { a: { $all: 1 } }, 102],
+    ['$size of a fraction', { a: { $size: 0.5 } }, 102],
+    ['$size below zero', { a: { $size: -1 } }, 102],
+    ['$exists of a number', { a: { $exists: 1 } }, 102],
+    ['$lt of null', { a: { $lt: null } }, 102],
+    ['$lt of an array', { a: { $lt: [1] } }, 102],
+    ['$options alone', { a: { $options: 'i' } }, 102],
+    ['an empty name', { '': 1 }, 105],
+    ['a name that begins with a digit', { '1a': 1 }, 105],
+    ['a hidden name', { _id: 1 }, 105],
+    ['a hidden name behind an operator', { $or: [{ _id: { $gt: 1 } }] }, 105],
+    ['__proto__', JSON.parse('{"__proto__":1}'), 105],
+    ['a name with a quote', { 'a"': 1 }, 105],
+    ['a name with a backslash', { 'a\\': 1 }, 105],
+    ['a name with ::', { 'a::text': 1 }, 105],
+    ['a name with ->>', { 'a->>b': 1 }, 105],
+    ['a name with NUL', { 'a\0': 1 }, 105],
+    ['a path with an empty part', { 'a..b': 1 }, 105],
+    ['a path into a column', { 'deviceType.x': 1 }, 105],
+    ['a name of 300 characters', { ['a'.repeat(300)]: 1 }, 105],
+    ['a pointer without id', { a: { __type: 'Pointer', className: 'X' } }, 106],
+    ['a bad date', { a: { $gt: { __type: 'Date', iso: '2020-13-45' } } }, 111],
+  ];
+  test.each(cases)('%s', (_name, where, code) => {
+    expect(codeOf(() => parse(where))).toBe(code);
+  });
+
+  test('nothing but with a code, whatever JSON it is given', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
+        codeOf(() => compileWhere(parse(value), installationClass, new Params()));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe('what a client sends', () => {
+  const evil = `x'; DROP TABLE installation; --`;
+
+  test('never becomes SQL text, only parameters', () => {
+    const words = /^[A-Za-z0-9_ $.,:()<>=@?&|~#*'{}"[\]\n]*$/;
+    fc.assert(
+      fc.property(fc.string({ minLength: 5, maxLength: 20 }), fc.string({ maxLength: 5 }), (text, inner) => {
+        const marked = `mark${text}mark`;
+        const where = {
+          a: marked,
+          deviceType: { $in: [marked, inner] },
+          channels: { $all: [marked] },
+          b: { $ne: { c: marked } },
+          c: { $gt: marked },
+          $or: [{ vendor: marked }, { d: [marked] }],
+        };
+        const params = new Params();
+        try {
+          const sql = compileWhere(parse(where), installationClass, params);
+          expect(sql).not.toContain('mark');
+          expect(sql).toMatch(words);
+        } catch (error) {
+          expect(error).toBeInstanceOf(Refusal);
+        }
+      }),
+    );
+  });
+
+  test('in order and keys is a name or is refused', () => {
+    const list = (query: object) => () =>
+      compileList(parseListQuery({ ...query }, installationClass), installationClass, 'app');
+    for (const query of [{ order: evil }, { order: `a,${evil}` }, { keys: evil }, { keys: `-${evil}` }])
+      expect(codeOf(list(query))).toBe(105);
+    const { orderBy, values } = list({ order: '-a.b,-updatedAt' })();
+    expect(orderBy).toBe('(fields #> $2::text[]) DESC NULLS LAST, updated_at DESC NULLS LAST, id');
+    expect(values).toEqual(['app', ['a', 'b']]);
+  });
+
+  test('may be absent: no condition, no keys, limit 100', () => {
+    for (const where of [undefined, null, '', {}, [], '{}', '[]'])
+      expect(parse(where)).toEqual({ kind: 'and', all: [] });
+    expect(parseListQuery({}, installationClass)).toMatchObject({
+      limit: 100,
+      skip: 0,
+      order: [],
+      hasCount: false,
+    });
+  });
+});
+
+describe('project', () => {
+  test('keeps and drops members named like those of Object', () => {
+    const document = JSON.parse('{"constructor":1,"a":{"toString":1,"__proto__":2},"objectId":"x"}');
+    const keys = parseKeys('constructor,a.toString');
+    expect(project(document, keys, installationClass)).toEqual({
+      constructor: 1,
+      a: { toString: 1 },
+      objectId: 'x',
+    });
+    expect(project(document, parseKeys('-a'), installationClass)).toEqual({ constructor: 1, objectId: 'x' });
+  });
+});
