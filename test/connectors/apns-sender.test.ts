@@ -8,9 +8,10 @@ import {
   aMessage,
   apnsBench,
   type Bench,
+  calmTuning,
   deviceToken,
+  impatientTuning,
   kinds,
-  quickTuning,
   recipients,
   sendAll,
   topic,
@@ -161,7 +162,7 @@ describe('a push by certificate', () => {
     const { validForMs, ...members } = more;
     const client = await gateway.authority.issueClient({ commonName: topic, userId: topic, validForMs });
     const context = aContext();
-    const sender = apnsConnector(quickTuning).open(
+    const sender = apnsConnector(calmTuning).open(
       apnsCredentials.parse({
         auth: 'certificate',
         ...client,
@@ -195,7 +196,7 @@ describe('a push by certificate', () => {
     const stranger = await startApnsGateway();
     const context = aContext();
     const client = await gateway.authority.issueClient({ commonName: topic, userId: topic });
-    const sender = apnsConnector(quickTuning).open(
+    const sender = apnsConnector(calmTuning).open(
       apnsCredentials.parse({
         auth: 'certificate',
         ...client,
@@ -226,4 +227,27 @@ test('a sender that was closed hands everything back', async () => {
   await sender.close();
   const { attempts } = await sendAll(sender, recipients(3, { topic }));
   expect(attempts.map(({ kind }) => kind)).toEqual(['retry', 'retry', 'retry']);
+});
+
+describe('a gateway that falls silent', () => {
+  test('leaves the recipient unknown, with a hint whether a repeat would be hidden', async () => {
+    const silent = await apnsBench({ tuning: impatientTuning });
+    silent.gateway.misbehave({ kind: 'hang', count: 2 });
+    const plain = await sendAll(silent.sender, recipients(1));
+    const hidden = await sendAll(silent.sender, recipients(1), aMessage({ alert: 'a', 'collapse-id': 'c' }));
+    const later = await sendAll(silent.sender, recipients(3));
+    await silent.close();
+    expect(plain.attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: false });
+    expect(hidden.attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: true });
+    expect(kinds(later)).toEqual({ sent: 3 });
+    expect(silent.calls.filter(({ status }) => status === 0).map(({ reason }) => reason)).toEqual([
+      'timeout',
+      'timeout',
+    ]);
+  });
+
+  test('for a moment only is waited for', async () => {
+    gateway.misbehave({ kind: 'slow', delayMs: 50, count: 10 });
+    expect(kinds(await sendAll(bench.sender, recipients(20, toFirstTopic)))).toEqual({ sent: 20 });
+  });
 });

@@ -9,10 +9,16 @@ import type { JsonObject } from '../../shared/domain/json.ts';
 
 export const topic = 'com.example.app';
 
-/** The usual deadlines, short enough for a test that waits for one. */
-export const quickTuning: ApnsTuning = {
+/** The usual deadlines, but nobody waits long at the end. */
+export const calmTuning: ApnsTuning = {
   ...defaultTuning,
-  timing: { ...defaultTuning.timing, connectMs: 2000, requestMs: 400, queueMs: 3000, drainMs: 500 },
+  timing: { ...defaultTuning.timing, drainMs: 500 },
+};
+
+/** An answer is waited for so long only: for tests in which none comes. */
+export const impatientTuning: ApnsTuning = {
+  ...calmTuning,
+  timing: { ...calmTuning.timing, requestMs: 300 },
 };
 
 export function aMessage(data: JsonObject = { alert: 'Hello' }, more: Partial<Message> = {}): Message {
@@ -106,7 +112,7 @@ export async function apnsBench(options: BenchOptions = {}): Promise<Bench> {
   const { publicKey, ...token } = createApnsCredentials(options.topics ?? [topic]);
   const gateway = await startApnsGateway({ keys: [{ ...token, publicKey }], ...options.gateway });
   const context = aContext(options.clock);
-  const connector = apnsConnector(options.tuning ?? quickTuning);
+  const connector = apnsConnector(options.tuning ?? calmTuning);
   const senders: Sender[] = [];
   const open = (more: JsonObject = {}) => {
     const base = { auth: 'token', ...token, endpoint: gateway.url, ca: gateway.ca };

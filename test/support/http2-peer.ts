@@ -118,7 +118,7 @@ export function openTransport(
     clock: systemClock,
     onFact: (fact) => facts.push(fact),
     ...more,
-    timing: { ...defaultTiming, connectMs: 2000, requestMs: 3000, drainMs: 500, ...timing },
+    timing: { ...defaultTiming, drainMs: 500, ...timing },
   });
   return { transport, facts };
 }
