@@ -26,6 +26,7 @@ export function chooseApnsProfile(
   traits: RouteTraits,
   message: Pick<Message, 'prod' | 'topic' | 'teamId'>,
 ): ProfileChoice {
+  if (profiles.length === 0) return { ok: false, problem: 'the app has no APNs profile' };
   const tokens = profiles.filter(({ credentials }) => credentials.auth === 'token');
   return tokens.length > 0
     ? chooseToken(tokens, traits, message)

@@ -12,7 +12,12 @@ const secret = randomBytes(32).toString('base64');
 
 /** A configuration like the environment would give it, on free ports. */
 export function testConfig(databaseUrl: string, env: Record<string, string> = {}): Config {
-  return readConfig({
+  return readConfig({ ...testEnvironment(databaseUrl), ...env });
+}
+
+/** The environment of a process under test. */
+export function testEnvironment(databaseUrl: string): Record<string, string> {
+  return {
     PORT: '0',
     METRICS_PORT: '0',
     HOST: '127.0.0.1',
@@ -23,8 +28,7 @@ export function testConfig(databaseUrl: string, env: Record<string, string> = {}
     DISPATCHER_THREADS: '1',
     LOG_LEVEL: 'silent',
     NODE_ENV: 'test',
-    ...env,
-  });
+  };
 }
 
 export interface TestRequest {

@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { testEnvironment } from '../support/api.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let service: TestService;
+const children: ChildProcess[] = [];
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL');
+  await service?.close();
+});
+
+/** A dispatcher as a process of its own; resolves when it says that it is ready. */
+async function startProcess(): Promise<ChildProcess> {
+  const file = fileURLToPath(new URL('../../dispatcher/main.ts', import.meta.url));
+  const env = { ...process.env, ...testEnvironment(service.databaseUrl) };
+  const child = spawn(process.execPath, [file], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  children.push(child);
+  await new Promise((resolve, reject) => {
+    child.once('message', resolve);
+    child.once('exit', (code) => reject(new Error(`the dispatcher ended with ${code}`)));
+  });
+  return child;
+}
+
+const gone = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
+
+describe('kill -9 of the dispatcher in the middle of a push', () => {
+  test('and a new one started: nothing is lost, the record is done and exact', {
+    timeout: 120_000,
+  }, async () => {
+    const app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    const tokens = await service.addIosInstallations(app, 10_000);
+    const first = await startProcess();
+    const reply = await service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { data: { alert: 'Hello' } },
+    });
+    await service.apns.waitFor(2500);
+    const ended = gone(first);
+    first.kill('SIGKILL');
+    await ended;
+    const sentBefore = service.apns.total;
+    expect(sentBefore).toBeLessThan(10_000);
+    await startProcess();
+    const record = await service.untilDone(app, reply.body.objectId, 90_000);
+    expect(record).toMatchObject({ status: 'done', devices: 10_000, successes: 10_000 });
+    expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
+    // Batches that were settled before are not sent again: repeats are a part of what was in flight.
+    expect(service.apns.total - 10_000).toBeLessThan(sentBefore);
+  });
+
+  test('SIGTERM: it ends with code 0, and another one goes on', { timeout: 120_000 }, async () => {
+    const app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    const tokens = await service.addIosInstallations(app, 10_000);
+    const already = service.apns.total;
+    const [last] = children.slice(-1);
+    const reply = await service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { data: { alert: 'Hello' } },
+    });
+    await service.apns.waitFor(already + 2000);
+    const ended = last && gone(last);
+    last?.kill('SIGTERM');
+    expect(await ended).toBe(0);
+    await startProcess();
+    expect(await service.untilDone(app, reply.body.objectId, 90_000)).toMatchObject({
+      status: 'done',
+      devices: 10_000,
+      successes: 10_000,
+    });
+    // What was in flight was waited for: a clean stop repeats nothing.
+    expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+  });
+});
