@@ -1,64 +1,15 @@
-import { systemClock } from '../../../shared/clock.ts';
-import { Vault } from '../../../shared/crypto.ts';
-import { checkCredentials } from '../doctor/credentials.ts';
-import { checkDatabase, checkMigrations, checkStandby, openForCheckup } from '../doctor/database.ts';
-import { readSurroundings, type Surroundings } from '../doctor/environment.ts';
-import { type Finding, reasonOf, warn } from '../doctor/finding.ts';
-import { checkAdminToken, checkProcess } from '../doctor/processes.ts';
-import type { Report, Shell } from '../report.ts';
+import type { Shell } from '../report.ts';
 
 /** `carillon doctor`: looks at everything a service needs and says what to do. */
 export function addDoctorCommand({ program, act }: Shell): void {
   program
     .command('doctor')
     .description('look at environment, database, secrets, credentials and processes, and say what to do')
-    .action(act(examine));
-}
-
-/** Checks in the order in which one thing depends on another; what cannot be checked is left out. */
-async function examine(): Promise<Report> {
-  const surroundings = await readSurroundings();
-  const { url, metricsUrl, adminToken } = surroundings;
-  const checks = [
-    ...surroundings.findings,
-    ...(await examineDatabase(surroundings)),
-    await checkProcess('api', url),
-    ...(await checkAdminToken(url, adminToken)),
-    await checkProcess('dispatcher', metricsUrl),
-  ];
-  return { document: { checks }, text: describe(checks), isBad: checks.some(isFailed) };
-}
-
-const isFailed = ({ status }: Finding) => status === 'fail';
-
-async function examineDatabase({ config, databaseUrl }: Surroundings): Promise<Finding[]> {
-  if (databaseUrl === undefined) return [];
-  const db = openForCheckup(databaseUrl);
-  try {
-    const findings = await checkDatabase(db, systemClock);
-    if (findings.some(isFailed)) return findings;
-    findings.push(await checkMigrations(databaseUrl));
-    if (config && config.databaseReadUrl !== config.databaseUrl)
-      findings.push(await checkStandby(config.databaseReadUrl));
-    if (!config || findings.some(isFailed)) return findings;
-    const patient = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
-    return [...findings, ...(await checkCredentials(patient))];
-  } catch (error) {
-    return [warn('database', `the check-up broke off: ${reasonOf(error)}`, 'Run it again.')];
-  } finally {
-    await db.close();
-  }
-}
-
-const marks = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
-
-function describe(checks: Finding[]): string {
-  const width = Math.max(...checks.map(({ name }) => name.length));
-  const lines = checks.flatMap(({ name, status, detail, advice }) => [
-    `${marks[status]}  ${name.padEnd(width)}  ${detail}`,
-    ...(advice === '' ? [] : [`${' '.repeat(width + 8)}${advice}`]),
-  ]);
-  const failed = checks.filter(isFailed).length;
-  const warned = checks.filter(({ status }) => status === 'warn').length;
-  return [...lines, '', `${checks.length} checks, ${failed} failed, ${warned} to look at`].join('\n');
+    .action(
+      act(async () => {
+        // Database and gateways are loaded for nobody else.
+        const { examine } = await import('../doctor/examine.ts');
+        return examine();
+      }),
+    );
 }

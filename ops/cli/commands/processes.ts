@@ -1,11 +1,7 @@
 import { z } from 'zod';
-import type { RunningApi } from '../../../api/start.ts';
-import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import { readConfig, readLocalConfig } from '../../../shared/config.ts';
-import { ClosingStack, closeOnSignals } from '../../../shared/lifecycle.ts';
-import { createLogger } from '../../../shared/logging.ts';
+import { readLocalConfig } from '../../../shared/config.ts';
 import { readWhere } from '../../local/where.ts';
-import { CommandFailure, printDocument, type Report, type Shell } from '../report.ts';
+import { CommandFailure, type Report, type Shell } from '../report.ts';
 
 /** Commands that start processes. Each is loaded only when it is asked for, so that the others stay quick. */
 export function addProcessCommands({ program, act, isJson }: Shell): void {
@@ -66,30 +62,8 @@ async function runMigrations(): Promise<Report> {
   return { document: { ran }, text: ran.length > 0 ? ran.join('\n') : 'The database is up to date.' };
 }
 
-type ProcessName = 'api' | 'dispatcher';
-
-/**
- * Runs a process inside this one, so that its command line says which it is. Under `--json` the log moves to
- * standard error, and standard output gets one document when the process is ready.
- */
-async function startProcess(name: ProcessName, isJson: boolean): Promise<undefined> {
-  if (!isJson) {
-    await (name === 'api' ? import('../../../api/main.ts') : import('../../../dispatcher/main.ts'));
-    return;
-  }
-  process.title = `carillon ${name}`;
-  const config = readConfig();
-  const destination = { write: (line: string) => void process.stderr.write(line) };
-  const log = createLogger({ level: config.logLevel, name, destination });
-  const stack = new ClosingStack(log);
-  closeOnSignals({ log, stack });
-  if (name === 'api') {
-    const { startApi } = await import('../../../api/start.ts');
-    const { port }: RunningApi = await startApi(config, log, { stack });
-    printDocument({ process: name, pid: process.pid, port, url: config.publicUrl });
-  } else {
-    const { startDispatcher } = await import('../../../dispatcher/start.ts');
-    const { metricsPort }: RunningDispatcher = await startDispatcher(config, log, { stack });
-    printDocument({ process: name, pid: process.pid, metricsPort });
-  }
+/** A process runs inside this one, so that its command line says which it is. */
+async function startProcess(name: 'api' | 'dispatcher', isJson: boolean): Promise<undefined> {
+  if (isJson) await (await import('../announced-process.ts')).startAnnounced(name);
+  else await (name === 'api' ? import('../../../api/main.ts') : import('../../../dispatcher/main.ts'));
 }

@@ -1,0 +1,27 @@
+import { startApi } from '../../api/start.ts';
+import { startDispatcher } from '../../dispatcher/start.ts';
+import { readConfig } from '../../shared/config.ts';
+import { ClosingStack, closeOnSignals } from '../../shared/lifecycle.ts';
+import { createLogger } from '../../shared/logging.ts';
+import { printDocument } from './report.ts';
+
+/**
+ * Runs an api or a dispatcher in this process, for `--json`: standard output gets one document when it is
+ * ready, and the log goes to standard error. Throws `ConfigError`, or what kept it from starting.
+ */
+export async function startAnnounced(name: 'api' | 'dispatcher'): Promise<void> {
+  process.title = `carillon ${name}`;
+  const config = readConfig();
+  const destination = { write: (line: string) => void process.stderr.write(line) };
+  const log = createLogger({ level: config.logLevel, name, destination });
+  const stack = new ClosingStack(log);
+  closeOnSignals({ log, stack });
+  if (name === 'api') {
+    const { port } = await startApi(config, log, { stack });
+    printDocument({ process: name, pid: process.pid, port, url: config.publicUrl });
+  } else {
+    const { metricsPort } = await startDispatcher(config, log, { stack });
+    printDocument({ process: name, pid: process.pid, metricsPort });
+  }
+  process.send?.({ ready: true });
+}
