@@ -10,7 +10,7 @@ import {
 import { draftOf, refuseObject } from './installation-members.ts';
 import type { Json, JsonObject } from './json.ts';
 import { applyWrites, isOperation, type Write } from './operations.ts';
-import { canonicalTime, timeOfDate } from './typed-values.ts';
+import { canonicalTime, isMemberName, timeOfDate } from './typed-values.ts';
 
 /** A body of POST or PUT, read: what to write, and what it says of the installation's identity. */
 export interface InstallationChanges {
@@ -25,7 +25,6 @@ export interface InstallationChanges {
 
 const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 const maxNameParts = 8;
-const memberName = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 const innerName = /^[^$.\p{Cc}]{1,128}$/u;
 
 /**
@@ -51,7 +50,7 @@ export function readChanges(body: JsonObject): InstallationChanges {
 
 function checkedPath(name: string): string[] {
   const [first = '', ...inner] = name.split('.');
-  if (!memberName.test(first) || inner.length > maxNameParts || !inner.every((part) => innerName.test(part)))
+  if (!isMemberName(first) || inner.length > maxNameParts || !inner.every((part) => innerName.test(part)))
     throw refuse('invalidKeyName');
   return [first, ...inner];
 }

@@ -9,6 +9,9 @@ import { isJsonObject, type Json, type JsonObject } from './json.ts';
 /** Deeper values cost recursion everywhere and mean nothing to a client (field.md 4.2 "DoS by query"). */
 export const maxValueDepth = 32;
 
+/** True for a name that a member of a stored object may have (compat.md 1.2, code 105). */
+export const isMemberName = (name: string): boolean => /^[A-Za-z][A-Za-z0-9_]{0,127}$/.test(name);
+
 const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/;
 
 /**

@@ -1,4 +1,5 @@
 import { refuse } from '../domain/errors.ts';
+import { isMemberName } from '../domain/typed-values.ts';
 
 export interface TextColumn {
   type: 'text';
@@ -38,11 +39,7 @@ export type Field = { name: string; column: Column } | { name: string; path: str
 
 /** Longer names are refused, in whole. */
 const maxNameLength = 256;
-const memberName = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 const innerName = /^[A-Za-z0-9_-]{1,128}$/;
-
-/** True for a name that a custom member may have (compat.md 1.2, code 105). */
-export const isMemberName = (name: string): boolean => memberName.test(name);
 
 /**
  * Splits `a.b.c` and checks each part. Throws 105 for a malformed or a hidden name: private members begin
@@ -52,7 +49,7 @@ export function pathOf(name: string): string[] {
   const [first = '', ...inner] = name.split('.');
   const isSound =
     name.length <= maxNameLength &&
-    memberName.test(first) &&
+    isMemberName(first) &&
     inner.length <= 8 &&
     inner.every((part) => innerName.test(part));
   if (!isSound) throw refuse('invalidKeyName');
