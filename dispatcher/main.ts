@@ -1,5 +1,5 @@
 import { ConfigError, readConfig } from '../shared/config.ts';
-import { ClosingStack, closeOnSignals } from '../shared/lifecycle.ts';
+import { ClosingStack, closeOnSignals, tellSupervisor } from '../shared/lifecycle.ts';
 import { createLogger } from '../shared/logging.ts';
 import { startDispatcher } from './start.ts';
 
@@ -11,7 +11,7 @@ try {
   const stack = new ClosingStack(log);
   closeOnSignals({ log, stack });
   await startDispatcher(config, log, { stack });
-  process.send?.({ ready: true });
+  tellSupervisor({ ready: true });
 } catch (error) {
   process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon dispatcher: ${error}`}\n`);
   process.exit(1);

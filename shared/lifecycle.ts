@@ -79,3 +79,11 @@ export function closeOnSignals({ log, stack, exit = (code) => process.exit(code)
   process.on('uncaughtException', crash);
   process.on('unhandledRejection', crash);
 }
+
+/**
+ * Tells the supervisor something, if there is one. That it went away in the same moment is told by the end of
+ * the channel, and must not count as a defect of this process.
+ */
+export function tellSupervisor(message: object): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+}

@@ -39,14 +39,16 @@ function findNode() {
  * when this process is killed without a chance to pass the signal on; messages go through in both directions.
  */
 function runWith(node) {
+  const ignore = () => {};
   const child = spawn(node, [fileURLToPath(main), ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'])
     process.on(signal, () => child.kill(signal));
-  child.on('message', (message) => process.send?.(message));
+  // The other side may go away at any moment, which its `disconnect` tells.
+  child.on('message', (message) => process.connected && process.send(message, ignore));
   if (process.channel) {
-    process.on('message', (message) => child.connected && child.send(message));
+    process.on('message', (message) => child.connected && child.send(message, ignore));
     process.on('disconnect', () => child.connected && child.disconnect());
   }
   child.on('error', (error) => {
