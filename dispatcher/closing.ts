@@ -1,5 +1,5 @@
 import { sweepDeadInstallations } from '../shared/db/tables/batches.ts';
-import { closeIfSettled, findSettledPushes } from '../shared/db/tables/notifications.ts';
+import { closeIfSettled, findSettledPushes } from '../shared/db/tables/push-progress.ts';
 import type { Means } from './means.ts';
 
 /**

@@ -1,16 +1,9 @@
 import { type DeliverSnapshot, deliverSnapshot } from '../shared/db/tables/delivery.ts';
-import { markFirstSend } from '../shared/db/tables/notifications.ts';
+import { markFirstSend } from '../shared/db/tables/push-progress.ts';
 import type { Outcome } from '../shared/domain/outcome.ts';
-import type { DeliverJob, JobKind } from '../shared/queue/jobs.ts';
-import type { Job } from '../shared/queue/queue.ts';
+import type { DeliverJob } from '../shared/queue/jobs.ts';
 import type { Means } from './means.ts';
-import { recordResult, settleUnsent } from './recorder.ts';
-
-/** A batch with the job that it came by; a push to few has none of its own. */
-export interface DeliverOptions {
-  kind?: JobKind<DeliverJob>;
-  job?: Job<DeliverJob>;
-}
+import { completeJob, type DeliverOptions, recordResult, settleUnsent } from './recorder.ts';
 
 /**
  * Sends one batch and records what became of it. True when the batch is settled (and its job completed),
@@ -24,7 +17,7 @@ export async function deliverBatch(
 ): Promise<boolean> {
   const batch = await deliverSnapshot(means.db, task.appId, task.batchId);
   if (!batch || batch.isSettled) {
-    await completeJob(means, options);
+    await completeJob(means, means.db, options);
     return true;
   }
   const unsent = reasonNotToSend(batch, means.clock.now());
@@ -59,8 +52,4 @@ async function noteFirstSend(
   if (!(await markFirstSend(means.db, appId, pushId, now))) return;
   const beganAtMs = Math.max(batch.createdAt.getTime(), batch.pushTime.getTime());
   means.metrics.pushFirstSendSeconds.observe(Math.max(0, now.getTime() - beganAtMs) / 1000);
-}
-
-async function completeJob(means: Means, { kind, job }: DeliverOptions): Promise<void> {
-  if (kind && job) await means.queue.complete(kind, job, means.db);
 }

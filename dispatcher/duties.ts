@@ -1,6 +1,7 @@
 import { sleep } from '../shared/clock.ts';
 import { deleteExpiredLetters } from '../shared/db/tables/channel.ts';
-import { deleteOldNotifications, deleteOldRequestIds } from '../shared/db/tables/notifications.ts';
+import { deleteOldNotifications } from '../shared/db/tables/notifications.ts';
+import { deleteOldRequestIds } from '../shared/db/tables/request-ledger.ts';
 import { reap } from './closing.ts';
 import type { Means } from './means.ts';
 

@@ -1,6 +1,6 @@
 import type { Handle } from '../shared/db/pool.ts';
 import { findOpenBatchIds, insertBatches, insertFailures } from '../shared/db/tables/batches.ts';
-import { advancePlanning, beginNotification, failNotification } from '../shared/db/tables/notifications.ts';
+import { advancePlanning, beginNotification } from '../shared/db/tables/push-progress.ts';
 import type { App } from '../shared/domain/app.ts';
 import type { Notification } from '../shared/domain/notification.ts';
 import { targetQuery } from '../shared/query/targets.ts';
@@ -159,12 +159,4 @@ async function* withLast(
     held = page;
   }
   yield { page: held ?? [], isLast: true };
-}
-
-/** Ends a push whose planning cannot succeed, with a sentence on its record. */
-export async function failPush(means: Means, job: Job<PlanJob>, sentence: string): Promise<void> {
-  await means.db.transaction(async (tx) => {
-    await failNotification(tx, job.data.appId, job.data.pushId, sentence);
-    await means.queue.complete(planJob, job, tx);
-  });
 }

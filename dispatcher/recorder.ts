@@ -10,7 +10,7 @@ import {
   settleBatch,
 } from '../shared/db/tables/batches.ts';
 import type { DeliverSnapshot } from '../shared/db/tables/delivery.ts';
-import { haltProfile } from '../shared/db/tables/notifications.ts';
+import { haltProfile } from '../shared/db/tables/push-progress.ts';
 import {
   type Outcome,
   type OutcomeTotals,
@@ -19,15 +19,21 @@ import {
   outcomes,
   totalsOf,
 } from '../shared/domain/outcome.ts';
-import { type DeliverJob, deliverJob } from '../shared/queue/jobs.ts';
+import { type DeliverJob, deliverJob, type JobKind } from '../shared/queue/jobs.ts';
+import type { Job } from '../shared/queue/queue.ts';
 import { closePush } from './closing.ts';
-import type { DeliverOptions } from './deliver.ts';
 import type { Means } from './means.ts';
 import type { DeliverResult, RetryGroup } from './task.ts';
 
 /** The longest pause between two tries of the dispatcher's own choosing. */
 const maxBackoffMs = 60_000;
 const firstBackoffMs = 1000;
+
+/** A batch with the job that it came by; a push to few has none of its own. */
+export interface DeliverOptions {
+  kind?: JobKind<DeliverJob>;
+  job?: Job<DeliverJob>;
+}
 
 interface Recording extends DeliverOptions {
   batch: DeliverSnapshot;
@@ -135,7 +141,8 @@ export async function settleUnsent(means: Means, task: DeliverJob, unsent: Unsen
   await closePush(means, task.appId, task.pushId);
 }
 
-async function completeJob(means: Means, tx: Handle, { kind, job }: DeliverOptions): Promise<void> {
+/** Ends the job that a batch came by, as part of `tx`; a push to few has none of its own. */
+export async function completeJob(means: Means, tx: Handle, { kind, job }: DeliverOptions): Promise<void> {
   if (kind && job) await means.queue.complete(kind, job, tx);
 }
 

@@ -33,7 +33,10 @@ export class Sending {
   readonly #stop = new AbortController();
   readonly #failures: Failure[] = [];
   readonly #retries = new Map<number | null, number[]>();
+  /** When each recipient's installation was last saved, by place. */
+  #savedAtMs = new Map<number, number>();
   #settled = new Uint8Array(0);
+  #writing: Promise<void> | undefined;
   #noted = 0;
   #changes = 0;
   #checkpointed = 0;
@@ -71,7 +74,7 @@ export class Sending {
             message,
             recipients,
             signal: this.#stop.signal,
-            report: (index, attempt) => this.#note(batch, recipients, { index, attempt }),
+            report: (index, attempt) => this.#note(batch, index, attempt),
           });
       } finally {
         clearInterval(timer);
@@ -107,7 +110,7 @@ export class Sending {
         updatedAtMs: row.updated_at.getTime(),
       });
     }
-    this.#seenAtMs = new Map(recipients.map((recipient) => [recipient.index, recipient.updatedAtMs]));
+    this.#savedAtMs = new Map(recipients.map((recipient) => [recipient.index, recipient.updatedAtMs]));
     return recipients;
   }
 
@@ -121,13 +124,7 @@ export class Sending {
     return null;
   }
 
-  #seenAtMs = new Map<number, number>();
-
-  #note(
-    batch: Batch,
-    _recipients: Recipient[],
-    { index, attempt }: { index: number; attempt: Attempt },
-  ): void {
+  #note(batch: Batch, index: number, attempt: Attempt): void {
     if (this.#settled[index] !== openCode) return;
     switch (attempt.kind) {
       case 'sent':
@@ -160,9 +157,9 @@ export class Sending {
 
   /** A token is dead only if the installation was not saved after the gateway found it so (gateways-apns 1.6). */
   #deadAsOf(index: number, deadSinceMs: number | undefined): number | null {
-    const seenAtMs = this.#seenAtMs.get(index);
-    if (seenAtMs === undefined) return null;
-    return deadSinceMs === undefined || seenAtMs < deadSinceMs ? seenAtMs : null;
+    const savedAtMs = this.#savedAtMs.get(index);
+    if (savedAtMs === undefined) return null;
+    return deadSinceMs === undefined || savedAtMs < deadSinceMs ? savedAtMs : null;
   }
 
   #settle(index: number, outcome: Outcome): void {
@@ -194,8 +191,6 @@ export class Sending {
       if (this.#settled[index] === openCode)
         this.#fail(batch, index, { outcome: 'failed', status: 0, reason: sentence });
   }
-
-  #writing: Promise<void> | undefined;
 
   /** Every 100 ms: has the dispatcher stopped, and is there anything new to write down? */
   #tick(batch: Batch): void {

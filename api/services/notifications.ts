@@ -3,8 +3,8 @@ import {
   countNotifications,
   findPublicNotification,
   listNotifications,
-  readTotals,
 } from '../../shared/db/tables/notifications.ts';
+import { readTotals } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';

@@ -1,10 +1,7 @@
 import { messageOf } from '../../connectors/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
-import {
-  claimRequestId,
-  insertNotification,
-  insertScheduledPush,
-} from '../../shared/db/tables/notifications.ts';
+import { insertNotification, insertScheduledPush } from '../../shared/db/tables/notifications.ts';
+import { claimRequestId } from '../../shared/db/tables/request-ledger.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { newPushId } from '../../shared/domain/ids.ts';

@@ -1,12 +1,6 @@
 import { table } from '../cli/report.ts';
+import type { Figure } from './figure.ts';
 import { benchPipeline } from './pipeline.ts';
-
-/** One figure of a benchmark, with its unit in the name. */
-export interface Figure {
-  name: string;
-  value: number;
-  unit: string;
-}
 
 interface Benchmark {
   description: string;

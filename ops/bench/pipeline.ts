@@ -8,7 +8,7 @@ import { currentEnvironment } from '../../shared/config.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { choosePort } from '../local/ports.ts';
 import { LocalService, type Sandbox } from '../local/service.ts';
-import type { Figure } from './main.ts';
+import type { Figure } from './figure.ts';
 
 const defaultDevices = 100_000;
 const pollMs = 20;
