@@ -1,0 +1,198 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+// Must come first: the certificate library asks for it.
+import '../../ops/sandbox/reflect.ts';
+import * as x509 from '@peculiar/x509';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ensureSecrets } from '../../ops/local/secrets.ts';
+import { writeWhere } from '../../ops/local/where.ts';
+import { Vault } from '../../shared/crypto.ts';
+import { putProfile } from '../../shared/db/tables/profiles.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { testConfig } from '../support/api.ts';
+import { type CliOptions, carillon } from '../support/cli.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let service: TestService;
+let folder: string;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  service = await startTestService();
+  const dispatcher = await service.dispatch();
+  folder = await mkdtemp(join(tmpdir(), 'carillon-doctor-'));
+  const { adminToken, secrets } = testConfig(service.databaseUrl);
+  env = {
+    PUBLIC_URL: service.api.url,
+    METRICS_PORT: String(dispatcher.metricsPort),
+    DATABASE_URL: service.databaseUrl,
+    CARILLON_ADMIN_TOKEN: adminToken,
+    CARILLON_SECRET: secrets.map((key) => key.toString('base64')).join(','),
+  };
+});
+
+afterAll(async () => {
+  await service.close();
+  await rm(folder, { recursive: true });
+});
+
+interface Check {
+  name: string;
+  status: string;
+  detail: string;
+  advice: string;
+}
+
+async function examine(options: CliOptions = {}) {
+  const { code, json } = await carillon(['doctor', '--json'], {
+    cwd: folder,
+    ...options,
+    env: { ...env, ...options.env },
+  });
+  const checks: Check[] = json().checks;
+  for (const check of checks) expect(check.advice === '').toBe(check.status === 'ok');
+  return { code, checks, bad: checks.filter(({ status }) => status !== 'ok') };
+}
+
+describe('carillon doctor', () => {
+  test('a service that is well gets nothing but ok, and 0', async () => {
+    const { code, checks, bad } = await examine();
+    expect({ code, bad }).toEqual({ code: 0, bad: [] });
+    expect(checks.map(({ name }) => name)).toEqual([
+      'environment',
+      'database',
+      'clock',
+      'migrations',
+      'secrets',
+      'credentials',
+      'api',
+      'admin token',
+      'dispatcher',
+    ]);
+    const { stdout } = await carillon(['doctor'], { env, cwd: folder });
+    expect(stdout).toMatch(/9 checks, 0 failed, 0 to look at/);
+  });
+
+  test('unfit variables are named, and what is right is still looked at', async () => {
+    const { code, bad } = await examine({ env: { LOG_LEVEL: 'loud', DISPATCHER_THREADS: '0' } });
+    expect(code).toBe(1);
+    expect(bad.map(({ detail }) => detail)).toEqual([
+      'DISPATCHER_THREADS is wrong: expected at least 1',
+      expect.stringContaining('LOG_LEVEL is wrong: expected one of'),
+    ]);
+  });
+
+  test('a database that does not answer', async () => {
+    const { code, bad } = await examine({
+      env: { DATABASE_URL: 'postgresql://someone:SESAME@127.0.0.1:9/x' },
+    });
+    expect(code).toBe(1);
+    expect(bad).toMatchObject([{ name: 'database', status: 'fail' }]);
+    expect(bad[0]?.detail).toContain('ECONNREFUSED');
+    expect(JSON.stringify(bad)).not.toContain('SESAME');
+  });
+
+  test('a database that was never migrated', async () => {
+    const url = service.databaseUrl.replace(/test_[0-9a-f]{16}/, 'doctor_empty');
+    await service.db.query('CREATE DATABASE doctor_empty');
+    const { code, bad } = await examine({ env: { DATABASE_URL: url } });
+    await service.db.query('DROP DATABASE doctor_empty WITH (FORCE)');
+    expect(code).toBe(1);
+    expect(bad).toMatchObject([{ name: 'migrations', status: 'fail', advice: 'Run `carillon migrate`.' }]);
+  });
+
+  test('secrets that do not open are named one by one', async () => {
+    const app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    const { code, bad } = await examine({ env: { CARILLON_SECRET: Buffer.alloc(32, 7).toString('base64') } });
+    expect(code).toBe(1);
+    expect(bad.every(({ name, status }) => name === 'secrets' && status === 'fail')).toBe(true);
+    const details = bad.map(({ detail }) => detail).join('\n');
+    expect(details).toContain(`app ${app.appId} does not open`);
+    expect(details).toContain(`profile apns/_default of app ${app.appId} does not open`);
+  });
+
+  test('processes that do not answer, and a token that is not theirs', async () => {
+    const nobody = await examine({ env: { PUBLIC_URL: 'http://127.0.0.1:9', METRICS_PORT: '9' } });
+    expect(nobody.bad.map(({ name }) => name)).toEqual(['api', 'dispatcher']);
+    const stranger = await examine({ env: { CARILLON_ADMIN_TOKEN: 'x'.repeat(20) } });
+    expect(stranger.bad.map(({ name }) => name)).toEqual(['admin token']);
+  });
+
+  test('under the embedded mode all of it is found in the data directory', async () => {
+    const cwd = await mkdtemp(join(folder, 'embedded-'));
+    const dataDir = join(cwd, '.carillon');
+    await ensureSecrets(dataDir);
+    await writeWhere(dataDir, {
+      url: service.api.url,
+      databaseUrl: service.databaseUrl,
+      metricsUrl: `http://127.0.0.1:${env.METRICS_PORT}`,
+    });
+    const { stdout } = await carillon(['doctor', '--json'], { cwd });
+    const names = (checks: Check[]) =>
+      checks.filter(({ status }) => status === 'fail').map(({ name }) => name);
+    // Its own secrets are others than those of the service under test: found, and found wrong.
+    expect(new Set(names(JSON.parse(stdout).checks))).toEqual(new Set(['secrets', 'admin token']));
+  });
+});
+
+describe('certificates', () => {
+  const dayMs = 86_400_000;
+  let app: App;
+
+  beforeAll(async () => {
+    app = await service.api.createApp();
+  });
+
+  async function certificateUntil(endMs: number) {
+    const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+    const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+    const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+      name: 'CN=Apple Push Services: com.example.app',
+      notBefore: new Date(endMs - 365 * dayMs),
+      notAfter: new Date(endMs),
+      signingAlgorithm: algorithm,
+      keys,
+    });
+    const privateKey = x509.PemConverter.encode(
+      await crypto.subtle.exportKey('pkcs8', keys.privateKey),
+      'PRIVATE KEY',
+    );
+    return {
+      auth: 'certificate',
+      certificate: certificate.toString('pem'),
+      privateKey,
+      topic: 'com.example.app',
+    };
+  }
+
+  test.each([
+    ['ended yesterday', -1, 'fail'],
+    ['ends in 29 days', 29, 'warn'],
+    ['ends in 31 days', 31, 'ok'],
+  ])('one that %s is found', async (_case, days, status) => {
+    await putProfile(service.db, new Vault(testConfig('postgresql://x').secrets), {
+      appId: app.appId,
+      connector: 'apns',
+      name: 'Release',
+      credentials: await certificateUntil(Date.now() + days * dayMs),
+    });
+    const { code, bad } = await examine();
+    expect(code).toBe(status === 'fail' ? 1 : 0);
+    expect(bad).toMatchObject(status === 'ok' ? [] : [{ name: 'credentials', status }]);
+    if (status !== 'ok')
+      expect(bad[0]?.advice).toContain(`carillon profile put ${app.appId} apns <file> --name Release`);
+  });
+
+  test('credentials that no longer pass their schema are told', async () => {
+    await putProfile(service.db, new Vault(testConfig('postgresql://x').secrets), {
+      appId: app.appId,
+      connector: 'apns',
+      name: 'Release',
+      credentials: { auth: 'token' },
+    });
+    const { bad } = await examine();
+    expect(bad).toMatchObject([{ name: 'credentials', status: 'fail' }]);
+  });
+});
