@@ -42,6 +42,8 @@ export interface ParsedBody {
 export async function readBody(ctx: Context): Promise<ParsedBody> {
   if (ctx.state.parsedBody) return ctx.state.parsedBody;
   if (!methodsWithBody.has(ctx.state.sentMethod ?? ctx.method)) return { value: {}, bytes: 0 };
+  // The reader takes a body without a type for none at all.
+  ctx.req.headers['content-type'] ||= 'application/json';
   await read(ctx, async () => {});
   const text: string = typeof ctx.request.body === 'string' ? ctx.request.body : '';
   const parsed = { value: parseDictionary(text), bytes: Buffer.byteLength(text) };
