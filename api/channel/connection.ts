@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import type { Letter } from '../../shared/db/tables/channel.ts';
+import type { Letter } from '../../shared/db/tables/channel-letters.ts';
 import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
 import { type Farewell, farewells } from './farewell.ts';
 import type { ChannelLimits } from './limits.ts';

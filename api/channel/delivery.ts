@@ -1,15 +1,14 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import { ackLetters, type InboxNotice, type Receipt } from '../../shared/db/tables/channel.ts';
 import {
-  ackLetters,
   devicesWithLetters,
   findMessages,
-  type InboxNotice,
   type Letter,
   lettersForNode,
+  type NodePage,
   pendingLetters,
-  type Receipt,
-} from '../../shared/db/tables/channel.ts';
+} from '../../shared/db/tables/channel-letters.ts';
 import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { Connection } from './connection.ts';
@@ -88,8 +87,8 @@ export class Delivery {
 
   /** Looks after every device of this node that has letters it was not given: for missed notices. */
   async pullAll(): Promise<void> {
-    const { db, presence, clock } = this.#means;
-    const devices = await devicesWithLetters(db, presence.nodeId, new Date(clock.now()));
+    const { db, presence } = this.#means;
+    const devices = await devicesWithLetters(db, presence.nodeId);
     await Promise.all(
       devices.map(async ({ appId, installation, letters }) => {
         const connection = presence.find(appId, installation);
@@ -138,22 +137,22 @@ export class Delivery {
     return notice;
   }
 
-  async #deliver(notice: InboxNotice): Promise<void> {
+  async #deliver({ appId, fromId, toId }: InboxNotice): Promise<void> {
     const { db, presence, clock } = this.#means;
-    for (let fromId = notice.fromId; ; ) {
-      const page = await lettersForNode(db, presence.nodeId, { ...notice, fromId }, noticePage);
-      const messages = await this.#messagesOf(
-        notice.appId,
-        page.map(({ messageId }) => messageId),
+    for (let nextId: number | undefined = fromId; nextId !== undefined; ) {
+      const page: NodePage = await lettersForNode(
+        db,
+        presence.nodeId,
+        { appId, fromId: nextId, toId },
+        noticePage,
       );
-      for (const { installation, messageId } of page) {
-        const letter = messages.get(messageId);
-        if (letter && letter.expiresAtMs > clock.now())
-          presence.find(notice.appId, installation)?.offer(letter);
-      }
-      const last = page[noticePage - 1];
-      if (!last) return;
-      fromId = last.id + 1;
+      const messages = await this.#messagesOf(appId, page.messageIds);
+      const nowMs = clock.now();
+      page.installations.forEach((installation, i) => {
+        const letter = messages.get(page.messageIds[i] ?? 0);
+        if (letter && letter.expiresAtMs > nowMs) presence.find(appId, installation)?.offer(letter);
+      });
+      nextId = page.nextId;
     }
   }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Letter } from '../../shared/db/tables/channel.ts';
+import type { Letter } from '../../shared/db/tables/channel-letters.ts';
 import { isJsonObject } from '../../shared/domain/json.ts';
 import { farewells } from './farewell.ts';
 import type { Incoming, Protocol } from './protocol.ts';

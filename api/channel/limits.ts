@@ -20,8 +20,10 @@ export interface ChannelLimits {
   unackedLetters: number;
   /** Letters read for one device at a time; they travel in one frame. */
   pageLetters: number;
-  /** A node says this often that it lives, and looks after devices whose notices were missed. */
+  /** A node says this often that it lives. */
   beatEveryMs: number;
+  /** How often a node looks after devices that have letters they were not given. */
+  lookAfterEveryMs: number;
   /** A node that was silent this long is dead. */
   deadAfterMs: number;
   /** Acknowledgements and departures are gathered this long and written together. */
@@ -42,6 +44,7 @@ export const channelLimits: ChannelLimits = {
   unackedLetters: 256,
   pageLetters: 32,
   beatEveryMs: 10_000,
+  lookAfterEveryMs: 30_000,
   deadAfterMs: 60_000,
   gatherMs: 20,
   touchEveryMs: 3_600_000,

@@ -43,6 +43,12 @@ export class Presence {
   readonly #members = new Map<string, Connection>();
   readonly #lanes = new Lanes(loginLanes);
   readonly #departures: Gather<SessionSeat>;
+  /**
+   * Takeovers we were told of while a login was under way: a notice may overtake the answer to the login
+   * that it ends. By device; the highest session id, and when it was told.
+   */
+  readonly #takeovers = new Map<string, { sessionId: number; toldAtMs: number }>();
+  #joining = 0;
 
   constructor(means: PresenceMeans) {
     this.#means = means;
@@ -60,7 +66,9 @@ export class Presence {
 
   /** Seats a connection or refuses it. True when it was seated. Never throws. */
   async join(connection: Connection, login: { appId: string; installationId: string }): Promise<boolean> {
+    this.#joining += 1;
     const answer = await this.#lanes.run(() => this.#ask(connection, login));
+    this.#joining -= 1;
     if (answer === undefined) return false;
     if (typeof answer === 'string') {
       connection.refused(answer);
@@ -89,6 +97,7 @@ export class Presence {
     const connection = this.find(told.appId, told.installation);
     const seat = connection?.member?.seat;
     if (seat && seat.sessionId < told.sessionId) connection.dismiss('duplicatedLogin');
+    else if (this.#joining > 0) this.#remember(told);
   }
 
   /** Says that this node lives, and buries others. True when this node had been taken for dead. */
@@ -96,6 +105,8 @@ export class Presence {
     const { db, limits } = this.#means;
     const isNew = await beatNode(db, this.nodeId);
     await removeDeadNodes(db, limits.deadAfterMs);
+    for (const [key, { toldAtMs }] of this.#takeovers)
+      if (toldAtMs < this.#means.clock.monotonicMs() - limits.deadAfterMs) this.#takeovers.delete(key);
     return isNew;
   }
 
@@ -146,7 +157,8 @@ export class Presence {
   #admit(connection: Connection, seat: SessionSeat): boolean {
     const key = keyOf(seat.appId, seat.installation);
     const other = this.#members.get(key);
-    if (other?.member && other.member.seat.sessionId > seat.sessionId) {
+    const latest = Math.max(other?.member?.seat.sessionId ?? 0, this.#takeovers.get(key)?.sessionId ?? 0);
+    if (latest > seat.sessionId) {
       connection.refused('duplicatedLogin');
       return false;
     }
@@ -155,6 +167,13 @@ export class Presence {
     other?.dismiss('duplicatedLogin');
     this.#count();
     return true;
+  }
+
+  #remember({ appId, installation, sessionId }: SessionSeat): void {
+    const key = keyOf(appId, installation);
+    const known = this.#takeovers.get(key)?.sessionId ?? 0;
+    const toldAtMs = this.#means.clock.monotonicMs();
+    this.#takeovers.set(key, { sessionId: Math.max(known, sessionId), toldAtMs });
   }
 
   #count(): void {

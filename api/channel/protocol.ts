@@ -1,4 +1,4 @@
-import type { Letter } from '../../shared/db/tables/channel.ts';
+import type { Letter } from '../../shared/db/tables/channel-letters.ts';
 import type { Farewell } from './farewell.ts';
 
 /** What a device says, whatever language it speaks. */

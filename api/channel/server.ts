@@ -39,8 +39,8 @@ export class Channel {
   readonly #sockets: WebSocketServer;
   readonly #connections = new Set<Connection>();
   readonly #endings: (() => void)[] = [];
+  readonly #duties = new Set<string>();
   #isOpen = false;
-  #isBeating = false;
   #onEmpty = () => {};
 
   /** Takes over the server's `upgrade` requests; until `start` is done they are answered 503. */
@@ -73,15 +73,14 @@ export class Channel {
     this.#endings.push(
       await listener.listen(sessionNotices, (payload) => this.#presence.onNotice(payload)),
       await listener.listen(inboxNotices, (payload) => {
-        if (payload === '') void this.#recover();
+        if (payload === '') void this.#inBackground('recover', () => this.#recover());
         else this.#delivery.onNotice(payload);
       }),
     );
-    const ticking = setInterval(() => this.#tick(), this.#limits.tickEveryMs);
-    const beating = setInterval(() => void this.#beat(), this.#limits.beatEveryMs);
-    this.#endings.push(
-      () => clearInterval(ticking),
-      () => clearInterval(beating),
+    this.#every(this.#limits.tickEveryMs, () => this.#tick());
+    this.#every(this.#limits.beatEveryMs, () => this.#inBackground('beat', () => this.#beat()));
+    this.#every(this.#limits.lookAfterEveryMs, () =>
+      this.#inBackground('look after', () => this.#delivery.pullAll()),
     );
     this.#isOpen = true;
   }
@@ -95,6 +94,11 @@ export class Channel {
     for (const connection of this.#connections) connection.terminate();
     await this.#delivery.close();
     await this.#presence.close();
+  }
+
+  #every(ms: number, run: () => unknown): void {
+    const timer = setInterval(run, ms);
+    this.#endings.push(() => clearInterval(timer));
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -133,25 +137,25 @@ export class Channel {
   }
 
   async #beat(): Promise<void> {
-    if (this.#isBeating) return;
-    this.#isBeating = true;
-    try {
-      if (await this.#presence.beat()) await this.#presence.reconcile();
-      await this.#delivery.pullAll();
-    } catch (error) {
-      this.#means.log.warn({ err: error }, 'the channel could not reach the database');
-    } finally {
-      this.#isBeating = false;
-    }
+    if (await this.#presence.beat()) await this.#recover();
   }
 
   /** Notices were missed: who is seated and what was deposited meanwhile is read again. */
   async #recover(): Promise<void> {
+    await this.#presence.reconcile();
+    await this.#delivery.pullAll();
+  }
+
+  /** Runs a duty beside the traffic, not twice at a time; its failure is logged, and its next turn comes. */
+  async #inBackground(duty: string, run: () => Promise<void>): Promise<void> {
+    if (this.#duties.has(duty)) return;
+    this.#duties.add(duty);
     try {
-      await this.#presence.reconcile();
-      await this.#delivery.pullAll();
+      await run();
     } catch (error) {
-      this.#means.log.warn({ err: error }, 'missed notices could not be made up for');
+      this.#means.log.warn({ err: error, duty }, 'the channel could not reach the database');
+    } finally {
+      this.#duties.delete(duty);
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Letter } from '../../shared/db/tables/channel.ts';
+import type { Letter } from '../../shared/db/tables/channel-letters.ts';
 import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
 import type { Farewell } from './farewell.ts';
 import type { ChannelLimits } from './limits.ts';

@@ -30,6 +30,8 @@ export interface LoginRequest {
  */
 export async function seatDevice(db: Handle, login: LoginRequest): Promise<SessionSeat | undefined> {
   // The new session id is drawn after the row is locked: concurrent logins get them in the order of commit.
+  // The commit does not wait for the disk: after a crash of the database the processes restore their seats,
+  // and when all devices return at once that wait is most of the time.
   const { rows } = await db.query<{ installation: number; sessionId: number }>(
     `WITH device AS (
        SELECT app_id, id, updated_at FROM installation
@@ -45,7 +47,8 @@ export async function seatDevice(db: Handle, login: LoginRequest): Promise<Sessi
      )
      SELECT installation, session_id AS "sessionId",
             CASE WHEN is_takeover THEN pg_notify('${sessionNotices}', json_build_object('appId', $1::text,
-              'installation', installation, 'sessionId', session_id)::text) END
+              'installation', installation, 'sessionId', session_id)::text) END,
+            set_config('synchronous_commit', 'off', true)
        FROM seated`,
     [login.appId, login.installationId, login.nodeId, login.now, login.touchedBefore],
   );

@@ -18,14 +18,6 @@ export interface LettersToDeposit {
   installations: number[];
 }
 
-/** A message as devices get it. */
-export interface Letter {
-  pushId: number;
-  /** JSON text of the content. */
-  content: string;
-  expiresAtMs: number;
-}
-
 /** That a device has read its letter of a push. */
 export interface Receipt {
   appId: string;
@@ -97,88 +89,6 @@ export async function depositLetters(db: Handle, letters: LettersToDeposit): Pro
     if (rows[0]?.has_message) return rows[0].deposited;
   }
   throw new Error('the message of a push could neither be written nor found');
-}
-
-interface LetterRow {
-  push_id: number;
-  content: string;
-  expires_at: Date;
-}
-
-function toLetter(row: LetterRow): Letter {
-  return { pushId: row.push_id, content: row.content, expiresAtMs: row.expires_at.getTime() };
-}
-
-/**
- * One page of what waits for an installation, oldest first. `except` are the pushes that are on their way
- * to it: leaving them out instead of reading behind the last one finds letters that were committed late.
- */
-export async function pendingLetters(
-  db: Handle,
-  appId: string,
-  installation: number,
-  page: { except: number[]; now: Date; limit: number },
-): Promise<Letter[]> {
-  const { rows } = await db.query<LetterRow>(
-    `SELECT i.push_id, m.content::text AS content, m.expires_at
-       FROM channel_inbox i JOIN channel_message m ON m.app_id = i.app_id AND m.id = i.message_id
-      WHERE i.app_id = $1 AND i.installation = $2 AND i.push_id <> ALL ($3::bigint[]) AND m.expires_at > $4
-      ORDER BY i.id LIMIT $5`,
-    [appId, installation, page.except, page.now, page.limit],
-  );
-  return rows.map(toLetter);
-}
-
-/** Where a deposited letter goes, for the api process that holds the device. */
-export interface Delivery {
-  id: number;
-  installation: number;
-  messageId: number;
-}
-
-/** The letters of a notice whose devices are connected to this node, by id, at most `limit`. */
-export async function lettersForNode(
-  db: Handle,
-  nodeId: string,
-  notice: InboxNotice,
-  limit: number,
-): Promise<Delivery[]> {
-  const { rows } = await db.query<Delivery>(
-    `SELECT i.id, i.installation, i.message_id AS "messageId"
-       FROM channel_inbox i
-       JOIN channel_session s ON s.app_id = i.app_id AND s.installation = i.installation AND s.node_id = $1
-      WHERE i.app_id = $2 AND i.id BETWEEN $3 AND $4
-      ORDER BY i.id LIMIT $5`,
-    [nodeId, notice.appId, notice.fromId, notice.toId, limit],
-  );
-  return rows;
-}
-
-/** Messages by their id; those that were deleted are missing. */
-export async function findMessages(db: Handle, appId: string, ids: number[]): Promise<Map<number, Letter>> {
-  const { rows } = await db.query<LetterRow & { id: number }>(
-    `SELECT id, push_id, content::text AS content, expires_at
-       FROM channel_message WHERE app_id = $1 AND id = ANY ($2::bigint[])`,
-    [appId, ids],
-  );
-  return new Map(rows.map((row) => [row.id, toLetter(row)]));
-}
-
-/** Devices connected to this node that have letters, and how many: for when notices may have been missed. */
-export async function devicesWithLetters(
-  db: Handle,
-  nodeId: string,
-  now: Date,
-): Promise<{ appId: string; installation: number; letters: number }[]> {
-  const { rows } = await db.query<{ appId: string; installation: number; letters: number }>(
-    `SELECT s.app_id AS "appId", s.installation, count(*) AS letters
-       FROM channel_session s
-       JOIN channel_inbox i ON i.app_id = s.app_id AND i.installation = s.installation
-       JOIN channel_message m ON m.app_id = i.app_id AND m.id = i.message_id AND m.expires_at > $2
-      WHERE s.node_id = $1 GROUP BY s.app_id, s.installation`,
-    [nodeId, now],
-  );
-  return rows;
 }
 
 /**
