@@ -8,11 +8,16 @@ const databaseUrl = z
   .string()
   .refine((text) => /^postgres(ql)?:\/\//.test(text), 'expected a URL that begins with postgresql://');
 
-const port = z.coerce
-  .number('expected a port number')
-  .int('expected a whole number')
-  .min(0, 'expected a port from 0 to 65535')
-  .max(65535, 'expected a port from 0 to 65535');
+/** Digits only: `Number` would also take 0x50, 1e3 and a blank, which is 0. */
+const wholeNumber = (expected: string) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, expected)
+    .transform(Number);
+
+const port = wholeNumber('expected a port number').pipe(
+  z.number().max(65535, 'expected a port from 0 to 65535'),
+);
 
 const secretList = z.string().transform((text, context) => {
   const keys = text.split(',').map((part) => Buffer.from(part.trim(), 'base64'));
@@ -39,11 +44,8 @@ const schema = z
     DATABASE_READ_URL: databaseUrl.optional(),
     CARILLON_ADMIN_TOKEN: z.string().min(16, 'expected at least 16 characters'),
     CARILLON_SECRET: secretList,
-    DISPATCHER_THREADS: z.coerce
-      .number('expected a number of threads')
-      .int('expected a whole number')
-      .min(1, 'expected at least 1')
-      .max(256, 'expected at most 256')
+    DISPATCHER_THREADS: wholeNumber('expected a whole number')
+      .pipe(z.number().min(1, 'expected at least 1').max(256, 'expected at most 256'))
       .default(availableParallelism()),
     METRICS_PORT: port.default(9464),
     SMTP_URL: z.url({ protocol: /^smtps?$/, error: 'expected an smtp:// or smtps:// URL' }).optional(),

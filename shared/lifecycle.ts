@@ -2,6 +2,9 @@ import type { Logger } from './logging.ts';
 
 type Closer = { name: string; close: () => Promise<unknown> | unknown };
 
+/** For what is opened too late to be waited for. */
+const lateTimeoutMs = 1000;
+
 /**
  * What is open, closed last in first out. Whatever opens something puts it here in the same breath.
  */
@@ -9,13 +12,16 @@ export class ClosingStack {
   readonly #closers: Closer[] = [];
   readonly #log: Logger;
   #closing: Promise<void> | undefined;
+  #isClosed = false;
 
   constructor(log: Logger) {
     this.#log = log;
   }
 
+  /** What is opened after everything was closed (a start that was interrupted) is closed at once. */
   add(name: string, close: () => Promise<unknown> | unknown): void {
-    this.#closers.push({ name, close });
+    if (this.#isClosed) void this.#closeOne({ name, close }, lateTimeoutMs);
+    else this.#closers.push({ name, close });
   }
 
   /**
@@ -33,6 +39,7 @@ export class ClosingStack {
       const leftMs = Math.max(endsAtMs - performance.now(), timeoutMs / 10);
       await this.#closeOne(closer, leftMs);
     }
+    this.#isClosed = true;
   }
 
   async #closeOne(closer: Closer, timeoutMs: number): Promise<void> {

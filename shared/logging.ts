@@ -44,13 +44,24 @@ const errorMembers = [
   'status',
 ];
 
-function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return error;
+/** Errors inside errors, followed this deep and this wide: enough to read, and an end to a circle. */
+const maxDepth = 4;
+const maxErrors = 5;
+
+function describeError(error: unknown, depth = 0): unknown {
+  if (!(error instanceof Error))
+    return typeof error === 'object' && error !== null ? '(thrown, but no error)' : error;
   const plain: Record<string, unknown> = { type: error.name, message: error.message, stack: error.stack };
   for (const [key, value] of Object.entries(error)) if (errorMembers.includes(key)) plain[key] = value;
-  if (error.cause !== undefined) plain.cause = describeError(error.cause);
+  if (depth === maxDepth) return plain;
+  if (error.cause !== undefined) plain.cause = describeError(error.cause, depth + 1);
+  // Node tells of a refused connection as one error per address that was tried.
+  if (error instanceof AggregateError)
+    plain.errors = error.errors.slice(0, maxErrors).map((one) => describeError(one, depth + 1));
   return plain;
 }
+
+const serialize = (error: unknown) => describeError(error);
 
 export interface LoggerOptions {
   level: string;
@@ -68,7 +79,7 @@ export function createLogger(options: LoggerOptions): Logger {
     level: options.level,
     name: options.name,
     redact: { paths: redacted, censor: '[hidden]' },
-    serializers: { err: describeError, error: describeError },
+    serializers: { err: serialize, error: serialize },
     formatters: { level: (label: string) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
   };

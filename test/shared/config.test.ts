@@ -1,0 +1,149 @@
+import { availableParallelism } from 'node:os';
+import { describe, expect, test } from 'vitest';
+import { ConfigError, type Environment, readConfig, readLocalConfig } from '../../shared/config.ts';
+
+const secret = Buffer.alloc(32, 1).toString('base64');
+const other = Buffer.alloc(32, 2).toString('base64');
+const needed = {
+  DATABASE_URL: 'postgresql://u@h/carillon',
+  CARILLON_ADMIN_TOKEN: 'sixteen-letters!',
+  CARILLON_SECRET: secret,
+};
+
+const problemsOf = (env: Environment, read: (env: Environment) => unknown = readConfig): string[] => {
+  try {
+    read(env);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+};
+
+describe('readConfig refuses', () => {
+  test('what is missing, all of it at once, with what is expected', () => {
+    const problems = problemsOf({});
+    expect(problems.map((line) => line.split(' ')[0])).toEqual(Object.keys(needed));
+    for (const line of problems) expect(line).toMatch(/is missing; expected/);
+    expect(problemsOf({ ...needed, DATABASE_URL: '' })).toEqual([problems[0]]);
+  });
+
+  const wrong: [string, string[], string][] = [
+    ['PORT', ['x', '-1', '65536', '8080.5', '0x50', '1e3', ' ', '8080 '], 'port|whole'],
+    ['METRICS_PORT', ['x', '70000'], 'port'],
+    ['PUBLIC_URL', ['x', 'ftp://x', '//x', 'localhost:8080', 'http://'], 'http:// or https://'],
+    ['DATABASE_URL', ['mysql://x', 'x', 'postgres'], 'postgresql://'],
+    ['DATABASE_READ_URL', ['x'], 'postgresql://'],
+    ['CARILLON_ADMIN_TOKEN', ['short'], '16 characters'],
+    [
+      'CARILLON_SECRET',
+      ['x', Buffer.alloc(31).toString('base64'), `${secret},x`, `${secret},`, ','],
+      '32 bytes',
+    ],
+    ['DISPATCHER_THREADS', ['0', '257', '1.5', 'many'], 'at least|at most|whole|number'],
+    ['SMTP_URL', ['http://x', 'x'], 'smtp://'],
+    ['SMS_WEBHOOK_URL', ['smtp://x'], 'http://'],
+    ['LOG_LEVEL', ['loud', 'INFO'], 'expected one of fatal, error'],
+  ];
+  test.each(wrong)('%s: %j', (name, values, expected) => {
+    for (const value of values) {
+      const problems = problemsOf({ ...needed, [name]: value });
+      expect({ value, problems }).toEqual({
+        value,
+        problems: [expect.stringMatching(new RegExp(`^${name} is wrong: .*(${expected})`))],
+      });
+      if (value.trim().length > 1 && name !== 'LOG_LEVEL') expect(problems[0]).not.toContain(`"${value}"`);
+    }
+  });
+
+  test('values are not quoted: they may be secrets', () => {
+    const env = {
+      DATABASE_URL: 'SESAME',
+      CARILLON_ADMIN_TOKEN: 'SESAME',
+      CARILLON_SECRET: 'SESAME',
+      LOG_LEVEL: 'SESAME',
+    };
+    expect(problemsOf(env)).toHaveLength(4);
+    expect(problemsOf(env).join()).not.toContain('SESAME');
+  });
+});
+
+describe('readConfig', () => {
+  test('the defaults of the contract', () => {
+    expect(readConfig(needed)).toEqual({
+      port: 8080,
+      host: '0.0.0.0',
+      publicUrl: 'http://127.0.0.1:8080',
+      databaseUrl: needed.DATABASE_URL,
+      databaseReadUrl: needed.DATABASE_URL,
+      adminToken: needed.CARILLON_ADMIN_TOKEN,
+      secrets: [Buffer.alloc(32, 1)],
+      dispatcherThreads: availableParallelism(),
+      metricsPort: 9464,
+      smtpUrl: undefined,
+      smsWebhookUrl: undefined,
+      logLevel: 'info',
+      isTest: false,
+    });
+  });
+
+  test('what is set counts', () => {
+    const set = {
+      PORT: '0',
+      HOST: '::1',
+      PUBLIC_URL: 'https://push.example.com/base//',
+      DATABASE_READ_URL: 'postgres://standby/x',
+      CARILLON_SECRET: `${other}, ${secret}`,
+      DISPATCHER_THREADS: '3',
+      NODE_ENV: 'test',
+      LOG_LEVEL: 'silent',
+      SMTP_URL: 'smtps://user:pass@mail.example.com',
+    };
+    expect(readConfig({ ...needed, ...set })).toMatchObject({
+      port: 0,
+      host: '::1',
+      publicUrl: 'https://push.example.com/base',
+      databaseReadUrl: 'postgres://standby/x',
+      secrets: [Buffer.alloc(32, 2), Buffer.alloc(32, 1)],
+      dispatcherThreads: 3,
+      isTest: true,
+      logLevel: 'silent',
+    });
+  });
+
+  test('PUBLIC_URL follows PORT', () => {
+    expect(readConfig({ ...needed, PORT: '9000' }).publicUrl).toBe('http://127.0.0.1:9000');
+  });
+
+  test('an empty variable counts as absent', () => {
+    expect(readConfig({ ...needed, PORT: '', LOG_LEVEL: '', DATABASE_READ_URL: '' })).toEqual(
+      readConfig(needed),
+    );
+  });
+});
+
+describe('readLocalConfig', () => {
+  test('nothing is needed', () => {
+    expect(readLocalConfig({})).toMatchObject({
+      dataDir: '.carillon',
+      host: '127.0.0.1',
+      publicUrl: undefined,
+      metricsUrl: undefined,
+      databaseUrl: undefined,
+      adminToken: undefined,
+    });
+  });
+
+  test('PUBLIC_URL wins over PORT', () => {
+    expect(readLocalConfig({ PORT: '9000' }).publicUrl).toBe('http://127.0.0.1:9000');
+    expect(readLocalConfig({ PORT: '9000', PUBLIC_URL: 'https://x.test/' }).publicUrl).toBe('https://x.test');
+    expect(readLocalConfig({ METRICS_PORT: '9001' }).metricsUrl).toBe('http://127.0.0.1:9001');
+  });
+
+  test('what is wrong is named', () => {
+    expect(problemsOf({ PORT: 'x', DATABASE_URL: 'SESAME' }, readLocalConfig)).toEqual([
+      expect.stringContaining('PORT is wrong'),
+      expect.stringContaining('DATABASE_URL is wrong'),
+    ]);
+  });
+});

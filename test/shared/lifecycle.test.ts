@@ -1,0 +1,153 @@
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { ClosingStack } from '../../shared/lifecycle.ts';
+import { createLogger } from '../../shared/logging.ts';
+
+function stackWithLog() {
+  const lines: string[] = [];
+  const log = createLogger({
+    level: 'info',
+    name: 'test',
+    destination: { write: (line) => lines.push(line) },
+  });
+  return { stack: new ClosingStack(log), lines };
+}
+
+const never = () => new Promise<void>(() => undefined);
+
+describe('ClosingStack', () => {
+  test('last in, first out, one after the other', async () => {
+    const { stack } = stackWithLog();
+    const order: string[] = [];
+    for (const name of ['database', 'queue', 'http'])
+      stack.add(name, async () => {
+        order.push(`${name} begins`);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        order.push(`${name} ends`);
+      });
+    await stack.close();
+    expect(order).toEqual(
+      ['http', 'queue', 'database'].flatMap((name) => [`${name} begins`, `${name} ends`]),
+    );
+  });
+
+  test('one that throws, rejects or hangs is logged and keeps nobody open', async () => {
+    const { stack, lines } = stackWithLog();
+    let isClosed = false;
+    stack.add('first', () => {
+      isClosed = true;
+    });
+    stack.add('throws', () => {
+      throw new Error('broken');
+    });
+    stack.add('rejects', () => Promise.reject(new Error('torn')));
+    stack.add('hangs', never);
+    await stack.close(100);
+    expect(isClosed).toBe(true);
+    expect(lines.map((line) => JSON.parse(line).what)).toEqual(['hangs', 'rejects', 'throws']);
+  });
+
+  test('ten that hang take no more than twice the time in all', async () => {
+    const { stack } = stackWithLog();
+    for (let i = 0; i < 10; i += 1) stack.add(`hangs ${i}`, never);
+    const startedAtMs = performance.now();
+    await stack.close(200);
+    expect(performance.now() - startedAtMs).toBeLessThan(600);
+  });
+
+  test('closing again gives the same end and closes nothing twice', async () => {
+    const { stack } = stackWithLog();
+    let times = 0;
+    stack.add('once', () => {
+      times += 1;
+    });
+    await Promise.all([stack.close(), stack.close()]);
+    await stack.close();
+    expect(times).toBe(1);
+  });
+
+  test('what is opened while it closes is closed as well', async () => {
+    const { stack } = stackWithLog();
+    const closed: string[] = [];
+    stack.add('first', async () => {
+      stack.add('late', () => closed.push('late'));
+      closed.push('first');
+    });
+    await stack.close();
+    expect(closed).toEqual(['first', 'late']);
+  });
+
+  test('what is opened after the end is closed at once', async () => {
+    const { stack } = stackWithLog();
+    await stack.close();
+    let isClosed = false;
+    stack.add('too late', () => {
+      isClosed = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    expect(isClosed).toBe(true);
+  });
+});
+
+/** A process that does nothing but end well, and what a test does to it. */
+const program = (body: string) => `
+  import { ClosingStack, closeOnSignals } from '${new URL('../../shared/lifecycle.ts', import.meta.url).href}';
+  import { createLogger } from '${new URL('../../shared/logging.ts', import.meta.url).href}';
+  const log = createLogger({ level: 'info', name: 'test' });
+  const stack = new ClosingStack(log);
+  stack.add('line', async () => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    console.log('closed');
+  });
+  closeOnSignals({ log, stack });
+  setInterval(() => {}, 1000);
+  ${body}
+  console.log('ready');
+`;
+
+async function run(body: string, act: (child: ReturnType<typeof spawn>) => void) {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program(body)], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  });
+  const { stdout } = child;
+  if (!stdout) throw new Error('no output');
+  stdout.once('data', () => act(child));
+  const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
+  const [output, code] = await Promise.all([text(stdout), ended]);
+  return { code, closed: output.split('closed').length - 1, output };
+}
+
+describe('closeOnSignals', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('%s closes and ends with 0', async (signal) => {
+    expect(await run('', (child) => child.kill(signal))).toMatchObject({ code: 0, closed: 1 });
+  });
+
+  test('a second signal does not close twice', async () => {
+    const twice = await run('', (child) => {
+      child.kill('SIGINT');
+      setTimeout(() => child.kill('SIGTERM'), 20);
+    });
+    expect(twice).toMatchObject({ code: 0, closed: 1 });
+  });
+
+  test('the loss of the supervisor closes and ends with 0', async () => {
+    expect(await run('', (child) => child.disconnect())).toMatchObject({ code: 0, closed: 1 });
+  });
+
+  test.each([
+    ['thrown', "setTimeout(() => { throw new Error('nobody caught me') }, 50);"],
+    ['rejected', "setTimeout(() => void Promise.reject(new Error('nobody caught me')), 50);"],
+  ])('an error that is %s and not caught is logged, closes and ends with 1', async (_case, body) => {
+    const { code, closed, output } = await run(body, () => undefined);
+    expect({ code, closed }).toEqual({ code: 1, closed: 1 });
+    expect(output).toContain('nobody caught me');
+  });
+
+  test('an error while it stops is logged and stops nothing', async () => {
+    const body = "process.on('SIGTERM', () => setTimeout(() => { throw new Error('late') }, 5));";
+    const { code, closed, output } = await run(body, (child) => child.kill('SIGTERM'));
+    expect({ code, closed }).toEqual({ code: 0, closed: 1 });
+    expect(output).toContain('late');
+  });
+});
