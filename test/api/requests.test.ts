@@ -187,13 +187,15 @@ describe('the log', () => {
     });
     const logged = await startApi(testConfig(database.url), log);
     const base = `http://127.0.0.1:${logged.port}`;
-    const keys = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, Authorization: 'Bearer SESAME' };
+    const { adminToken } = testConfig(database.url);
+    const keys = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, Authorization: `Bearer ${adminToken}` };
     const calls: [string, string, string | null][] = [
       ['POST', '/1.1/installations', '{"deviceToken":"SESAME"'],
       ['POST', '/1.1/installations', '{"deviceToken":"SESAME"}'],
       ['GET', '/1.1/notifications?where=SESAME', null],
       ['GET', '/SESAME', null],
-      ['PUT', '/console/api/apps/x/profiles/apns/_default', '{"privateKey":"SESAME"}'],
+      ['PUT', '/console/api/apps/SESAME/profiles/apns/_default', '{"privateKey":"SESAME"}'],
+      ['PUT', `/console/api/apps/${app.appId}/profiles/apns/_default`, '{"privateKey":"SESAME"}'],
     ];
     lines.length = 0;
     for (const [method, path, body] of calls) {
@@ -206,6 +208,6 @@ describe('the log', () => {
     const requests = lines.filter((line) => line.includes('request refused'));
     expect(requests.map((line) => JSON.parse(line).level)).toEqual(calls.map(() => 'info'));
     expect(lines).toEqual(requests);
-    expect(lines.join('')).not.toMatch(new RegExp(`SESAME|${app.appKey}`));
+    expect(lines.join('')).not.toMatch(new RegExp(`SESAME|${app.appKey}|${adminToken}`));
   });
 });
