@@ -11,6 +11,13 @@ function tryPort(port: number, host: string): Promise<number> {
   });
 }
 
+/** Whether nobody listens on this port now. */
+export const isFree = (port: number, host: string): Promise<boolean> =>
+  tryPort(port, host).then(
+    () => true,
+    () => false,
+  );
+
 /**
  * The port to use: the one asked for, or else the usual one, or else, where that is taken (a second clone
  * on the same machine), any that is free. Throws a sentence when the one asked for is taken.

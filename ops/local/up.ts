@@ -4,7 +4,7 @@ import { type Config, currentEnvironment, readConfig, readLocalConfig } from '..
 import { connectDemo, createDemo, type Demo, type DemoApi, pointAtSandbox, readDemo } from './demo.ts';
 import { showFirstPush } from './first-push.ts';
 import { greeting } from './greeting.ts';
-import { choosePort } from './ports.ts';
+import { choosePort, isFree } from './ports.ts';
 import { ensureSecrets } from './secrets.ts';
 import { LocalService, type Sandbox } from './service.ts';
 import { forgetWhere, writeWhere } from './where.ts';
@@ -13,20 +13,28 @@ const usualPort = 8080;
 const usualMetricsPort = 9464;
 /** How often it is looked whether npm, who started us, is still there. */
 const parentCheckMs = 1000;
+const placeAttempts = 5;
 /** A minute of tries to bring the demo back after a restart of its parts. */
 const resumeAttempts = 120;
 const resumePauseMs = 500;
 
-interface Place {
+interface Setting {
   dataDir: string;
   host: string;
+  databaseUrl: string | undefined;
+  askedPublicUrl: string | undefined;
+  /** The ports that the environment names. */
+  asked: { port: number | undefined; metricsPort: number | undefined };
+  adminToken: string;
+  secret: string;
+  /** The data directory was made by this start. */
+  isNew: boolean;
+}
+
+interface Place extends Setting {
   port: number;
   metricsPort: number;
   publicUrl: string;
-  databaseUrl: string | undefined;
-  adminToken: string;
-  secret: string;
-  isNew: boolean;
 }
 
 /**
@@ -35,27 +43,30 @@ interface Place {
  */
 export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   process.title = 'carillon up';
-  const place = await choosePlace();
+  const setting = await chooseSetting();
   const say = (line: string) => void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
   const log = (line: string) => void process.stderr.write(`carillon: ${line}\n`);
   const stop = stopOnSignals();
-  let demo: Demo | undefined;
-  let sandbox: Sandbox | undefined;
-  const service = new LocalService({
-    ...place,
-    env: currentEnvironment(),
-    log,
-    onSandbox: async (started) => {
-      sandbox = started;
-      // After a restart of the sandbox: its gateways have moved, its devices are gone.
-      if (demo) await insist(() => demo && resumeDemo(place, demo, started));
-    },
-  });
+  let service: LocalService | undefined;
   const starting = (async () => {
     say('starting the database, the api and the dispatcher …');
-    await service.start();
+    let demo: Demo | undefined;
+    let sandbox: Sandbox | undefined;
+    const place = await startSomewhere(setting, log, (candidate) => {
+      service = new LocalService({
+        ...candidate,
+        env: currentEnvironment(),
+        log,
+        onSandbox: async (started) => {
+          sandbox = started;
+          // After a restart of the sandbox: its gateways have moved, its devices are gone.
+          if (demo) await insist(() => demo && resumeDemo(candidate, demo, started));
+        },
+      });
+      return service;
+    });
+    if (!sandbox || !service) throw new Error('the sandbox gateways did not start');
     await writeWhere(place.dataDir, whereOf(place, service));
-    if (!sandbox) throw new Error('the sandbox gateways did not start');
     demo = await openDemo(place, sandbox, say);
     say(greeting(place, demo));
     if (isJson)
@@ -68,46 +79,74 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   );
   const failure = await Promise.race([stop, failed]);
   log('stopping …');
-  await forgetWhere(place.dataDir);
-  await service.stop();
+  await forgetWhere(setting.dataDir);
+  await service?.stop();
   if (failure) throw failure.error;
   process.exit(0);
 }
 
-async function choosePlace(): Promise<Place> {
+/** What is settled once: everything but the ports. */
+async function chooseSetting(): Promise<Setting> {
   const local = readLocalConfig();
-  const { host } = local;
-  const port = await choosePort({ asked: local.port, usual: usualPort, host, variable: 'PORT' });
+  const dataDir = resolve(local.dataDir);
+  const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
+  const { host, databaseUrl, askedPublicUrl, port, metricsPort } = local;
+  const asked = { port, metricsPort };
+  const setting = { dataDir, host, databaseUrl, askedPublicUrl, asked, adminToken, secret };
+  checkEnvironment(setting);
+  return { ...setting, isNew: made.length > 0 };
+}
+
+async function choosePlace(setting: Setting): Promise<Place> {
+  const { host, asked, askedPublicUrl } = setting;
+  const port = await choosePort({ asked: asked.port, usual: usualPort, host, variable: 'PORT' });
   const metricsPort = await choosePort({
-    asked: local.metricsPort,
+    asked: asked.metricsPort,
     usual: usualMetricsPort,
     host,
     variable: 'METRICS_PORT',
   });
-  const dataDir = resolve(local.dataDir);
-  const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
-  const place = {
-    dataDir,
-    host,
-    port,
-    metricsPort,
-    publicUrl: local.askedPublicUrl ?? `http://127.0.0.1:${port}`,
-    databaseUrl: local.databaseUrl,
-    adminToken,
-    secret,
-    isNew: made.length > 0,
-  };
-  checkEnvironment(place);
-  return place;
+  return { ...setting, port, metricsPort, publicUrl: askedPublicUrl ?? `http://127.0.0.1:${port}` };
+}
+
+/**
+ * Starts the service, on other ports when the ones it was free to choose were taken between choosing and
+ * binding: two clones may be started in the same moment.
+ */
+async function startSomewhere(
+  setting: Setting,
+  log: (line: string) => void,
+  make: (place: Place) => LocalService,
+): Promise<Place> {
+  for (let attempt = 1; ; attempt += 1) {
+    const place = await choosePlace(setting);
+    try {
+      await make(place).start();
+      return place;
+    } catch (error) {
+      if (attempt === placeAttempts || (await areStillFree(place))) throw error;
+      log('a port was taken meanwhile; trying again with another');
+    }
+  }
+}
+
+/** Whether the ports that we chose ourselves, and have let go by now, could still be bound. */
+async function areStillFree({ port, metricsPort, host, asked }: Place): Promise<boolean> {
+  const chosen = [
+    ...(asked.port === undefined ? [port] : []),
+    ...(asked.metricsPort === undefined ? [metricsPort] : []),
+  ];
+  const free = await Promise.all(chosen.map((one) => isFree(one, host)));
+  return free.every(Boolean);
 }
 
 /** Refuses an unfit environment here, with one message, before three processes do. */
-function checkEnvironment(place: Place): Config {
+function checkEnvironment(setting: Pick<Setting, 'databaseUrl' | 'adminToken' | 'secret'>): Config {
   return readConfig({
     ...currentEnvironment(),
-    DATABASE_URL: place.databaseUrl ?? 'postgresql://embedded',
-    CARILLON_ADMIN_TOKEN: place.adminToken,
-    CARILLON_SECRET: place.secret,
+    DATABASE_URL: setting.databaseUrl ?? 'postgresql://embedded',
+    CARILLON_ADMIN_TOKEN: setting.adminToken,
+    CARILLON_SECRET: setting.secret,
   });
 }
 
