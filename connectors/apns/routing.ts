@@ -1,16 +1,8 @@
 import type { Message, NamedCredentials, ProfileChoice, RouteTraits } from '../connector.ts';
-import type { ApnsCredentials } from './credentials.ts';
+import { type ApnsCredentials, topicsOf } from './credentials.ts';
+import { sendableTopic } from './push-types.ts';
 
 type Candidate = NamedCredentials<ApnsCredentials>;
-
-/** `app.id` serves `app.id.voip` and the other suffixed topics of the same bundle. */
-function ownsTopic(topics: string[], topic: string): boolean {
-  return topics.some((own) => topic === own || topic.startsWith(`${own}.`));
-}
-
-function topicsOf({ credentials }: Candidate): string[] {
-  return credentials.auth === 'token' ? credentials.topics : [credentials.topic];
-}
 
 function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
   return candidate.credentials.environment === undefined || candidate.credentials.environment === prod;
@@ -46,7 +38,9 @@ function chooseToken(
       : fitting.filter((c) => c.credentials.auth === 'token' && c.credentials.teamId === teamId);
   const topic = traits.topic ?? message.topic ?? null;
   const owning =
-    topic === null ? ofTeam : ofTeam.filter((candidate) => ownsTopic(topicsOf(candidate), topic));
+    topic === null
+      ? ofTeam
+      : ofTeam.filter(({ credentials }) => sendableTopic(topic, 'alert', topicsOf(credentials)));
   const named = owning.find(({ name }) => name === (traits.deviceProfile || '_default'));
   const teams = new Set(
     owning.map(({ credentials }) => (credentials.auth === 'token' ? credentials.teamId : '')),

@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { access, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, currentEnvironment, readConfig, readLocalConfig } from '../../shared/config.ts';
 import { connectDemo, createDemo, type Demo, type DemoApi, pointAtSandbox, readDemo } from './demo.ts';
@@ -90,11 +91,25 @@ async function chooseSetting(): Promise<Setting> {
   const local = readLocalConfig();
   const dataDir = resolve(local.dataDir);
   const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
+  if (made.includes('secret')) await refuseNewSecretForOldData(dataDir);
   const { host, databaseUrl, askedPublicUrl, port, metricsPort } = local;
   const asked = { port, metricsPort };
   const setting = { dataDir, host, databaseUrl, askedPublicUrl, asked, adminToken, secret };
   checkEnvironment(setting);
   return { ...setting, isNew: made.length > 0 };
+}
+
+/** Data that was encrypted under a secret from the environment cannot be read under a new one. */
+async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
+  const hasData = await access(join(dataDir, 'postgres')).then(
+    () => true,
+    () => false,
+  );
+  if (!hasData) return;
+  await rm(join(dataDir, 'secret'), { force: true });
+  throw new Error(
+    `${dataDir} holds data but no secret: set CARILLON_SECRET to the one that it was started with before`,
+  );
 }
 
 async function choosePlace(setting: Setting): Promise<Place> {

@@ -5,7 +5,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ClosingStack, closeOnSignals } from '../../shared/lifecycle.ts';
+import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/lifecycle.ts';
 import { createLogger } from '../../shared/logging.ts';
 import { createApnsCredentials, startApnsGateway } from './apns/server.ts';
 import { openCertificateAuthority } from './certificates.ts';
@@ -63,8 +63,8 @@ async function replaceDevices(wanted: z.infer<typeof order>['devices']): Promise
   } catch (error) {
     log.warn({ err: error }, 'the simulated devices could not connect');
   }
-  process.send?.({ connected: devices?.counters.connected ?? 0 });
+  tellSupervisor({ connected: devices?.counters.connected ?? 0 });
 }
 
 const { publicKey: _, ...credentials } = state.apns;
-process.send?.({ apns: { url: apns.url, ca: apns.ca, ...credentials } });
+tellSupervisor({ apns: { url: apns.url, ca: apns.ca, ...credentials } });

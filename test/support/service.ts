@@ -1,4 +1,5 @@
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import { choosePort } from '../../ops/local/ports.ts';
 import {
   type ApnsCredentials,
   type ApnsGateway,
@@ -33,7 +34,10 @@ export async function startTestService(): Promise<TestService> {
   const database = await createTestDatabase();
   const credentials: ApnsCredentials = createApnsCredentials();
   const apns = await startApnsGateway({ keys: [credentials] });
-  const api = await startTestApi({ databaseUrl: database.url });
+  // Devices find the channel by the public address.
+  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
+  const api = await startTestApi({ databaseUrl: database.url, env });
   const db = new Database({ url: database.url, applicationName: 'test' });
   const dispatchers: RunningDispatcher[] = [];
   return {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectDevices } from '../../ops/sandbox/devices.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
@@ -51,5 +52,41 @@ describe('a push from POST /1.1/push to its record', () => {
       [app.appId],
     );
     expect(rows[0]?.n).toBe(0);
+  });
+
+  test('iOS and connected Android devices together: every one gets it, acknowledgements are counted', async () => {
+    const { app } = await appWithIos(20);
+    const ids = Array.from({ length: 30 }, (_, i) => `device-${i}`);
+    for (const installationId of ids)
+      await service.api.request('POST', '/1.1/installations', {
+        app,
+        body: { deviceType: 'android', installationId },
+      });
+    const contents: unknown[] = [];
+    const devices = await connectDevices({
+      apiUrl: service.api.url,
+      appId: app.appId,
+      installationIds: ids,
+      onMessage: (_id, content) => contents.push(content),
+    });
+    try {
+      const objectId = await push(app, {
+        data: { alert: 'Hello', title: 'All', android: { title: 'Android' } },
+      });
+      await devices.acked(30);
+      await service.untilDone(app, objectId);
+      const record = async () =>
+        (await service.api.request('GET', `/1.1/notifications/${objectId}`, { app })).body;
+      await expect.poll(record).toMatchObject({
+        devices: 50,
+        successes: 50,
+        iosSuccesses: 20,
+        lcSuccesses: 30,
+      });
+      expect(contents).toHaveLength(30);
+      expect(contents[0]).toMatchObject({ alert: 'Hello', title: 'Android' });
+    } finally {
+      await devices.close();
+    }
   });
 });

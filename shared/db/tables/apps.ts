@@ -129,6 +129,7 @@ const tablesOfApp = [
   'request_ledger',
   'scheduled_push',
   'channel_message',
+  'channel_deposit',
   'channel_inbox',
   'channel_session',
   'outbox',
