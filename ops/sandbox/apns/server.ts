@@ -11,6 +11,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
+import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { type CertificateAuthority, openCertificateAuthority } from '../certificates.ts';
 import { type Answer, type Arrived, goawayData, misanswer, respond } from './answers.ts';
@@ -59,6 +60,7 @@ class LoopbackApns implements ApnsGateway {
   readonly #verifier: TokenVerifier;
   readonly #ledger = new Ledger();
   readonly #misbehaviours = new Misbehaviours();
+  readonly #sockets = new Set<Socket>();
   readonly #sessions = new Map<ServerHttp2Session, SessionState>();
   readonly #clock: Clock;
   readonly #maxStreams: number;
@@ -76,6 +78,10 @@ class LoopbackApns implements ApnsGateway {
     this.#clock = options.clock ?? systemClock;
     this.#maxStreams = options.maxStreams ?? 1000;
     this.#isStrictAfterRefusal = options.isStrictAfterRefusal ?? false;
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
     server.on('session', (session) => this.#onSession(session));
     // Refused handshakes are the client's to notice.
     server.on('tlsClientError', () => undefined);
@@ -127,9 +133,12 @@ class LoopbackApns implements ApnsGateway {
   }
 
   async close(): Promise<void> {
-    for (const session of this.#sessions.keys()) session.destroy();
+    const closed = once(this.#server, 'close');
     this.#server.close();
-    await once(this.#server, 'close');
+    for (const session of this.#sessions.keys()) session.destroy();
+    // A peer that was killed can leave a socket behind whose session is gone or never came to be.
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
   }
 
   #onSession(session: ServerHttp2Session): void {
