@@ -30,7 +30,14 @@ export function toBatches(targets: Target[], router: Router): PageOfBatches {
 }
 
 function addBatch(page: PageOfBatches, route: Route, recipients: number[]): void {
-  const batch = { connector: route.connector, profile: route.profile, recipients, badges: null, attempt: 0 };
+  const batch = {
+    connector: route.connector,
+    profile: route.profile,
+    recipients,
+    badges: null,
+    attempt: 0,
+    hasJob: false,
+  };
   const { problem } = route;
   if (problem === undefined) {
     page.batches.push(batch);

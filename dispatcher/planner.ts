@@ -1,5 +1,5 @@
 import type { Handle } from '../shared/db/pool.ts';
-import { findOpenBatchIds, insertBatches, insertFailures } from '../shared/db/tables/batches.ts';
+import { findBatchesWithoutJob, insertBatches, insertFailures } from '../shared/db/tables/batches.ts';
 import { advancePlanning, beginNotification } from '../shared/db/tables/push-progress.ts';
 import type { App } from '../shared/domain/app.ts';
 import type { Notification } from '../shared/domain/notification.ts';
@@ -126,7 +126,8 @@ async function writeRows(
     await insertBatches(tx, appId, pushId, [batch]);
     await insertFailures(tx, { appId, pushId, connector: batch.connector }, failures);
   }
-  const ids = await insertBatches(tx, appId, pushId, page.batches);
+  const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
+  const ids = await insertBatches(tx, appId, pushId, batches);
   if (!isQueued) return;
   const priority = isSmallPush ? priorities.small : priorities.large;
   const byConnector = Map.groupBy(page.batches.keys(), (i) => page.batches[i]?.connector ?? 'channel');
@@ -139,7 +140,7 @@ async function writeRows(
 /** Delivers the batches of a push to few, then completes its one job; resumes after a crash the same way. */
 async function deliverInline(means: Means, { push, job }: Plan, signal: AbortSignal): Promise<boolean> {
   const { appId, id: pushId } = push;
-  const open = await findOpenBatchIds(means.db, appId, pushId);
+  const open = await findBatchesWithoutJob(means.db, appId, pushId);
   const done = await Promise.all(
     open.map((batchId) => deliverBatch(means, { appId, pushId, batchId }, signal)),
   );

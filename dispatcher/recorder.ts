@@ -7,6 +7,7 @@ import {
   findBatch,
   insertBatches,
   insertFailures,
+  noteJob,
   settleBatch,
 } from '../shared/db/tables/batches.ts';
 import type { DeliverSnapshot } from '../shared/db/tables/delivery.ts';
@@ -94,7 +95,7 @@ async function sendAgain(
   const { connector, profile } = batch;
   const attempt = batch.attempt + 1;
   const ids = await insertBatches(tx, task.appId, task.pushId, [
-    { connector, profile, recipients: retry.recipients, badges: retry.badges, attempt },
+    { connector, profile, recipients: retry.recipients, badges: retry.badges, attempt, hasJob: true },
   ]);
   const startAtMs = Math.min(means.clock.now() + retryDelayMs(retry, attempt), batch.expiresAt.getTime());
   const jobs = ids.map((batchId) => ({ appId: task.appId, pushId: task.pushId, batchId }));
@@ -105,6 +106,20 @@ function retryDelayMs(retry: RetryGroup, attempt: number): number {
   const ceilingMs = Math.min(firstBackoffMs * 2 ** Math.min(attempt, 10), maxBackoffMs);
   const jitterMs = randomInt(1, ceilingMs + 1);
   return retry.afterMs === null ? jitterMs : retry.afterMs + Math.min(jitterMs, firstBackoffMs);
+}
+
+/** Puts a batch back for a while by a new job; costs no attempt and is not counted. */
+export async function postpone(
+  means: Means,
+  task: DeliverJob,
+  { batch, afterMs, ...options }: DeliverOptions & { batch: DeliverSnapshot; afterMs: number },
+): Promise<void> {
+  const startAfter = new Date(means.clock.now() + afterMs);
+  await means.db.transaction(async (tx) => {
+    await noteJob(tx, task.appId, task.batchId);
+    await completeJob(means, tx, options);
+    await means.queue.send(deliverJob(batch.connector), [task], { tx, startAfter });
+  });
 }
 
 interface Unsent extends DeliverOptions {

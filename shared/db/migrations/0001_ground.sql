@@ -108,6 +108,7 @@ CREATE TABLE push_batch (
   is_settled  boolean NOT NULL DEFAULT false,
   totals      jsonb,
   attempt     integer NOT NULL DEFAULT 0,
+  has_job     boolean NOT NULL DEFAULT true,
   created_at  timestamptz(3) NOT NULL DEFAULT now(),
   settled_at  timestamptz(3),
   PRIMARY KEY (app_id, id)

@@ -10,6 +10,8 @@ export interface NewBatch {
   /** Badge numbers already counted for these recipients, when a retry takes them along. */
   badges: (number | null)[] | null;
   attempt: number;
+  /** Whether a job of its own brings it to a dispatcher; the batches of a push to few have none. */
+  hasJob: boolean;
   /** For recipients that end without being sent to: one byte each, and their totals. */
   settled?: { codes: Uint8Array; totals: OutcomeTotals };
 }
@@ -76,8 +78,8 @@ export async function insertBatches(
   for (const batch of batches) {
     const { rows } = await tx.query<{ id: number }>(
       `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, attempt, settled, totals,
-                               is_settled, settled_at)
-       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, CASE WHEN $10 THEN now() END) RETURNING id`,
+                               is_settled, has_job, settled_at)
+       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, $11, CASE WHEN $10 THEN now() END) RETURNING id`,
       [
         appId,
         pushId,
@@ -89,6 +91,7 @@ export async function insertBatches(
         batch.settled ? Buffer.from(batch.settled.codes) : null,
         batch.settled?.totals ?? null,
         batch.settled !== undefined,
+        batch.hasJob,
       ],
     );
     ids.push(...rows.map((row) => row.id));
@@ -101,13 +104,19 @@ export async function findBatch(db: Handle, appId: string, id: number): Promise<
   return rows.map(toBatch)[0];
 }
 
-/** Batches of a push that are not settled, without their recipients: what a resumed small push still has to do. */
-export async function findOpenBatchIds(db: Handle, appId: string, pushId: number): Promise<number[]> {
+/** Open batches that no job of their own brings: what a resumed push to few still has to do itself. */
+export async function findBatchesWithoutJob(db: Handle, appId: string, pushId: number): Promise<number[]> {
   const { rows } = await db.query<{ id: number }>(
-    'SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled ORDER BY id',
+    `SELECT id FROM push_batch
+      WHERE app_id = $1 AND push_id = $2 AND NOT is_settled AND NOT has_job ORDER BY id`,
     [appId, pushId],
   );
   return rows.map((row) => row.id);
+}
+
+/** Notes that a job brings this batch from now on. */
+export async function noteJob(tx: Handle, appId: string, id: number): Promise<void> {
+  await tx.query('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
 }
 
 /**

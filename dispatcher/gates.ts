@@ -1,0 +1,55 @@
+import type { DeliverSnapshot } from '../shared/db/tables/delivery.ts';
+import type { Outcome } from '../shared/domain/outcome.ts';
+import type { DeliverJob } from '../shared/queue/jobs.ts';
+import type { Means } from './means.ts';
+
+/** What is to happen to a batch that was taken. */
+export type Verdict =
+  | { kind: 'send' }
+  /** Ends here, counted without being sent. */
+  | { kind: 'settle'; outcome: Outcome; reason: string }
+  /** Goes back for a while; costs no attempt. */
+  | { kind: 'postpone'; afterMs: number };
+
+/** One question that is asked of every batch before it is sent. */
+export interface Gate {
+  name: string;
+  check(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> | Verdict;
+}
+
+const send: Verdict = { kind: 'send' };
+
+const cancelled: Gate = {
+  name: 'cancelled',
+  check: (_means, _task, batch) =>
+    batch.state === 'cancelled' ? { kind: 'settle', outcome: 'dropped', reason: 'cancelled' } : send,
+};
+
+const expired: Gate = {
+  name: 'expired',
+  check: ({ clock }, _task, batch) =>
+    batch.expiresAt.getTime() <= clock.now()
+      ? { kind: 'settle', outcome: 'expired', reason: 'expired before it was sent' }
+      : send,
+};
+
+/** This push gave the profile up: its credentials or configuration are wrong. */
+const halted: Gate = {
+  name: 'halted',
+  check: (_means, _task, batch) => {
+    const sentence = batch.halts[`${batch.connector}/${batch.profile}`];
+    return sentence === undefined ? send : { kind: 'settle', outcome: 'failed', reason: sentence };
+  },
+};
+
+/** In the order they are asked: what ends a batch before what delays it. */
+const gates: Gate[] = [cancelled, expired, halted];
+
+/** Asks the gates in turn; the first that does not let the batch through decides. */
+export async function passGates(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> {
+  for (const gate of gates) {
+    const verdict = await gate.check(means, task, batch);
+    if (verdict.kind !== 'send') return verdict;
+  }
+  return send;
+}
