@@ -1,18 +1,38 @@
 import type { BatchState, Exchange } from './exchange.ts';
 
-/** First in, first out; what was handed back goes to the front. Taking from the front moves nothing. */
+/** The requests of one batch that wait, in the order they came. */
+interface Lane {
+  state: BatchState;
+  items: Exchange[];
+  head: number;
+}
+
+/**
+ * Requests that wait for a free stream. Batches take turns, one request each, so that a batch of one does
+ * not wait behind thousands of another push; what was handed back goes before all.
+ */
 export class RequestQueue {
-  #items: Exchange[] = [];
-  #head = 0;
+  /** Lanes in the order of their turns; the first is next. */
+  #lanes: Lane[] = [];
+  readonly #laneOf = new Map<BatchState, Lane>();
+  #turn = 0;
+  #waiting = 0;
   /** Handed back, to go first. */
   #front: Exchange[] = [];
 
   get length(): number {
-    return this.#items.length - this.#head + this.#front.length;
+    return this.#waiting + this.#front.length;
   }
 
   push(exchange: Exchange): void {
-    this.#items.push(exchange);
+    let lane = this.#laneOf.get(exchange.state);
+    if (!lane) {
+      lane = { state: exchange.state, items: [], head: 0 };
+      this.#laneOf.set(exchange.state, lane);
+      this.#lanes.push(lane);
+    }
+    lane.items.push(exchange);
+    this.#waiting += 1;
   }
 
   pushFront(exchange: Exchange): void {
@@ -22,16 +42,14 @@ export class RequestQueue {
   shift(): Exchange | undefined {
     const first = this.#front.pop();
     if (first) return first;
-    const exchange = this.#items[this.#head];
-    if (!exchange) return undefined;
-    this.#head += 1;
-    if (this.#head === this.#items.length) {
-      this.#items = [];
-      this.#head = 0;
-    } else if (this.#head > 10_000) {
-      this.#items = this.#items.slice(this.#head);
-      this.#head = 0;
-    }
+    if (this.#turn >= this.#lanes.length) this.#turn = 0;
+    const lane = this.#lanes[this.#turn];
+    const exchange = lane?.items[lane.head];
+    if (!lane || !exchange) return undefined;
+    lane.head += 1;
+    this.#waiting -= 1;
+    if (lane.head === lane.items.length) this.#closeLane(lane);
+    else this.#turn += 1;
     return exchange;
   }
 
@@ -43,18 +61,27 @@ export class RequestQueue {
     return this.#take((exchange) => exchange.state === state);
   }
 
-  /** Looks through the queue only when its oldest member is that old: cheap to call often. */
+  /** Looks through the queue only when the oldest member of some batch is that old: cheap to call often. */
   takeOlderThan(queuedAtMs: number): Exchange[] {
-    const oldest = this.#items[this.#head];
-    const isDue = (exchange: Exchange) => exchange.queuedAtMs < queuedAtMs;
-    return (oldest && isDue(oldest)) || this.#front.some(isDue) ? this.#take(isDue) : [];
+    const isDue = (exchange: Exchange | undefined) => (exchange?.queuedAtMs ?? Infinity) < queuedAtMs;
+    const hasDue = this.#front.some(isDue) || this.#lanes.some((lane) => isDue(lane.items[lane.head]));
+    return hasDue ? this.#take(isDue) : [];
+  }
+
+  #closeLane(lane: Lane): void {
+    this.#laneOf.delete(lane.state);
+    this.#lanes.splice(this.#lanes.indexOf(lane), 1);
   }
 
   #take(isTaken: (exchange: Exchange) => boolean): Exchange[] {
-    const all = [...this.#front.reverse(), ...this.#items.slice(this.#head)];
+    const waiting = this.#lanes.flatMap((lane) => lane.items.slice(lane.head));
+    const all = [...this.#front.reverse(), ...waiting];
     this.#front = [];
-    this.#head = 0;
-    this.#items = all.filter((exchange) => !isTaken(exchange));
+    this.#lanes = [];
+    this.#laneOf.clear();
+    this.#turn = 0;
+    this.#waiting = 0;
+    for (const exchange of all) if (!isTaken(exchange)) this.push(exchange);
     return all.filter(isTaken);
   }
 }
