@@ -75,16 +75,22 @@ module.exports = {
       to: { path: '^(api|dispatcher|ops|test)/|^shared/(db|queue|query)/' },
     },
     {
-      name: 'the dispatcher imports shared and the connector registry and contract only',
+      name: 'the dispatcher imports shared and the connector registry, contract and routing only',
       severity: 'error',
       from: { path: '^dispatcher/' },
-      to: { path: '^(api|ops|test)/|^connectors/', pathNot: '^connectors/(registry|connector)\\.ts$' },
+      to: {
+        path: '^(api|ops|test)/|^connectors/',
+        pathNot: '^connectors/(registry|connector|routing)\\.ts$',
+      },
     },
     {
-      name: 'the api never imports the dispatcher, and of the connectors the registry and contract only',
+      name: 'the api never imports the dispatcher, and of the connectors the registry, contract and routing only',
       severity: 'error',
       from: { path: '^api/' },
-      to: { path: '^(dispatcher|ops|test)/|^connectors/', pathNot: '^connectors/(registry|connector)\\.ts$' },
+      to: {
+        path: '^(dispatcher|ops|test)/|^connectors/',
+        pathNot: '^connectors/(registry|connector|routing)\\.ts$',
+      },
     },
     {
       name: 'routes know no koa, db or queue: they call services',

@@ -1,6 +1,6 @@
+import type { Route, Router, Target } from '../connectors/routing.ts';
 import type { Failure, NewBatch } from '../shared/db/tables/batches.ts';
 import { outcomeCode } from '../shared/domain/outcome.ts';
-import type { Route, Router, Target } from './routing.ts';
 
 /** Recipients of one batch at the most (contract and design: a batch is ≤ 1000 installation ids). */
 export const batchSize = 1000;

@@ -1,19 +1,23 @@
+import { Router, type Target } from '../connectors/routing.ts';
 import type { Handle } from '../shared/db/pool.ts';
 import { findBatchesWithoutJob, insertBatches, insertFailures } from '../shared/db/tables/batches.ts';
 import { advancePlanning, beginNotification } from '../shared/db/tables/push-progress.ts';
 import type { App } from '../shared/domain/app.ts';
 import type { Notification } from '../shared/domain/notification.ts';
 import { targetQuery } from '../shared/query/targets.ts';
-import { deliverJob, type PlanJob, planJob, priorities } from '../shared/queue/jobs.ts';
+import { deliverJob, type PlanJob, planJob, planPriorities } from '../shared/queue/jobs.ts';
 import type { Job } from '../shared/queue/queue.ts';
 import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { closePush } from './closing.ts';
 import { deliverBatch } from './deliver.ts';
 import type { Means } from './means.ts';
-import { Router, type Target } from './routing.ts';
+import { Turns } from './turns.ts';
 
 /** Installations read between two moves of the mark (design.md 2: every ~20 000 ids one transaction). */
 const pageSize = 20_000;
+
+/** A push to many gives its place to others after this long, and goes on where it stopped. */
+const sliceMs = 500;
 
 /** A scan of everything an app has may take its time; it holds nothing but a snapshot. */
 const scanTimeoutMs = 3_600_000;
@@ -27,6 +31,7 @@ interface Plan {
   push: Notification;
   app: App;
   router: Router;
+  turns: Turns;
   job: Job<PlanJob>;
 }
 
@@ -53,7 +58,7 @@ async function begin(means: Means, job: Job<PlanJob>): Promise<Plan | undefined>
     return undefined;
   }
   const profiles = await means.directory.profiles(appId);
-  return { push, app, router: new Router(app, profiles, push), job };
+  return { push, app, router: new Router(app, profiles, push), turns: new Turns(means.queue, appId), job };
 }
 
 /** Writes the batches; true when they are few enough to be delivered right here. */
@@ -61,14 +66,16 @@ async function writeBatches(means: Means, plan: Plan, signal: AbortSignal): Prom
   const { push, app } = plan;
   const query = targetQuery(app, push.order, { afterId: push.plannedThrough, nowMs: means.clock.now() });
   let mark = push.plannedThrough;
+  const endsAtMs = means.clock.monotonicMs() + sliceMs;
   try {
     for await (const { page, isLast } of withLast(
       means.readDb.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs }),
     )) {
       if (signal.aborted) return false;
       const isSmall = isLast && mark === 0 && page.length <= batchSize;
-      mark = await writePage(means, plan, { page, mark, isLast, isSmall });
-      if (isLast) return isSmall;
+      const isPaused = !isLast && means.clock.monotonicMs() > endsAtMs;
+      mark = await writePage(means, plan, { page, mark, isLast, isSmall, isPaused });
+      if (isLast || isPaused) return isSmall;
     }
   } catch (error) {
     if (!(error instanceof Superseded)) throw error;
@@ -81,7 +88,10 @@ interface Step {
   page: Target[];
   mark: number;
   isLast: boolean;
+  /** Few enough to be delivered by this very job. */
   isSmall: boolean;
+  /** Others have their turn now; a new job goes on behind the mark. */
+  isPaused: boolean;
 }
 
 /**
@@ -100,12 +110,10 @@ async function writePage(means: Means, plan: Plan, step: Step): Promise<number> 
       isLast: step.isLast,
     });
     if (!isOurs) throw new Superseded();
-    await writeRows(means, tx, push, {
-      page,
-      isQueued: !step.isSmall,
-      isSmallPush: step.isLast && step.mark === 0,
-    });
-    if (step.isLast && !step.isSmall) await means.queue.complete(planJob, job, tx);
+    await writeRows(means, tx, plan, { page, isQueued: !step.isSmall });
+    if ((step.isLast && !step.isSmall) || step.isPaused) await means.queue.complete(planJob, job, tx);
+    if (step.isPaused)
+      await means.queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
   });
   for (const { batch } of page.unroutable)
     means.metrics.recipients.inc(
@@ -119,8 +127,8 @@ async function writePage(means: Means, plan: Plan, step: Step): Promise<number> 
 async function writeRows(
   means: Means,
   tx: Handle,
-  { appId, id: pushId }: Notification,
-  { page, isQueued, isSmallPush }: { page: PageOfBatches; isQueued: boolean; isSmallPush: boolean },
+  { push: { appId, id: pushId }, turns }: Plan,
+  { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
 ): Promise<void> {
   for (const { batch, failures } of page.unroutable) {
     await insertBatches(tx, appId, pushId, [batch]);
@@ -129,11 +137,12 @@ async function writeRows(
   const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
   const ids = await insertBatches(tx, appId, pushId, batches);
   if (!isQueued) return;
-  const priority = isSmallPush ? priorities.small : priorities.large;
   const byConnector = Map.groupBy(page.batches.keys(), (i) => page.batches[i]?.connector ?? 'channel');
   for (const [connector, places] of byConnector) {
     const jobs = places.map((i) => ({ appId, pushId, batchId: ids[i] ?? 0 }));
-    await means.queue.send(deliverJob(connector), jobs, { tx, priority });
+    const kind = deliverJob(connector);
+    const priority = await turns.next(tx, kind, jobs.length);
+    await means.queue.send(kind, jobs, { tx, priority });
   }
 }
 

@@ -10,7 +10,7 @@ import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { Consumer } from '../shared/queue/consumer.ts';
-import { deliverJob, planJob } from '../shared/queue/jobs.ts';
+import { deliverJob, planJob, planPriorities } from '../shared/queue/jobs.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
 import { deliverBatch } from './deliver.ts';
 import { duties, runDuty } from './duties.ts';
@@ -20,7 +20,9 @@ import { planPush } from './planner.ts';
 import { SenderPool } from './pool.ts';
 
 /** Pushes planned at a time by one dispatcher; small ones are delivered by the same job. */
-const plansAtOnce = 8;
+const freshPlansAtOnce = 8;
+/** Those that are being continued have places of their own, so that they never keep a new one waiting. */
+const continuedPlansAtOnce = 2;
 
 /** Batches of one connector in work per thread: a bulkhead, since each connector has its own count. */
 const batchesPerThread = 4;
@@ -70,7 +72,7 @@ async function openMeans(
   const readDb = new Database({
     url: config.databaseReadUrl,
     applicationName: 'carillon dispatcher (scan)',
-    maxConnections: plansAtOnce,
+    maxConnections: freshPlansAtOnce + continuedPlansAtOnce,
     onError,
   });
   stack.add('scans', () => readDb.close());
@@ -104,15 +106,22 @@ async function startConsumers(
   { stack, listener, threads }: { stack: ClosingStack; listener: Listener; threads: number },
 ): Promise<void> {
   const { queue, log, pool } = means;
-  const planning = new Consumer({
-    queue,
-    listener,
-    log,
-    kind: planJob,
-    capacity: plansAtOnce,
-    pollMs: planPollMs,
-    handle: (job, signal) => planPush(means, job, signal),
-  });
+  const plans = [
+    { capacity: freshPlansAtOnce, range: { minPriority: planPriorities.fresh } },
+    { capacity: continuedPlansAtOnce, range: { maxPriority: planPriorities.continued } },
+  ];
+  const planning = plans.map(
+    (places) =>
+      new Consumer({
+        queue,
+        listener,
+        log,
+        kind: planJob,
+        ...places,
+        pollMs: planPollMs,
+        handle: (job, signal) => planPush(means, job, signal),
+      }),
+  );
   const delivering = [...connectors.keys()].map((connector) => {
     const kind = deliverJob(connector);
     return new Consumer({
@@ -125,7 +134,7 @@ async function startConsumers(
       handle: (job, signal) => deliverBatch(means, job.data, signal, { kind, job }),
     });
   });
-  const consumers = [planning, ...delivering];
+  const consumers = [...planning, ...delivering];
   stack.add('consumers', () => {
     // Requests in flight are waited for; what has not left yet goes back to the queue.
     pool.stopSending();

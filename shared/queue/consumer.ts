@@ -2,7 +2,7 @@ import { sleep } from '../clock.ts';
 import type { Listener } from '../db/listener.ts';
 import type { Logger } from '../logging.ts';
 import type { JobKind } from './jobs.ts';
-import { type Job, type JobQueue, wakeChannel } from './queue.ts';
+import { type Job, type JobQueue, type PriorityRange, wakeChannel } from './queue.ts';
 
 export interface ConsumerOptions<T extends object> {
   queue: JobQueue;
@@ -11,6 +11,8 @@ export interface ConsumerOptions<T extends object> {
   kind: JobKind<T>;
   /** Jobs in work at the same time. */
   capacity: number;
+  /** Only jobs of these priorities; the others are some other consumer's. */
+  range?: PriorityRange;
   /** Safety net beside NOTIFY, and what finds jobs whose start time has come. */
   pollMs: number;
   /**
@@ -75,7 +77,7 @@ export class Consumer<T extends object> {
     const room = this.#options.capacity - this.#active.size;
     if (room <= 0) return;
     try {
-      const jobs = await this.#options.queue.fetch(this.#options.kind, room);
+      const jobs = await this.#options.queue.fetch(this.#options.kind, room, this.#options.range);
       for (const job of jobs) this.#begin(job);
     } catch (error) {
       this.#options.log.warn({ err: error, queue: this.#options.kind.queue }, 'could not take jobs');

@@ -24,5 +24,8 @@ export function deliverJob(connector: ConnectorId): JobKind<DeliverJob> {
 /** Every queue there is; created by `migrate`, never by a request. */
 export const queueNames = [planJob.queue, ...connectorIds.map((id) => deliverJob(id).queue)];
 
-/** Higher first: a push to one device is never behind a push to ten million (design.md 2 "Fairness"). */
-export const priorities = { small: 10, large: 0 } as const;
+/**
+ * Planning in turns: a push that is new goes before one that is being continued, so that a push to few does
+ * not wait for the planning of one to millions (design.md 2 "Fairness").
+ */
+export const planPriorities = { fresh: 0, continued: -1 } as const;

@@ -17,8 +17,15 @@ export interface Job<T> {
 export interface SendOptions {
   /** The transaction that the job is part of. */
   tx: Handle;
-  priority?: number;
+  /** Higher first; a function gives each job its own, by its place. */
+  priority?: number | ((place: number) => number);
   startAfter?: Date;
+}
+
+/** Priorities a consumer takes, both ends included. */
+export interface PriorityRange {
+  minPriority?: number;
+  maxPriority?: number;
 }
 
 export interface QueueDepth {
@@ -70,11 +77,13 @@ export class JobQueue {
   /** Writes jobs as part of `tx` and wakes the consumers when it commits. */
   async send<T extends object>(kind: JobKind<T>, jobs: T[], options: SendOptions): Promise<void> {
     if (jobs.length === 0) return;
+    const priorityOf = typeof options.priority === 'function' ? options.priority : () => fixedPriority;
+    const fixedPriority = typeof options.priority === 'number' ? options.priority : 0;
     await this.#boss.insert(
       kind.queue,
-      jobs.map((data) => ({
+      jobs.map((data, place) => ({
         data,
-        priority: options.priority ?? 0,
+        priority: priorityOf(place),
         ...(options.startAfter ? { startAfter: options.startAfter, ...keepUntil(options.startAfter) } : {}),
       })),
       { db: adapter(options.tx), returnId: false },
@@ -82,8 +91,13 @@ export class JobQueue {
     await options.tx.query('SELECT pg_notify($1, $2)', [wakeChannel, kind.queue]);
   }
 
-  async fetch<T extends object>(kind: JobKind<T>, count: number): Promise<Job<T>[]> {
-    const jobs = await this.#boss.fetch<T>(kind.queue, { batchSize: count });
+  /** Takes up to `count` jobs, the highest priority first; `range` leaves others to another consumer. */
+  async fetch<T extends object>(
+    kind: JobKind<T>,
+    count: number,
+    range: PriorityRange = {},
+  ): Promise<Job<T>[]> {
+    const jobs = await this.#boss.fetch<T>(kind.queue, { batchSize: count, ...range });
     return jobs.map((job) => ({ id: job.id, retryCount: job.retryCount, data: kind.data.parse(job.data) }));
   }
 
@@ -107,6 +121,16 @@ export class JobQueue {
       kind.queue,
       jobs.map(({ id, retryCount }) => ({ id, retryCount })),
     );
+  }
+
+  /** The priority of the job whose turn is next; 0 when none waits. */
+  async front<T extends object>(kind: JobKind<T>, tx: Handle): Promise<number> {
+    const { rows } = await tx.query<{ front: number | null }>(
+      `SELECT max(priority) AS front FROM pgboss.job
+        WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now()`,
+      [kind.queue],
+    );
+    return rows[0]?.front ?? 0;
   }
 
   /** Jobs that could be taken now, by queue, and how long the oldest has waited. */

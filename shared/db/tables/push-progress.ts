@@ -36,6 +36,15 @@ export async function advancePlanning(
   return (rowCount ?? 0) > 0;
 }
 
+/** How many pushes of an app are being sent. */
+export async function countOpenPushes(db: Handle, appId: string): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
+    [appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
 /** Notes the first send; true for the one call that was first. */
 export async function markFirstSend(db: Handle, appId: string, id: number, at: Date): Promise<boolean> {
   const { rowCount } = await db.query(

@@ -1,6 +1,3 @@
-import { messageOf, type NamedCredentials, type ProfileChoice } from '../connectors/connector.ts';
-import { connectors } from '../connectors/registry.ts';
-import type { StoredProfile } from '../shared/db/tables/profiles.ts';
 import type { App } from '../shared/domain/app.ts';
 import {
   type ConnectorId,
@@ -8,7 +5,15 @@ import {
   isConnectorId,
   vendorConnector,
 } from '../shared/domain/labels.ts';
-import type { Notification } from '../shared/domain/notification.ts';
+import { type MessageSource, messageOf, type NamedCredentials, type ProfileChoice } from './connector.ts';
+import { connectors } from './registry.ts';
+
+/** A push profile as it is stored, its credentials open. */
+export interface Profile {
+  connector: string;
+  name: string;
+  credentials: unknown;
+}
 
 /** What planning reads of an installation to decide its way. */
 export interface Target {
@@ -36,18 +41,18 @@ export interface Route {
  */
 export class Router {
   readonly #app: App;
-  readonly #push: Notification;
+  readonly #push: MessageSource;
   readonly #candidates = new Map<ConnectorId, NamedCredentials<unknown>[]>();
   readonly #routes = new Map<string, Route>();
 
-  constructor(app: App, profiles: StoredProfile[], push: Notification) {
+  constructor(app: App, profiles: Profile[], push: MessageSource) {
     this.#app = app;
     this.#push = push;
     for (const profile of profiles) this.#addCandidate(profile);
   }
 
   /** Profiles whose credentials no longer fit their schema are no candidates: `doctor` tells of them. */
-  #addCandidate(profile: StoredProfile): void {
+  #addCandidate(profile: Profile): void {
     if (!isConnectorId(profile.connector)) return;
     const parsed = connectors.get(profile.connector)?.credentials.safeParse(profile.credentials);
     if (!parsed?.success) return;

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Turns } from '../../dispatcher/turns.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { deliverJob } from '../../shared/queue/jobs.ts';
+import { JobQueue } from '../../shared/queue/queue.ts';
+import { silentLog } from '../support/api.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService();
+  await service.dispatch();
+});
+afterAll(() => service?.close());
+
+async function appWithIos(count: number): Promise<{ app: App; tokens: string[] }> {
+  const app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  return { app, tokens: await service.addIosInstallations(app, count) };
+}
+
+async function begin(app: App, where: object = {}): Promise<string> {
+  const body = { data: { alert: 'Hello' }, where };
+  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+  return reply.body.objectId;
+}
+
+async function untilPlanned(app: App, objectId: string): Promise<void> {
+  const isPlanned = async () => {
+    const { rows } = await service.db.query<{ is_planned: boolean }>(
+      'SELECT is_planned FROM notification WHERE app_id = $1 AND object_id = $2',
+      [app.appId, objectId],
+    );
+    return rows[0]?.is_planned;
+  };
+  await expect.poll(isPlanned, { timeout: 20_000 }).toBe(true);
+}
+
+const statusOf = async (app: App, objectId: string) =>
+  (await service.api.request('GET', `/1.1/notifications/${objectId}`, { app })).body.status;
+
+describe('while a push to many is being sent', { timeout: 60_000 }, () => {
+  test('one to a few thousand of another app gets its turns and is done before it', async () => {
+    const large = await appWithIos(40_000);
+    const small = await appWithIos(3000);
+    const first = await begin(large.app);
+    await untilPlanned(large.app, first);
+    const second = await begin(small.app);
+    await service.untilDone(small.app, second);
+    expect(await statusOf(large.app, first)).toBe('in-queue');
+    await service.untilDone(large.app, first);
+  });
+
+  test('one to a single device of the same app is sent at once', async () => {
+    const { app, tokens } = await appWithIos(40_000);
+    await service.db.query(
+      "UPDATE installation SET channels = '{vip}' WHERE app_id = $1 AND device_token = $2",
+      [app.appId, tokens[0]],
+    );
+    const first = await begin(app);
+    await untilPlanned(app, first);
+    await service.untilDone(app, await begin(app, { channels: 'vip' }));
+    expect(await statusOf(app, first)).toBe('in-queue');
+    await service.untilDone(app, first);
+  });
+});
+
+describe('turns on a delivery queue', () => {
+  test('batches of two apps alternate, those of two pushes of one app share its part', async () => {
+    // Nobody takes these: the queue of a connector that this dispatcher does not serve shows the order.
+    const queue = new JobQueue(service.db, silentLog, { supervise: false });
+    await queue.start();
+    const kind = deliverJob('vendor_f');
+    const put = (appId: string, pushId: number, count: number) =>
+      service.db.transaction(async (tx) => {
+        const priority = await new Turns(queue, appId).next(tx, kind, count);
+        const jobs = Array.from({ length: count }, (_, batchId) => ({ appId, pushId, batchId }));
+        await queue.send(kind, jobs, { tx, priority });
+      });
+    await put('a', 1, 6);
+    const taken = (await queue.fetch(kind, 2)).map((job) => job.data.appId);
+    await put('b', 2, 3);
+    for (let left = 7; left > 0; left -= 1)
+      taken.push(...(await queue.fetch(kind, 1)).map((job) => job.data.appId));
+    expect(taken.join('')).toBe('aaabababa');
+    await queue.stop();
+  });
+});
