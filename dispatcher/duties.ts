@@ -2,6 +2,7 @@ import { sleep } from '../shared/clock.ts';
 import { deleteExpiredLetters } from '../shared/db/tables/channel.ts';
 import { deleteOldNotifications } from '../shared/db/tables/notifications.ts';
 import { deleteOldRequestIds } from '../shared/db/tables/request-ledger.ts';
+import { deleteOldUsage } from '../shared/db/tables/usage.ts';
 import { reap } from './closing.ts';
 import type { Means } from './means.ts';
 
@@ -16,11 +17,13 @@ export interface Duty {
 const rowsAtOnce = 500;
 const recordRetentionMs = 7 * 24 * 3600 * 1000;
 const requestRetentionMs = 10 * 60_000;
+/** More than a year, so that a year's bill can be made up when it is over. */
+const usageRetentionMs = 400 * 24 * 3600 * 1000;
 
 /** Closes pushes that are settled but were not closed by whoever settled their last batch. */
 const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: (means) => reap(means) };
 
-/** Removes records after seven days (compat.md 5.3), spent request ids and expired letters. */
+/** Removes records after seven days (compat.md 5.3), spent request ids, expired letters and old usage. */
 const cleaner: Duty = {
   name: 'cleaner',
   restMs: 60_000,
@@ -29,7 +32,8 @@ const cleaner: Duty = {
     const records = await deleteOldNotifications(db, new Date(now - recordRetentionMs), rowsAtOnce);
     const letters = await deleteExpiredLetters(db, new Date(now), rowsAtOnce);
     await deleteOldRequestIds(db, new Date(now - requestRetentionMs));
-    return Math.max(records, letters);
+    const days = await deleteOldUsage(db, new Date(now - usageRetentionMs), rowsAtOnce);
+    return Math.max(records, letters, days);
   },
 };
 

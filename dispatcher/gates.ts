@@ -1,6 +1,7 @@
 import type { DeliverSnapshot } from '../shared/db/tables/delivery.ts';
 import type { Outcome } from '../shared/domain/outcome.ts';
 import type { DeliverJob } from '../shared/queue/jobs.ts';
+import { askDailyCap } from './caps.ts';
 import type { Means } from './means.ts';
 
 /** What is to happen to a batch that was taken. */
@@ -42,8 +43,17 @@ const halted: Gate = {
   },
 };
 
+/** The app's recipients of today are used up. Last: it is not undone when the batch is held back. */
+const capped: Gate = {
+  name: 'capped',
+  check: async (means, task, batch) => {
+    const sentence = await askDailyCap(means, task, batch);
+    return sentence === undefined ? send : { kind: 'settle', outcome: 'capped', reason: sentence };
+  },
+};
+
 /** In the order they are asked: what ends a batch before what delays it. */
-const gates: Gate[] = [cancelled, expired, halted];
+const gates: Gate[] = [cancelled, expired, halted, capped];
 
 /** Asks the gates in turn; the first that does not let the batch through decides. */
 export async function passGates(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> {

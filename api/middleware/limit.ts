@@ -1,5 +1,6 @@
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Handle } from '../../shared/db/pool.ts';
+import { countCall } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
 
@@ -17,10 +18,19 @@ export class PushCallLimit {
     this.#db = db;
   }
 
-  /** Counts one call. Throws 429 with the seconds left of the refusal. */
+  /**
+   * Counts one call, for the rate and for the day's usage: the peak is the most calls that one window of
+   * this limit held. Throws 429 with the seconds left of the refusal.
+   */
   async consume(app: App): Promise<void> {
+    await countCall(this.#db, app.appId, await this.#take(app));
+  }
+
+  /** Gives how many calls this minute has had, this one included. */
+  async #take(app: App): Promise<number> {
     try {
-      await this.#limiter(app.options.pushCallsPerMinute).consume(app.appId);
+      const taken = await this.#limiter(app.options.pushCallsPerMinute).consume(app.appId);
+      return taken.consumedPoints;
     } catch (error) {
       if (!(error instanceof RateLimiterRes)) throw error;
       throw new Refusal('tooManyRequests', { retryAfterSeconds: Math.ceil(error.msBeforeNext / 1000) });

@@ -7,6 +7,7 @@ import { NotificationService } from './notifications.ts';
 import { OutboxService } from './outbox.ts';
 import { ProfileService } from './profiles.ts';
 import { PushService } from './pushes.ts';
+import { UsageService } from './usage.ts';
 
 /** What routes can call, one member per noun. */
 export function createServices(means: Means) {
@@ -20,6 +21,7 @@ export function createServices(means: Means) {
     profiles: new ProfileService(means),
     pushes: new PushService(means),
     notifications: new NotificationService(means),
+    usage: new UsageService(means),
   };
 }
 

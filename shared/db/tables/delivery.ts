@@ -2,6 +2,7 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { PushState } from '../../domain/notification.ts';
 import type { Handle } from '../pool.ts';
 import type { Batch } from './batches.ts';
+import type { Grant } from './usage.ts';
 
 /** What the main thread needs to know of a batch before a worker thread takes it: no recipients. */
 export interface DeliverSnapshot {
@@ -15,6 +16,8 @@ export interface DeliverSnapshot {
   pushTime: Date;
   firstSentAt: Date | null;
   halts: Record<string, string>;
+  /** What the daily cap let through; null before it was asked. */
+  grant: Grant | null;
 }
 
 interface SnapshotRow {
@@ -28,6 +31,8 @@ interface SnapshotRow {
   push_time: Date;
   first_sent_at: Date | null;
   halts: Record<string, string>;
+  granted: number | null;
+  size: number | null;
 }
 
 export async function deliverSnapshot(
@@ -37,7 +42,8 @@ export async function deliverSnapshot(
 ): Promise<DeliverSnapshot | undefined> {
   const { rows } = await db.query<SnapshotRow>(
     `SELECT b.connector, b.profile, b.is_settled, b.attempt, n.state, n.expires_at, n.created_at, n.push_time,
-            n.first_sent_at, n.halts
+            n.first_sent_at, n.halts,
+            b.granted, CASE WHEN b.granted IS NOT NULL THEN cardinality(b.recipients) END AS size
        FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.id = $2`,
     [appId, batchId],
@@ -53,6 +59,7 @@ export async function deliverSnapshot(
     pushTime: row.push_time,
     firstSentAt: row.first_sent_at,
     halts: row.halts,
+    grant: row.granted === null || row.size === null ? null : { granted: row.granted, size: row.size },
   }))[0];
 }
 

@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { json, route } from '../route.ts';
+
+const usageQuery = z.object({ day: z.iso.date('expected a day as YYYY-MM-DD').optional() });
+
+/** What an app used on a day and what that costs (contract.md "Admin API"). */
+export default [
+  route({
+    method: 'GET',
+    path: '/console/api/apps/:appId/usage',
+    auth: 'admin',
+    query: usageQuery,
+    handle: async (call, { usage }) => json(await usage.report(call.params.appId ?? '', call.query.day)),
+  }),
+];

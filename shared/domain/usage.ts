@@ -1,0 +1,47 @@
+import type { Edition, Plan } from './app.ts';
+
+/** What an app used on one day. */
+export interface Usage {
+  calls: number;
+  peakCallsPerMinute: number;
+  recipients: number;
+}
+
+/** Charges of one day, in units of `currency`. */
+export interface Fees {
+  calls: number;
+  recipients: number;
+  total: number;
+  currency: 'CNY' | 'USD';
+}
+
+/** Calls come in blocks of 600 per minute, recipients in blocks of 10,000; a begun block counts whole. */
+const callBlock = 600;
+const recipientBlock = 10_000;
+
+/** Prices by edition (push.md "Limits" 3). Those of recipients are in hundredths: money is added exactly. */
+const prices = {
+  home: { currency: 'CNY', firstBlock: 60, furtherBlock: 30, freeRecipients: 1_000_000, blockCents: 50 },
+  international: {
+    currency: 'USD',
+    firstBlock: 20,
+    furtherBlock: 10,
+    freeRecipients: 100_000,
+    blockCents: 2,
+  },
+} as const;
+
+/** What a day costs: by its peak of calls per minute and by its recipients. Development apps pay nothing. */
+export function feesOf(app: { edition: Edition; plan: Plan }, usage: Usage): Fees {
+  const price = prices[app.edition];
+  const { currency } = price;
+  if (app.plan === 'development') return { calls: 0, recipients: 0, total: 0, currency };
+  const callBlocks = blocksAbove(usage.peakCallsPerMinute, callBlock, callBlock);
+  const calls = callBlocks === 0 ? 0 : price.firstBlock + price.furtherBlock * (callBlocks - 1);
+  const cents = blocksAbove(usage.recipients, price.freeRecipients, recipientBlock) * price.blockCents;
+  return { calls, recipients: cents / 100, total: (calls * 100 + cents) / 100, currency };
+}
+
+function blocksAbove(used: number, free: number, block: number): number {
+  return Math.max(0, Math.ceil((used - free) / block));
+}
