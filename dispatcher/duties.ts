@@ -5,6 +5,7 @@ import { deleteOldRequestIds } from '../shared/db/tables/request-ledger.ts';
 import { deleteOldUsage } from '../shared/db/tables/usage.ts';
 import { reap } from './closing.ts';
 import type { Means } from './means.ts';
+import { fireDue } from './scheduler.ts';
 
 /** A background duty: what it does in one pass, and how long it rests after one that found nothing. */
 export interface Duty {
@@ -37,7 +38,10 @@ const cleaner: Duty = {
   },
 };
 
-export const duties: Duty[] = [reaper, cleaner];
+/** Scheduled pushes start within 1 s of their time (contract.md, promise 8). */
+const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (means) => fireDue(means, rowsAtOnce) };
+
+export const duties: Duty[] = [scheduler, reaper, cleaner];
 
 /** Runs a duty until the signal aborts; a pass that fails is logged and tried again after the rest. */
 export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {

@@ -1,8 +1,10 @@
 import { messageOf } from '../../connectors/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
-import { insertNotification, insertScheduledPush } from '../../shared/db/tables/notifications.ts';
+import type { Handle } from '../../shared/db/pool.ts';
+import { insertNotification } from '../../shared/db/tables/notifications.ts';
 import { claimRequestId } from '../../shared/db/tables/request-ledger.ts';
-import type { App } from '../../shared/domain/app.ts';
+import { countPending, databaseNow, insertScheduledPush } from '../../shared/db/tables/schedule.ts';
+import { type App, planLimits } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { newPushId } from '../../shared/domain/ids.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
@@ -42,9 +44,12 @@ export class PushService {
   }
 
   /** POST /1.1/push. Refuses with the codes of `parsePush`, or 1 with a sentence. */
-  send(sender: Sender, body: JsonObject): Promise<Accepted> {
+  async send(sender: Sender, body: JsonObject): Promise<Accepted> {
     const now = new Date(this.#means.clock.now());
-    return this.#admit(sender.app, parsePush(body, sender.prodHeader, now.getTime()), now);
+    // Where clocks disagree the earlier one says how far ahead push_time is: nothing is sent early.
+    const isTimed = body.push_time !== undefined && body.push_time !== null;
+    const earliestMs = isTimed ? Math.min(now.getTime(), await databaseNow(this.#means.db)) : now.getTime();
+    return this.#admit(sender.app, parsePush(body, sender.prodHeader, earliestMs), now);
   }
 
   /** POST /1.1/push/devices. */
@@ -74,6 +79,7 @@ export class PushService {
         : undefined;
       if (first) return { objectId: first.objectId, createdAt: first.acceptedAt, isFirst: false };
       const isScheduled = timing.pushTime !== null;
+      if (isScheduled) await checkPending(tx, app);
       const pushId = await insertNotification(tx, {
         appId: app.appId,
         objectId,
@@ -85,13 +91,19 @@ export class PushService {
         createdAt: now,
       });
       if (isScheduled) await insertScheduledPush(tx, app.appId, pushId, pushTime);
-      const start = isScheduled ? { startAfter: pushTime } : {};
-      await this.#means.queue.send(planJob, [{ appId: app.appId, pushId }], { tx, ...start });
+      else await this.#means.queue.send(planJob, [{ appId: app.appId, pushId }], { tx });
       return { objectId, createdAt: now, isFirst: true };
     });
     if (accepted.isFirst) this.#means.metrics.pushAccepted.inc({ app: app.appId });
     return accepted;
   }
+}
+
+/** Refuses with 154 what would be more pending pushes than the plan allows (push.md "Limits"). */
+async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
+  const { pending } = planLimits[plan];
+  if ((await countPending(tx, appId)) >= pending)
+    throw refuse('thresholdExceeded', `At most ${pending} scheduled pushes may be pending on a ${plan} app.`);
 }
 
 /** Absolute, or counted from push_time or the call; seven days where none is given (compat.md 5.1). */

@@ -7,6 +7,7 @@ import { NotificationService } from './notifications.ts';
 import { OutboxService } from './outbox.ts';
 import { ProfileService } from './profiles.ts';
 import { PushService } from './pushes.ts';
+import { ScheduleService } from './schedules.ts';
 import { UsageService } from './usage.ts';
 
 /** What routes can call, one member per noun. */
@@ -20,6 +21,7 @@ export function createServices(means: Means) {
     outbox: new OutboxService(means),
     profiles: new ProfileService(means),
     pushes: new PushService(means),
+    schedules: new ScheduleService(means),
     notifications: new NotificationService(means),
     usage: new UsageService(means),
   };

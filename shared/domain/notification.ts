@@ -4,7 +4,7 @@ import { addTotals, type OutcomeTotals } from './outcome.ts';
 import type { PushOrder } from './push.ts';
 
 /** Where a push is on its way; drawn in dispatcher/README.md. */
-export type PushState = 'scheduled' | 'queued' | 'sending' | 'done' | 'failed' | 'cancelled';
+export type PushState = 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
 
 /** How the recipients of a push ended, by connector. */
 export type ConnectorTotals = Partial<Record<ConnectorId, OutcomeTotals>>;
@@ -48,7 +48,7 @@ function publicStatus(record: Notification): string {
 }
 
 /** Conditions of a push to listed devices, told as a query so that the record says whom it meant. */
-function publicWhere(order: PushOrder): JsonObject {
+export function publicWhere(order: PushOrder): JsonObject {
   if (order.target.kind === 'devices') return { deviceType: order.target.deviceType };
   const { where, channels } = order.target;
   const base: JsonObject = Array.isArray(where)

@@ -6,6 +6,7 @@ import {
   createApnsCredentials,
   startApnsGateway,
 } from '../../ops/sandbox/apns/server.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { putProfile } from '../../shared/db/tables/profiles.ts';
@@ -19,7 +20,7 @@ export interface TestService {
   databaseUrl: string;
   apns: ApnsGateway;
   /** Starts a dispatcher in this process; closed with the service. */
-  dispatch(): Promise<RunningDispatcher>;
+  dispatch(clock?: Clock): Promise<RunningDispatcher>;
   /** Gives an app a token profile that points at the sandbox. */
   addApnsProfile(app: App, name?: string): Promise<void>;
   /** Writes iOS installations straight into the table; gives their tokens. */
@@ -30,14 +31,14 @@ export interface TestService {
 }
 
 /** An api, a database of its own and an APNs gateway on loopback; dispatchers as asked for. */
-export async function startTestService(): Promise<TestService> {
+export async function startTestService(options: { clock?: Clock } = {}): Promise<TestService> {
   const database = await createTestDatabase();
   const credentials: ApnsCredentials = createApnsCredentials();
   const apns = await startApnsGateway({ keys: [credentials] });
   // Devices find the channel by the public address.
   const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
   const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
-  const api = await startTestApi({ databaseUrl: database.url, env });
+  const api = await startTestApi({ databaseUrl: database.url, env, ...options });
   const db = new Database({ url: database.url, applicationName: 'test' });
   const dispatchers: RunningDispatcher[] = [];
   return {
@@ -45,8 +46,8 @@ export async function startTestService(): Promise<TestService> {
     db,
     databaseUrl: database.url,
     apns,
-    async dispatch() {
-      const dispatcher = await startDispatcher(testConfig(database.url), silentLog);
+    async dispatch(clock) {
+      const dispatcher = await startDispatcher(testConfig(database.url), silentLog, clock ? { clock } : {});
       dispatchers.push(dispatcher);
       return dispatcher;
     },

@@ -83,20 +83,6 @@ export async function insertNotification(tx: Handle, push: NewNotification): Pro
   return id;
 }
 
-/** The pending entry of a scheduled push, which the cancelling call names by its integer id. */
-export async function insertScheduledPush(
-  tx: Handle,
-  appId: string,
-  pushId: number,
-  pushTime: Date,
-): Promise<void> {
-  await tx.query('INSERT INTO scheduled_push (app_id, push_id, push_time) VALUES ($1, $2, $3)', [
-    appId,
-    pushId,
-    pushTime,
-  ]);
-}
-
 export async function findNotification(
   db: Handle,
   appId: string,
@@ -155,12 +141,13 @@ export async function countNotifications(db: Handle, appId: string): Promise<num
  * finished already (push.md "States and transitions").
  */
 export async function cancelNotification(tx: Handle, appId: string, id: number): Promise<boolean> {
+  // The entry first, as the scheduler does: it is what a firing at the same time waits for.
+  await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
   const { rowCount } = await tx.query(
     `UPDATE notification SET state = 'cancelled', updated_at = now(), finished_at = now()
-      WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending')`,
+      WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, id],
   );
-  await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
   return (rowCount ?? 0) > 0;
 }
 

@@ -2,7 +2,7 @@ import type { ConnectorTotals, Notification } from '../../domain/notification.ts
 import type { Handle } from '../pool.ts';
 import { type NotificationRow, toNotification } from './notifications.ts';
 
-/** Takes a push into work: `sending`. Undefined when it is finished, cancelled or gone. */
+/** Takes a push into work: `sending`. Undefined when it waits, is finished or gone. */
 export async function beginNotification(
   tx: Handle,
   appId: string,
@@ -10,11 +10,9 @@ export async function beginNotification(
 ): Promise<Notification | undefined> {
   const { rows } = await tx.query<NotificationRow>(
     `UPDATE notification SET state = 'sending', updated_at = now()
-      WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending') RETURNING *`,
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') RETURNING *`,
     [appId, id],
   );
-  if (rows.length > 0)
-    await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
   return rows.map(toNotification)[0];
 }
 

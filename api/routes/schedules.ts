@@ -1,0 +1,20 @@
+import { json, route } from '../route.ts';
+
+/** Pushes that wait for their time (push.md "Push", compat.md 5.2). */
+export default [
+  route({
+    method: 'GET',
+    path: '/1.1/scheduledPushMessages',
+    auth: 'master',
+    handle: async (call, { schedules }) => json({ results: await schedules.list(call.app) }),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/1.1/scheduledPushMessages/:id',
+    auth: 'master',
+    handle: async (call, { schedules }) => {
+      await schedules.cancel(call.app, call.params.id ?? '');
+      return json({});
+    },
+  }),
+];
