@@ -24,6 +24,7 @@ import { type DeliverJob, deliverJob, type JobKind } from '../shared/queue/jobs.
 import type { Job } from '../shared/queue/queue.ts';
 import { closePush } from './closing.ts';
 import type { Means } from './means.ts';
+import { throughOutage } from './outage.ts';
 import type { DeliverResult, RetryGroup } from './task.ts';
 
 /** The longest pause between two tries of the dispatcher's own choosing. */
@@ -51,17 +52,20 @@ export async function recordResult(means: Means, task: DeliverJob, recording: Re
   countCalls(means, result);
   const address = { appId: task.appId, id: task.batchId, pushId: task.pushId, connector: result.connector };
   if (result.settled.includes(openCode)) {
-    await checkpointBatch(means.db, address, result.settled, result.failures);
+    await throughOutage(means, () => checkpointBatch(means.db, address, result.settled, result.failures));
     return false;
   }
   const totals = totalsOf(result.settled);
-  const isOurs = await means.db.transaction(async (tx) => {
-    const isSettledHere = await settleBatch(tx, address, result.settled, totals);
-    if (isSettledHere) await writeDetails(means, tx, task, { batch, result, totals });
-    await completeJob(means, tx, recording);
-    return isSettledHere;
-  });
+  const isOurs = await throughOutage(means, () =>
+    means.db.transaction(async (tx) => {
+      const isSettledHere = await settleBatch(tx, address, result.settled, totals);
+      if (isSettledHere) await writeDetails(means, tx, task, { batch, result, totals });
+      await completeJob(means, tx, recording);
+      return isSettledHere;
+    }),
+  );
   if (isOurs) countRecipients(means, task.appId, result.connector, totals);
+  // Whoever fails to close it here leaves that to the reaper.
   await closePush(means, task.appId, task.pushId);
   return true;
 }
