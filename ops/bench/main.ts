@@ -1,5 +1,6 @@
 import { table } from '../cli/report.ts';
 import type { Figure } from './figure.ts';
+import { benchFairness, benchLatency } from './latency.ts';
 import { benchPipeline } from './pipeline.ts';
 
 interface Benchmark {
@@ -15,6 +16,17 @@ const benchmarks = new Map<string, Benchmark>([
         'one push to many iOS devices, from the answer of POST /1.1/push to the record done [devices]',
       run: benchPipeline,
     },
+  ],
+  [
+    'latency',
+    {
+      description: 'time from the answer to the first send of single pushes, idle service [pushes]',
+      run: benchLatency,
+    },
+  ],
+  [
+    'fairness',
+    { description: 'the same during a push to many of another app [devices]', run: benchFairness },
   ],
 ]);
 
