@@ -124,6 +124,7 @@ module.exports = {
     home('pg-boss', ['shared/queue/']),
     home('piscina', ['dispatcher/pool.ts']),
     home('prom-client', ['shared/metrics.ts']),
+    home('opossum', ['shared/breaker.ts']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -85,6 +85,34 @@ export type Attempt =
   /** Credentials or configuration are wrong: every recipient of this profile would end the same. */
   | { kind: 'halt'; status: number; reason: string; sentence: string };
 
+/** Without an answer: reasons that say nothing of the gateway, since we broke off, wait ourselves or were moved on. */
+const notItsDoing = new Set([
+  'aborted',
+  'closed',
+  'stopped',
+  'stopping',
+  'goaway',
+  'TooManyProviderTokenUpdates',
+]);
+
+/**
+ * What an attempt shows of the gateway: true, it cannot be asked now (no answer, or a 5xx); false, it
+ * answered, whatever it said of this recipient; null, nothing. The breakers are fed with this.
+ */
+export function showsTrouble(attempt: Attempt): boolean | null {
+  switch (attempt.kind) {
+    case 'sent':
+      return false;
+    case 'unknown':
+      return true;
+    case 'retry':
+      if (attempt.status > 0) return attempt.status >= 500;
+      return notItsDoing.has(attempt.reason) ? null : true;
+    default:
+      return attempt.status > 0 ? false : null;
+  }
+}
+
 export type Report = (index: number, attempt: Attempt) => void;
 
 /** Facts about one request to a gateway, for the metrics of the main thread. */
@@ -181,6 +209,8 @@ export interface Connector<C = unknown, P = unknown> {
   credentials: z.ZodType<C>;
   /** Renders the shared part of a message. Pure; also used before a push is accepted. */
   render(message: Message, deviceType: string): Rendering<P>;
+  /** The body as the gateway gets it, JSON text; absent: the payload is that body. Pure; for a dry run. */
+  preview?(payload: P): string;
   /**
    * Chooses among an app's profiles of this connector. Absent: the profile named by `deviceProfile`, or
    * `_default` (push.md "Hybrid push rules" 3).

@@ -32,8 +32,28 @@ export async function deliverBatch(
   }
   if (signal.aborted) return false;
   await noteFirstSend(means, task, batch);
-  const result = await means.pool.run(task);
-  return recordResult(means, task, { batch, result, ...options });
+  return sendThroughBreaker(means, task, { batch, signal, ...options });
+}
+
+/** A probe sends a slice of the batch; when it went well, the rest follows at once. */
+async function sendThroughBreaker(
+  means: Means,
+  task: DeliverJob,
+  { batch, signal, ...options }: DeliverOptions & { batch: DeliverSnapshot; signal: AbortSignal },
+): Promise<boolean> {
+  const key = { connector: batch.connector, appId: task.appId, profile: batch.profile };
+  for (;;) {
+    const passage = await means.breakers.send(key, (slice) =>
+      means.pool.run(slice === undefined ? task : { ...task, slice }, options.kind ? 'bulk' : 'express'),
+    );
+    if (passage.kind === 'wait') {
+      await postpone(means, task, { batch, afterMs: passage.afterMs, ...options });
+      return true;
+    }
+    const { result, isCounted } = passage;
+    const isRecorded = await recordResult(means, task, { batch, result, isCounted, ...options });
+    if (isRecorded || !result.isSlice || signal.aborted) return isRecorded;
+  }
 }
 
 async function noteFirstSend(

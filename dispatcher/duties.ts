@@ -41,7 +41,17 @@ const cleaner: Duty = {
 /** Scheduled pushes start within 1 s of their time (contract.md, promise 8). */
 const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (means) => fireDue(means, rowsAtOnce) };
 
-export const duties: Duty[] = [scheduler, reaper, cleaner];
+/** Keeps the states of the breakers alive that the admin API shows; their own timers need no duty. */
+const breakers: Duty = {
+  name: 'breakers',
+  restMs: 2000,
+  async runOnce(means) {
+    await means.breakers.tend();
+    return 0;
+  },
+};
+
+export const duties: Duty[] = [breakers, scheduler, reaper, cleaner];
 
 /** Runs a duty until the signal aborts; a pass that fails is logged and tried again after the rest. */
 export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {

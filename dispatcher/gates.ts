@@ -26,11 +26,14 @@ const cancelled: Gate = {
     batch.state === 'cancelled' ? { kind: 'settle', outcome: 'dropped', reason: 'cancelled' } : send,
 };
 
+const expiryReason = (lastReason: string | null): string =>
+  lastReason === null ? 'expired before it was sent' : `expired; the last try: ${lastReason}`;
+
 const expired: Gate = {
   name: 'expired',
   check: ({ clock }, _task, batch) =>
     batch.expiresAt.getTime() <= clock.now()
-      ? { kind: 'settle', outcome: 'expired', reason: 'expired before it was sent' }
+      ? { kind: 'settle', outcome: 'expired', reason: expiryReason(batch.lastReason) }
       : send,
 };
 
@@ -52,8 +55,18 @@ const capped: Gate = {
   },
 };
 
+/** The gateway cannot be asked: the batch waits for it, at most until it expires, and costs no thread. */
+const broken: Gate = {
+  name: 'broken',
+  check: async ({ breakers, clock }, { appId }, { connector, profile, expiresAt }) => {
+    const afterMs = await breakers.waitMs({ connector, appId, profile });
+    const leftMs = Math.max(0, expiresAt.getTime() - clock.now());
+    return afterMs === 0 ? send : { kind: 'postpone', afterMs: Math.min(afterMs, leftMs) };
+  },
+};
+
 /** In the order they are asked: what ends a batch before what delays it. */
-const gates: Gate[] = [cancelled, expired, halted, capped];
+const gates: Gate[] = [cancelled, expired, halted, broken, capped];
 
 /** Asks the gates in turn; the first that does not let the batch through decides. */
 export async function passGates(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> {

@@ -45,10 +45,14 @@ async function isReady({ db }: Means): Promise<boolean> {
   }
 }
 
-async function writeMetrics({ metrics, queue, pool }: Means, response: ServerResponse): Promise<void> {
+async function writeMetrics(
+  { metrics, queue, pool, breakers }: Means,
+  response: ServerResponse,
+): Promise<void> {
   const depths = await queue.depths().catch(() => undefined);
   if (depths) recordQueues(metrics, queueNames, depths);
   pool.reportTo(metrics);
+  await breakers.reportTo(metrics).catch(() => undefined);
   const text = await metrics.registry.metrics();
   response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text);
 }

@@ -4,6 +4,7 @@ import type { Database } from '../shared/db/pool.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
+import type { Breakers } from './breakers.ts';
 import type { SenderPool } from './pool.ts';
 
 /** What the dispatcher's duties work with; opened by `start.ts`, handed down. */
@@ -14,6 +15,7 @@ export interface Means {
   queue: JobQueue;
   directory: Directory;
   pool: SenderPool;
+  breakers: Breakers;
   clock: Clock;
   log: Logger;
   metrics: Metrics;

@@ -1,19 +1,36 @@
 import { Piscina } from 'piscina';
 import type { Metrics } from '../shared/metrics.ts';
-import type { DeliverJob } from '../shared/queue/jobs.ts';
-import type { DeliverResult, ThreadData } from './task.ts';
+import type { DeliverResult, DeliverTask, ThreadData } from './task.ts';
 
 /** Batches one thread holds at a time: while some wait for a gateway, others load and render. */
 const batchesPerThread = 16;
 
+/**
+ * Pushes to few have a thread of their own: those to millions keep the others so busy that every step of a
+ * small one, a look-up, a request, an answer, would wait for its turn there.
+ */
+export type Lane = 'bulk' | 'express';
+
 export interface PoolOptions {
+  /** Threads of the bulk lane (DISPATCHER_THREADS). */
   threads: number;
   data: Omit<ThreadData, 'stopFlag'>;
 }
 
+function openThreads(threads: number, workerData: ThreadData): Piscina<DeliverTask, DeliverResult> {
+  return new Piscina({
+    filename: new URL('./worker.ts', import.meta.url).href,
+    minThreads: threads,
+    maxThreads: threads,
+    concurrentTasksPerWorker: batchesPerThread,
+    workerData,
+  });
+}
+
 /** The worker threads that send. The only home of piscina. */
 export class SenderPool {
-  readonly #piscina: Piscina<DeliverJob, DeliverResult>;
+  readonly #bulk: Piscina<DeliverTask, DeliverResult>;
+  readonly #express: Piscina<DeliverTask, DeliverResult>;
   readonly #stopFlag = new SharedArrayBuffer(4);
   readonly #threads: number;
   #active = 0;
@@ -21,20 +38,16 @@ export class SenderPool {
   constructor({ threads, data }: PoolOptions) {
     this.#threads = threads;
     const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag };
-    this.#piscina = new Piscina({
-      filename: new URL('./worker.ts', import.meta.url).href,
-      minThreads: threads,
-      maxThreads: threads,
-      concurrentTasksPerWorker: batchesPerThread,
-      workerData,
-    });
+    this.#bulk = openThreads(threads, workerData);
+    this.#express = openThreads(1, workerData);
   }
 
   /** Has a thread send one batch. Rejects when the thread failed: the batch is then taken again. */
-  async run(task: DeliverJob): Promise<DeliverResult> {
+  async run(task: DeliverTask, lane: Lane = 'bulk'): Promise<DeliverResult> {
+    if (lane === 'express') return this.#express.run(task);
     this.#active += 1;
     try {
-      return await this.#piscina.run(task);
+      return await this.#bulk.run(task);
     } finally {
       this.#active -= 1;
     }
@@ -53,6 +66,6 @@ export class SenderPool {
 
   async close(): Promise<void> {
     this.stopSending();
-    await this.#piscina.destroy();
+    await Promise.all([this.#bulk.destroy(), this.#express.destroy()]);
   }
 }

@@ -1,16 +1,14 @@
-import { randomInt } from 'node:crypto';
 import type { Handle } from '../shared/db/pool.ts';
 import {
   checkpointBatch,
   deleteDeadInstallations,
   type Failure,
   findBatch,
-  insertBatches,
   insertFailures,
   noteJob,
   settleBatch,
 } from '../shared/db/tables/batches.ts';
-import type { DeliverSnapshot } from '../shared/db/tables/delivery.ts';
+import { type DeliverSnapshot, dueIn } from '../shared/db/tables/delivery.ts';
 import { haltProfile } from '../shared/db/tables/push-progress.ts';
 import {
   type Outcome,
@@ -25,11 +23,8 @@ import type { Job } from '../shared/queue/queue.ts';
 import { closePush } from './closing.ts';
 import type { Means } from './means.ts';
 import { throughOutage } from './outage.ts';
-import type { DeliverResult, RetryGroup } from './task.ts';
-
-/** The longest pause between two tries of the dispatcher's own choosing. */
-const maxBackoffMs = 60_000;
-const firstBackoffMs = 1000;
+import { sendAgain, spendBudget } from './retries.ts';
+import type { DeliverResult } from './task.ts';
 
 /** A batch with the job that it came by; a push to few has none of its own. */
 export interface DeliverOptions {
@@ -40,6 +35,8 @@ export interface DeliverOptions {
 interface Recording extends DeliverOptions {
   batch: DeliverSnapshot;
   result: DeliverResult;
+  /** Whether this try is one of those that are bounded: the gateway could be asked. */
+  isCounted: boolean;
 }
 
 /**
@@ -48,7 +45,8 @@ interface Recording extends DeliverOptions {
  * batch goes back.
  */
 export async function recordResult(means: Means, task: DeliverJob, recording: Recording): Promise<boolean> {
-  const { result, batch } = recording;
+  const { batch, isCounted } = recording;
+  const result = spendBudget(recording.result, batch.tries, isCounted);
   countCalls(means, result);
   const address = { appId: task.appId, id: task.batchId, pushId: task.pushId, connector: result.connector };
   if (result.settled.includes(openCode)) {
@@ -59,7 +57,7 @@ export async function recordResult(means: Means, task: DeliverJob, recording: Re
   const isOurs = await throughOutage(means, () =>
     means.db.transaction(async (tx) => {
       const isSettledHere = await settleBatch(tx, address, result.settled, totals);
-      if (isSettledHere) await writeDetails(means, tx, task, { batch, result, totals });
+      if (isSettledHere) await writeDetails(means, tx, task, { batch, result, totals, isCounted });
       await completeJob(means, tx, recording);
       return isSettledHere;
     }),
@@ -74,42 +72,16 @@ async function writeDetails(
   means: Means,
   tx: Handle,
   task: DeliverJob,
-  { batch, result, totals }: { batch: DeliverSnapshot; result: DeliverResult; totals: OutcomeTotals },
+  { batch, result, totals, isCounted }: Omit<Recording, keyof DeliverOptions> & { totals: OutcomeTotals },
 ): Promise<void> {
   await insertFailures(tx, { ...task, connector: result.connector }, result.failures);
   // Without a success of its own a batch deletes nothing; the push's end may still do so (promise 7).
   if ((totals.sent ?? 0) > 0) await deleteDeadInstallations(tx, task.appId, result.failures);
-  for (const retry of result.retries) await sendAgain(means, tx, task, { batch, retry });
+  for (const retry of result.retries) await sendAgain(means, tx, task, { batch, retry, isCounted });
   if (result.halt !== null) {
     const push = { appId: task.appId, id: task.pushId };
     await haltProfile(tx, push, `${result.connector}/${result.profile}`, result.halt);
   }
-}
-
-/**
- * Puts recipients into a batch of their own that starts after what the gateway asked for, or after a
- * back-off with full jitter. Where the push expires first, the batch finds that out and counts it.
- */
-async function sendAgain(
-  means: Means,
-  tx: Handle,
-  task: DeliverJob,
-  { batch, retry }: { batch: DeliverSnapshot; retry: RetryGroup },
-): Promise<void> {
-  const { connector, profile } = batch;
-  const attempt = batch.attempt + 1;
-  const ids = await insertBatches(tx, task.appId, task.pushId, [
-    { connector, profile, recipients: retry.recipients, badges: retry.badges, attempt, hasJob: true },
-  ]);
-  const startAtMs = Math.min(means.clock.now() + retryDelayMs(retry, attempt), batch.expiresAt.getTime());
-  const jobs = ids.map((batchId) => ({ appId: task.appId, pushId: task.pushId, batchId }));
-  await means.queue.send(deliverJob(connector), jobs, { tx, startAfter: new Date(startAtMs) });
-}
-
-function retryDelayMs(retry: RetryGroup, attempt: number): number {
-  const ceilingMs = Math.min(firstBackoffMs * 2 ** Math.min(attempt, 10), maxBackoffMs);
-  const jitterMs = randomInt(1, ceilingMs + 1);
-  return retry.afterMs === null ? jitterMs : retry.afterMs + Math.min(jitterMs, firstBackoffMs);
 }
 
 /** Puts a batch back for a while by a new job; costs no attempt and is not counted. */
@@ -118,7 +90,7 @@ export async function postpone(
   task: DeliverJob,
   { batch, afterMs, ...options }: DeliverOptions & { batch: DeliverSnapshot; afterMs: number },
 ): Promise<void> {
-  const startAfter = new Date(means.clock.now() + afterMs);
+  const startAfter = await dueIn(means.db, afterMs);
   await means.db.transaction(async (tx) => {
     await noteJob(tx, task.appId, task.batchId);
     await completeJob(means, tx, options);

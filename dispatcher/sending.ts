@@ -1,4 +1,5 @@
-import { type Attempt, type Message, messageOf, type Recipient } from '../connectors/connector.ts';
+import type { Attempt, Message, Recipient } from '../connectors/connector.ts';
+import { messageOf, showsTrouble } from '../connectors/connector.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { Database } from '../shared/db/pool.ts';
 import { type Batch, checkpointBatch, type Failure, findBatch } from '../shared/db/tables/batches.ts';
@@ -7,9 +8,9 @@ import { findNotification } from '../shared/db/tables/notifications.ts';
 import type { Notification } from '../shared/domain/notification.ts';
 import { movedCode, type Outcome, openCode, outcomeCode } from '../shared/domain/outcome.ts';
 import type { Logger } from '../shared/logging.ts';
-import type { DeliverJob } from '../shared/queue/jobs.ts';
+import { RetryGroups } from './retry-groups.ts';
 import type { Lease, SenderCache } from './senders.ts';
-import type { DeliverResult, RetryGroup } from './task.ts';
+import type { DeliverResult, DeliverTask, Why } from './task.ts';
 
 /** How often what is settled is written down while a batch is in flight (design.md 2 "Crash safety"). */
 const checkpointMs = 100;
@@ -29,10 +30,11 @@ export interface SendingMeans {
 /** One batch on its way through a worker thread: load, send, note, report. */
 export class Sending {
   readonly #means: SendingMeans;
-  readonly #task: DeliverJob;
+  readonly #task: DeliverTask;
   readonly #stop = new AbortController();
   readonly #failures: Failure[] = [];
-  readonly #retries = new Map<number | null, number[]>();
+  readonly #retries = new RetryGroups();
+  readonly #showing = { asked: 0, troubled: 0 };
   /** When each recipient's installation was last saved, by place. */
   #savedAtMs = new Map<number, number>();
   #settled = new Uint8Array(0);
@@ -41,8 +43,9 @@ export class Sending {
   #changes = 0;
   #checkpointed = 0;
   #halt: string | null = null;
+  #isSlice = false;
 
-  constructor(means: SendingMeans, task: DeliverJob) {
+  constructor(means: SendingMeans, task: DeliverTask) {
     this.#means = means;
     this.#task = task;
   }
@@ -110,6 +113,9 @@ export class Sending {
         updatedAtMs: row.updated_at.getTime(),
       });
     }
+    const { slice = recipients.length } = this.#task;
+    this.#isSlice = slice < recipients.length;
+    recipients.length = Math.min(slice, recipients.length);
     this.#savedAtMs = new Map(recipients.map((recipient) => [recipient.index, recipient.updatedAtMs]));
     return recipients;
   }
@@ -126,6 +132,9 @@ export class Sending {
 
   #note(batch: Batch, index: number, attempt: Attempt): void {
     if (this.#settled[index] !== openCode) return;
+    const isTrouble = showsTrouble(attempt);
+    if (isTrouble !== null) this.#showing.asked += 1;
+    if (isTrouble) this.#showing.troubled += 1;
     switch (attempt.kind) {
       case 'sent':
         this.#settle(index, 'sent');
@@ -142,10 +151,11 @@ export class Sending {
         );
         break;
       case 'retry':
-        this.#retry(index, attempt.afterMs);
+        this.#retry(index, attempt, attempt.afterMs);
         break;
       case 'unknown':
-        if (attempt.isRepeatHidden && batch.attempt < maxUnknownAttempts) this.#retry(index, null);
+        if (attempt.isRepeatHidden && batch.tries < maxUnknownAttempts)
+          this.#retry(index, { status: 0, reason: attempt.reason, mayHaveArrived: true });
         else this.#fail(batch, index, { outcome: 'failed', status: 0, reason: 'unknown' });
         break;
       case 'halt':
@@ -178,11 +188,9 @@ export class Sending {
     this.#failures.push({ installation: batch.recipients[index] ?? 0, outcome, status, reason, deadAsOfMs });
   }
 
-  #retry(index: number, afterMs: number | null): void {
+  #retry(index: number, why: Why & { mayHaveArrived?: boolean }, afterMs: number | null = null): void {
     this.#settled[index] = movedCode;
-    const group = this.#retries.get(afterMs);
-    if (group) group.push(index);
-    else this.#retries.set(afterMs, [index]);
+    this.#retries.add(index, afterMs, why.status > 0 || why.mayHaveArrived === true, why);
   }
 
   #giveUp(batch: Batch, sentence: string): void {
@@ -227,18 +235,12 @@ export class Sending {
         ? this.#settled
         : this.#settled.map((code) => (code === movedCode ? openCode : code)),
       failures: this.#failures,
-      retries: isComplete ? this.#retryGroups(batch) : [],
+      retries: isComplete ? this.#retries.of(batch) : [],
+      isSlice: this.#isSlice,
+      showing: this.#showing,
       halt: this.#halt,
       calls,
       callSeconds: [{ connector: batch.connector, seconds }],
     };
-  }
-
-  #retryGroups(batch: Batch): RetryGroup[] {
-    return [...this.#retries].map(([afterMs, indexes]) => ({
-      recipients: indexes.map((index) => batch.recipients[index] ?? 0),
-      badges: batch.badges ? indexes.map((index) => batch.badges?.[index] ?? null) : null,
-      afterMs,
-    }));
   }
 }

@@ -1,5 +1,6 @@
 import type { AddressInfo, Server } from 'node:net';
 import { connectors } from '../connectors/registry.ts';
+import { type BreakerTiming, defaultBreakerTiming } from '../shared/breaker.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config.ts';
 import { Vault } from '../shared/crypto.ts';
@@ -12,6 +13,7 @@ import { createMetrics } from '../shared/metrics.ts';
 import { Consumer } from '../shared/queue/consumer.ts';
 import { deliverJob, planJob, planPriorities } from '../shared/queue/jobs.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
+import { Breakers } from './breakers.ts';
 import { deliverBatch } from './deliver.ts';
 import { duties, runDuty } from './duties.ts';
 import { serveHealth } from './health.ts';
@@ -20,7 +22,7 @@ import { planPush } from './planner.ts';
 import { SenderPool } from './pool.ts';
 
 /** Pushes planned at a time by one dispatcher; small ones are delivered by the same job. */
-const freshPlansAtOnce = 8;
+const freshPlansAtOnce = 16;
 /** Those that are being continued have places of their own, so that they never keep a new one waiting. */
 const continuedPlansAtOnce = 2;
 
@@ -37,6 +39,13 @@ export interface RunningDispatcher {
   means: Means;
 }
 
+/** What a test may choose. */
+export interface DispatcherOptions {
+  stack?: ClosingStack;
+  clock?: Clock;
+  breakers?: Partial<BreakerTiming>;
+}
+
 /**
  * Opens all that a dispatcher needs and takes jobs. What opens is put on the closing stack in the same
  * breath: the consumers last, so that they stop first.
@@ -44,10 +53,12 @@ export interface RunningDispatcher {
 export async function startDispatcher(
   config: Config,
   log: Logger,
-  options: { stack?: ClosingStack; clock?: Clock } = {},
+  options: DispatcherOptions = {},
 ): Promise<RunningDispatcher> {
   const stack = options.stack ?? new ClosingStack(log);
-  const means = await openMeans(config, log, { stack, clock: options.clock ?? systemClock });
+  const { clock = systemClock } = options;
+  const timing = { ...defaultBreakerTiming, ...options.breakers };
+  const means = await openMeans(config, log, { stack, clock, timing });
   const server = await serveHealth(means, config.metricsPort, config.host);
   stack.add('metrics', () => closeHealth(server));
   startDuties(means, stack);
@@ -63,7 +74,7 @@ export async function startDispatcher(
 async function openMeans(
   config: Config,
   log: Logger,
-  { stack, clock }: { stack: ClosingStack; clock: Clock },
+  { stack, clock, timing }: { stack: ClosingStack; clock: Clock; timing: BreakerTiming },
 ): Promise<Means> {
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
   const db = new Database({ url: config.databaseUrl, applicationName: 'carillon dispatcher', onError });
@@ -89,7 +100,9 @@ async function openMeans(
   });
   stack.add('threads', () => pool.close());
   const directory = new Directory(db, new Vault(config.secrets), clock);
-  return { db, readDb, queue, directory, pool, clock, log, metrics: createMetrics() };
+  const breakers = new Breakers({ db, clock, log, timing });
+  stack.add('breakers', () => breakers.close());
+  return { db, readDb, queue, directory, pool, breakers, clock, log, metrics: createMetrics() };
 }
 
 function startDuties(means: Means, stack: ClosingStack): void {

@@ -1,5 +1,7 @@
+import type { Showing } from '../shared/breaker.ts';
 import type { Failure } from '../shared/db/tables/batches.ts';
 import type { ConnectorId } from '../shared/domain/labels.ts';
+import type { DeliverJob } from '../shared/queue/jobs.ts';
 
 /** What the main thread and the worker threads say to each other. Plain data: it is cloned. */
 
@@ -13,9 +15,29 @@ export interface ThreadData {
   stopFlag: SharedArrayBuffer;
 }
 
+/** When a batch of a paced push is to be sent: spread evenly over this time (epoch milliseconds). */
+export interface SendSlot {
+  startAtMs: number;
+  durationMs: number;
+}
+
+/** One batch for a thread; with `slice`, so many of its open recipients only; with `slot`, at its pace. */
+export type DeliverTask = DeliverJob & { slice?: number; slot?: SendSlot };
+
+/** Why a try did not succeed. */
+export interface Why {
+  status: number;
+  reason: string;
+}
+
 /** Recipients that are to be tried again, in a batch of their own. */
 export interface RetryGroup {
+  /** Places in the batch, and for each its installation and the reason. */
+  indexes: number[];
   recipients: number[];
+  why: Why[];
+  /** The gateway got the request: such tries are bounded. */
+  isReached: boolean;
   badges: (number | null)[] | null;
   /** What the gateway asked for; null leaves it to the dispatcher. */
   afterMs: number | null;
@@ -37,6 +59,10 @@ export interface DeliverResult {
   settled: Uint8Array;
   failures: Failure[];
   retries: RetryGroup[];
+  /** Only a slice of the batch was sent: the rest is open. */
+  isSlice: boolean;
+  /** What this batch showed of its gateway. */
+  showing: Showing;
   /** Why this profile was given up, or null. */
   halt: string | null;
   calls: CallCount[];

@@ -5,10 +5,9 @@ import { Vault } from '../shared/crypto.ts';
 import { Directory } from '../shared/db/directory.ts';
 import { Database } from '../shared/db/pool.ts';
 import { createLogger } from '../shared/logging.ts';
-import type { DeliverJob } from '../shared/queue/jobs.ts';
 import { SenderCache } from './senders.ts';
 import { Sending } from './sending.ts';
-import type { DeliverResult } from './task.ts';
+import type { DeliverResult, DeliverTask } from './task.ts';
 
 /** Connections of one thread: batches load and checkpoint in turns. */
 const connectionsPerThread = 4;
@@ -34,6 +33,6 @@ const senders = new SenderCache({ db, directory, clock: systemClock });
 const stopFlag = new Int32Array(data.stopFlag);
 
 /** What piscina calls for each batch. */
-export default function deliver(task: DeliverJob): Promise<DeliverResult> {
+export default function deliver(task: DeliverTask): Promise<DeliverResult> {
   return new Sending({ db, senders, clock: systemClock, log, stopFlag }, task).run();
 }

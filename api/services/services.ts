@@ -1,4 +1,5 @@
 import { AppService } from './apps.ts';
+import { BreakerService } from './breakers.ts';
 import { ChannelService } from './channel.ts';
 import { HealthService } from './health.ts';
 import { InstallationService } from './installations.ts';
@@ -15,6 +16,7 @@ export function createServices(means: Means) {
   return {
     directory: means.directory,
     apps: new AppService(means),
+    breakers: new BreakerService(means),
     channel: new ChannelService(means),
     health: new HealthService(means),
     installations: new InstallationService(means),

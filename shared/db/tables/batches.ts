@@ -10,6 +10,9 @@ export interface NewBatch {
   /** Badge numbers already counted for these recipients, when a retry takes them along. */
   badges: (number | null)[] | null;
   attempt: number;
+  /** Tries that reached the gateway, and why the last one did not succeed; a first batch has neither. */
+  tries?: number;
+  lastReason?: string | null;
   /** Whether a job of its own brings it to a dispatcher; the batches of a push to few have none. */
   hasJob: boolean;
   /** For recipients that end without being sent to: one byte each, and their totals. */
@@ -29,6 +32,8 @@ export interface Batch {
   settled: Buffer | null;
   isSettled: boolean;
   attempt: number;
+  /** Attempts that reached the gateway. */
+  tries: number;
 }
 
 interface Row {
@@ -42,6 +47,7 @@ interface Row {
   settled: Buffer | null;
   is_settled: boolean;
   attempt: number;
+  tries: number;
 }
 
 const toBatch = (row: Row): Batch => ({
@@ -55,6 +61,7 @@ const toBatch = (row: Row): Batch => ({
   settled: row.settled,
   isSettled: row.is_settled,
   attempt: row.attempt,
+  tries: row.tries,
 });
 
 /** Why a recipient was not reached. Holds ids, never a token. */
@@ -78,8 +85,8 @@ export async function insertBatches(
   for (const batch of batches) {
     const { rows } = await tx.query<{ id: number }>(
       `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, attempt, settled, totals,
-                               is_settled, has_job, settled_at)
-       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, $11, CASE WHEN $10 THEN now() END) RETURNING id`,
+                               is_settled, has_job, tries, last_reason, settled_at)
+       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, $11, $12, $13, CASE WHEN $10 THEN now() END) RETURNING id`,
       [
         appId,
         pushId,
@@ -92,6 +99,8 @@ export async function insertBatches(
         batch.settled?.totals ?? null,
         batch.settled !== undefined,
         batch.hasJob,
+        batch.tries ?? 0,
+        batch.lastReason ?? null,
       ],
     );
     ids.push(...rows.map((row) => row.id));

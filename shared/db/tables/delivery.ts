@@ -10,6 +10,9 @@ export interface DeliverSnapshot {
   profile: string;
   isSettled: boolean;
   attempt: number;
+  /** Attempts that reached the gateway, and why the last one did not succeed. */
+  tries: number;
+  lastReason: string | null;
   state: PushState;
   expiresAt: Date;
   createdAt: Date;
@@ -25,6 +28,8 @@ interface SnapshotRow {
   profile: string;
   is_settled: boolean;
   attempt: number;
+  tries: number;
+  last_reason: string | null;
   state: PushState;
   expires_at: Date;
   created_at: Date;
@@ -41,8 +46,8 @@ export async function deliverSnapshot(
   batchId: number,
 ): Promise<DeliverSnapshot | undefined> {
   const { rows } = await db.query<SnapshotRow>(
-    `SELECT b.connector, b.profile, b.is_settled, b.attempt, n.state, n.expires_at, n.created_at, n.push_time,
-            n.first_sent_at, n.halts,
+    `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, n.state, n.expires_at,
+            n.created_at, n.push_time, n.first_sent_at, n.halts,
             b.granted, CASE WHEN b.granted IS NOT NULL THEN cardinality(b.recipients) END AS size
        FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.id = $2`,
@@ -53,6 +58,8 @@ export async function deliverSnapshot(
     profile: row.profile,
     isSettled: row.is_settled,
     attempt: row.attempt,
+    tries: row.tries,
+    lastReason: row.last_reason,
     state: row.state,
     expiresAt: row.expires_at,
     createdAt: row.created_at,
@@ -61,6 +68,15 @@ export async function deliverSnapshot(
     halts: row.halts,
     grant: row.granted === null || row.size === null ? null : { granted: row.granted, size: row.size },
   }))[0];
+}
+
+/** The time so many milliseconds from now by the database's clock, which decides for all: hosts may disagree. */
+export async function dueIn(db: Handle, afterMs: number): Promise<Date> {
+  const { rows } = await db.query<{ due: Date }>(
+    "SELECT clock_timestamp() + $1 * interval '1 millisecond' AS due",
+    [afterMs],
+  );
+  return rows[0]?.due ?? new Date(0);
 }
 
 /** Where each connector finds its address on an installation. */

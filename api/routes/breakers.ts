@@ -1,0 +1,39 @@
+import type { BreakerView } from '../../shared/domain/breaker.ts';
+import { json, route } from '../route.ts';
+
+/** Circuit breakers (contract.md "Admin API"): seen over all dispatchers, forced for all of them. */
+const base = '/console/api/breakers';
+
+const toPublicBreaker = ({ id, connector, appId, profile, state, forced, since }: BreakerView) => ({
+  id,
+  connector,
+  appId,
+  profile,
+  state,
+  forced,
+  since: since.toISOString(),
+});
+
+/** `release` is ours: a breaker goes back to what the gateway shows. */
+const forcing = { open: 'open', close: 'closed', release: null } as const;
+
+const change = (verb: keyof typeof forcing) =>
+  route({
+    method: 'POST',
+    path: `${base}/:id/${verb}`,
+    auth: 'admin',
+    handle: async (call, { breakers }) =>
+      json(toPublicBreaker(await breakers.force(call.params.id ?? '', forcing[verb]))),
+  });
+
+export default [
+  route({
+    method: 'GET',
+    path: base,
+    auth: 'admin',
+    handle: async (_call, { breakers }) => json({ results: (await breakers.list()).map(toPublicBreaker) }),
+  }),
+  change('open'),
+  change('close'),
+  change('release'),
+];

@@ -1,0 +1,36 @@
+import { type ConnectorId, isConnectorId } from './labels.ts';
+
+/** Closed lets through, open does not, half-open lets one probe through (contract.md "Admin API"). */
+export const breakerStates = ['closed', 'half-open', 'open'] as const;
+
+export type BreakerState = (typeof breakerStates)[number];
+
+/** What an operator made of a breaker, whatever the gateway does. */
+export type ForcedState = 'open' | 'closed';
+
+/** There is one breaker per profile of an app. */
+export interface BreakerKey {
+  connector: ConnectorId;
+  appId: string;
+  profile: string;
+}
+
+/** A breaker as the admin API shows it (contract.md). */
+export interface BreakerView extends BreakerKey {
+  id: string;
+  state: BreakerState;
+  forced: ForcedState | null;
+  since: Date;
+}
+
+/** The public id: `<connector>:<appId>:<profile>`, so that a breaker can be named before it ever opened. */
+export function breakerIdOf({ connector, appId, profile }: BreakerKey): string {
+  return `${connector}:${appId}:${profile}`;
+}
+
+/** The breaker that an id names; undefined when it cannot be one. */
+export function parseBreakerId(id: string): BreakerKey | undefined {
+  const [connector = '', appId = '', profile = '', ...rest] = id.split(':');
+  if (!isConnectorId(connector) || appId === '' || profile === '' || rest.length > 0) return undefined;
+  return { connector, appId, profile };
+}
