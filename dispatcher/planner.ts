@@ -1,5 +1,6 @@
 import { Router, type Target } from '../connectors/routing.ts';
 import type { Handle } from '../shared/db/pool.ts';
+import { caughtUpReader } from '../shared/db/standby.ts';
 import { findBatchesWithoutJob, insertBatches, insertFailures } from '../shared/db/tables/batches.ts';
 import { advancePlanning, beginNotification } from '../shared/db/tables/push-progress.ts';
 import type { App } from '../shared/domain/app.ts';
@@ -65,11 +66,12 @@ async function begin(means: Means, job: Job<PlanJob>): Promise<Plan | undefined>
 async function writeBatches(means: Means, plan: Plan, signal: AbortSignal): Promise<boolean> {
   const { push, app } = plan;
   const query = targetQuery(app, push.order, { afterId: push.plannedThrough, nowMs: means.clock.now() });
+  const reader = await caughtUpReader(means.db, means.readDb);
   let mark = push.plannedThrough;
   const endsAtMs = means.clock.monotonicMs() + sliceMs;
   try {
     for await (const { page, isLast } of withLast(
-      means.readDb.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs }),
+      reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs }),
     )) {
       if (signal.aborted) return false;
       const isSmall = isLast && mark === 0 && page.length <= batchSize;

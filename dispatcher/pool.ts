@@ -17,12 +17,23 @@ export interface PoolOptions {
   data: Omit<ThreadData, 'stopFlag'>;
 }
 
-function openThreads(threads: number, workerData: ThreadData): Piscina<DeliverTask, DeliverResult> {
+/**
+ * How far the bulk threads stand back where processor time is short (Linux counts it by thread): planning,
+ * recording and the express lane go first, and a machine that has time to spare notices nothing.
+ */
+const bulkNiceness = 5;
+
+function openThreads(
+  threads: number,
+  workerData: ThreadData,
+  niceIncrement = 0,
+): Piscina<DeliverTask, DeliverResult> {
   return new Piscina({
     filename: new URL('./worker.ts', import.meta.url).href,
     minThreads: threads,
     maxThreads: threads,
     concurrentTasksPerWorker: batchesPerThread,
+    niceIncrement,
     workerData,
   });
 }
@@ -38,7 +49,7 @@ export class SenderPool {
   constructor({ threads, data }: PoolOptions) {
     this.#threads = threads;
     const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag };
-    this.#bulk = openThreads(threads, workerData);
+    this.#bulk = openThreads(threads, workerData, bulkNiceness);
     this.#express = openThreads(1, workerData);
   }
 

@@ -1,0 +1,135 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
+import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
+import { Vault } from '../../shared/crypto.ts';
+import { Database } from '../../shared/db/pool.ts';
+import { putProfile } from '../../shared/db/tables/profiles.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { migrate } from '../../shared/queue/migrate.ts';
+import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
+
+const run = promisify(execFile);
+
+let parentDir: string;
+let primary: EmbeddedPostgres;
+let standby: EmbeddedPostgres;
+let gateway: ApnsGateway;
+let api: TestApi;
+let dispatcher: RunningDispatcher;
+let db: Database;
+let app: App;
+let standbyPid: number;
+
+/** A streaming standby of a running server: its files, copied in backup mode, and where to stream from. */
+async function cloneServer(dataDir: string, from: EmbeddedPostgres, toDir: string): Promise<void> {
+  const label = await db.withConnection(async (connection) => {
+    await connection.query("SELECT pg_backup_start('standby', true)");
+    await run('cp', ['-a', dataDir, toDir]);
+    const { rows } = await connection.query<{ labelfile: string }>(
+      'SELECT labelfile FROM pg_backup_stop(false)',
+    );
+    return rows[0]?.labelfile ?? '';
+  });
+  const source = `primary_conninfo = 'host=${from.socketDir} port=5432 user=carillon'`;
+  // Written through a shell that keeps the owner of the folder, who runs the server.
+  const script = [
+    'set -e; cd "$1"; rm -f postmaster.pid',
+    'printf "%s" "$2" > backup_label; printf "%s\\n" "$3" >> postgresql.auto.conf; touch standby.signal',
+    'chown --reference=PG_VERSION backup_label postgresql.auto.conf standby.signal',
+  ].join('\n');
+  await run('sh', ['-c', script, 'sh', toDir, label, source]);
+}
+
+beforeAll(async () => {
+  parentDir = await mkdtemp(join(tmpdir(), 'carillon-standby-'));
+  await chmod(parentDir, 0o755);
+  const [primaryDir, standbyDir] = [join(parentDir, 'primary'), join(parentDir, 'standby')];
+  primary = await startEmbeddedPostgres({ dataDir: primaryDir, memoryMb: 1024, durable: false });
+  await migrate(primary.databaseUrl);
+  db = new Database({ url: primary.databaseUrl, applicationName: 'test' });
+  await cloneServer(primaryDir, primary, standbyDir);
+  standby = await startEmbeddedPostgres({ dataDir: standbyDir, memoryMb: 1024, durable: false });
+  standbyPid = standby.pid;
+  gateway = await startApnsGateway();
+  const env = { DATABASE_READ_URL: standby.databaseUrl };
+  api = await startTestApi({ databaseUrl: primary.databaseUrl, env });
+  dispatcher = await startDispatcher(testConfig(primary.databaseUrl, env), silentLog);
+  app = await api.createApp();
+  const credentials = createApnsCredentials();
+  await gateway.close();
+  gateway = await startApnsGateway({ keys: [credentials] });
+  const { publicKey: _, ...own } = credentials;
+  await putProfile(db, new Vault(testConfig(primary.databaseUrl).secrets), {
+    appId: app.appId,
+    connector: 'apns',
+    name: '_default',
+    credentials: { auth: 'token', ...own, endpoint: gateway.url, ca: gateway.ca },
+  });
+}, 60_000);
+
+afterAll(async () => {
+  await dispatcher?.stack.close();
+  await api?.close();
+  await db?.close();
+  await gateway?.close();
+  await standby?.stop('immediate');
+  await primary?.stop('immediate');
+  await rm(parentDir, { recursive: true, force: true });
+}, 60_000);
+
+async function register(count: number): Promise<void> {
+  await db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, device_token, topic)
+     SELECT $1, substr(md5(random()::text || i), 1, 24), 'ios',
+            encode(sha256((random()::text || i)::bytea), 'hex'), 'com.example.app'
+       FROM generate_series(1, $2::int) AS i`,
+    [app.appId, count],
+  );
+}
+
+async function push(): Promise<Record<string, unknown>> {
+  const body = { data: { alert: 'Hello' } };
+  const reply = await api.request('POST', '/1.1/push', { app, master: true, body });
+  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
+  const record = async () =>
+    (await api.request('GET', `/1.1/notifications/${reply.body.objectId}`, { app })).body;
+  await expect.poll(record, { timeout: 20_000 }).toMatchObject({ status: 'done' });
+  return record();
+}
+
+describe('DATABASE_READ_URL names a streaming standby', { timeout: 60_000 }, () => {
+  test('scans read it, and it has seen every device that registered before the push', async () => {
+    const standbyDb = new Database({ url: standby.databaseUrl, applicationName: 'test' });
+    const { rows } = await standbyDb.query<{ is_standby: boolean }>(
+      'SELECT pg_is_in_recovery() AS is_standby',
+    );
+    expect(rows[0]?.is_standby).toBe(true);
+    for (const total of [500, 1000, 1500]) {
+      await register(500);
+      expect(await push()).toMatchObject({ devices: total, successes: total });
+    }
+    const scans = await standbyDb.query<{ n: number }>(
+      "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'carillon dispatcher (scan)'",
+    );
+    expect(scans.rows[0]?.n).toBeGreaterThan(0);
+    await standbyDb.close();
+  });
+
+  test('a standby that lags or is gone costs the push nothing: the primary is read', async () => {
+    const standbyDb = new Database({ url: standby.databaseUrl, applicationName: 'test' });
+    await standbyDb.query('SELECT pg_wal_replay_pause()');
+    await standbyDb.close();
+    await register(100);
+    expect(await push()).toMatchObject({ devices: 1600, successes: 1600 });
+    process.kill(standbyPid, 'SIGKILL');
+    await standby.exited;
+    await register(100);
+    expect(await push()).toMatchObject({ devices: 1700, successes: 1700 });
+  });
+});
