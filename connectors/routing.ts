@@ -15,9 +15,8 @@ export interface Profile {
   credentials: unknown;
 }
 
-/** What planning reads of an installation to decide its way. */
-export interface Target {
-  id: number;
+/** What of an installation decides its way. */
+export interface DeviceTraits {
   device_type: string;
   vendor: string | null;
   device_profile: string | null;
@@ -26,6 +25,11 @@ export interface Target {
   has_token: boolean;
   has_registration: boolean;
   has_installation_id: boolean;
+}
+
+/** What planning reads of an installation. */
+export interface Target extends DeviceTraits {
+  id: number;
 }
 
 /** A connector and one of its profiles; with `problem`, why these devices cannot be sent to. */
@@ -60,7 +64,7 @@ export class Router {
     this.#candidates.set(profile.connector, [...known, { name: profile.name, credentials: parsed.data }]);
   }
 
-  route(target: Target): Route {
+  route(target: DeviceTraits): Route {
     const key = JSON.stringify([
       target.device_type,
       target.vendor,
@@ -78,7 +82,7 @@ export class Router {
     return route;
   }
 
-  #decide(target: Target): Route {
+  #decide(target: DeviceTraits): Route {
     const connector = this.#connectorOf(target);
     if (connector === 'channel') return this.#ownChannel(target);
     if (connector === 'apns' && !target.has_token)
@@ -88,7 +92,7 @@ export class Router {
     return { connector, profile: '', problem: choice.problem };
   }
 
-  #connectorOf(target: Target): ConnectorId {
+  #connectorOf(target: DeviceTraits): ConnectorId {
     const listed = this.#push.order.target;
     if (listed.kind === 'devices' && listed.vendor !== null)
       return vendorConnector(listed.vendor) ?? 'channel';
@@ -97,14 +101,14 @@ export class Router {
     return vendorConnector(target.vendor) ?? 'channel';
   }
 
-  #ownChannel(target: Target): Route {
+  #ownChannel(target: DeviceTraits): Route {
     const route = { connector: 'channel', profile: target.device_type } as const;
     return target.has_installation_id
       ? route
       : { ...route, problem: 'the installation has no installationId' };
   }
 
-  #choose(connectorId: ConnectorId, target: Target): ProfileChoice {
+  #choose(connectorId: ConnectorId, target: DeviceTraits): ProfileChoice {
     const connector = connectors.get(connectorId);
     if (!connector) return { ok: false, problem: `${connectorId} is not available on this server` };
     const listed = this.#push.order.target;

@@ -1,6 +1,7 @@
 import { messageOf, type NamedCredentials } from '../../connectors/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { isStatementTimeout } from '../../shared/db/pool.ts';
+import { beginScan } from '../../shared/db/tables/installations.ts';
 import type { StoredProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { appleDeviceTypes, type ConnectorId, vendorConnector } from '../../shared/domain/labels.ts';
@@ -112,7 +113,7 @@ async function probe(
   );
   try {
     return await readDb.transaction(async (tx) => {
-      await tx.query(`SET LOCAL statement_timeout = ${probeTimeoutMs}`);
+      await beginScan(tx, probeTimeoutMs);
       const { rows } = await tx.query<{ hole: number | null }>(
         `SELECT CASE ${tests.join(' ')} END AS hole`,
         params.values,

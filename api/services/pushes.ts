@@ -107,7 +107,7 @@ async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
 }
 
 /** Absolute, or counted from push_time or the call; seven days where none is given (compat.md 5.1). */
-function expiryOf(timing: PushTiming, pushTime: Date): Date {
+export function expiryOf(timing: PushTiming, pushTime: Date): Date {
   if (timing.expirationTime) return timing.expirationTime;
   const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
   // Beyond what a date can hold an expiry means "never".
@@ -137,7 +137,7 @@ function onlyType<T extends { deviceType: string }>(where: unknown, all: T[]): T
  * Refuses content that no reachable gateway could take; where only some cannot, the push is accepted and
  * those recipients are counted with the reason (push.md "Limits" 8: told before anything is sent).
  */
-function checkContent(order: PushOrder, source: Parameters<typeof messageOf>[0]): void {
+export function checkContent(order: PushOrder, source: Parameters<typeof messageOf>[0]): void {
   const message = messageOf(source);
   const problems: string[] = [];
   const targets = reachable(order);

@@ -1,6 +1,8 @@
 import { AppService } from './apps.ts';
 import { BreakerService } from './breakers.ts';
 import { ChannelService } from './channel.ts';
+import { DryRunService } from './explain/dry-run.ts';
+import { WhyService } from './explain/why.ts';
 import { HealthService } from './health.ts';
 import { InstallationService } from './installations.ts';
 import type { Means } from './means.ts';
@@ -26,6 +28,8 @@ export function createServices(means: Means) {
     schedules: new ScheduleService(means),
     notifications: new NotificationService(means),
     usage: new UsageService(means),
+    dryRun: new DryRunService(means),
+    why: new WhyService(means),
   };
 }
 

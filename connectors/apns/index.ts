@@ -2,7 +2,7 @@ import type { Connector } from '../connector.ts';
 import { badgeOf } from './badge.ts';
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
-import { type ApnsPayload, renderApns } from './payload.ts';
+import { type ApnsPayload, previewApns, renderApns } from './payload.ts';
 import { chooseApnsProfile } from './routing.ts';
 
 /** The connector with other deadlines or connection numbers than the usual ones. */
@@ -15,6 +15,7 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
     address: 'deviceToken',
     credentials: apnsCredentials,
     render: renderApns,
+    preview: previewApns,
     choose: chooseApnsProfile,
     badge: badgeOf,
     inspect: inspectApns,

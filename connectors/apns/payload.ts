@@ -72,6 +72,13 @@ export function renderApns(message: Message): Rendering<ApnsPayload> {
   }
 }
 
+/** The body as one device gets it; a counted badge is shown as the first one. */
+export function previewApns({ body, badgeAt: at }: ApnsPayload): string {
+  const text = body.toString('utf8');
+  // What stands before the gap is ASCII: bytes are characters there.
+  return at === undefined ? text : `${text.slice(0, at)}1${text.slice(at)}`;
+}
+
 function render(message: Message): ApnsPayload {
   const { ios, ...defaults } = message.data;
   if (ios !== undefined && !isJsonObject(ios)) throw new PayloadProblem('ios must be an object');

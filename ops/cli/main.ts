@@ -5,6 +5,7 @@ import { addOutboxCommand } from './commands/outbox.ts';
 import { addProcessCommands } from './commands/processes.ts';
 import { addProfileCommands } from './commands/profile.ts';
 import { addPushCommand } from './commands/push.ts';
+import { addWhyCommand } from './commands/why.ts';
 import { printDocument, printFailure, printReport, type Shell, UsageError } from './report.ts';
 
 const program = new Command('carillon')
@@ -32,6 +33,7 @@ addProcessCommands(shell);
 addAppCommands(shell);
 addProfileCommands(shell);
 addPushCommand(shell);
+addWhyCommand(shell);
 addOutboxCommand(shell);
 addDoctorCommand(shell);
 

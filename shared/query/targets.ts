@@ -14,6 +14,11 @@ export function checkTargets(order: PushOrder): void {
   if (order.target.kind === 'query') parseWhere(order.target.where, installationClass);
 }
 
+/** Installations saved before this get no push (push.md "Limits" 9). */
+export function freshSince(app: App, nowMs: number): Date {
+  return new Date(nowMs - app.options.installationValidityDays * dayMs);
+}
+
 /**
  * SQL condition over `installation` for the devices that a push means: of this app, valid, updated within
  * the app's validity (push.md "Limits" 9), and matching `where` and channels, or listed by id.
@@ -23,11 +28,10 @@ export function targetCondition(
   order: PushOrder,
   { params, nowMs }: { params: Params; nowMs: number },
 ): string {
-  const freshSince = new Date(nowMs - app.options.installationValidityDays * dayMs);
   return [
     `app_id = ${params.add(app.appId)}`,
     'valid',
-    `updated_at >= ${params.add(freshSince)}`,
+    `updated_at >= ${params.add(freshSince(app, nowMs))}`,
     ...(order.target.kind === 'query'
       ? queryConditions(order.target, params)
       : deviceConditions(order.target, params)),
@@ -48,7 +52,7 @@ function queryConditions(target: Extract<PushOrder['target'], { kind: 'query' }>
  * Listed ids: device tokens for iOS; registration ids for one vendor's devices; else installation ids
  * (push.md "Body of POST /1.1/push/devices").
  */
-function deviceConditions(
+export function deviceConditions(
   target: Extract<PushOrder['target'], { kind: 'devices' }>,
   params: Params,
 ): string[] {

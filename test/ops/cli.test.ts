@@ -50,6 +50,7 @@ describe('wrong usage', () => {
     [['push', '--alert', 'x', '--at', 'tomorrow']],
     [['push', '--alert', 'x', '--flow-control', 'fast']],
     [['profile', 'put', 'x', 'apns']],
+    [['why', 'x']],
   ])('%j ends with 2 and a sentence on standard error', async (args) => {
     const { code, stdout, stderr } = await run(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -207,6 +208,36 @@ describe('carillon push', () => {
     const { code, stderr } = await run(['push', '--app', app.appId, '--alert', 'x', '--prod', 'moon']);
     expect(code).toBe(1);
     expect(stderr).toContain('prod');
+  });
+
+  test('with --dry-run nothing is sent and the explanation is shown', async () => {
+    const args = ['push', '--app', app.appId, '--alert', 'Dry', '--flow-control', '1000', '--dry-run'];
+    const { code, stdout } = await run(args);
+    expect(code).toBe(0);
+    expect(stdout).toContain('would go to 30 devices. Nothing was sent.');
+    expect(stdout).toMatch(/^apns\s+30\s+23\s+_default 30$/m);
+    expect(stdout).toContain('It takes about 1 s');
+    const { json } = await run([...args, '--json']);
+    expect(json()).toMatchObject({ devices: 30, estimatedSeconds: 1, limits: [] });
+    const { rows } = await service.db.query<{ n: number }>(
+      `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND request -> 'data' ->> 'alert' = 'Dry'`,
+      [app.appId],
+    );
+    expect(rows[0]?.n).toBe(0);
+  });
+
+  test('carillon why says what became of one device', async () => {
+    const [token = ''] = await service.addIosInstallations(app, 1, { only: 'me' });
+    const where = '{"only":"me"}';
+    const sent = await run(['push', '--app', app.appId, '--alert', 'x', '--where', where, '--json']);
+    const args = ['why', sent.json().objectId, token, '--app', app.appId];
+    const { code, stdout } = await run(args);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^It was handed over to apns \(profile _default\) at .*\.\n$/);
+    expect((await run([...args, '--json'])).json()).toMatchObject({ isMatched: true, outcome: 'sent' });
+    const unknown = await run(['why', sent.json().objectId, 'nobody', '--app', app.appId, '--json']);
+    expect(unknown.code).toBe(1);
+    expect(unknown.json()).toEqual({ code: 404, error: 'There is no such installation.' });
   });
 
   test('with several apps it must be said which', async () => {

@@ -3,6 +3,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { dictionaryOrFile, wholeNumber } from '../input.ts';
 import { type Report, type Shell, UsageError } from '../report.ts';
 import { type AppReply, chooseApp, connect, type ServiceClient } from '../service.ts';
+import { describeExplanation } from './push-explanation.ts';
 import { describeResult, isOpen, type PushRecord, pushRecord } from './push-result.ts';
 import { watchPush } from './push-watch.ts';
 
@@ -19,6 +20,7 @@ interface PushOptions {
   flowControl?: string;
   notificationId?: string;
   reqId?: string;
+  dryRun?: boolean;
   wait: boolean;
 }
 
@@ -41,6 +43,7 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
     .option('--flow-control <per second>', 'at most so many recipients per second, from 1000')
     .option('--notification-id <id>', 'name of the push, at most 16 letters and digits')
     .option('--req-id <id>', 'the same one again within 5 minutes sends nothing')
+    .option('--dry-run', 'send nothing: say whom it would reach, how, and which limits would bite')
     .option('--no-wait', 'end as soon as the push is accepted')
     .action(act((options: PushOptions) => push(options, isJson())));
 }
@@ -49,6 +52,10 @@ async function push(options: PushOptions, isJson: boolean): Promise<Report> {
   const body = await bodyOf(options);
   const service = await connect();
   const app = await chooseApp(service, options.app);
+  if (options.dryRun)
+    return describeExplanation(
+      await service.admin('POST', `/apps/${encodeURIComponent(app.appId)}/push/explain`, body),
+    );
   const reply = accepted.parse(await service.asMaster(app, 'POST', '/1.1/push', body));
   if (!options.wait) return { document: reply, text: `Push ${reply.objectId} is accepted.` };
   return follow({ service, app, objectId: reply.objectId, isJson });

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { json, route } from '../route.ts';
+
+/** What people ask when a push does not do what they thought (contract.md "Admin API"). */
+const appPath = '/console/api/apps/:appId';
+
+const dictionary = z.record(z.string(), z.json());
+
+export default [
+  route({
+    method: 'GET',
+    path: `${appPath}/notifications/:objectId/devices/:installation`,
+    auth: 'admin',
+    handle: async ({ params }, { why }) =>
+      json(await why.explain(params.appId ?? '', params.objectId ?? '', params.installation ?? '')),
+  }),
+  route({
+    method: 'POST',
+    path: `${appPath}/push/explain`,
+    auth: 'admin',
+    body: dictionary,
+    handle: async (call, { dryRun }) => json(await dryRun.explain(call.params.appId ?? '', call)),
+  }),
+];

@@ -1,0 +1,91 @@
+import type { App } from '../domain/app.ts';
+import { isJsonObject, type Json } from '../domain/json.ts';
+import type { PushOrder } from '../domain/push.ts';
+import { installationClass } from './classes.ts';
+import { compileWhere } from './compile.ts';
+import type { Params } from './params.ts';
+import { parseWhere } from './parse.ts';
+import { deviceConditions, freshSince } from './targets.ts';
+
+/** One of the things a device has to meet, with the words of the caller and the SQL that tests it. */
+export interface Clause {
+  kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh';
+  /** As the caller wrote it, but for addresses of devices; our own two are named by the member they test. */
+  text: string;
+  /** Condition over `installation`; may be NULL where it does not hold. */
+  condition: string;
+}
+
+/** Members whose values are addresses: no reply and no log quotes them. */
+const addressMembers = new Set(['deviceToken', 'registrationId', 'installationId']);
+
+/**
+ * `targetCondition` taken apart, in the order in which people look: all of the clauses hold exactly for
+ * the devices that the push means.
+ */
+export function targetClauses(
+  app: App,
+  order: PushOrder,
+  { params, nowMs }: { params: Params; nowMs: number },
+): Clause[] {
+  return [
+    ...(order.target.kind === 'query'
+      ? queryClauses(order.target, params)
+      : listClauses(order.target, params)),
+    { kind: 'valid', text: 'valid', condition: 'valid' },
+    { kind: 'fresh', text: 'updatedAt', condition: `updated_at >= ${params.add(freshSince(app, nowMs))}` },
+  ];
+}
+
+function queryClauses(target: Extract<PushOrder['target'], { kind: 'query' }>, params: Params): Clause[] {
+  const parts = partsOf(target.where).map(
+    (part): Clause => ({
+      kind: 'where',
+      text: JSON.stringify(withoutAddresses(part, false)),
+      condition: compileWhere(parseWhere(part, installationClass), installationClass, params),
+    }),
+  );
+  const { channels } = target;
+  if (!channels || channels.length === 0) return parts;
+  const condition = `channels && ${params.add(channels)}::text[]`;
+  return [...parts, { kind: 'channels', text: JSON.stringify({ channels }), condition }];
+}
+
+function listClauses(target: Extract<PushOrder['target'], { kind: 'devices' }>, params: Params): Clause[] {
+  const vendor = target.vendor === null ? '' : ` of ${target.vendor}`;
+  const text = `device_ids (${target.deviceType}${vendor})`;
+  return [{ kind: 'devices', text, condition: deviceConditions(target, params).join(' AND ') }];
+}
+
+/** Splits what is joined by AND, written out or not, down to one test of one member. */
+function partsOf(where: Json): Json[] {
+  if (Array.isArray(where)) return where.flatMap(partsOf);
+  if (!isJsonObject(where)) return [];
+  return Object.entries(where).flatMap(([name, test]): Json[] =>
+    name === '$and' && Array.isArray(test)
+      ? test.flatMap(partsOf)
+      : testsOf(test).map((one) => ({ [name]: one })),
+  );
+}
+
+/** The operators of one member, each for itself; `$options` belongs to its `$regex`. */
+function testsOf(test: Json): Json[] {
+  if (!isJsonObject(test) || !Object.keys(test).some((name) => name.startsWith('$'))) return [test];
+  const { $options, ...operators } = test;
+  return Object.entries(operators).map(([name, operand]) => ({
+    [name]: operand,
+    ...(name === '$regex' && $options !== undefined ? { $options } : {}),
+  }));
+}
+
+function withoutAddresses(value: Json, isAddress: boolean): Json {
+  if (typeof value === 'string') return isAddress ? '…' : value;
+  if (Array.isArray(value)) return value.map((item) => withoutAddresses(item, isAddress));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name,
+      withoutAddresses(inner, isAddress || addressMembers.has(name)),
+    ]),
+  );
+}
