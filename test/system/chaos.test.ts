@@ -98,9 +98,14 @@ async function record(app: AppKeys, objectId: string): Promise<Record<string, un
   return reply?.ok ? z.record(z.string(), z.unknown()).parse(await reply.json()) : undefined;
 }
 
-const kill = (pid: number | undefined, signal: NodeJS.Signals) => {
-  if (pid !== undefined) process.kill(pid, signal);
-};
+/** A process that died a moment ago and is on its way back has been killed already. */
+function kill(pid: number | undefined, signal: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(pid, signal);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
+}
 
 describe('processes that die while a push is sent', () => {
   test('nothing is lost, the record is done with exact sums', { timeout: 600_000 }, async () => {
