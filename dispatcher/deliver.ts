@@ -4,6 +4,7 @@ import type { DeliverJob } from '../shared/queue/jobs.ts';
 import { passGates } from './gates.ts';
 import type { Means } from './means.ts';
 import { completeJob, type DeliverOptions, postpone, recordResult, settleUnsent } from './recorder.ts';
+import type { SendSlot } from './task.ts';
 
 /**
  * Sends one batch and records what became of it. True when the batch is settled or postponed (and the job
@@ -27,24 +28,33 @@ export async function deliverBatch(
     return true;
   }
   if (verdict.kind === 'postpone') {
-    await postpone(means, task, { batch, afterMs: verdict.afterMs, ...options });
+    await postpone(means, task, { batch, afterMs: verdict.afterMs, at: verdict.at, ...options });
     return true;
   }
   if (signal.aborted) return false;
   await noteFirstSend(means, task, batch);
-  return sendThroughBreaker(means, task, { batch, signal, ...options });
+  return sendThroughBreaker(means, task, { batch, slot: verdict.slot, signal, ...options });
+}
+
+interface Departure extends DeliverOptions {
+  batch: DeliverSnapshot;
+  slot: SendSlot | undefined;
+  signal: AbortSignal;
 }
 
 /** A probe sends a slice of the batch; when it went well, the rest follows at once. */
 async function sendThroughBreaker(
   means: Means,
   task: DeliverJob,
-  { batch, signal, ...options }: DeliverOptions & { batch: DeliverSnapshot; signal: AbortSignal },
+  { batch, slot, signal, ...options }: Departure,
 ): Promise<boolean> {
   const key = { connector: batch.connector, appId: task.appId, profile: batch.profile };
   for (;;) {
-    const passage = await means.breakers.send(key, (slice) =>
-      means.pool.run(slice === undefined ? task : { ...task, slice }, options.kind ? 'bulk' : 'express'),
+    const passage = await means.breakers.send(key, (slice, stop) =>
+      means.pool.run(
+        { ...task, slice, stop, slot: slice === undefined ? slot : undefined },
+        options.kind ? 'bulk' : 'express',
+      ),
     );
     if (passage.kind === 'wait') {
       await postpone(means, task, { batch, afterMs: passage.afterMs, ...options });

@@ -3,14 +3,17 @@ import type { Outcome } from '../shared/domain/outcome.ts';
 import type { DeliverJob } from '../shared/queue/jobs.ts';
 import { askDailyCap } from './caps.ts';
 import type { Means } from './means.ts';
+import { takeTurn } from './pace.ts';
+import type { SendSlot } from './task.ts';
 
 /** What is to happen to a batch that was taken. */
 export type Verdict =
-  | { kind: 'send' }
+  /** `slot`: when, in the pace of its push; absent is at once. */
+  | { kind: 'send'; slot?: SendSlot }
   /** Ends here, counted without being sent. */
   | { kind: 'settle'; outcome: Outcome; reason: string }
-  /** Goes back for a while; costs no attempt. */
-  | { kind: 'postpone'; afterMs: number };
+  /** Goes back for a while; costs no attempt. `at` says the same exactly, by the database's clock. */
+  | { kind: 'postpone'; afterMs: number; at?: Date | undefined };
 
 /** One question that is asked of every batch before it is sent. */
 export interface Gate {
@@ -46,6 +49,17 @@ const halted: Gate = {
   },
 };
 
+/** `flow_control`: each batch has a slot of its own. Before the cap, which is asked on the day of sending. */
+const paced: Gate = {
+  name: 'paced',
+  check: async (means, task, batch) => {
+    const turn = await takeTurn(means, task, batch);
+    if (!turn) return send;
+    if (turn.kind === 'now') return { kind: 'send', slot: turn.slot };
+    return { kind: 'postpone', afterMs: turn.afterMs, at: turn.at };
+  },
+};
+
 /** The app's recipients of today are used up. Last: it is not undone when the batch is held back. */
 const capped: Gate = {
   name: 'capped',
@@ -66,13 +80,15 @@ const broken: Gate = {
 };
 
 /** In the order they are asked: what ends a batch before what delays it. */
-const gates: Gate[] = [cancelled, expired, halted, broken, capped];
+const gates: Gate[] = [cancelled, expired, halted, broken, paced, capped];
 
 /** Asks the gates in turn; the first that does not let the batch through decides. */
 export async function passGates(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> {
+  let passed: Verdict = send;
   for (const gate of gates) {
     const verdict = await gate.check(means, task, batch);
     if (verdict.kind !== 'send') return verdict;
+    if (verdict.slot) passed = verdict;
   }
-  return send;
+  return passed;
 }

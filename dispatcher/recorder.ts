@@ -23,6 +23,7 @@ import type { Job } from '../shared/queue/queue.ts';
 import { closePush } from './closing.ts';
 import type { Means } from './means.ts';
 import { throughOutage } from './outage.ts';
+import { wakeWhenDue } from './pace.ts';
 import { sendAgain, spendBudget } from './retries.ts';
 import type { DeliverResult } from './task.ts';
 
@@ -84,18 +85,26 @@ async function writeDetails(
   }
 }
 
+interface Postponing extends DeliverOptions {
+  batch: DeliverSnapshot;
+  afterMs: number;
+  /** The same by the database's clock, where it is to be punctual. */
+  at?: Date | undefined;
+}
+
 /** Puts a batch back for a while by a new job; costs no attempt and is not counted. */
 export async function postpone(
   means: Means,
   task: DeliverJob,
-  { batch, afterMs, ...options }: DeliverOptions & { batch: DeliverSnapshot; afterMs: number },
+  { batch, afterMs, at, ...options }: Postponing,
 ): Promise<void> {
-  const startAfter = await dueIn(means.db, afterMs);
+  const startAfter = at ?? (await dueIn(means.db, afterMs));
   await means.db.transaction(async (tx) => {
     await noteJob(tx, task.appId, task.batchId);
     await completeJob(means, tx, options);
     await means.queue.send(deliverJob(batch.connector), [task], { tx, startAfter });
   });
+  if (at) wakeWhenDue(means, batch, afterMs);
 }
 
 interface Unsent extends DeliverOptions {

@@ -1,4 +1,4 @@
-import type { Attempt, Message, Recipient } from '../connectors/connector.ts';
+import type { Attempt, Message, Recipient, Report } from '../connectors/connector.ts';
 import { messageOf, showsTrouble } from '../connectors/connector.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { Database } from '../shared/db/pool.ts';
@@ -10,6 +10,7 @@ import { movedCode, type Outcome, openCode, outcomeCode } from '../shared/domain
 import type { Logger } from '../shared/logging.ts';
 import { RetryGroups } from './retry-groups.ts';
 import type { Lease, SenderCache } from './senders.ts';
+import { sendInTime } from './slices.ts';
 import type { DeliverResult, DeliverTask, Why } from './task.ts';
 
 /** How often what is settled is written down while a batch is in flight (design.md 2 "Crash safety"). */
@@ -72,13 +73,9 @@ export class Sending {
       const recipients = await this.#load(batch, message, lease);
       const timer = setInterval(() => this.#tick(batch), checkpointMs);
       try {
-        if (recipients.length > 0)
-          await lease.sender.send({
-            message,
-            recipients,
-            signal: this.#stop.signal,
-            report: (index, attempt) => this.#note(batch, index, attempt),
-          });
+        const report: Report = (index, attempt) => this.#note(batch, index, attempt);
+        const request = { message, recipients, signal: this.#stop.signal, report };
+        await sendInTime(lease.sender, request, { slot: this.#task.slot, clock: this.#means.clock });
       } finally {
         clearInterval(timer);
         await this.#writing;

@@ -22,7 +22,7 @@ export interface SendSlot {
 }
 
 /** One batch for a thread; with `slice`, so many of its open recipients only; with `slot`, at its pace. */
-export type DeliverTask = DeliverJob & { slice?: number; slot?: SendSlot };
+export type DeliverTask = DeliverJob & { slice?: number | undefined; slot?: SendSlot | undefined };
 
 /** Why a try did not succeed. */
 export interface Why {

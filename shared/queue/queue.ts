@@ -91,6 +91,32 @@ export class JobQueue {
     await options.tx.query('SELECT pg_notify($1, $2)', [wakeChannel, kind.queue]);
   }
 
+  /**
+   * Brings batches of a push whose slots became void by a changed pace to the dispatchers now, to reserve
+   * anew. To be called after `changePace`, in its transaction or later.
+   */
+  async hurry(tx: Handle, appId: string, pushId: number): Promise<void> {
+    await tx.query(
+      `WITH void AS (
+         SELECT b.id, 'deliver-' || b.connector AS queue
+           FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
+          WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled
+            AND b.slot_epoch <> n.pace_epoch AND b.slot_at >= n.pace_epoch_at),
+       hurried AS (
+         UPDATE pgboss.job j SET start_after = now()
+           FROM void WHERE j.name = void.queue AND j.state IN ('created', 'retry') AND j.start_after > now()
+                       AND (j.data ->> 'batchId')::bigint = void.id AND j.data ->> 'appId' = $1
+         RETURNING j.name)
+       SELECT pg_notify($3, name) FROM (SELECT DISTINCT name FROM hurried) AS queues`,
+      [appId, pushId, wakeChannel],
+    );
+  }
+
+  /** Has the consumers of a queue look into it now. */
+  async wake(kind: { queue: string }): Promise<void> {
+    await this.#db.query('SELECT pg_notify($1, $2)', [wakeChannel, kind.queue]);
+  }
+
   /** Takes up to `count` jobs, the highest priority first; `range` leaves others to another consumer. */
   async fetch<T extends object>(
     kind: JobKind<T>,

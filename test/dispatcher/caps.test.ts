@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { deleteOldUsage, grantRecipients } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestService, type TestService } from '../support/service.ts';
@@ -10,6 +10,10 @@ beforeAll(async () => {
   await Promise.all([service.dispatch(), service.dispatch()]);
 });
 afterAll(() => service?.close());
+
+/** A busy machine may take its time. */
+const patienceMs = 120_000;
+vi.setConfig({ testTimeout: patienceMs });
 
 async function appWithIos(count: number, dailyRecipientCap: number) {
   const app = await service.api.createApp({ dailyRecipientCap });
@@ -25,7 +29,7 @@ async function begin(app: App, body: object = {}): Promise<string> {
 }
 
 async function push(app: App, body: object = {}): Promise<Record<string, unknown>> {
-  return service.untilDone(app, await begin(app, body));
+  return service.untilDone(app, await begin(app, body), patienceMs);
 }
 
 async function usedToday(app: App): Promise<number> {
@@ -79,7 +83,7 @@ describe('the daily recipient cap', () => {
   test('is never passed by two dispatchers and several pushes at once', async () => {
     const { app, tokens } = await appWithIos(3500, 7777);
     const ids = await Promise.all(Array.from({ length: 4 }, () => begin(app)));
-    const records = await Promise.all(ids.map((id) => service.untilDone(app, id)));
+    const records = await Promise.all(ids.map((id) => service.untilDone(app, id, patienceMs)));
     const sum = { sent: 0, capped: 0 };
     for (const { outcomes } of records) {
       const counts: { sent?: number; capped?: number } = outcomes ?? {};

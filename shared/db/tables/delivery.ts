@@ -2,6 +2,7 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { PushState } from '../../domain/notification.ts';
 import type { Handle } from '../pool.ts';
 import type { Batch } from './batches.ts';
+import { type Slot, type SlotRow, slotColumns, toSlot } from './pace.ts';
 import type { Grant } from './usage.ts';
 
 /** What the main thread needs to know of a batch before a worker thread takes it: no recipients. */
@@ -21,9 +22,12 @@ export interface DeliverSnapshot {
   halts: Record<string, string>;
   /** What the daily cap let through; null before it was asked. */
   grant: Grant | null;
+  /** Whether its push has a pace (`flow_control`), and the slot reserved in it. */
+  isPaced: boolean;
+  slot: Slot | null;
 }
 
-interface SnapshotRow {
+interface SnapshotRow extends SlotRow {
   connector: ConnectorId;
   profile: string;
   is_settled: boolean;
@@ -38,6 +42,7 @@ interface SnapshotRow {
   halts: Record<string, string>;
   granted: number | null;
   size: number | null;
+  is_paced: boolean;
 }
 
 export async function deliverSnapshot(
@@ -48,7 +53,8 @@ export async function deliverSnapshot(
   const { rows } = await db.query<SnapshotRow>(
     `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, n.state, n.expires_at,
             n.created_at, n.push_time, n.first_sent_at, n.halts,
-            b.granted, CASE WHEN b.granted IS NOT NULL THEN cardinality(b.recipients) END AS size
+            b.granted, CASE WHEN b.granted IS NOT NULL THEN cardinality(b.recipients) END AS size,
+            n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}
        FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.id = $2`,
     [appId, batchId],
@@ -67,6 +73,8 @@ export async function deliverSnapshot(
     firstSentAt: row.first_sent_at,
     halts: row.halts,
     grant: row.granted === null || row.size === null ? null : { granted: row.granted, size: row.size },
+    isPaced: row.is_paced,
+    slot: toSlot(row),
   }))[0];
 }
 
