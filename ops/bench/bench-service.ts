@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { currentEnvironment } from '../../shared/config.ts';
+import { currentEnvironment, type Environment } from '../../shared/config.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { choosePort } from '../local/ports.ts';
 import { LocalService, type Sandbox } from '../local/service.ts';
+import { Supervised } from '../local/supervised.ts';
 
 const pollMs = 20;
+const stopMs = 6000;
 
 const record = z.object({
   status: z.string(),
@@ -30,6 +32,8 @@ export interface Bench {
 /** What a benchmark may turn. */
 export interface BenchSettings {
   threads?: number;
+  /** Dispatcher processes; one when absent. */
+  dispatchers?: number;
 }
 
 /** Starts the service, does `work` with it, and leaves nothing behind. */
@@ -39,13 +43,18 @@ export async function withBench<T>(
   work: (bench: Bench) => Promise<T>,
 ): Promise<T> {
   const dataDir = await mkdtemp(join(tmpdir(), 'carillon-bench-'));
-  let service: LocalService | undefined;
+  const started: { stop(): Promise<void> }[] = [];
   try {
-    const bench = await startBench(dataDir, log, settings);
-    service = bench.service;
+    const { bench, env } = await startBench(dataDir, log, settings);
+    started.push(bench.service);
+    for (let i = 1; i < (settings.dispatchers ?? 1); i++) {
+      const further = new Supervised({ name: `dispatcher ${i + 1}`, file: 'dispatcher/main.ts', env, log });
+      started.push({ stop: () => further.stop(stopMs) });
+      await further.start();
+    }
     return await work(bench);
   } finally {
-    await service?.stop();
+    for (const one of started.reverse()) await one.stop();
     await rm(dataDir, { recursive: true, force: true });
   }
 }
@@ -54,11 +63,17 @@ async function startBench(
   dataDir: string,
   log: (line: string) => void,
   { threads }: BenchSettings,
-): Promise<Bench> {
+): Promise<{ bench: Bench; env: Environment }> {
   const host = '127.0.0.1';
   const port = await choosePort({ asked: 0, usual: 0, host, variable: 'PORT' });
   const metricsPort = await choosePort({ asked: 0, usual: 0, host, variable: 'METRICS_PORT' });
   const adminToken = randomBytes(24).toString('base64url');
+  const secret = randomBytes(32).toString('base64');
+  const env = {
+    ...currentEnvironment(),
+    LOG_LEVEL: 'warn',
+    ...(threads === undefined ? {} : { DISPATCHER_THREADS: String(threads) }),
+  };
   let sandbox: Sandbox | undefined;
   const service = new LocalService({
     dataDir,
@@ -68,12 +83,8 @@ async function startBench(
     publicUrl: `http://${host}:${port}`,
     metricsPort,
     adminToken,
-    secret: randomBytes(32).toString('base64'),
-    env: {
-      ...currentEnvironment(),
-      LOG_LEVEL: 'warn',
-      ...(threads === undefined ? {} : { DISPATCHER_THREADS: String(threads) }),
-    },
+    secret,
+    env,
     log,
     onSandbox: (started) => {
       sandbox = started;
@@ -81,12 +92,20 @@ async function startBench(
   });
   await service.start();
   if (!sandbox) throw new Error('the sandbox gateways did not start');
+  const url = `http://${host}:${port}`;
+  const metricsUrl = `http://${host}:${metricsPort}`;
   return {
-    url: `http://${host}:${port}`,
-    metricsUrl: `http://${host}:${metricsPort}`,
-    adminToken,
-    service,
-    sandbox,
+    bench: { url, metricsUrl, adminToken, service, sandbox },
+    // What a further dispatcher on the same database needs.
+    env: {
+      ...env,
+      HOST: host,
+      PUBLIC_URL: url,
+      METRICS_PORT: '0',
+      DATABASE_URL: service.databaseUrl,
+      CARILLON_ADMIN_TOKEN: adminToken,
+      CARILLON_SECRET: secret,
+    },
   };
 }
 

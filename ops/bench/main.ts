@@ -1,6 +1,7 @@
 import { table } from '../cli/report.ts';
 import type { Figure } from './figure.ts';
 import { benchFairness, benchLatency } from './latency.ts';
+import { benchPace } from './pace.ts';
 import { benchPipeline } from './pipeline.ts';
 
 interface Benchmark {
@@ -27,6 +28,13 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'fairness',
     { description: 'the same during a push to many of another app [devices]', run: benchFairness },
+  ],
+  [
+    'pace',
+    {
+      description: 'the fullest and the emptiest second of a push with flow_control [devices] [rate]',
+      run: benchPace,
+    },
   ],
 ]);
 
