@@ -123,6 +123,17 @@ describe('a device that the push came to', () => {
     expect((await ask(app, objectId, token)).status).toBe(404);
   });
 
+  test('one over the daily cap is told so', async () => {
+    const app = await service.api.createApp({ dailyRecipientCap: 2 });
+    await service.addApnsProfile(app);
+    const tokens = await service.addIosInstallations(app, 3);
+    const objectId = await push(app);
+    const told = await Promise.all(tokens.map((token) => why(app, objectId, token)));
+    expect(told.map(({ outcome }) => outcome).sort()).toEqual(['capped', 'sent', 'sent']);
+    const capped = told.find(({ outcome }) => outcome === 'capped');
+    expect(capped.sentence).toBe('It was not sent: the daily recipient cap of 2 is reached.');
+  });
+
   test('a device that no profile serves is told why', async () => {
     const { app, tokens } = await appWithIos(2);
     await change(app, tokens[0] ?? '', `topic = 'com.example.unknown'`);
