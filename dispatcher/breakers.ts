@@ -5,24 +5,21 @@ import type { Database } from '../shared/db/pool.ts';
 import {
   deleteOldBreakerStates,
   forgetBreakerStates,
+  hasClosedElsewhere,
   noteBreakerState,
-  readForced,
 } from '../shared/db/tables/breakers.ts';
 import {
   type BreakerKey,
   type BreakerState,
   breakerIdOf,
   breakerStates,
-  type ForcedState,
   parseBreakerId,
 } from '../shared/domain/breaker.ts';
 import { profileConnectorIds } from '../shared/domain/labels.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
+import { Forced } from './forced.ts';
 import type { DeliverResult } from './task.ts';
-
-/** What is forced counts within one second on every dispatcher (contract.md); half of that is the query's. */
-const forcedMaxAgeMs = 400;
 
 /** Recipients of a large batch that a half-open breaker lets through to try the gateway. */
 const probeRecipients = 10;
@@ -59,8 +56,8 @@ export type Passage =
   | { kind: 'sent'; result: DeliverResult; isCounted: boolean }
   | { kind: 'wait'; afterMs: number };
 
-/** Sends a batch, or of a large one only so many recipients. */
-export type SendBatch = (slice: number | undefined) => Promise<DeliverResult>;
+/** Sends a batch, or of a large one only so many recipients, until `stop` holds a 1. */
+export type SendBatch = (slice?: number, stop?: SharedArrayBuffer) => Promise<DeliverResult>;
 
 export interface BreakersOptions {
   db: Database;
@@ -76,18 +73,18 @@ export class Breakers {
   readonly #options: BreakersOptions;
   readonly #dispatcher = randomUUID();
   readonly #lines = new Map<string, Line>();
-  #forced: ReturnType<typeof readForced> | undefined;
-  #forcedAtMs = 0;
+  readonly #forced: Forced;
   #notes: Promise<void> = Promise.resolve();
 
   constructor(options: BreakersOptions) {
     this.#options = options;
+    this.#forced = new Forced(options.db, options.clock);
   }
 
   /** How long a batch has to wait before it may be sent, in ms; 0: it may go now. */
   async waitMs(key: BreakerKey): Promise<number> {
     if (!isWatched(key)) return 0;
-    const order = await this.#orderFor(key);
+    const order = await this.#forced.of(key);
     const line = this.#line(key);
     if (order?.forced === 'closed') return 0;
     if (order?.forced === 'open') {
@@ -103,22 +100,25 @@ export class Breakers {
    * at a time, so that a dead one does not hold every place of its connector (promise 4).
    */
   async send(key: BreakerKey, send: SendBatch): Promise<Passage> {
-    if (!isWatched(key)) return { kind: 'sent', result: await send(undefined), isCounted: true };
-    const order = await this.#orderFor(key);
+    if (!isWatched(key)) return { kind: 'sent', result: await send(), isCounted: true };
+    const order = await this.#forced.of(key);
     const line = this.#line(key);
     if (order?.forced === 'open') return { kind: 'wait', afterMs: this.#slot(line, 0) };
-    if (order?.forced === 'closed') return { kind: 'sent', result: await send(undefined), isCounted: true };
+    if (order?.forced === 'closed') {
+      const result = await this.#forced.stoppable(key, (stop) => send(undefined, stop));
+      return { kind: 'sent', result, isCounted: true };
+    }
     if (!this.#isProven(line) && line.inFlight > 0) {
       await Promise.race([line.news.promise, sleep(proofMs)]);
       if (!this.#isProven(line) && line.inFlight > 0)
         return { kind: 'wait', afterMs: this.#slot(line, line.breaker.restMs) };
     }
-    return this.#sendThrough(line, send);
+    return this.#forced.stoppable(key, (stop) => this.#sendThrough(line, (slice) => send(slice, stop)));
   }
 
   /** Writes the states into the gauge; what is forced shows as what it was forced to. */
   async reportTo(metrics: Metrics): Promise<void> {
-    const forced = await this.#readForced();
+    const forced = await this.#forced.all();
     const shown = new Map<string, BreakerState>();
     for (const [id, line] of this.#lines) shown.set(id, line.breaker.state);
     for (const [id, order] of forced) shown.set(id, order.forced);
@@ -135,8 +135,10 @@ export class Breakers {
   async tend(): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
     for (const [id, line] of this.#lines) {
-      if (line.breaker.state !== 'closed') this.#note(line);
-      else if (line.inFlight === 0 && nowMs - line.usedAtMs > idleMs) {
+      if (line.breaker.state !== 'closed') {
+        await this.#learn(line);
+        this.#note(line);
+      } else if (line.inFlight === 0 && nowMs - line.usedAtMs > idleMs) {
         line.breaker.close();
         this.#lines.delete(id);
       }
@@ -146,6 +148,7 @@ export class Breakers {
   }
 
   async close(): Promise<void> {
+    this.#forced.close();
     for (const { breaker } of this.#lines.values()) breaker.close();
     await this.#notes;
     await forgetBreakerStates(this.#options.db, this.#dispatcher).catch(() => undefined);
@@ -166,6 +169,13 @@ export class Breakers {
       line.news.resolve();
       line.news = Promise.withResolvers();
     }
+  }
+
+  /** Half-open without traffic of its own, a breaker would stay so while another dispatcher sends. */
+  async #learn({ breaker, key, since }: Line): Promise<void> {
+    if (breaker.state !== 'half-open') return;
+    const seen = { dispatcher: this.#dispatcher, since };
+    if (await hasClosedElsewhere(this.#options.db, key, seen)) breaker.trust();
   }
 
   #isProven({ provenAtMs }: Line): boolean {
@@ -223,22 +233,6 @@ export class Breakers {
     this.#notes = this.#notes
       .then(() => noteBreakerState(db, key, seen))
       .catch((error: unknown) => log.warn({ err: error }, 'the state of a breaker could not be written'));
-  }
-
-  async #orderFor(key: BreakerKey): Promise<{ forced: ForcedState; since: Date } | undefined> {
-    return (await this.#readForced()).get(breakerIdOf(key));
-  }
-
-  #readForced(): ReturnType<typeof readForced> {
-    const nowMs = this.#options.clock.monotonicMs();
-    if (this.#forced && nowMs - this.#forcedAtMs < forcedMaxAgeMs) return this.#forced;
-    const forced = readForced(this.#options.db);
-    forced.catch(() => {
-      if (this.#forced === forced) this.#forced = undefined;
-    });
-    this.#forced = forced;
-    this.#forcedAtMs = nowMs;
-    return forced;
   }
 }
 

@@ -50,9 +50,9 @@ async function sendThroughBreaker(
 ): Promise<boolean> {
   const key = { connector: batch.connector, appId: task.appId, profile: batch.profile };
   for (;;) {
-    const passage = await means.breakers.send(key, (slice) =>
+    const passage = await means.breakers.send(key, (slice, stop) =>
       means.pool.run(
-        { ...task, slice, slot: slice === undefined ? slot : undefined },
+        { ...task, slice, stop, slot: slice === undefined ? slot : undefined },
         options.kind ? 'bulk' : 'express',
       ),
     );

@@ -197,9 +197,14 @@ export class Sending {
         this.#fail(batch, index, { outcome: 'failed', status: 0, reason: sentence });
   }
 
+  #isStopped(): boolean {
+    const { stop } = this.#task;
+    return stop !== undefined && Atomics.load(new Int32Array(stop), 0) === 1;
+  }
+
   /** Every 100 ms: has the dispatcher stopped, and is there anything new to write down? */
   #tick(batch: Batch): void {
-    if (Atomics.load(this.#means.stopFlag, 0) === 1) this.#stop.abort();
+    if (Atomics.load(this.#means.stopFlag, 0) === 1 || this.#isStopped()) this.#stop.abort();
     if (this.#writing || this.#checkpointed === this.#changes) return;
     this.#writing = this.#checkpoint(batch).finally(() => {
       this.#writing = undefined;

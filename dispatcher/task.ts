@@ -22,7 +22,12 @@ export interface SendSlot {
 }
 
 /** One batch for a thread; with `slice`, so many of its open recipients only; with `slot`, at its pace. */
-export type DeliverTask = DeliverJob & { slice?: number | undefined; slot?: SendSlot | undefined };
+export type DeliverTask = DeliverJob & {
+  slice?: number | undefined;
+  slot?: SendSlot | undefined;
+  /** One Int32: becomes 1 when this batch is to send no more. */
+  stop?: SharedArrayBuffer;
+};
 
 /** Why a try did not succeed. */
 export interface Why {

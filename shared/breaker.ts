@@ -116,6 +116,11 @@ export class Breaker {
     return { hasRun: true, value: held.end.value };
   }
 
+  /** Another process has asked successfully: what this one waits to find out is known. */
+  trust(): void {
+    if (this.isPassable) this.#circuit.close();
+  }
+
   /** Ends its timers. */
   close(): void {
     this.#circuit.shutdown();

@@ -102,6 +102,20 @@ export async function noteBreakerState(
   );
 }
 
+/** Whether another dispatcher's breaker closed after a time: its probe was answered. */
+export async function hasClosedElsewhere(
+  db: Handle,
+  { appId, connector, profile }: BreakerKey,
+  { dispatcher, since }: { dispatcher: string; since: Date },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `SELECT 1 FROM breaker_state
+      WHERE app_id = $1 AND connector = $2 AND profile = $3 AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
+    [appId, connector, profile, dispatcher, since],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
 /** What nobody saw to for a day goes. */
 export async function deleteOldBreakerStates(db: Handle): Promise<void> {
   await db.query("DELETE FROM breaker_state WHERE seen_at < now() - interval '1 day'");

@@ -1,0 +1,217 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
+import { openCertificateAuthority } from '../../ops/sandbox/certificates.ts';
+import { Vault } from '../../shared/crypto.ts';
+import { putProfile } from '../../shared/db/tables/profiles.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { silentLog, testConfig } from '../support/api.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+/** Whatever is waited for may take its time on a busy machine. */
+const patience = { interval: 20, timeout: 15_000 };
+
+/** Short, so that a test sees several cool-downs. */
+const timing = { coolDownMs: 300, longestCoolDownMs: 600 };
+
+let service: TestService;
+const dispatchers: RunningDispatcher[] = [];
+
+beforeAll(async () => {
+  service = await startTestService();
+  for (let i = 0; i < 2; i += 1)
+    dispatchers.push(await startDispatcher(testConfig(service.databaseUrl), silentLog, { breakers: timing }));
+});
+afterAll(async () => {
+  await Promise.all(dispatchers.map((dispatcher) => dispatcher.stack.close()));
+  await service?.close();
+});
+afterEach(() => service.apns.behave());
+
+/** A gateway that can be gone and come back at the same address. */
+async function startMortalGateway() {
+  const credentials = createApnsCredentials();
+  const authority = await openCertificateAuthority();
+  const server = await authority.issueServer();
+  const start = (port = 0) => startApnsGateway({ keys: [credentials], authority, server, port });
+  let gateway: ApnsGateway = await start();
+  const port = Number(new URL(gateway.url).port);
+  const { publicKey: _, ...own } = credentials;
+  return {
+    own: { auth: 'token', ...own, endpoint: gateway.url, ca: gateway.ca },
+    now: () => gateway,
+    die: () => gateway.close(),
+    async rise() {
+      gateway = await start(port);
+    },
+  };
+}
+
+async function appOn(credentials: Record<string, unknown> | null, devices: number) {
+  const app = await service.api.createApp();
+  const vault = new Vault(testConfig(service.databaseUrl).secrets);
+  if (credentials === null) await service.addApnsProfile(app);
+  else {
+    const profile = { appId: app.appId, connector: 'apns', name: '_default', credentials } as const;
+    await putProfile(service.db, vault, profile);
+  }
+  return { app, tokens: await service.addIosInstallations(app, devices), id: `apns:${app.appId}:_default` };
+}
+
+async function begin(app: App, body: object = {}): Promise<string> {
+  const whole = { data: { alert: 'Hello' }, ...body };
+  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
+  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
+  return reply.body.objectId;
+}
+
+const force = (id: string, verb: 'open' | 'close' | 'release') =>
+  service.api.request('POST', `/console/api/breakers/${id}/${verb}`, { admin: true });
+
+async function stateOf(id: string): Promise<string> {
+  const { body } = await service.api.request('GET', '/console/api/breakers', { admin: true });
+  return body.results.find((breaker: { id: string }) => breaker.id === id).state;
+}
+
+/** The gauge of each dispatcher; null where it has none for this app. */
+async function gauges(app: App): Promise<(number | null)[]> {
+  const texts = await Promise.all(
+    dispatchers.map(async ({ metricsPort }) =>
+      (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(),
+    ),
+  );
+  const line = new RegExp(`^carillon_breaker_state\\{[^}]*app="${app.appId}"[^}]*\\} (\\d)$`, 'm');
+  return texts.map((text) => {
+    const found = line.exec(text)?.[1];
+    return found === undefined ? null : Number(found);
+  });
+}
+
+/** Batches of an app with the most attempts, and how many there are. */
+async function attempts(app: App): Promise<{ most: number; tries: number }> {
+  const { rows } = await service.db.query<{ most: number; tries: number }>(
+    'SELECT coalesce(max(attempt), 0) AS most, coalesce(max(tries), 0) AS tries FROM push_batch WHERE app_id = $1',
+    [app.appId],
+  );
+  return rows[0] ?? { most: 0, tries: 0 };
+}
+
+describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
+  test('delays its own pushes only, loses nothing and costs no tries', async () => {
+    const mortal = await startMortalGateway();
+    const dead = await appOn(mortal.own, 2500);
+    const healthy = await appOn(null, 1500);
+    await mortal.die();
+    const delayed = await begin(dead.app);
+    await expect.poll(async () => Math.max(...(await gauges(dead.app)).map((n) => n ?? 0)), patience).toBe(2);
+    await expect.poll(() => stateOf(dead.id), patience).toBe('open');
+    const prompt = await service.untilDone(healthy.app, await begin(healthy.app), 20_000);
+    expect(prompt).toMatchObject({ status: 'done', devices: 1500, successes: 1500 });
+    // Still down: probes come and go, and what they cost is not counted.
+    await expect.poll(() => stateOf(dead.id), patience).toBe('half-open');
+    await expect.poll(() => stateOf(dead.id), patience).toBe('open');
+    expect(await attempts(dead.app)).toMatchObject({ tries: 0 });
+    await mortal.rise();
+    const record = await service.untilDone(dead.app, delayed);
+    expect(record).toMatchObject({ devices: 2500, successes: 2500, outcomes: { sent: 2500 } });
+    expect(dead.tokens.filter((token) => mortal.now().seen(token) !== 1)).toEqual([]);
+    await expect.poll(() => stateOf(dead.id), patience).toBe('closed');
+    expect((await gauges(dead.app)).filter((n) => n === 2)).toEqual([]);
+    await mortal.die();
+  });
+
+  test('and answers 503 to all meanwhile: no try of that time counts', async () => {
+    const { app, id } = await appOn(null, 200);
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
+    const objectId = await begin(app);
+    await expect.poll(() => stateOf(id), patience).toBe('open');
+    await expect.poll(() => stateOf(id), patience).toBe('half-open');
+    await expect.poll(() => stateOf(id), patience).toBe('open');
+    service.apns.behave();
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 200, outcomes: { sent: 200 } });
+    expect(await attempts(app)).toMatchObject({ tries: 0 });
+  });
+
+  test('a push that expires before it is back is counted expired, with the last reason', async () => {
+    const mortal = await startMortalGateway();
+    const { app } = await appOn(mortal.own, 100);
+    await mortal.die();
+    const objectId = await begin(app, { expiration_interval: 3 });
+    const record = await service.untilDone(app, objectId);
+    expect(record).toMatchObject({ devices: 100, successes: 0, outcomes: { expired: 100 } });
+    expect(record.errors).toMatch(/expired; the last try: connect_failed/);
+  });
+});
+
+describe('answers about single tokens', () => {
+  test('open no breaker: 429, dead tokens, refused payloads', async () => {
+    const { app, tokens, id } = await appOn(null, 60);
+    for (const token of tokens.slice(0, 30)) service.apns.badTokens.add(token);
+    for (const token of tokens.slice(30))
+      service.apns.misbehave({ kind: 'answer', status: 429, reason: 'TooManyRequests', count: 1, token });
+    const record = await service.untilDone(app, await begin(app));
+    expect(record).toMatchObject({ devices: 60, successes: 30, invalidTokens: 30 });
+    service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
+    await service.untilDone(app, await begin(app));
+    expect(await stateOf(id)).toBe('closed');
+    expect((await gauges(app)).every((n) => n === 0 || n === null)).toBe(true);
+  });
+});
+
+describe('a forced breaker', { timeout: 60_000 }, () => {
+  test('stops sending on both dispatchers within a second, and goes on when it is released', async () => {
+    const { app, tokens, id } = await appOn(null, 12_000);
+    service.apns.misbehave({ kind: 'slow', delayMs: 50 });
+    const already = service.apns.total;
+    const objectId = await begin(app);
+    await service.apns.waitFor(already + 50);
+    expect((await force(id, 'open')).body).toMatchObject({ state: 'open', forced: 'open' });
+    const forcedAtMs = performance.now();
+    await expect.poll(() => gauges(app), { interval: 50 }).toEqual([2, 2]);
+    expect(performance.now() - forcedAtMs).toBeLessThan(1000);
+    // What was on the wire is answered after that second; then nothing more may come.
+    await new Promise((resolve) => setTimeout(resolve, 1000 - (performance.now() - forcedAtMs) + 200));
+    const sent = service.apns.total;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    expect(service.apns.total).toBe(sent);
+    expect(sent - already).toBeLessThan(12_000);
+    expect((await force(id, 'release')).body).toMatchObject({ state: 'closed', forced: null });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 12_000, successes: 12_000 });
+    expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+  });
+
+  test('can stop a gateway before it ever opened', async () => {
+    const { app, tokens, id } = await appOn(null, 5);
+    await force(id, 'open');
+    // Whoever read the table before knows it at the latest now.
+    await expect.poll(() => gauges(app), patience).toEqual([2, 2]);
+    const objectId = await begin(app);
+    await expect.poll(async () => (await postponed(app)).length, patience).toBe(1);
+    expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0, 0, 0]);
+    await force(id, 'release');
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 5 });
+  });
+
+  test('closed, asks a gateway that is down again and again', async () => {
+    const mortal = await startMortalGateway();
+    const { app, id } = await appOn(mortal.own, 100);
+    await mortal.die();
+    await force(id, 'close');
+    await expect.poll(() => gauges(app), patience).toEqual([0, 0]);
+    const objectId = await begin(app);
+    await expect.poll(async () => (await attempts(app)).most, patience).toBeGreaterThan(2);
+    expect(await gauges(app)).toEqual([0, 0]);
+    await mortal.rise();
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 100, successes: 100 });
+    await mortal.die();
+  });
+});
+
+/** Batches of an app that a job of their own brings, later. */
+async function postponed(app: App): Promise<unknown[]> {
+  const { rows } = await service.db.query(
+    'SELECT id FROM push_batch WHERE app_id = $1 AND has_job AND NOT is_settled',
+    [app.appId],
+  );
+  return rows;
+}
