@@ -2,6 +2,7 @@ import { type DeliverSnapshot, deliverSnapshot } from '../shared/db/tables/deliv
 import { markFirstSend } from '../shared/db/tables/push-progress.ts';
 import type { DeliverJob } from '../shared/queue/jobs.ts';
 import { passGates } from './gates.ts';
+import { holdTask } from './holding.ts';
 import type { Means } from './means.ts';
 import { completeJob, type DeliverOptions, postpone, recordResult, settleUnsent } from './recorder.ts';
 import type { SendSlot } from './task.ts';
@@ -16,6 +17,19 @@ export async function deliverBatch(
   signal: AbortSignal,
   options: DeliverOptions = {},
 ): Promise<boolean> {
+  for (;;) {
+    const isDone = await deliverOnce(means, task, signal, options);
+    if (isDone !== 'ask again') return isDone;
+  }
+}
+
+/** One round; `ask again` when the push was stopped or taken up again meanwhile: the gates know what follows. */
+async function deliverOnce(
+  means: Means,
+  task: DeliverJob,
+  signal: AbortSignal,
+  options: DeliverOptions,
+): Promise<boolean | 'ask again'> {
   const batch = await deliverSnapshot(means.db, task.appId, task.batchId);
   if (!batch || batch.isSettled) {
     await completeJob(means, means.db, options);
@@ -31,6 +45,7 @@ export async function deliverBatch(
     await postpone(means, task, { batch, afterMs: verdict.afterMs, at: verdict.at, ...options });
     return true;
   }
+  if (verdict.kind === 'hold') return (await holdTask(means, task, options)) || 'ask again';
   if (signal.aborted) return false;
   await noteFirstSend(means, task, batch);
   return sendThroughBreaker(means, task, { batch, slot: verdict.slot, signal, ...options });
@@ -47,7 +62,7 @@ async function sendThroughBreaker(
   means: Means,
   task: DeliverJob,
   { batch, slot, signal, ...options }: Departure,
-): Promise<boolean> {
+): Promise<boolean | 'ask again'> {
   const key = { connector: batch.connector, appId: task.appId, profile: batch.profile };
   for (;;) {
     const passage = await means.breakers.send(key, (slice, stop) =>
@@ -62,6 +77,8 @@ async function sendThroughBreaker(
     }
     const { result, isCounted } = passage;
     const isRecorded = await recordResult(means, task, { batch, result, isCounted, ...options });
+    const isStopping = signal.aborted || means.pool.isStopping;
+    if (!isRecorded && result.isCut && !isStopping) return 'ask again';
     if (isRecorded || !result.isSlice || signal.aborted) return isRecorded;
   }
 }

@@ -4,6 +4,7 @@ import { deleteOldNotifications } from '../shared/db/tables/notifications.ts';
 import { deleteOldRequestIds } from '../shared/db/tables/request-ledger.ts';
 import { deleteOldUsage } from '../shared/db/tables/usage.ts';
 import { reap } from './closing.ts';
+import { resumeExpiredPushes } from './holding.ts';
 import type { Means } from './means.ts';
 import { fireDue } from './scheduler.ts';
 
@@ -23,6 +24,13 @@ const usageRetentionMs = 400 * 24 * 3600 * 1000;
 
 /** Closes pushes that are settled but were not closed by whoever settled their last batch. */
 const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: (means) => reap(means) };
+
+/** Takes paused pushes up again that have expired, so that their recipients are counted (promise 2). */
+const pauseEnder: Duty = {
+  name: 'pause ender',
+  restMs: 2000,
+  runOnce: (means) => resumeExpiredPushes(means, rowsAtOnce),
+};
 
 /** Removes records after seven days (compat.md 5.3), spent request ids, expired letters and old usage. */
 const cleaner: Duty = {
@@ -51,7 +59,7 @@ const breakers: Duty = {
   },
 };
 
-export const duties: Duty[] = [breakers, scheduler, reaper, cleaner];
+export const duties: Duty[] = [breakers, scheduler, reaper, pauseEnder, cleaner];
 
 /** Runs a duty until the signal aborts; a pass that fails is logged and tried again after the rest. */
 export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {

@@ -13,7 +13,9 @@ export type Verdict =
   /** Ends here, counted without being sent. */
   | { kind: 'settle'; outcome: Outcome; reason: string }
   /** Goes back for a while; costs no attempt. `at` says the same exactly, by the database's clock. */
-  | { kind: 'postpone'; afterMs: number; at?: Date | undefined };
+  | { kind: 'postpone'; afterMs: number; at?: Date | undefined }
+  /** Its push is paused: waits without a job until that is resumed. */
+  | { kind: 'hold' };
 
 /** One question that is asked of every batch before it is sent. */
 export interface Gate {
@@ -49,6 +51,11 @@ const halted: Gate = {
   },
 };
 
+const paused: Gate = {
+  name: 'paused',
+  check: (_means, _task, batch) => (batch.state === 'paused' ? { kind: 'hold' } : send),
+};
+
 /** `flow_control`: each batch has a slot of its own. Before the cap, which is asked on the day of sending. */
 const paced: Gate = {
   name: 'paced',
@@ -80,7 +87,7 @@ const broken: Gate = {
 };
 
 /** In the order they are asked: what ends a batch before what delays it. */
-const gates: Gate[] = [cancelled, expired, halted, broken, paced, capped];
+const gates: Gate[] = [cancelled, expired, halted, paused, broken, paced, capped];
 
 /** Asks the gates in turn; the first that does not let the batch through decides. */
 export async function passGates(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> {

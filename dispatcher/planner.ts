@@ -2,6 +2,7 @@ import { Router, type Target } from '../connectors/routing.ts';
 import type { Handle } from '../shared/db/pool.ts';
 import { caughtUpReader } from '../shared/db/standby.ts';
 import { findBatchesWithoutJob, insertBatches, insertFailures } from '../shared/db/tables/batches.ts';
+import { findNotification } from '../shared/db/tables/notifications.ts';
 import { advancePlanning, beginNotification } from '../shared/db/tables/push-progress.ts';
 import type { App } from '../shared/domain/app.ts';
 import type { Notification } from '../shared/domain/notification.ts';
@@ -11,6 +12,7 @@ import type { Job } from '../shared/queue/queue.ts';
 import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { closePush } from './closing.ts';
 import { deliverBatch } from './deliver.ts';
+import { holdPlanning, releaseHeld } from './holding.ts';
 import type { Means } from './means.ts';
 import { Turns } from './turns.ts';
 
@@ -23,7 +25,7 @@ const sliceMs = 500;
 /** A scan of everything an app has may take its time; it holds nothing but a snapshot. */
 const scanTimeoutMs = 3_600_000;
 
-/** Another dispatcher plans this push, or it was cancelled: what this one has in hand is not kept. */
+/** Another dispatcher plans this push, or it was stopped: what this one has in hand is not kept. */
 class Superseded extends Error {
   override name = 'Superseded';
 }
@@ -42,22 +44,39 @@ interface Plan {
  * job. True when the job is completed, false when it is to be put back.
  */
 export async function planPush(means: Means, job: Job<PlanJob>, signal: AbortSignal): Promise<boolean> {
+  if (job.data.isRelease) {
+    await releaseHeld(means, job);
+    return true;
+  }
   const plan = await begin(means, job);
-  if (!plan) return true;
-  const isInline = plan.push.isPlanned || (await writeBatches(means, plan, signal));
-  if (signal.aborted && !isInline) return false;
-  return isInline ? deliverInline(means, plan, signal) : true;
+  if (!plan) return endPlanning(means, job, signal);
+  try {
+    const isInline = plan.push.isPlanned || (await writeBatches(means, plan, signal));
+    if (signal.aborted && !isInline) return false;
+    return isInline ? deliverInline(means, job, signal) : true;
+  } catch (error) {
+    if (error instanceof Superseded) return endPlanning(means, job, signal);
+    throw error;
+  }
 }
 
-/** Takes the push into work; a push that is finished, cancelled or of a deleted app ends the job. */
+/**
+ * There is nothing to plan. Paused: the planning waits without a job. Being sent (again): this job goes back,
+ * and ends there if another has taken its place. Finished: what no job brings is counted as the gates say.
+ */
+async function endPlanning(means: Means, job: Job<PlanJob>, signal: AbortSignal): Promise<boolean> {
+  if (await holdPlanning(means, job)) return true;
+  const push = await findNotification(means.db, job.data.appId, job.data.pushId);
+  if (push?.state === 'queued' || push?.state === 'sending') return false;
+  return deliverInline(means, job, signal);
+}
+
+/** Takes the push into work; undefined when it is paused, finished, cancelled or of a deleted app. */
 async function begin(means: Means, job: Job<PlanJob>): Promise<Plan | undefined> {
   const { appId, pushId } = job.data;
   const push = await means.db.transaction((tx) => beginNotification(tx, appId, pushId));
   const app = push && (await means.directory.app(appId));
-  if (!push || !app) {
-    await means.queue.complete(planJob, job, means.db);
-    return undefined;
-  }
+  if (!push || !app) return undefined;
   const profiles = await means.directory.profiles(appId);
   return { push, app, router: new Router(app, profiles, push), turns: new Turns(means.queue, appId), job };
 }
@@ -69,19 +88,14 @@ async function writeBatches(means: Means, plan: Plan, signal: AbortSignal): Prom
   const reader = await caughtUpReader(means.db, means.readDb);
   let mark = push.plannedThrough;
   const endsAtMs = means.clock.monotonicMs() + sliceMs;
-  try {
-    for await (const { page, isLast } of withLast(
-      reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs }),
-    )) {
-      if (signal.aborted) return false;
-      const isSmall = isLast && mark === 0 && page.length <= batchSize;
-      const isPaused = !isLast && means.clock.monotonicMs() > endsAtMs;
-      mark = await writePage(means, plan, { page, mark, isLast, isSmall, isPaused });
-      if (isLast || isPaused) return isSmall;
-    }
-  } catch (error) {
-    if (!(error instanceof Superseded)) throw error;
-    await means.queue.complete(planJob, plan.job, means.db);
+  for await (const { page, isLast } of withLast(
+    reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs }),
+  )) {
+    if (signal.aborted) return false;
+    const isSmall = isLast && mark === 0 && page.length <= batchSize;
+    const isPaused = !isLast && means.clock.monotonicMs() > endsAtMs;
+    mark = await writePage(means, plan, { page, mark, isLast, isSmall, isPaused });
+    if (isLast || isPaused) return isSmall;
   }
   return false;
 }
@@ -149,8 +163,8 @@ async function writeRows(
 }
 
 /** Delivers the batches of a push to few, then completes its one job; resumes after a crash the same way. */
-async function deliverInline(means: Means, { push, job }: Plan, signal: AbortSignal): Promise<boolean> {
-  const { appId, id: pushId } = push;
+async function deliverInline(means: Means, job: Job<PlanJob>, signal: AbortSignal): Promise<boolean> {
+  const { appId, pushId } = job.data;
   const open = await findBatchesWithoutJob(means.db, appId, pushId);
   const done = await Promise.all(
     open.map((batchId) => deliverBatch(means, { appId, pushId, batchId }, signal)),

@@ -1,5 +1,6 @@
 import { Piscina } from 'piscina';
 import type { Metrics } from '../shared/metrics.ts';
+import { cut, cutBytes } from './cuts.ts';
 import type { DeliverResult, DeliverTask, ThreadData } from './task.ts';
 
 /** Batches one thread holds at a time: while some wait for a gateway, others load and render. */
@@ -14,7 +15,7 @@ export type Lane = 'bulk' | 'express';
 export interface PoolOptions {
   /** Threads of the bulk lane (DISPATCHER_THREADS). */
   threads: number;
-  data: Omit<ThreadData, 'stopFlag'>;
+  data: Omit<ThreadData, 'stopFlag' | 'cuts'>;
 }
 
 /**
@@ -43,12 +44,13 @@ export class SenderPool {
   readonly #bulk: Piscina<DeliverTask, DeliverResult>;
   readonly #express: Piscina<DeliverTask, DeliverResult>;
   readonly #stopFlag = new SharedArrayBuffer(4);
+  readonly #cuts = new SharedArrayBuffer(cutBytes);
   readonly #threads: number;
   #active = 0;
 
   constructor({ threads, data }: PoolOptions) {
     this.#threads = threads;
-    const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag };
+    const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag, cuts: this.#cuts };
     this.#bulk = openThreads(threads, workerData, bulkNiceness);
     this.#express = openThreads(1, workerData);
   }
@@ -67,6 +69,15 @@ export class SenderPool {
   /** Tells the threads to send no more; what is in flight comes back with its outcomes. */
   stopSending(): void {
     Atomics.store(new Int32Array(this.#stopFlag), 0, 1);
+  }
+
+  get isStopping(): boolean {
+    return Atomics.load(new Int32Array(this.#stopFlag), 0) === 1;
+  }
+
+  /** Has the threads hand back what they have in hand of a push, or of all of them. */
+  cut(pushId?: number): void {
+    cut(new Int32Array(this.#cuts), pushId);
   }
 
   reportTo(metrics: Metrics): void {

@@ -8,6 +8,7 @@ import { findNotification } from '../shared/db/tables/notifications.ts';
 import type { Notification } from '../shared/domain/notification.ts';
 import { movedCode, type Outcome, openCode, outcomeCode } from '../shared/domain/outcome.ts';
 import type { Logger } from '../shared/logging.ts';
+import { cutCount } from './cuts.ts';
 import { RetryGroups } from './retry-groups.ts';
 import type { Lease, SenderCache } from './senders.ts';
 import { sendInTime } from './slices.ts';
@@ -26,6 +27,7 @@ export interface SendingMeans {
   log: Logger;
   /** Becomes 1 when nothing more may be sent. */
   stopFlag: Int32Array;
+  cuts: Int32Array;
 }
 
 /** One batch on its way through a worker thread: load, send, note, report. */
@@ -45,6 +47,8 @@ export class Sending {
   #checkpointed = 0;
   #halt: string | null = null;
   #isSlice = false;
+  #cutCount = 0;
+  #isCut = false;
 
   constructor(means: SendingMeans, task: DeliverTask) {
     this.#means = means;
@@ -54,12 +58,16 @@ export class Sending {
   /** Sends what of the batch is not settled. Rejects only when the database cannot be asked. */
   async run(): Promise<DeliverResult> {
     const { appId, batchId, pushId } = this.#task;
+    this.#cutCount = cutCount(this.#means.cuts, pushId);
     const [batch, push] = await Promise.all([
       findBatch(this.#means.db, appId, batchId),
       findNotification(this.#means.db, appId, pushId),
     ]);
     if (!batch || !push) throw new Error('the batch is gone');
     this.#settled = batch.settled ? Uint8Array.from(batch.settled) : new Uint8Array(batch.recipients.length);
+    // Read after the counter: a push that is stopped later than this moves it.
+    this.#isCut = push.state !== 'sending';
+    if (this.#isCut) return this.#result(batch);
     const lease = await this.#means.senders.lease(appId, batch.connector, batch.profile);
     if (typeof lease === 'string') this.#giveUp(batch, lease);
     else await this.#send(batch, push, lease);
@@ -202,9 +210,13 @@ export class Sending {
     return stop !== undefined && Atomics.load(new Int32Array(stop), 0) === 1;
   }
 
-  /** Every 100 ms: has the dispatcher stopped, and is there anything new to write down? */
+  /** Every 100 ms: has the dispatcher stopped, or somebody the push, and is there anything new to write down? */
   #tick(batch: Batch): void {
     if (Atomics.load(this.#means.stopFlag, 0) === 1 || this.#isStopped()) this.#stop.abort();
+    if (cutCount(this.#means.cuts, batch.pushId) !== this.#cutCount) {
+      this.#isCut = true;
+      this.#stop.abort();
+    }
     if (this.#writing || this.#checkpointed === this.#changes) return;
     this.#writing = this.#checkpoint(batch).finally(() => {
       this.#writing = undefined;
@@ -215,7 +227,7 @@ export class Sending {
   async #checkpoint(batch: Batch): Promise<void> {
     const changes = this.#changes;
     const failures = this.#failures.slice(this.#noted);
-    const settled = this.#settled.map((code) => (code === movedCode ? openCode : code));
+    const settled = this.#withoutMoved();
     try {
       await checkpointBatch(this.#means.db, batch, settled, failures);
       this.#checkpointed = changes;
@@ -225,7 +237,13 @@ export class Sending {
     }
   }
 
+  #withoutMoved(): Uint8Array<ArrayBuffer> {
+    return this.#settled.map((code) => (code === movedCode ? openCode : code));
+  }
+
   #result(batch: Batch): DeliverResult {
+    // Handed back: those that could not leave any more are reported as to be tried again, and simply go on later.
+    if (this.#stop.signal.aborted) this.#settled = this.#withoutMoved();
     const isComplete = !this.#settled.includes(openCode);
     const { calls, seconds } = this.#means.senders.drainCalls(batch.connector);
     return {
@@ -233,10 +251,9 @@ export class Sending {
       profile: batch.profile,
       attempt: batch.attempt,
       // Stopped half-way: those that wait for a retry go back with the rest.
-      settled: isComplete
-        ? this.#settled
-        : this.#settled.map((code) => (code === movedCode ? openCode : code)),
+      settled: isComplete ? this.#settled : this.#withoutMoved(),
       failures: this.#failures,
+      isCut: this.#isCut,
       retries: isComplete ? this.#retries.of(batch) : [],
       isSlice: this.#isSlice,
       showing: this.#showing,

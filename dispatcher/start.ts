@@ -7,6 +7,7 @@ import { Vault } from '../shared/crypto.ts';
 import { Directory } from '../shared/db/directory.ts';
 import { Listener } from '../shared/db/listener.ts';
 import { Database } from '../shared/db/pool.ts';
+import { pushChannel } from '../shared/db/tables/push-control.ts';
 import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
 import { createMetrics } from '../shared/metrics.ts';
@@ -65,6 +66,8 @@ export async function startDispatcher(
   const listener = new Listener(config.databaseUrl, log);
   stack.add('notifications', () => listener.close());
   await listener.start();
+  // Without an id notifications were interrupted: any push may have been stopped.
+  await listener.listen(pushChannel, (id) => means.pool.cut(id === '' ? undefined : Number(id)));
   await startConsumers(means, { stack, listener, threads: config.dispatcherThreads });
   const metricsPort = portOf(server.address());
   log.info({ metricsPort, threads: config.dispatcherThreads }, 'dispatcher is ready');

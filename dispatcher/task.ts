@@ -13,6 +13,8 @@ export interface ThreadData {
   logLevel: string;
   /** One Int32: becomes 1 when the dispatcher stops; threads then send no more. */
   stopFlag: SharedArrayBuffer;
+  /** Counters of `cuts.ts`: how often each push was stopped. */
+  cuts: SharedArrayBuffer;
 }
 
 /** When a batch of a paced push is to be sent: spread evenly over this time (epoch milliseconds). */
@@ -63,6 +65,8 @@ export interface DeliverResult {
   /** One byte per recipient; 0 where the stop came first. */
   settled: Uint8Array;
   failures: Failure[];
+  /** The push was paused or cancelled meanwhile: the gates are to be asked again. */
+  isCut: boolean;
   retries: RetryGroup[];
   /** Only a slice of the batch was sent: the rest is open. */
   isSlice: boolean;

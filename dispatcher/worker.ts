@@ -17,6 +17,7 @@ const threadData = z.object({
   secrets: z.array(z.string()),
   logLevel: z.string(),
   stopFlag: z.instanceof(SharedArrayBuffer),
+  cuts: z.instanceof(SharedArrayBuffer),
 });
 
 const data = threadData.parse(workerData);
@@ -31,8 +32,9 @@ const vault = new Vault(data.secrets.map((key) => Buffer.from(key, 'base64')));
 const directory = new Directory(db, vault, systemClock);
 const senders = new SenderCache({ db, directory, clock: systemClock });
 const stopFlag = new Int32Array(data.stopFlag);
+const cuts = new Int32Array(data.cuts);
 
 /** What piscina calls for each batch. */
 export default function deliver(task: DeliverTask): Promise<DeliverResult> {
-  return new Sending({ db, senders, clock: systemClock, log, stopFlag }, task).run();
+  return new Sending({ db, senders, clock: systemClock, log, stopFlag, cuts }, task).run();
 }

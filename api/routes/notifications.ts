@@ -45,8 +45,9 @@ export default [
     method: 'DELETE',
     path: '/1.1/notifications/:id',
     auth: 'master',
-    handle: async (call, { notifications }) => {
-      await notifications.cancel(call.app, call.params.id ?? '');
+    handle: async (call, { notifications, control }) => {
+      await notifications.get(call.app, call.params.id ?? '');
+      await control.cancel(call.app.appId, call.params.id ?? '');
       return json({});
     },
   }),

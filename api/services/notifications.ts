@@ -1,5 +1,4 @@
 import {
-  cancelNotification,
   countNotifications,
   findPublicNotification,
   listNotifications,
@@ -8,7 +7,12 @@ import { readTotals } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { allTotals, type Notification, toPublicRecord } from '../../shared/domain/notification.ts';
+import {
+  allTotals,
+  type Notification,
+  operatorStatus,
+  toPublicRecord,
+} from '../../shared/domain/notification.ts';
 import { sumTotals } from '../../shared/domain/outcome.ts';
 import type { Means } from './means.ts';
 
@@ -39,19 +43,15 @@ export class NotificationService {
     return request.isCounted ? { results, count: await countNotifications(db, app.appId) } : { results };
   }
 
-  /** Stops a push that is not done: what is handed over already cannot be called back (push.md "States"). */
-  async cancel(app: App, publicId: string): Promise<void> {
-    const record = await this.#find(app.appId, publicId);
-    const isCancelled = await this.#means.db.transaction((tx) =>
-      cancelNotification(tx, app.appId, record.id),
-    );
-    if (!isCancelled)
-      throw refuse('invalidParameter', `The push is ${record.state} and cannot be cancelled.`);
+  /** The record as the operator sees it, cancelled ones too. Throws 404/101 when there is none. */
+  async getForOperator(appId: string, publicId: string): Promise<JsonObject> {
+    const record = await this.find(appId, publicId);
+    return { ...(await this.#toPublic(record)), status: operatorStatus(record) };
   }
 
   /** How far a push is (contract.md "Admin API", progress). */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
-    const record = await this.#find(appId, publicId);
+    const record = await this.find(appId, publicId);
     const connectors = record.totals ?? (await readTotals(this.#means.db, appId, record.id));
     const outcomes = allTotals(connectors);
     const settled = sumTotals(outcomes);
@@ -59,13 +59,13 @@ export class NotificationService {
     const perSecond = seconds > 0 ? Math.round(settled / seconds) : 0;
     const left = record.devices - settled;
     return {
-      status: (await this.#toPublic(record)).status ?? '',
+      status: operatorStatus(record),
       devices: record.devices,
       planned: record.isPlanned,
       outcomes,
       connectors,
       perSecond,
-      secondsLeft: record.state === 'done' ? 0 : perSecond > 0 ? Math.ceil(left / perSecond) : null,
+      secondsLeft: record.totals ? 0 : perSecond > 0 ? Math.ceil(left / perSecond) : null,
     };
   }
 
@@ -73,12 +73,19 @@ export class NotificationService {
     return record.totals ? record.updatedAt.getTime() : this.#means.clock.now();
   }
 
-  async #find(appId: string, publicId: string): Promise<Notification> {
+  /** Any record, cancelled ones too; throws 404/101 when there is none. */
+  async find(appId: string, publicId: string): Promise<Notification> {
     const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
       ? await findPublicNotification(this.#means.db, appId, publicId)
       : undefined;
-    // A cancelled push is "removed from records" (push.md "States and transitions").
-    if (!record || record.state === 'cancelled') throw refuse('objectNotFound');
+    if (!record) throw refuse('objectNotFound');
+    return record;
+  }
+
+  /** To clients a cancelled push is "removed from records" (push.md "States and transitions"). */
+  async #find(appId: string, publicId: string): Promise<Notification> {
+    const record = await this.find(appId, publicId);
+    if (record.state === 'cancelled') throw refuse('objectNotFound');
     return record;
   }
 

@@ -1,6 +1,7 @@
 import { AppService } from './apps.ts';
 import { BreakerService } from './breakers.ts';
 import { ChannelService } from './channel.ts';
+import { ControlService } from './control.ts';
 import { DryRunService } from './explain/dry-run.ts';
 import { WhyService } from './explain/why.ts';
 import { HealthService } from './health.ts';
@@ -15,6 +16,7 @@ import { UsageService } from './usage.ts';
 
 /** What routes can call, one member per noun. */
 export function createServices(means: Means) {
+  const notifications = new NotificationService(means);
   return {
     directory: means.directory,
     apps: new AppService(means),
@@ -26,7 +28,8 @@ export function createServices(means: Means) {
     profiles: new ProfileService(means),
     pushes: new PushService(means),
     schedules: new ScheduleService(means),
-    notifications: new NotificationService(means),
+    notifications,
+    control: new ControlService(means, notifications),
     usage: new UsageService(means),
     dryRun: new DryRunService(means),
     why: new WhyService(means),

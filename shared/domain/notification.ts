@@ -47,6 +47,11 @@ function publicStatus(record: Notification): string {
   return record.state === 'cancelled' ? 'cancelled' : 'in-queue';
 }
 
+/** `status` as the operator sees it: told also of a pause, which clients see as `in-queue`, and of a cancellation. */
+export function operatorStatus(record: Notification): string {
+  return record.state === 'paused' ? 'paused' : publicStatus(record);
+}
+
 /** Conditions of a push to listed devices, told as a query so that the record says whom it meant. */
 export function publicWhere(order: PushOrder): JsonObject {
   if (order.target.kind === 'devices') return { deviceType: order.target.deviceType };

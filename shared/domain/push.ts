@@ -53,6 +53,13 @@ export const soonMs = 60_000;
 /** The scheduler keeps what it accepts: nothing beyond ten years. */
 const maxAheadMs = 10 * 365 * 24 * 3600 * 1000;
 
+/** `flow_control` as it is asked for; also on the call that resumes a push. */
+export const flowControl = z.number().min(0).max(1_000_000_000).nullish();
+
+/** The pace that is meant: lower rates count as the lowest one, none is unlimited. */
+export const flowControlOf = (asked: number | null | undefined): number | null =>
+  typeof asked === 'number' ? Math.max(asked, minFlowControl) : null;
+
 const shortId = z
   .string()
   .regex(/^[A-Za-z0-9]{1,16}$/, 'expected at most 16 letters or digits')
@@ -110,7 +117,7 @@ const queryBody = z.object({
   cql: z.unknown().optional(),
   channels,
   push_time: time,
-  flow_control: z.number().min(0).max(1_000_000_000).nullish(),
+  flow_control: flowControl,
 });
 
 const deviceId = z
@@ -220,7 +227,7 @@ export function parsePush(
     order: {
       ...baseOrder(sent, checkData(body), prodHeader),
       target: { kind: 'query', where: whereOf(body), channels: sent.channels ?? null },
-      flowControl: typeof sent.flow_control === 'number' ? Math.max(sent.flow_control, minFlowControl) : null,
+      flowControl: flowControlOf(sent.flow_control),
     },
     timing: timing(sent, sent.push_time ?? null, nowMs),
   };

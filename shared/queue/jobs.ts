@@ -2,7 +2,12 @@ import { z } from 'zod';
 import { type ConnectorId, connectorIds } from '../domain/labels.ts';
 
 /** What the processes say to each other through the queue. Ids only: no content, no device lists. */
-const planData = z.object({ appId: z.string(), pushId: z.number() });
+const planData = z.object({
+  appId: z.string(),
+  pushId: z.number(),
+  /** Not to plan, but to give what was held while the push was paused its jobs again. */
+  isRelease: z.boolean().optional(),
+});
 const deliverData = z.object({ appId: z.string(), pushId: z.number(), batchId: z.number() });
 
 export type PlanJob = z.infer<typeof planData>;

@@ -1,5 +1,6 @@
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { choosePort } from '../../ops/local/ports.ts';
+import type { ApnsGatewayOptions } from '../../ops/sandbox/apns/gateway.ts';
 import {
   type ApnsCredentials,
   type ApnsGateway,
@@ -31,14 +32,17 @@ export interface TestService {
 }
 
 /** An api, a database of its own and an APNs gateway on loopback; dispatchers as asked for. */
-export async function startTestService(options: { clock?: Clock } = {}): Promise<TestService> {
+export async function startTestService(
+  options: { clock?: Clock; gateway?: ApnsGatewayOptions } = {},
+): Promise<TestService> {
   const database = await createTestDatabase();
   const credentials: ApnsCredentials = createApnsCredentials();
-  const apns = await startApnsGateway({ keys: [credentials] });
+  const { gateway, ...apiOptions } = options;
+  const apns = await startApnsGateway({ keys: [credentials], ...gateway });
   // Devices find the channel by the public address.
   const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
   const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
-  const api = await startTestApi({ databaseUrl: database.url, env, ...options });
+  const api = await startTestApi({ databaseUrl: database.url, env, ...apiOptions });
   const db = new Database({ url: database.url, applicationName: 'test' });
   const dispatchers: RunningDispatcher[] = [];
   return {

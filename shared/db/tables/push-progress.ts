@@ -85,7 +85,7 @@ export async function closeIfSettled(
         SET state = 'done', finished_at = now(), updated_at = now(),
             totals = (${totalsOfBatches('n.app_id', 'n.id')}),
             error = (${summaryOfFailures('n.app_id', 'n.id')})
-      WHERE n.app_id = $1 AND n.id = $2 AND n.state = 'sending' AND n.is_planned
+      WHERE n.app_id = $1 AND n.id = $2 AND n.state IN ('sending', 'paused') AND n.is_planned
         AND NOT EXISTS (SELECT 1 FROM push_batch b
                          WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
       RETURNING n.created_at, n.push_time`,
@@ -98,7 +98,7 @@ export async function closeIfSettled(
 export async function findSettledPushes(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
   const { rows } = await db.query<{ app_id: string; id: number }>(
     `SELECT n.app_id, n.id FROM notification n
-      WHERE n.state = 'sending' AND n.is_planned
+      WHERE n.state IN ('sending', 'paused') AND n.is_planned
         AND NOT EXISTS (SELECT 1 FROM push_batch b
                          WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
       ORDER BY n.id LIMIT $1`,

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { flowControl } from '../../shared/domain/push.ts';
+import { json, route } from '../route.ts';
+
+/** Cancel, pause and resume a push that is not done (contract.md "Admin API"): each gives the push record. */
+const pushPath = '/console/api/apps/:appId/notifications/:id';
+
+const resumption = z.strictObject({ flow_control: flowControl });
+
+const pushOf = ({ params }: { params: Record<string, string> }): [string, string] => [
+  params.appId ?? '',
+  params.id ?? '',
+];
+
+export default [
+  route({
+    method: 'POST',
+    path: `${pushPath}/cancel`,
+    auth: 'admin',
+    handle: async (call, { control }) => json(await control.cancel(...pushOf(call))),
+  }),
+  route({
+    method: 'POST',
+    path: `${pushPath}/pause`,
+    auth: 'admin',
+    handle: async (call, { control }) => json(await control.pause(...pushOf(call))),
+  }),
+  route({
+    method: 'POST',
+    path: `${pushPath}/resume`,
+    auth: 'admin',
+    body: resumption,
+    handle: async (call, { control }) => json(await control.resume(...pushOf(call), call.body.flow_control)),
+  }),
+];
