@@ -51,6 +51,8 @@ export class Database implements Handle {
     });
     // An idle connection that breaks emits here; without a listener it would end the process.
     this.#pool.on('error', (error) => options.onError?.(error));
+    // The same for one in use: its statement fails as well, and that is what its user hears of.
+    this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
   query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>> {
