@@ -5,6 +5,7 @@ import { deleteOldRequestIds } from '../shared/db/tables/request-ledger.ts';
 import { deleteOldUsage } from '../shared/db/tables/usage.ts';
 import { reap } from './closing.ts';
 import { resumeExpiredPushes } from './holding.ts';
+import { deleteIdle } from './idle.ts';
 import type { Means } from './means.ts';
 import { fireDue } from './scheduler.ts';
 
@@ -59,7 +60,14 @@ const breakers: Duty = {
   },
 };
 
-export const duties: Duty[] = [breakers, scheduler, reaper, pauseEnder, cleaner];
+/** Idle installations go in small statements; they have not been sent to since they became idle anyway. */
+const idleEnder: Duty = {
+  name: 'idle installations',
+  restMs: 10 * 60_000,
+  runOnce: (means) => deleteIdle(means, rowsAtOnce),
+};
+
+export const duties: Duty[] = [breakers, scheduler, reaper, pauseEnder, cleaner, idleEnder];
 
 /** Runs a duty until the signal aborts; a pass that fails is logged and tried again after the rest. */
 export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {

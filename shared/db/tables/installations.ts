@@ -219,3 +219,19 @@ export async function beginScan(tx: Handle, timeoutMs: number): Promise<void> {
 export async function limitStatements(tx: Handle, timeoutMs: number): Promise<void> {
   await tx.query("SELECT set_config('statement_timeout', $1, true)", [String(timeoutMs)]);
 }
+
+/** Deletes up to `limit` installations of an app that were last updated before a time; gives how many. */
+export async function deleteIdleInstallations(
+  db: Handle,
+  { appId, before, limit }: { appId: string; before: Date; limit: number },
+): Promise<number> {
+  const { rowCount } = await db.query(
+    // Not as IN (…): a plan may run that several times, and the limit would hold for each run.
+    `WITH idle AS MATERIALIZED (
+       SELECT id FROM installation WHERE app_id = $1 AND updated_at < $2
+        ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)
+     DELETE FROM installation i USING idle WHERE i.app_id = $1 AND i.id = idle.id`,
+    [appId, before, limit],
+  );
+  return rowCount ?? 0;
+}

@@ -84,11 +84,12 @@ export async function takeHeldBatches(
   limit: number,
 ): Promise<{ id: number; connector: ConnectorId }[]> {
   const { rows } = await tx.query<{ id: number; connector: ConnectorId }>(
-    `UPDATE push_batch SET is_held = false
-      WHERE app_id = $1 AND id IN (
-        SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled AND is_held
-         ORDER BY id LIMIT $3 FOR UPDATE)
-      RETURNING id, connector`,
+    // Not as IN (…): a plan may run that several times, and the limit would hold for each run.
+    `WITH held AS MATERIALIZED (
+       SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled AND is_held
+        ORDER BY id LIMIT $3 FOR UPDATE)
+     UPDATE push_batch b SET is_held = false FROM held
+      WHERE b.app_id = $1 AND b.id = held.id RETURNING b.id, b.connector`,
     [push.appId, push.id, limit],
   );
   return rows;
