@@ -173,6 +173,12 @@ export interface ConnectorLimits {
 /** The rendered message, or why it cannot be sent this way. */
 export type Rendering<P> = { ok: true; payload: P } | { ok: false; problem: string };
 
+/** A push to more devices than this ends with the sentence and sends nothing. */
+export interface MassLimit {
+  devices: number;
+  sentence: string;
+}
+
 /** What `carillon doctor` and the admin API want to know of credentials without seeing them. */
 export interface CredentialReport {
   /** `token`, `certificate`, … */
@@ -216,6 +222,8 @@ export interface Connector<C = unknown, P = unknown> {
    * `_default` (push.md "Hybrid push rules" 3).
    */
   choose?(profiles: NamedCredentials<C>[], traits: RouteTraits, message: Message): ProfileChoice;
+  /** The most devices of one push that these credentials serve, and the sentence beyond; null: any number. */
+  massLimit?(credentials: C, message: Message): MassLimit | null;
   /** What the message does to the badge that the server keeps for each device; absent or null: nothing. */
   badge?(message: Message): 'Increment' | number | null;
   inspect(credentials: C, nowMs: number): CredentialReport;

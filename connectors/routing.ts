@@ -5,7 +5,13 @@ import {
   isConnectorId,
   vendorConnector,
 } from '../shared/domain/labels.ts';
-import { type MessageSource, messageOf, type NamedCredentials, type ProfileChoice } from './connector.ts';
+import {
+  type MassLimit,
+  type MessageSource,
+  messageOf,
+  type NamedCredentials,
+  type ProfileChoice,
+} from './connector.ts';
 import { connectors } from './registry.ts';
 
 /** A push profile as it is stored, its credentials open. */
@@ -62,6 +68,17 @@ export class Router {
     if (!parsed?.success) return;
     const known = this.#candidates.get(profile.connector) ?? [];
     this.#candidates.set(profile.connector, [...known, { name: profile.name, credentials: parsed.data }]);
+  }
+
+  /** Profiles of this app that serve a limited number of devices per push. */
+  massLimits(): (MassLimit & { connector: ConnectorId; profile: string })[] {
+    const message = messageOf(this.#push);
+    return [...this.#candidates].flatMap(([connector, candidates]) =>
+      candidates.flatMap(({ name, credentials }) => {
+        const limit = connectors.get(connector)?.massLimit?.(credentials, message);
+        return limit ? [{ ...limit, connector, profile: name }] : [];
+      }),
+    );
   }
 
   route(target: DeviceTraits): Route {

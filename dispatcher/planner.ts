@@ -13,6 +13,7 @@ import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { closePush } from './closing.ts';
 import { deliverBatch } from './deliver.ts';
 import { holdPlanning, releaseHeld } from './holding.ts';
+import { endBeyondLimit } from './mass-limit.ts';
 import type { Means } from './means.ts';
 import { Turns } from './turns.ts';
 
@@ -86,11 +87,12 @@ async function writeBatches(means: Means, plan: Plan, signal: AbortSignal): Prom
   const { push, app } = plan;
   const query = targetQuery(app, push.order, { afterId: push.plannedThrough, nowMs: means.clock.now() });
   const reader = await caughtUpReader(means.db, means.readDb);
+  const targets = () =>
+    reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs });
   let mark = push.plannedThrough;
+  if (mark === 0 && (await endBeyondLimit(means, plan, targets))) return false;
   const endsAtMs = means.clock.monotonicMs() + sliceMs;
-  for await (const { page, isLast } of withLast(
-    reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs }),
-  )) {
+  for await (const { page, isLast } of withLast(targets())) {
     if (signal.aborted) return false;
     const isSmall = isLast && mark === 0 && page.length <= batchSize;
     const isPaused = !isLast && means.clock.monotonicMs() > endsAtMs;

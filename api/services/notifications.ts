@@ -1,19 +1,22 @@
 import {
   countNotifications,
   findPublicNotification,
+  listGroup,
   listNotifications,
 } from '../../shared/db/tables/notifications.ts';
 import { readTotals } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
+import { connectorIds } from '../../shared/domain/labels.ts';
 import {
   allTotals,
+  type ConnectorTotals,
   type Notification,
   operatorStatus,
   toPublicRecord,
 } from '../../shared/domain/notification.ts';
-import { sumTotals } from '../../shared/domain/outcome.ts';
+import { addTotals, sumTotals } from '../../shared/domain/outcome.ts';
 import type { Means } from './means.ts';
 
 export interface ListRequest {
@@ -33,7 +36,8 @@ export class NotificationService {
 
   /** By the record's objectId or the custom notification_id. Throws 404/101 when there is none. */
   async get(app: App, publicId: string): Promise<JsonObject> {
-    return this.#toPublic(await this.#find(app.appId, publicId));
+    const record = await this.#find(app.appId, publicId);
+    return record.objectId === publicId ? this.#toPublic(record) : this.#summed(record);
   }
 
   async list(app: App, request: ListRequest): Promise<JsonObject> {
@@ -87,6 +91,24 @@ export class NotificationService {
     const record = await this.find(appId, publicId);
     if (record.state === 'cancelled') throw refuse('objectNotFound');
     return record;
+  }
+
+  /** Pushes with the same custom id are counted together (push.md, `notification_id`): the newest, with sums. */
+  async #summed(newest: Notification): Promise<JsonObject> {
+    const { db } = this.#means;
+    const group = await listGroup(db, newest.appId, newest.notificationId);
+    const together: ConnectorTotals = {};
+    for (const record of group) {
+      const totals = record.totals ?? (await readTotals(db, record.appId, record.id));
+      for (const connector of connectorIds) {
+        const counts = totals[connector];
+        if (counts) together[connector] = addTotals(together[connector] ?? {}, counts);
+      }
+    }
+    const sumOf = (count: (record: Notification) => number) =>
+      group.reduce((sum, record) => sum + count(record), 0);
+    const devices = sumOf((record) => record.devices);
+    return toPublicRecord({ ...newest, devices, acked: sumOf((record) => record.acked) }, together);
   }
 
   async #toPublic(record: Notification): Promise<JsonObject> {

@@ -3,7 +3,7 @@ import { badgeOf } from './badge.ts';
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
 import { type ApnsPayload, previewApns, renderApns } from './payload.ts';
-import { chooseApnsProfile } from './routing.ts';
+import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
 /** The connector with other deadlines or connection numbers than the usual ones. */
 export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, ApnsPayload> {
@@ -17,6 +17,7 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
     render: renderApns,
     preview: previewApns,
     choose: chooseApnsProfile,
+    massLimit: developmentLimit,
     badge: badgeOf,
     inspect: inspectApns,
     open: (credentials, context) => openApns(credentials, context, tuning),

@@ -1,4 +1,4 @@
-import type { Message, NamedCredentials, ProfileChoice, RouteTraits } from '../connector.ts';
+import type { MassLimit, Message, NamedCredentials, ProfileChoice, RouteTraits } from '../connector.ts';
 import { type ApnsCredentials, topicsOf } from './credentials.ts';
 import { sendableTopic } from './push-types.ts';
 
@@ -68,4 +68,14 @@ function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'de
   const certificate = choice ?? only;
   if (certificate) return { ok: true, profile: certificate.name };
   return { ok: false, problem: `no APNs certificate serves the ${prod} environment` };
+}
+
+/** A development certificate serves at most 20,000 devices per push (push.md "Errors", "Limits" 10). */
+export function developmentLimit(
+  credentials: ApnsCredentials,
+  message: Pick<Message, 'prod'>,
+): MassLimit | null {
+  const isDevelopment =
+    credentials.auth === 'certificate' && (credentials.environment ?? message.prod) === 'dev';
+  return isDevelopment ? { devices: 20_000, sentence: 'dev profile disabled for massive push' } : null;
 }

@@ -1,6 +1,5 @@
-import { z } from 'zod';
 import type { MessageSource } from '../../../connectors/connector.ts';
-import type { Profile } from '../../../connectors/routing.ts';
+import { type Profile, Router } from '../../../connectors/routing.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { countPending } from '../../../shared/db/tables/audience.ts';
 import { readUsage } from '../../../shared/db/tables/usage.ts';
@@ -11,9 +10,6 @@ import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { type PushTiming, pushBodyBytesBelow } from '../../../shared/domain/push.ts';
 import { checkContent } from '../pushes.ts';
 import type { Share } from './audience.ts';
-
-/** Devices of one push under a development certificate (push.md "Limits" 10). */
-const maxDevicesOfDevCertificate = 20_000;
 
 /** The body of a push as it was sent, with its size. */
 export interface Draft {
@@ -44,7 +40,7 @@ export async function limitsOf(tx: Handle, inputs: Inputs): Promise<string[]> {
     ...content(inputs),
     ...(inputs.missing === undefined ? [] : [`The push would be refused: ${inputs.missing}`]),
     ...(await pending(tx, inputs)),
-    ...devCertificate(inputs),
+    ...massLimits(inputs),
     ...(await dailyCap(tx, inputs)),
     ...flowControl(inputs),
     ...expiry(inputs),
@@ -77,23 +73,15 @@ async function pending(tx: Handle, { app, timing }: Inputs): Promise<string[]> {
   ];
 }
 
-const certificateOf = z.looseObject({
-  auth: z.literal('certificate'),
-  environment: z.enum(['prod', 'dev']).optional(),
-});
-
-function devCertificate({ profiles, shares, push, devices }: Inputs): string[] {
-  if (devices <= maxDevicesOfDevCertificate) return [];
-  const used = shares.get('apns')?.profiles;
-  const isDev = profiles.some(({ connector, name, credentials }) => {
-    if (connector !== 'apns' || !used?.has(name)) return false;
-    const parsed = certificateOf.safeParse(credentials);
-    return parsed.success && (parsed.data.environment ?? push.order.prod) === 'dev';
+/** Profiles that serve a limited number of devices per push (push.md "Limits" 10). */
+function massLimits({ app, profiles, shares, push }: Inputs): string[] {
+  return new Router(app, profiles, push).massLimits().flatMap(({ connector, profile, devices, sentence }) => {
+    const share = shares.get(connector);
+    if (!share?.profiles.has(profile) || share.devices <= devices) return [];
+    return [
+      `The profile ${profile} of ${connector} serves at most ${devices} devices per push: ${sentence}.`,
+    ];
   });
-  const sentence = 'dev profile disabled for massive push';
-  return isDev
-    ? [`A development certificate serves at most ${maxDevicesOfDevCertificate} devices: ${sentence}.`]
-    : [];
 }
 
 async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: Inputs): Promise<string[]> {

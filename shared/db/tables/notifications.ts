@@ -103,10 +103,23 @@ export async function findPublicNotification(
 ): Promise<Notification | undefined> {
   const { rows } = await db.query<NotificationRow>(
     `SELECT * FROM notification WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
-      ORDER BY object_id = $2 DESC, id DESC LIMIT 1`,
+      ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
     [appId, publicId],
   );
   return rows.map(toNotification)[0];
+}
+
+/** Pushes that one custom `notification_id` may add up: enough for any campaign, and bounded. */
+const maxGroup = 1000;
+
+/** The pushes that share a custom `notification_id`, the newest first; cancelled ones do not count. */
+export async function listGroup(db: Handle, appId: string, notificationId: string): Promise<Notification[]> {
+  const { rows } = await db.query<NotificationRow>(
+    `SELECT * FROM notification WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
+      ORDER BY id DESC LIMIT ${maxGroup}`,
+    [appId, notificationId],
+  );
+  return rows.map(toNotification);
 }
 
 export interface NotificationPage {

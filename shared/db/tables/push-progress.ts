@@ -34,6 +34,21 @@ export async function advancePlanning(
   return (rowCount ?? 0) > 0;
 }
 
+/** Ends a push that may not be sent at all: its status is the sentence, every device is counted. */
+export async function failNotification(
+  tx: Handle,
+  push: { appId: string; id: number },
+  end: { sentence: string; totals: ConnectorTotals; devices: number },
+): Promise<void> {
+  await tx.query(
+    `UPDATE notification
+        SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true, updated_at = now(),
+            finished_at = now()
+      WHERE app_id = $1 AND id = $2 AND state = 'sending' AND NOT is_planned`,
+    [push.appId, push.id, end.sentence, end.totals, end.devices],
+  );
+}
+
 /** How many pushes of an app are being sent. */
 export async function countOpenPushes(db: Handle, appId: string): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
