@@ -1,5 +1,6 @@
 import pg from 'pg';
 import Cursor from 'pg-cursor';
+import { sleep } from '../clock.ts';
 
 /**
  * What a statement runs on: the pool, or one connection inside a transaction. Every function in
@@ -8,6 +9,9 @@ import Cursor from 'pg-cursor';
 export interface Handle {
   query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>>;
 }
+
+/** A connection that is lost never says that its cursor is closed. */
+const cursorCloseMs = 5000;
 
 /** bigint columns arrive as numbers: ids and counts stay far below 2^53. */
 const typeParsers: pg.CustomTypesConfig = {
@@ -86,21 +90,21 @@ export class Database implements Handle {
     options: { rows: number; timeoutMs: number },
   ): AsyncGenerator<R[]> {
     const client = await this.#pool.connect();
-    let failure: Error | undefined;
+    let cursor: Cursor<R> | undefined;
     try {
       await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
       await client.query(`SET LOCAL statement_timeout = ${Math.round(options.timeoutMs)}`);
-      const cursor = client.query(new Cursor<R>(text, values, { types: typeParsers }));
+      cursor = client.query(new Cursor<R>(text, values, { types: typeParsers }));
       for (
         let page = await cursor.read(options.rows);
         page.length > 0;
         page = await cursor.read(options.rows)
       )
         yield page;
-      await cursor.close();
     } finally {
-      failure = await rollBack(client);
-      client.release(failure);
+      // An open cursor keeps the connection to itself: nothing else would ever run on it.
+      const isClosed = cursor === undefined || (await closeCursor(cursor));
+      client.release(isClosed ? await rollBack(client) : new Error('the cursor could not be closed'));
     }
   }
 
@@ -117,6 +121,15 @@ export class Database implements Handle {
   async close(): Promise<void> {
     await this.#pool.end();
   }
+}
+
+/** False when the server did not answer in time: the connection is lost and must not be used again. */
+function closeCursor(cursor: Cursor): Promise<boolean> {
+  const closed = cursor.close().then(
+    () => true,
+    () => false,
+  );
+  return Promise.race([closed, sleep(cursorCloseMs).then(() => false)]);
 }
 
 /** Ends a transaction that failed; the error says that the connection itself must not be used again. */
