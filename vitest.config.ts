@@ -9,7 +9,9 @@ export default defineConfig({
     // often waits for a server or a timer.
     pool: 'forks',
     maxWorkers: Math.min(availableParallelism() + 1, 8),
-    testTimeout: 30_000,
+    // What a test waits for comes when it comes: machines are shared and noisy.
+    expect: { poll: { timeout: 20_000 } },
+    testTimeout: 40_000,
     hookTimeout: 60_000,
     // A child that a test left behind must not keep the run alive.
     teardownTimeout: 20_000,

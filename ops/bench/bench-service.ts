@@ -125,7 +125,11 @@ export async function createApp({ url, adminToken, sandbox }: Bench): Promise<Be
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
   const app = await call(
     `${url}/console/api/apps`,
-    { method: 'POST', headers, body: JSON.stringify({ name: 'Benchmark', options: { pushCallsPerMinute: 9600 } }) },
+    {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ name: 'Benchmark', options: { pushCallsPerMinute: 9600 } }),
+    },
     createdApp,
   );
   const { url: endpoint, ca, teamId, keyId, privateKey, topics } = sandbox.apns;
