@@ -22,7 +22,7 @@ async function answer(means: Means, url: string, response: ServerResponse): Prom
     case '/healthz':
       return writeJson(response, 200, { status: 'ok' });
     case '/readyz':
-      return (await isReady(means))
+      return (await means.db.isReachable())
         ? writeJson(response, 200, { status: 'ready' })
         : writeJson(response, 503, { status: 'database unreachable' });
     case '/metrics':
@@ -34,15 +34,6 @@ async function answer(means: Means, url: string, response: ServerResponse): Prom
 
 function writeJson(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(JSON.stringify(body));
-}
-
-async function isReady({ db }: Means): Promise<boolean> {
-  try {
-    await db.query('SELECT 1');
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 async function writeMetrics(

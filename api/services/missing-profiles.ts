@@ -4,7 +4,12 @@ import { isStatementTimeout } from '../../shared/db/pool.ts';
 import { beginScan } from '../../shared/db/tables/installations.ts';
 import type { StoredProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
-import { appleDeviceTypes, type ConnectorId, vendorConnector } from '../../shared/domain/labels.ts';
+import {
+  appleDeviceTypes,
+  type ConnectorId,
+  vendorConnector,
+  vendorIds,
+} from '../../shared/domain/labels.ts';
 import type { PushOrder } from '../../shared/domain/push.ts';
 import { Params, targetCondition } from '../../shared/query/targets.ts';
 import type { Means } from './means.ts';
@@ -20,16 +25,6 @@ interface Hole {
   condition: (params: Params) => string;
   sentence: string;
 }
-
-const vendorIds = [
-  'vendor_a',
-  'vendor_b',
-  'vendor_c',
-  'vendor_d',
-  'vendor_e',
-  'vendor_f',
-  'vendor_g',
-] as const;
 
 /**
  * A push that needs a profile that is missing is refused at the call (contract.md "Labels and wire

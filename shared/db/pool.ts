@@ -118,6 +118,14 @@ export class Database implements Handle {
     }
   }
 
+  /** Whether the database answers: a process whose database does can do its work. */
+  isReachable(): Promise<boolean> {
+    return this.#pool.query('SELECT 1').then(
+      () => true,
+      () => false,
+    );
+  }
+
   async close(): Promise<void> {
     await this.#pool.end();
   }

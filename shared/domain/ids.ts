@@ -1,7 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 
 const alphanumeric = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-const lowerAlphanumeric = 'abcdefghijklmnopqrstuvwxyz0123456789';
 
 function randomFrom(alphabet: string, length: number): string {
   let text = '';
@@ -23,6 +22,3 @@ export const newAppId = (): string => randomFrom(alphanumeric, 24);
 
 /** Application, master or hook key, 24 characters. */
 export const newKey = (): string => randomFrom(alphanumeric, 24);
-
-/** Lower-case alphanumerics, for instance a session token of 25 (design.md 4). */
-export const newLowerToken = (length: number): string => randomFrom(lowerAlphanumeric, length);

@@ -1,10 +1,5 @@
-/**
- * Names of connectors and vendors: neutral ones are canonical inside, wire names are accepted
- * everywhere (contract.md "Labels and wire names", compat.md 5.8).
- */
-export const connectorIds = [
-  'apns',
-  'fcm',
+/** The device makers' channels, FCM's second label among them. */
+export const vendorIds = [
   'vendor_a',
   'vendor_b',
   'vendor_c',
@@ -12,8 +7,13 @@ export const connectorIds = [
   'vendor_e',
   'vendor_f',
   'vendor_g',
-  'channel',
 ] as const;
+
+/**
+ * Names of connectors and vendors: neutral ones are canonical inside, wire names are accepted
+ * everywhere (contract.md "Labels and wire names", compat.md 5.8).
+ */
+export const connectorIds = ['apns', 'fcm', ...vendorIds, 'channel'] as const;
 
 export type ConnectorId = (typeof connectorIds)[number];
 
@@ -67,9 +67,7 @@ export const dataKeyOwners = new Map<string, ConnectorId | 'ios' | 'android'>([
   ['vivo', 'vendor_e'],
   ['honor', 'vendor_f'],
   ['fcm', 'vendor_g'],
-  ...(['vendor_a', 'vendor_b', 'vendor_c', 'vendor_d', 'vendor_e', 'vendor_f', 'vendor_g'] as const).map(
-    (id) => [id, id] as const,
-  ),
+  ...vendorIds.map((id) => [id, id] as const),
 ]);
 
 /** Name of the success counter a connector adds to on the push record (compat.md 5.3). */
