@@ -9,6 +9,8 @@ import type { Comparison, Test } from './tree.ts';
  * the members of arrays on the way, and compares with each member of an array at its end. Paths reach SQL
  * as parameters; names in them are whitelisted and, like texts, quoted as JSON, of which the texts of the
  * path language are a superset. `@@` and `@?` with `==` are answered by the GIN index (jsonb_path_ops).
+ * What has nothing to look up there is written as a function: the operators would let the planner choose
+ * that index all the same, and read the whole of it.
  */
 export interface JsonPath {
   /** The jsonb column. */
@@ -50,8 +52,13 @@ function values(at: JsonPath, params: Params, suffix: '' | '[*]'): string {
   return `jsonb_path_query(${at.json}, ${params.add(pathText(at) + suffix)}::jsonpath)`;
 }
 
+/** `@@` without an index. */
+const holds = (at: JsonPath, predicate: string, params: Params): string =>
+  `jsonb_path_match(${at.json}, ${params.add(predicate)}::jsonpath, '{}', true)`;
+
+/** `@?` without an index. */
 const exists = (at: JsonPath, params: Params): string =>
-  `${at.json} @? ${params.add(pathText(at))}::jsonpath`;
+  `jsonb_path_exists(${at.json}, ${params.add(pathText(at))}::jsonpath, '{}', true)`;
 
 type Scalar = null | boolean | number | string;
 const isScalar = (value: Json): value is Scalar => value === null || typeof value !== 'object';
@@ -104,8 +111,8 @@ function leafTests(value: JsonObject, prefix: string): string[] {
 
 function compared(at: JsonPath, { relation, value }: Comparison, params: Params): string {
   const wanted = JSON.stringify(value.value);
-  if (value.type !== 'time')
-    return `${at.json} @@ ${params.add(`${pathText(at)} ${relation} ${wanted}`)}::jsonpath`;
+  if (value.type !== 'time') return holds(at, `${pathText(at)} ${relation} ${wanted}`, params);
+  // By the operator: the index knows which documents have a date there.
   const dates = `${pathText(at)}[*] ? (@."__type" == "Date" && @."iso" ${relation} ${wanted})`;
   return `${at.json} @? ${params.add(dates)}::jsonpath`;
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database } from '../../shared/db/pool.ts';
+import { Database, type Handle } from '../../shared/db/pool.ts';
 import { installationClass } from '../../shared/query/classes.ts';
 import { compileList, parseListQuery } from '../../shared/query/list.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -28,13 +28,14 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function plan(where: unknown): Promise<string> {
+function plan(where: unknown, handle: Handle = db): Promise<string> {
   const selection = compileList(parseListQuery({ where }, installationClass), installationClass, 'app');
-  const { rows } = await db.query<{ 'QUERY PLAN': string }>(
-    `EXPLAIN SELECT id FROM installation WHERE app_id = $1 AND ${selection.condition}`,
-    selection.values,
-  );
-  return rows.map((row) => row['QUERY PLAN']).join('\n');
+  return handle
+    .query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN SELECT id FROM installation WHERE app_id = $1 AND ${selection.condition}`,
+      selection.values,
+    )
+    .then(({ rows }) => rows.map((row) => row['QUERY PLAN']).join('\n'));
 }
 
 describe('compileWhere lets PostgreSQL use its index', () => {
@@ -67,5 +68,40 @@ describe('compileWhere lets PostgreSQL use its index', () => {
   ];
   test.each(cases)('for %s', async (_name, where, index) => {
     expect(await plan(where)).toContain(index);
+  });
+});
+
+describe('compileWhere keeps PostgreSQL off the index of custom members where it has nothing to look up', () => {
+  /** The plan over a table that has no other index, by a planner that takes any index it may. */
+  function eagerPlan(where: unknown): Promise<string> {
+    return db.transaction(async (tx) => {
+      await tx.query('SET LOCAL enable_seqscan = off');
+      await tx.query('CREATE TEMP TABLE installation (LIKE public.installation) ON COMMIT DROP');
+      await tx.query('CREATE INDEX only_fields ON installation USING gin (fields jsonb_path_ops)');
+      return plan(where, tx);
+    });
+  }
+
+  test.each([
+    ['a comparison of numbers', { uid: { $gt: 5 } }],
+    ['a range', { uid: { $gte: 5, $lt: 6 } }],
+    ['a comparison of texts', { city: { $lt: 'a' } }],
+    ['a member within', { 'user.age': { $gt: 5 } }],
+    ['$exists', { nothing: { $exists: true } }],
+    ['$exists: false', { uid: { $exists: false } }],
+    ['$ne', { uid: { $ne: 5 } }],
+    ['$regex', { city: { $regex: '^a' } }],
+    ['a comparison or an equality', { $or: [{ uid: { $gt: 5 } }, { uid: 5 }] }],
+  ])('for %s', async (_name, where) => {
+    expect(await eagerPlan(where)).not.toContain('only_fields');
+  });
+
+  test.each([
+    ['an equality', { uid: 5 }],
+    ['an equality beside a comparison', { uid: { $gt: 3 }, city: 'city5' }],
+    // Which rows have a date there at all is what can be looked up.
+    ['a comparison of dates', { seenAt: { $lt: { __type: 'Date', iso: '2030-01-01T00:00:00.000Z' } } }],
+  ])('but not for %s', async (_name, where) => {
+    expect(await eagerPlan(where)).toContain('only_fields');
   });
 });
