@@ -1,24 +1,20 @@
-import type { Attempt, Message, Recipient, Report } from '../connectors/connector.ts';
-import { messageOf, showsTrouble } from '../connectors/connector.ts';
+import type { Message, Recipient, Report } from '../connectors/connector.ts';
+import { messageOf } from '../connectors/connector.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { Database } from '../shared/db/pool.ts';
-import { type Batch, checkpointBatch, type Failure, findBatch } from '../shared/db/tables/batches.ts';
+import { type Batch, checkpointBatch, findBatch } from '../shared/db/tables/batches.ts';
 import { countBadges, loadRecipients, setBadges } from '../shared/db/tables/delivery.ts';
 import { findNotification } from '../shared/db/tables/notifications.ts';
 import type { Notification } from '../shared/domain/notification.ts';
-import { movedCode, type Outcome, openCode, outcomeCode } from '../shared/domain/outcome.ts';
 import type { Logger } from '../shared/logging.ts';
 import { cutCount } from './cuts.ts';
-import { RetryGroups } from './retry-groups.ts';
 import type { Lease, SenderCache } from './senders.ts';
 import { sendInTime } from './slices.ts';
-import type { DeliverResult, DeliverTask, Why } from './task.ts';
+import { Tally } from './tally.ts';
+import type { DeliverResult, DeliverTask } from './task.ts';
 
 /** How often what is settled is written down while a batch is in flight (design.md 2 "Crash safety"). */
 const checkpointMs = 100;
-
-/** An unknown outcome whose repeat the device hides is tried this often, then counted failed. */
-const maxUnknownAttempts = 5;
 
 export interface SendingMeans {
   db: Database;
@@ -30,22 +26,21 @@ export interface SendingMeans {
   cuts: Int32Array;
 }
 
+/** A batch in hand, and what became of it so far. */
+interface InHand {
+  batch: Batch;
+  tally: Tally;
+}
+
 /** One batch on its way through a worker thread: load, send, note, report. */
 export class Sending {
   readonly #means: SendingMeans;
   readonly #task: DeliverTask;
   readonly #stop = new AbortController();
-  readonly #failures: Failure[] = [];
-  readonly #retries = new RetryGroups();
-  readonly #showing = { asked: 0, troubled: 0 };
-  /** When each recipient's installation was last saved, by place. */
-  #savedAtMs = new Map<number, number>();
-  #settled = new Uint8Array(0);
   #writing: Promise<void> | undefined;
+  /** How many failures, and which change of the tally, the last checkpoint held. */
   #noted = 0;
-  #changes = 0;
   #checkpointed = 0;
-  #halt: string | null = null;
   #isSlice = false;
   #cutCount = 0;
   #isCut = false;
@@ -64,24 +59,24 @@ export class Sending {
       findNotification(this.#means.db, appId, pushId),
     ]);
     if (!batch || !push) throw new Error('the batch is gone');
-    this.#settled = batch.settled ? Uint8Array.from(batch.settled) : new Uint8Array(batch.recipients.length);
+    const inHand = { batch, tally: new Tally(batch) };
     // Read after the counter: a push that is stopped later than this moves it.
     this.#isCut = push.state !== 'sending';
-    if (this.#isCut) return this.#result(batch);
+    if (this.#isCut) return this.#result(inHand);
     const lease = await this.#means.senders.lease(appId, batch.connector, batch.profile);
-    if (typeof lease === 'string') this.#giveUp(batch, lease);
-    else await this.#send(batch, push, lease);
-    return this.#result(batch);
+    if (typeof lease === 'string') inHand.tally.giveUp(lease);
+    else await this.#send(inHand, push, lease);
+    return this.#result(inHand);
   }
 
-  async #send(batch: Batch, push: Notification, lease: Lease): Promise<void> {
+  async #send(inHand: InHand, push: Notification, lease: Lease): Promise<void> {
     try {
       const message = messageOf(push);
       this.#means.senders.introduce(push.objectId, push.id);
-      const recipients = await this.#load(batch, message, lease);
-      const timer = setInterval(() => this.#tick(batch), checkpointMs);
+      const recipients = await this.#load(inHand, message, lease);
+      const timer = setInterval(() => this.#tick(inHand), checkpointMs);
       try {
-        const report: Report = (index, attempt) => this.#note(batch, index, attempt);
+        const report: Report = (index, attempt) => inHand.tally.note(index, attempt);
         const request = { message, recipients, signal: this.#stop.signal, report };
         await sendInTime(lease.sender, request, { slot: this.#task.slot, clock: this.#means.clock });
       } finally {
@@ -94,17 +89,17 @@ export class Sending {
   }
 
   /** Loads what is still open; an installation that is gone by now is counted, not sent to. */
-  async #load(batch: Batch, message: Message, { connector }: Lease): Promise<Recipient[]> {
-    const open = batch.recipients.filter((_, i) => this.#settled[i] === openCode);
+  async #load({ batch, tally }: InHand, message: Message, { connector }: Lease): Promise<Recipient[]> {
+    const open = batch.recipients.filter((_, i) => tally.isOpen(i));
     const rows = await loadRecipients(this.#means.db, batch.appId, open, connector.address);
     const badges = await this.#badges(batch, connector.badge?.(message) ?? null);
     const byId = new Map(rows.map((row) => [row.id, row]));
     const recipients: Recipient[] = [];
     for (const [index, id] of batch.recipients.entries()) {
-      if (this.#settled[index] !== openCode) continue;
+      if (!tally.isOpen(index)) continue;
       const row = byId.get(id);
       if (!row?.address) {
-        this.#fail(batch, index, { outcome: 'dropped', status: 0, reason: 'the installation was deleted' });
+        tally.fail(index, { outcome: 'dropped', status: 0, reason: 'the installation was deleted' });
         continue;
       }
       recipients.push({
@@ -121,7 +116,7 @@ export class Sending {
     const { slice = recipients.length } = this.#task;
     this.#isSlice = slice < recipients.length;
     recipients.length = Math.min(slice, recipients.length);
-    this.#savedAtMs = new Map(recipients.map((recipient) => [recipient.index, recipient.updatedAtMs]));
+    for (const { index, updatedAtMs } of recipients) tally.noteSaved(index, updatedAtMs);
     return recipients;
   }
 
@@ -135,101 +130,29 @@ export class Sending {
     return null;
   }
 
-  #note(batch: Batch, index: number, attempt: Attempt): void {
-    if (this.#settled[index] !== openCode) return;
-    const isTrouble = showsTrouble(attempt);
-    if (isTrouble !== null) this.#showing.asked += 1;
-    if (isTrouble) this.#showing.troubled += 1;
-    switch (attempt.kind) {
-      case 'sent':
-        this.#settle(index, 'sent');
-        break;
-      case 'rejected':
-        this.#fail(batch, index, attempt);
-        break;
-      case 'invalid_token':
-        this.#fail(
-          batch,
-          index,
-          { ...attempt, outcome: 'invalid_token' },
-          this.#deadAsOf(index, attempt.deadSinceMs),
-        );
-        break;
-      case 'retry':
-        this.#retry(index, attempt, attempt.afterMs);
-        break;
-      case 'unknown':
-        if (attempt.isRepeatHidden && batch.tries < maxUnknownAttempts)
-          this.#retry(index, { status: 0, reason: attempt.reason, mayHaveArrived: true });
-        else this.#fail(batch, index, { outcome: 'failed', status: 0, reason: 'unknown' });
-        break;
-      case 'halt':
-        this.#halt ??= attempt.sentence;
-        this.#fail(batch, index, { outcome: 'failed', status: attempt.status, reason: attempt.reason });
-        break;
-    }
-  }
-
-  /** A token is dead only if the installation was not saved after the gateway found it so (gateways-apns 1.6). */
-  #deadAsOf(index: number, deadSinceMs: number | undefined): number | null {
-    const savedAtMs = this.#savedAtMs.get(index);
-    if (savedAtMs === undefined) return null;
-    return deadSinceMs === undefined || savedAtMs < deadSinceMs ? savedAtMs : null;
-  }
-
-  #settle(index: number, outcome: Outcome): void {
-    this.#settled[index] = outcomeCode(outcome);
-    this.#changes += 1;
-  }
-
-  #fail(
-    batch: Batch,
-    index: number,
-    failure: { outcome: Outcome; status: number; reason: string },
-    deadAsOfMs: number | null = null,
-  ): void {
-    this.#settle(index, failure.outcome);
-    const { outcome, status, reason } = failure;
-    this.#failures.push({ installation: batch.recipients[index] ?? 0, outcome, status, reason, deadAsOfMs });
-  }
-
-  #retry(index: number, why: Why & { mayHaveArrived?: boolean }, afterMs: number | null = null): void {
-    this.#settled[index] = movedCode;
-    this.#retries.add(index, afterMs, why.status > 0 || why.mayHaveArrived === true, why);
-  }
-
-  #giveUp(batch: Batch, sentence: string): void {
-    this.#halt = sentence;
-    for (const index of batch.recipients.keys())
-      if (this.#settled[index] === openCode)
-        this.#fail(batch, index, { outcome: 'failed', status: 0, reason: sentence });
-  }
-
   #isStopped(): boolean {
     const { stop } = this.#task;
     return stop !== undefined && Atomics.load(new Int32Array(stop), 0) === 1;
   }
 
   /** Every 100 ms: has the dispatcher stopped, or somebody the push, and is there anything new to write down? */
-  #tick(batch: Batch): void {
+  #tick({ batch, tally }: InHand): void {
     if (Atomics.load(this.#means.stopFlag, 0) === 1 || this.#isStopped()) this.#stop.abort();
     if (cutCount(this.#means.cuts, batch.pushId) !== this.#cutCount) {
       this.#isCut = true;
       this.#stop.abort();
     }
-    if (this.#writing || this.#checkpointed === this.#changes) return;
-    this.#writing = this.#checkpoint(batch).finally(() => {
+    if (this.#writing || this.#checkpointed === tally.changes) return;
+    this.#writing = this.#checkpoint({ batch, tally }).finally(() => {
       this.#writing = undefined;
     });
   }
 
-  /** Recipients that wait for a retry stay open here: until their new batch is written they are this one's. */
-  async #checkpoint(batch: Batch): Promise<void> {
-    const changes = this.#changes;
-    const failures = this.#failures.slice(this.#noted);
-    const settled = this.#withoutMoved();
+  async #checkpoint({ batch, tally }: InHand): Promise<void> {
+    const { changes } = tally;
+    const failures = tally.failures.slice(this.#noted);
     try {
-      await checkpointBatch(this.#means.db, batch, settled, failures);
+      await checkpointBatch(this.#means.db, batch, tally.withoutMoved(), failures);
       this.#checkpointed = changes;
       this.#noted += failures.length;
     } catch (error) {
@@ -237,27 +160,18 @@ export class Sending {
     }
   }
 
-  #withoutMoved(): Uint8Array<ArrayBuffer> {
-    return this.#settled.map((code) => (code === movedCode ? openCode : code));
-  }
-
-  #result(batch: Batch): DeliverResult {
-    // Handed back: those that could not leave any more are reported as to be tried again, and simply go on later.
-    if (this.#stop.signal.aborted) this.#settled = this.#withoutMoved();
-    const isComplete = !this.#settled.includes(openCode);
+  #result({ batch, tally }: InHand): DeliverResult {
     const { calls, seconds } = this.#means.senders.drainCalls(batch.connector);
     return {
       connector: batch.connector,
       profile: batch.profile,
       attempt: batch.attempt,
-      // Stopped half-way: those that wait for a retry go back with the rest.
-      settled: isComplete ? this.#settled : this.#withoutMoved(),
-      failures: this.#failures,
+      ...tally.end(this.#stop.signal.aborted),
+      failures: tally.failures,
       isCut: this.#isCut,
-      retries: isComplete ? this.#retries.of(batch) : [],
       isSlice: this.#isSlice,
-      showing: this.#showing,
-      halt: this.#halt,
+      showing: tally.showing,
+      halt: tally.halt,
       calls,
       callSeconds: [{ connector: batch.connector, seconds }],
     };

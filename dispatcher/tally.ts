@@ -1,0 +1,126 @@
+import { type Attempt, showsTrouble } from '../connectors/connector.ts';
+import type { Showing } from '../shared/breaker.ts';
+import type { Batch, Failure } from '../shared/db/tables/batches.ts';
+import { movedCode, type Outcome, openCode, outcomeCode } from '../shared/domain/outcome.ts';
+import { RetryGroups } from './retry-groups.ts';
+import type { RetryGroup, Why } from './task.ts';
+
+/** An unknown outcome whose repeat the device hides is tried this often, then counted failed. */
+const maxUnknownAttempts = 5;
+
+/** What became of the recipients of one batch while a thread has it in hand: one byte for each, and why. */
+export class Tally {
+  readonly #batch: Batch;
+  readonly #retries = new RetryGroups();
+  readonly #settled: Uint8Array<ArrayBuffer>;
+  /** When each recipient's installation was last saved, by place. */
+  readonly #savedAtMs = new Map<number, number>();
+  readonly failures: Failure[] = [];
+  readonly showing: Showing = { asked: 0, troubled: 0 };
+  /** Why the profile was given up, or null. */
+  halt: string | null = null;
+  /** Grows with every outcome: whether there is anything new to write down. */
+  changes = 0;
+
+  constructor(batch: Batch) {
+    this.#batch = batch;
+    this.#settled = batch.settled ? Uint8Array.from(batch.settled) : new Uint8Array(batch.recipients.length);
+  }
+
+  isOpen(index: number): boolean {
+    return this.#settled[index] === openCode;
+  }
+
+  /** Has the installation at a place been saved since, it is not deleted for what was sent to it before. */
+  noteSaved(index: number, updatedAtMs: number): void {
+    this.#savedAtMs.set(index, updatedAtMs);
+  }
+
+  /** Notes what one try came to; a second report of the same recipient is passed over. */
+  note(index: number, attempt: Attempt): void {
+    if (!this.isOpen(index)) return;
+    this.#show(attempt);
+    switch (attempt.kind) {
+      case 'sent':
+        this.#settle(index, 'sent');
+        break;
+      case 'rejected':
+        this.fail(index, attempt);
+        break;
+      case 'invalid_token':
+        this.fail(
+          index,
+          { ...attempt, outcome: 'invalid_token' },
+          this.#deadAsOf(index, attempt.deadSinceMs),
+        );
+        break;
+      case 'retry':
+        this.#retry(index, attempt, attempt.afterMs);
+        break;
+      case 'unknown':
+        if (attempt.isRepeatHidden && this.#batch.tries < maxUnknownAttempts)
+          this.#retry(index, { status: 0, reason: attempt.reason, mayHaveArrived: true });
+        else this.fail(index, { outcome: 'failed', status: 0, reason: 'unknown' });
+        break;
+      case 'halt':
+        this.halt ??= attempt.sentence;
+        this.fail(index, { outcome: 'failed', status: attempt.status, reason: attempt.reason });
+        break;
+    }
+  }
+
+  /** Ends a recipient that is not sent to again. `deadAsOfMs`: the installation as it was when its token was told dead. */
+  fail(
+    index: number,
+    failure: { outcome: Outcome; status: number; reason: string },
+    deadAsOfMs: number | null = null,
+  ): void {
+    this.#settle(index, failure.outcome);
+    const { outcome, status, reason } = failure;
+    const installation = this.#batch.recipients[index] ?? 0;
+    this.failures.push({ installation, outcome, status, reason, deadAsOfMs });
+  }
+
+  /** Ends all that is open: nothing can be sent by this profile. */
+  giveUp(sentence: string): void {
+    this.halt = sentence;
+    for (const index of this.#batch.recipients.keys())
+      if (this.isOpen(index)) this.fail(index, { outcome: 'failed', status: 0, reason: sentence });
+  }
+
+  /** As it is to be written down: until their new batch is written, those that wait for a retry are open here. */
+  withoutMoved(): Uint8Array<ArrayBuffer> {
+    return this.#settled.map((code) => (code === movedCode ? openCode : code));
+  }
+
+  /** The end of it. `isStopped`: those that could not leave any more were told to retry, and simply go back. */
+  end(isStopped: boolean): { settled: Uint8Array; retries: RetryGroup[] } {
+    const isComplete = !isStopped && !this.#settled.includes(openCode);
+    return isComplete
+      ? { settled: this.#settled, retries: this.#retries.of(this.#batch) }
+      : { settled: this.withoutMoved(), retries: [] };
+  }
+
+  #show(attempt: Attempt): void {
+    const isTrouble = showsTrouble(attempt);
+    if (isTrouble !== null) this.showing.asked += 1;
+    if (isTrouble) this.showing.troubled += 1;
+  }
+
+  /** A token is dead only if the installation was not saved after the gateway found it so (gateways-apns 1.6). */
+  #deadAsOf(index: number, deadSinceMs: number | undefined): number | null {
+    const savedAtMs = this.#savedAtMs.get(index);
+    if (savedAtMs === undefined) return null;
+    return deadSinceMs === undefined || savedAtMs < deadSinceMs ? savedAtMs : null;
+  }
+
+  #settle(index: number, outcome: Outcome): void {
+    this.#settled[index] = outcomeCode(outcome);
+    this.changes += 1;
+  }
+
+  #retry(index: number, why: Why & { mayHaveArrived?: boolean }, afterMs: number | null = null): void {
+    this.#settled[index] = movedCode;
+    this.#retries.add(index, afterMs, why.status > 0 || why.mayHaveArrived === true, why);
+  }
+}
