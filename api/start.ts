@@ -4,6 +4,7 @@ import type { Config } from '../shared/config.ts';
 import { Vault } from '../shared/crypto.ts';
 import { Directory } from '../shared/db/directory.ts';
 import { Listener } from '../shared/db/listener.ts';
+import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database } from '../shared/db/pool.ts';
 import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
@@ -35,6 +36,7 @@ export async function startApi(
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
   const db = new Database({ url: config.databaseUrl, applicationName: 'carillon api', onError });
   stack.add('database', () => db.close());
+  await waitForDatabase(db, log);
   const readDb = openReadDatabase(config, db, stack, onError);
   const listener = new Listener(config.databaseUrl, log);
   stack.add('notifications', () => listener.close());

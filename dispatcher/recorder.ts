@@ -1,3 +1,4 @@
+import { throughOutage } from '../shared/db/outage.ts';
 import type { Handle } from '../shared/db/pool.ts';
 import {
   checkpointBatch,
@@ -22,7 +23,6 @@ import { type DeliverJob, deliverJob, type JobKind } from '../shared/queue/jobs.
 import type { Job } from '../shared/queue/queue.ts';
 import { closePush } from './closing.ts';
 import type { Means } from './means.ts';
-import { throughOutage } from './outage.ts';
 import { wakeWhenDue } from './pace.ts';
 import { sendAgain, spendBudget } from './retries.ts';
 import type { DeliverResult } from './task.ts';
@@ -51,11 +51,11 @@ export async function recordResult(means: Means, task: DeliverJob, recording: Re
   countCalls(means, result);
   const address = { appId: task.appId, id: task.batchId, pushId: task.pushId, connector: result.connector };
   if (result.settled.includes(openCode)) {
-    await throughOutage(means, () => checkpointBatch(means.db, address, result.settled, result.failures));
+    await recorded(means, () => checkpointBatch(means.db, address, result.settled, result.failures));
     return false;
   }
   const totals = totalsOf(result.settled);
-  const isOurs = await throughOutage(means, () =>
+  const isOurs = await recorded(means, () =>
     means.db.transaction(async (tx) => {
       const isSettledHere = await settleBatch(tx, address, result.settled, totals);
       if (isSettledHere) await writeDetails(means, tx, task, { batch, result, totals, isCounted });
@@ -67,6 +67,18 @@ export async function recordResult(means: Means, task: DeliverJob, recording: Re
   // Whoever fails to close it here leaves that to the reaper.
   await closePush(means, task.appId, task.pushId);
   return true;
+}
+
+/** What could not be recorded for this long is given up: the batch is then taken again. */
+const recordPatienceMs = 120_000;
+
+/**
+ * Records through an outage of the database. What a thread has sent is known only here until it is recorded:
+ * losing it to a restart of PostgreSQL would send to all of the batch once more.
+ */
+function recorded<T>({ log }: Means, work: () => Promise<T>): Promise<T> {
+  const message = 'the database is away; outcomes wait to be recorded';
+  return throughOutage({ log, message, patienceMs: recordPatienceMs }, work);
 }
 
 async function writeDetails(

@@ -6,6 +6,7 @@ import type { Config } from '../shared/config.ts';
 import { Vault } from '../shared/crypto.ts';
 import { Directory } from '../shared/db/directory.ts';
 import { Listener } from '../shared/db/listener.ts';
+import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database } from '../shared/db/pool.ts';
 import { pushChannel } from '../shared/db/tables/push-control.ts';
 import { ClosingStack } from '../shared/lifecycle.ts';
@@ -82,6 +83,7 @@ async function openMeans(
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
   const db = new Database({ url: config.databaseUrl, applicationName: 'carillon dispatcher', onError });
   stack.add('database', () => db.close());
+  await waitForDatabase(db, log);
   // Scans hold a connection for as long as they read, so they have a pool of their own.
   const readDb = new Database({
     url: config.databaseReadUrl,
