@@ -22,11 +22,17 @@ module.exports = {
       to: { couldNotResolve: true },
     },
     {
-      name: 'shared/domain imports itself and zod only',
+      name: 'shared/domain imports itself, zod and the numbering plans of the world only',
       severity: 'error',
       from: { path: '^shared/domain/' },
       to: {
-        pathNot: ['^shared/domain/', '^node_modules/zod/', '^node:', '^crypto$'],
+        pathNot: [
+          '^shared/domain/',
+          '^node_modules/zod/',
+          '^node_modules/libphonenumber-js/',
+          '^node:',
+          '^crypto$',
+        ],
         dependencyTypesNot: ['core'],
       },
     },
@@ -55,7 +61,7 @@ module.exports = {
       to: { path: '^(api|connectors|dispatcher|ops|test)/' },
     },
     {
-      name: 'a gateway imports the contract, http2 and the ground, never another gateway, db or queue',
+      name: 'a gateway imports the contract, http2, the kit and the ground, never another gateway, db or queue',
       severity: 'error',
       from: { path: '^connectors/([^/]+)/' },
       to: {
@@ -63,8 +69,10 @@ module.exports = {
         pathNot: [
           '^connectors/$1/',
           '^connectors/connector\\.ts$',
+          '^connectors/supplier\\.ts$',
           '^connectors/credentials\\.ts$',
           '^connectors/http2/',
+          '^connectors/kit/',
         ],
       },
     },
@@ -75,12 +83,12 @@ module.exports = {
       to: { path: '^(api|dispatcher|ops|test)/|^shared/(db|queue|query)/' },
     },
     {
-      name: 'the dispatcher imports shared and the connector registry, contract and routing only',
+      name: 'the dispatcher imports shared and the connector registries, contracts and routing only',
       severity: 'error',
       from: { path: '^dispatcher/' },
       to: {
         path: '^(api|ops|test)/|^connectors/',
-        pathNot: '^connectors/(registry|connector|routing)\\.ts$',
+        pathNot: '^connectors/(registry|connector|routing|suppliers|supplier)\\.ts$',
       },
     },
     {
@@ -125,6 +133,10 @@ module.exports = {
     home('piscina', ['dispatcher/pool.ts']),
     home('prom-client', ['shared/metrics.ts']),
     home('opossum', ['shared/breaker.ts']),
+    home('libphonenumber-js', ['shared/domain/phone.ts']),
+    home('nodemailer', ['connectors/smtp/']),
+    home('handlebars', ['shared/template.ts']),
+    home('undici', ['shared/http.ts']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

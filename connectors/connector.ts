@@ -74,8 +74,8 @@ export interface Recipient {
 export type Attempt =
   /** The gateway took it. */
   | { kind: 'sent'; messageId?: string }
-  /** The gateway (or this connector) refused it for good. */
-  | { kind: 'rejected'; outcome: 'failed' | 'dropped' | 'expired'; status: number; reason: string }
+  /** The gateway (or this connector) refused it for good; `capped`: because a quota of the gateway is used up. */
+  | { kind: 'rejected'; outcome: 'failed' | 'dropped' | 'expired' | 'capped'; status: number; reason: string }
   /** The gateway says of this very token that it is dead (since when, if it told). */
   | { kind: 'invalid_token'; status: number; reason: string; deadSinceMs?: number }
   /** Not taken, worth another try after `afterMs` (null: the dispatcher's own back-off). */
@@ -93,6 +93,7 @@ const notItsDoing = new Set([
   'stopping',
   'goaway',
   'TooManyProviderTokenUpdates',
+  'outside_sending_hours',
 ]);
 
 /**
@@ -149,9 +150,48 @@ export interface Mailbox {
   }): Promise<void>;
 }
 
+/** An access token as it is kept for all threads and dispatchers. */
+export interface StoredToken {
+  value: string;
+  /** Epoch milliseconds. */
+  madeAtMs: number;
+  expiresAtMs: number;
+  /** Made because the gateway had refused the one before. */
+  isReplacement: boolean;
+}
+
+/**
+ * Keeps the access tokens of one app and connector for all threads and dispatchers (design.md 3 "Access
+ * tokens"). `credential` is any text that differs where the credentials do; only a digest of it is stored.
+ * Rejects when the database cannot be asked.
+ */
+export interface TokenStore {
+  read(credential: string): Promise<StoredToken | null>;
+  /** True when the caller alone may renew the token, for `leaseMs` at most. */
+  claim(credential: string, leaseMs: number): Promise<boolean>;
+  /** Keeps a token and ends the claim. */
+  keep(credential: string, token: StoredToken): Promise<void>;
+  /** Ends the claim without a new token. */
+  release(credential: string): Promise<void>;
+}
+
+/**
+ * Day quotas of one profile, in shared state: once the gateway has said that a class of messages is used up, no
+ * thread of any dispatcher asks again before midnight China time. Rejects when the database cannot be asked.
+ */
+export interface DayQuota {
+  /** Why this class is closed for today, or null. */
+  closed(messageClass: string): Promise<string | null>;
+  close(messageClass: string, reason: string): Promise<void>;
+}
+
 export interface SenderContext {
   clock: Clock;
   mailbox: Mailbox;
+  tokens: TokenStore;
+  quota: DayQuota;
+  /** Where this app's receipts of this connector are taken; the callback parameter is the push's `pushId`. */
+  callbackUrl: string;
   onCall(call: GatewayCall): void;
 }
 
@@ -168,10 +208,35 @@ export interface Capabilities {
 export interface ConnectorLimits {
   recipientsPerRequest: number;
   bodyBytes: number;
+  /** Longest title and text in Unicode code points, where the gateway names a limit. */
+  titleChars?: number;
+  alertChars?: number;
 }
 
-/** The rendered message, or why it cannot be sent this way. */
-export type Rendering<P> = { ok: true; payload: P } | { ok: false; problem: string };
+/**
+ * The rendered message, or why it cannot be sent this way. `dropped`: the gateway has nothing that such a message
+ * could be sent as (`silent` where it is not supported); absent: `failed`.
+ */
+export type Rendering<P> =
+  | { ok: true; payload: P }
+  | { ok: false; problem: string; outcome?: 'failed' | 'dropped' };
+
+/** How fast a gateway may be sent to by all dispatchers together, with one set of credentials. */
+export interface Rate {
+  perSecond: number;
+  /** What the gateway counts: devices, or requests whatever their number of devices. */
+  counts: 'recipients' | 'requests';
+  /** So many may leave at once, after a pause. */
+  burst: number;
+  /** After a pause the rate grows evenly from nothing in this time; 0: it is there at once. */
+  rampMs: number;
+}
+
+/** Limits on pushes that are marked as tests (push.md "Limits" 11). */
+export interface TestLimit {
+  pushesPerDay: number;
+  devicesPerPush: number;
+}
 
 /** A push to more devices than this ends with the sentence and sends nothing. */
 export interface MassLimit {
@@ -224,6 +289,10 @@ export interface Connector<C = unknown, P = unknown> {
   choose?(profiles: NamedCredentials<C>[], traits: RouteTraits, message: Message): ProfileChoice;
   /** The most devices of one push that these credentials serve, and the sentence beyond; null: any number. */
   massLimit?(credentials: C, message: Message): MassLimit | null;
+  /** How fast these credentials may send; absent or null: as fast as it goes. */
+  rate?(credentials: C): Rate | null;
+  /** The limits on this message when it is marked as a test; absent or null: it is none. */
+  testLimit?(message: Message): TestLimit | null;
   /** What the message does to the badge that the server keeps for each device; absent or null: nothing. */
   badge?(message: Message): 'Increment' | number | null;
   inspect(credentials: C, nowMs: number): CredentialReport;

@@ -34,7 +34,7 @@ async function readGrant({ db }: Pick<Means, 'db'>, task: DeliverJob): Promise<G
 }
 
 /** Writes down that the recipients behind the first `granted` ended; doing so twice changes nothing. */
-async function capRest(
+export async function capRest(
   { db }: Pick<Means, 'db'>,
   task: DeliverJob,
   { granted, reason }: { granted: number; reason: string },

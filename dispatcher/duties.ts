@@ -1,5 +1,8 @@
 import { sleep } from '../shared/clock.ts';
 import { deleteExpiredLetters } from '../shared/db/tables/channel.ts';
+import { deleteOldGatewayDays } from '../shared/db/tables/gateway-days.ts';
+import { deleteOldGatewayMessages } from '../shared/db/tables/gateway-messages.ts';
+import { deleteOldGatewayTokens } from '../shared/db/tables/gateway-tokens.ts';
 import { deleteOldNotifications } from '../shared/db/tables/notifications.ts';
 import { deleteOldRequestIds } from '../shared/db/tables/request-ledger.ts';
 import { deleteOldUsage } from '../shared/db/tables/usage.ts';
@@ -33,7 +36,7 @@ const pauseEnder: Duty = {
   runOnce: (means) => resumeExpiredPushes(means, rowsAtOnce),
 };
 
-/** Removes records after seven days (compat.md 5.3), spent request ids, expired letters and old usage. */
+/** Removes records and gateways' message ids after seven days (compat.md 5.3), spent request ids, expired letters, old usage. */
 const cleaner: Duty = {
   name: 'cleaner',
   restMs: 60_000,
@@ -43,7 +46,10 @@ const cleaner: Duty = {
     const letters = await deleteExpiredLetters(db, new Date(now), rowsAtOnce);
     await deleteOldRequestIds(db, new Date(now - requestRetentionMs));
     const days = await deleteOldUsage(db, new Date(now - usageRetentionMs), rowsAtOnce);
-    return Math.max(records, letters, days);
+    const messages = await deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rowsAtOnce);
+    const gatewayDays = await deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rowsAtOnce);
+    await deleteOldGatewayTokens(db, new Date(now - recordRetentionMs));
+    return Math.max(records, letters, days, messages, gatewayDays);
   },
 };
 
@@ -60,6 +66,16 @@ const breakers: Duty = {
   },
 };
 
+/** Writes down what was handed to gateways. */
+const ledger: Duty = {
+  name: 'ledger',
+  restMs: 1000,
+  async runOnce(means) {
+    await means.ledger.flush();
+    return 0;
+  },
+};
+
 /** Idle installations go in small statements; they have not been sent to since they became idle anyway. */
 const idleEnder: Duty = {
   name: 'idle installations',
@@ -67,7 +83,7 @@ const idleEnder: Duty = {
   runOnce: (means) => deleteIdle(means, rowsAtOnce),
 };
 
-export const duties: Duty[] = [breakers, scheduler, reaper, pauseEnder, cleaner, idleEnder];
+export const duties: Duty[] = [breakers, scheduler, reaper, pauseEnder, cleaner, idleEnder, ledger];
 
 /** Runs a duty until the signal aborts; a pass that fails is logged and tried again after the rest. */
 export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {

@@ -3,7 +3,8 @@ import type { Outcome } from '../shared/domain/outcome.ts';
 import type { DeliverJob } from '../shared/queue/jobs.ts';
 import { askDailyCap } from './caps.ts';
 import type { Means } from './means.ts';
-import { takeTurn } from './pace.ts';
+import { type Turn, takeTurn } from './pace.ts';
+import { askTestLimit, takeRate } from './rates.ts';
 import type { SendSlot } from './task.ts';
 
 /** What is to happen to a batch that was taken. */
@@ -61,9 +62,33 @@ const paced: Gate = {
   name: 'paced',
   check: async (means, task, batch) => {
     const turn = await takeTurn(means, task, batch);
-    if (!turn) return send;
-    if (turn.kind === 'now') return { kind: 'send', slot: turn.slot };
-    return { kind: 'postpone', afterMs: turn.afterMs, at: turn.at };
+    return turn ? verdictOf(turn, batch) : send;
+  },
+};
+
+/** What the gateway takes in a second is shared by all pushes of the profile, over all dispatchers. */
+const rated: Gate = {
+  name: 'rated',
+  check: async (means, task, batch) => {
+    const turn = await takeRate(means, task, batch);
+    return turn ? verdictOf(turn, batch) : send;
+  },
+};
+
+/** At the latest when the push expires: then the batch is counted. */
+function verdictOf(turn: Turn, { expiresAt }: DeliverSnapshot): Verdict {
+  if (turn.kind === 'now') return { kind: 'send', slot: turn.slot };
+  const earlyMs = Math.max(0, turn.at.getTime() - expiresAt.getTime());
+  const at = new Date(turn.at.getTime() - earlyMs);
+  return { kind: 'postpone', afterMs: Math.max(0, turn.afterMs - earlyMs), at };
+}
+
+/** A push that is marked as a test goes to few. */
+const tested: Gate = {
+  name: 'tested',
+  check: async (means, task, batch) => {
+    const sentence = await askTestLimit(means, task, batch);
+    return sentence === undefined ? send : { kind: 'settle', outcome: 'capped', reason: sentence };
   },
 };
 
@@ -87,15 +112,24 @@ const broken: Gate = {
 };
 
 /** In the order they are asked: what ends a batch before what delays it. */
-const gates: Gate[] = [cancelled, expired, halted, paused, broken, paced, capped];
+const gates: Gate[] = [cancelled, expired, halted, paused, broken, paced, rated, tested, capped];
 
 /** Asks the gates in turn; the first that does not let the batch through decides. */
 export async function passGates(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> {
-  let passed: Verdict = send;
+  let passed: Extract<Verdict, { kind: 'send' }> = { kind: 'send' };
   for (const gate of gates) {
     const verdict = await gate.check(means, task, batch);
     if (verdict.kind !== 'send') return verdict;
-    if (verdict.slot) passed = verdict;
+    if (verdict.slot) passed = { kind: 'send', slot: both(passed.slot, verdict.slot) };
   }
   return passed;
+}
+
+/** Two limits at once: from the later beginning, as slowly as the slower one. */
+function both(one: SendSlot | undefined, other: SendSlot): SendSlot {
+  if (!one) return other;
+  return {
+    startAtMs: Math.max(one.startAtMs, other.startAtMs),
+    durationMs: Math.max(one.durationMs, other.durationMs),
+  };
 }

@@ -5,6 +5,7 @@ import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
 import type { Breakers } from './breakers.ts';
+import type { Ledger } from './ledger.ts';
 import type { SenderPool } from './pool.ts';
 
 /** What the dispatcher's duties work with; opened by `start.ts`, handed down. */
@@ -16,6 +17,7 @@ export interface Means {
   directory: Directory;
   pool: SenderPool;
   breakers: Breakers;
+  ledger: Ledger;
   clock: Clock;
   log: Logger;
   metrics: Metrics;

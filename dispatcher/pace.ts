@@ -34,7 +34,8 @@ export async function takeTurn(
   return slot ? turnOf(slot, means.clock.now()) : undefined;
 }
 
-function turnOf({ at, inMs, durationMs }: Slot, nowMs: number): Turn {
+/** What a slot that was reserved means at this moment. */
+export function turnOf({ at, inMs, durationMs }: Slot, nowMs: number): Turn {
   if (inMs <= handOverMs) return { kind: 'now', slot: { startAtMs: nowMs + inMs, durationMs } };
   return { kind: 'later', afterMs: inMs - handOverMs, at: new Date(at.getTime() - handOverMs) };
 }

@@ -10,6 +10,7 @@ import {
   settleBatch,
 } from '../shared/db/tables/batches.ts';
 import { type DeliverSnapshot, dueIn } from '../shared/db/tables/delivery.ts';
+import { insertGatewayMessages } from '../shared/db/tables/gateway-messages.ts';
 import { haltProfile } from '../shared/db/tables/push-progress.ts';
 import {
   type Outcome,
@@ -19,6 +20,7 @@ import {
   outcomes,
   totalsOf,
 } from '../shared/domain/outcome.ts';
+import type { Place } from '../shared/queue/consumer.ts';
 import { type DeliverJob, deliverJob, type JobKind } from '../shared/queue/jobs.ts';
 import type { Job } from '../shared/queue/queue.ts';
 import { closePush } from './closing.ts';
@@ -31,6 +33,8 @@ import type { DeliverResult } from './task.ts';
 export interface DeliverOptions {
   kind?: JobKind<DeliverJob>;
   job?: Job<DeliverJob>;
+  /** What it holds of its consumer while it is in work. */
+  place?: Place;
 }
 
 interface Recording extends DeliverOptions {
@@ -64,6 +68,7 @@ export async function recordResult(means: Means, task: DeliverJob, recording: Re
     }),
   );
   if (isOurs) countRecipients(means, task.appId, result.connector, totals);
+  countHanded(means, task.appId, { result, recipients: isOurs ? (totals.sent ?? 0) : 0 });
   // Whoever fails to close it here leaves that to the reaper.
   await closePush(means, task.appId, task.pushId);
   return true;
@@ -88,6 +93,7 @@ async function writeDetails(
   { batch, result, totals, isCounted }: Omit<Recording, keyof DeliverOptions> & { totals: OutcomeTotals },
 ): Promise<void> {
   await insertFailures(tx, { ...task, connector: result.connector }, result.failures);
+  await insertGatewayMessages(tx, { ...task, connector: result.connector }, result.messages);
   // Without a success of its own a batch deletes nothing; the push's end may still do so (promise 7).
   if ((totals.sent ?? 0) > 0) await deleteDeadInstallations(tx, task.appId, result.failures);
   for (const retry of result.retries) await sendAgain(means, tx, task, { batch, retry, isCounted });
@@ -163,6 +169,19 @@ function countRecipients({ metrics }: Means, app: string, connector: string, tot
     const n = totals[outcome];
     if (n) metrics.recipients.inc({ app, connector, outcome }, n);
   }
+}
+
+/** Requests that the gateway answered, and devices it took: what its own books show. */
+function countHanded(
+  { ledger }: Means,
+  appId: string,
+  { result, recipients }: { result: DeliverResult; recipients: number },
+): void {
+  const { connector, profile, calls } = result;
+  if (connector === 'channel') return;
+  const answered = calls.filter(({ status }) => status > 0);
+  const requests = answered.reduce((sum, { count }) => sum + count, 0);
+  ledger.add({ appId, connector, profile }, { requests, recipients });
 }
 
 function countCalls({ metrics }: Means, result: DeliverResult): void {

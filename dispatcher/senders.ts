@@ -1,10 +1,13 @@
 import type { Connector, GatewayCall, Mailbox, Sender } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
+import { callbackUrl } from '../shared/callbacks.ts';
 import type { Clock } from '../shared/clock.ts';
+import type { Vault } from '../shared/crypto.ts';
 import type { Directory } from '../shared/db/directory.ts';
 import type { Database } from '../shared/db/pool.ts';
 import { depositLetters } from '../shared/db/tables/channel.ts';
 import type { ConnectorId } from '../shared/domain/labels.ts';
+import { dayQuota, tokenStore } from './gateway-state.ts';
 import type { CallCount } from './task.ts';
 
 /** A door that nobody used for this long is closed. */
@@ -22,7 +25,21 @@ export interface SenderCacheOptions {
   db: Database;
   directory: Directory;
   clock: Clock;
+  vault: Vault;
+  /** PUBLIC_URL: gateways send their receipts there. */
+  publicUrl: string;
 }
+
+/** Credentials of a profile, and whose they are. */
+interface Opening {
+  appId: string;
+  profile: string;
+  credentials: unknown;
+  version: number;
+}
+
+const keyOf = (appId: string, connector: ConnectorId, profile: string) =>
+  JSON.stringify([appId, connector, profile]);
 
 /** A sender in use: give it back when the batch is done. */
 export interface Lease {
@@ -31,7 +48,7 @@ export interface Lease {
   release(): void;
 }
 
-/** Answers of gateways since they were last told, by connector. */
+/** Answers of one profile's gateway since they were last told. */
 class CallLog {
   #counts = new Map<string, CallCount>();
   #seconds: number[] = [];
@@ -59,7 +76,7 @@ class CallLog {
 export class SenderCache {
   readonly #options: SenderCacheOptions;
   readonly #entries = new Map<string, Entry>();
-  readonly #calls = new Map<ConnectorId, CallLog>();
+  readonly #calls = new Map<string, CallLog>();
   /** Internal ids of pushes in work, by the public id that connectors know. */
   readonly #pushIds = new Map<string, number>();
 
@@ -80,14 +97,18 @@ export class SenderCache {
     if (!connector) return `${connectorId} is not available on this server`;
     const found = await this.#credentials(appId, connector, profileName);
     if (typeof found === 'string') return found;
-    const key = JSON.stringify([appId, connectorId, profileName]);
-    const entry = this.#open(key, connector, { ...found, appId });
+    const key = keyOf(appId, connectorId, profileName);
+    const entry = this.#open(key, connector, { ...found, appId, profile: profileName });
     entry.users += 1;
     return { sender: entry.sender, connector, release: () => this.#release(key, entry) };
   }
 
-  drainCalls(connector: ConnectorId): { calls: CallCount[]; seconds: number[] } {
-    return this.#calls.get(connector)?.drain() ?? { calls: [], seconds: [] };
+  drainCalls(
+    appId: string,
+    connector: ConnectorId,
+    profile: string,
+  ): { calls: CallCount[]; seconds: number[] } {
+    return this.#calls.get(keyOf(appId, connector, profile))?.drain() ?? { calls: [], seconds: [] };
   }
 
   async #credentials(
@@ -105,21 +126,22 @@ export class SenderCache {
     return { credentials: parsed.data, version: profile.updatedAt.getTime() };
   }
 
-  #open(
-    key: string,
-    connector: Connector,
-    { credentials, version, appId }: { credentials: unknown; version: number; appId: string },
-  ): Entry {
+  #open(key: string, connector: Connector, { credentials, version, ...owner }: Opening): Entry {
     const known = this.#entries.get(key);
     if (known && known.version === version) {
       known.usedAtMs = this.#options.clock.monotonicMs();
       return known;
     }
-    const calls = this.#calls.get(connector.id) ?? new CallLog();
-    this.#calls.set(connector.id, calls);
+    const calls = this.#calls.get(key) ?? new CallLog();
+    this.#calls.set(key, calls);
+    const { clock, db, publicUrl, vault } = this.#options;
+    const gateway = { ...owner, connector: connector.id };
     const sender = connector.open(credentials, {
-      clock: this.#options.clock,
-      mailbox: this.#mailbox(appId),
+      clock,
+      mailbox: this.#mailbox(owner.appId),
+      tokens: tokenStore(db, vault, gateway),
+      quota: dayQuota(db, gateway),
+      callbackUrl: callbackUrl(publicUrl, vault, gateway),
       onCall: (call) => calls.add(connector.id, call),
     });
     const entry = { sender, version, usedAtMs: this.#options.clock.monotonicMs(), users: 0 };
@@ -155,6 +177,7 @@ export class SenderCache {
     for (const [key, entry] of this.#entries) {
       if (entry.users > 0 || nowMs - entry.usedAtMs < idleMs) continue;
       this.#entries.delete(key);
+      this.#calls.delete(key);
       void entry.sender.close();
     }
   }

@@ -161,7 +161,8 @@ export class Sending {
   }
 
   #result({ batch, tally }: InHand): DeliverResult {
-    const { calls, seconds } = this.#means.senders.drainCalls(batch.connector);
+    const { appId, connector, profile } = batch;
+    const { calls, seconds } = this.#means.senders.drainCalls(appId, connector, profile);
     return {
       connector: batch.connector,
       profile: batch.profile,
@@ -172,6 +173,7 @@ export class Sending {
       isSlice: this.#isSlice,
       showing: tally.showing,
       halt: tally.halt,
+      messages: tally.messages,
       calls,
       callSeconds: [{ connector: batch.connector, seconds }],
     };

@@ -12,13 +12,14 @@ import { pushChannel } from '../shared/db/tables/push-control.ts';
 import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
 import { createMetrics } from '../shared/metrics.ts';
-import { Consumer } from '../shared/queue/consumer.ts';
+import { Consumer, WaitingRoom } from '../shared/queue/consumer.ts';
 import { deliverJob, planJob, planPriorities } from '../shared/queue/jobs.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
 import { Breakers } from './breakers.ts';
 import { deliverBatch } from './deliver.ts';
 import { duties, runDuty } from './duties.ts';
 import { serveHealth } from './health.ts';
+import { Ledger } from './ledger.ts';
 import type { Means } from './means.ts';
 import { planPush } from './planner.ts';
 import { SenderPool } from './pool.ts';
@@ -30,6 +31,9 @@ const continuedPlansAtOnce = 2;
 
 /** Batches of one connector in work per thread: a bulkhead, since each connector has its own count. */
 const batchesPerThread = 4;
+
+/** Batches per thread, of all connectors, that wait for a slow gateway or their slot and hold no place. */
+const waitingPerThread = 32;
 
 /** Finds jobs whose time has come; NOTIFY tells of the others. */
 const planPollMs = 500;
@@ -100,14 +104,23 @@ async function openMeans(
     data: {
       databaseUrl: config.databaseUrl,
       secrets: config.secrets.map((key) => key.toString('base64')),
+      publicUrl: config.publicUrl,
       logLevel: config.logLevel,
     },
   });
   stack.add('threads', () => pool.close());
   const directory = new Directory(db, new Vault(config.secrets), clock);
-  const breakers = new Breakers({ db, clock, log, timing });
+  const breakers = new Breakers({
+    db,
+    clock,
+    log,
+    timing,
+    maxDragging: config.dispatcherThreads * batchesPerThread,
+  });
   stack.add('breakers', () => breakers.close());
-  return { db, readDb, queue, directory, pool, breakers, clock, log, metrics: createMetrics() };
+  const ledger = new Ledger(db);
+  stack.add('ledger', () => ledger.flush());
+  return { db, readDb, queue, directory, pool, breakers, ledger, clock, log, metrics: createMetrics() };
 }
 
 function startDuties(means: Means, stack: ClosingStack): void {
@@ -124,6 +137,7 @@ async function startConsumers(
   { stack, listener, threads }: { stack: ClosingStack; listener: Listener; threads: number },
 ): Promise<void> {
   const { queue, log, pool } = means;
+  const waitingRoom = new WaitingRoom(threads * waitingPerThread);
   const plans = [
     { capacity: freshPlansAtOnce, range: { minPriority: planPriorities.fresh } },
     { capacity: continuedPlansAtOnce, range: { maxPriority: planPriorities.continued } },
@@ -136,8 +150,9 @@ async function startConsumers(
         log,
         kind: planJob,
         ...places,
+        waitingRoom,
         pollMs: planPollMs,
-        handle: (job, signal) => planPush(means, job, signal),
+        handle: (job, shift) => planPush(means, job, shift),
       }),
   );
   const delivering = [...connectors.keys()].map((connector) => {
@@ -148,8 +163,9 @@ async function startConsumers(
       log,
       kind,
       capacity: threads * batchesPerThread,
+      waitingRoom,
       pollMs: deliverPollMs,
-      handle: (job, signal) => deliverBatch(means, job.data, signal, { kind, job }),
+      handle: (job, { signal, place }) => deliverBatch(means, job.data, signal, { kind, job, place }),
     });
   });
   const consumers = [...planning, ...delivering];

@@ -1,12 +1,16 @@
 import { type Attempt, showsTrouble } from '../connectors/connector.ts';
 import type { Showing } from '../shared/breaker.ts';
 import type { Batch, Failure } from '../shared/db/tables/batches.ts';
+import type { GatewayMessage } from '../shared/db/tables/gateway-messages.ts';
 import { movedCode, type Outcome, openCode, outcomeCode } from '../shared/domain/outcome.ts';
 import { RetryGroups } from './retry-groups.ts';
 import type { RetryGroup, Why } from './task.ts';
 
 /** An unknown outcome whose repeat the device hides is tried this often, then counted failed. */
 const maxUnknownAttempts = 5;
+
+/** Ids of gateways' messages that are kept of one batch: enough for multi-target requests of any size. */
+const maxMessages = 20;
 
 /** What became of the recipients of one batch while a thread has it in hand: one byte for each, and why. */
 export class Tally {
@@ -17,6 +21,7 @@ export class Tally {
   readonly #savedAtMs = new Map<number, number>();
   readonly failures: Failure[] = [];
   readonly showing: Showing = { asked: 0, troubled: 0 };
+  readonly #messages = new Map<string, GatewayMessage>();
   /** Why the profile was given up, or null. */
   halt: string | null = null;
   /** Grows with every outcome: whether there is anything new to write down. */
@@ -43,6 +48,7 @@ export class Tally {
     switch (attempt.kind) {
       case 'sent':
         this.#settle(index, 'sent');
+        if (attempt.messageId !== undefined) this.#noteMessage(attempt.messageId);
         break;
       case 'rejected':
         this.fail(index, attempt);
@@ -99,6 +105,17 @@ export class Tally {
     return isComplete
       ? { settled: this.#settled, retries: this.#retries.of(this.#batch) }
       : { settled: this.withoutMoved(), retries: [] };
+  }
+
+  /** What the gateway called the messages it took, the first of them. */
+  get messages(): GatewayMessage[] {
+    return [...this.#messages.values()];
+  }
+
+  #noteMessage(messageId: string): void {
+    const known = this.#messages.get(messageId);
+    if (known) known.devices += 1;
+    else if (this.#messages.size < maxMessages) this.#messages.set(messageId, { messageId, devices: 1 });
   }
 
   #show(attempt: Attempt): void {

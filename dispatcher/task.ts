@@ -1,5 +1,6 @@
 import type { Showing } from '../shared/breaker.ts';
 import type { Failure } from '../shared/db/tables/batches.ts';
+import type { GatewayMessage } from '../shared/db/tables/gateway-messages.ts';
 import type { ConnectorId } from '../shared/domain/labels.ts';
 import type { DeliverJob } from '../shared/queue/jobs.ts';
 
@@ -10,6 +11,7 @@ export interface ThreadData {
   databaseUrl: string;
   /** Keys of CARILLON_SECRET, base64. */
   secrets: string[];
+  publicUrl: string;
   logLevel: string;
   /** One Int32: becomes 1 when the dispatcher stops; threads then send no more. */
   stopFlag: SharedArrayBuffer;
@@ -75,5 +77,7 @@ export interface DeliverResult {
   /** Why this profile was given up, or null. */
   halt: string | null;
   calls: CallCount[];
+  /** What the gateway called the messages it took; not all of them where each device's has a name of its own. */
+  messages: GatewayMessage[];
   callSeconds: { connector: ConnectorId; seconds: number[] }[];
 }

@@ -15,6 +15,7 @@ const connectionsPerThread = 4;
 const threadData = z.object({
   databaseUrl: z.string(),
   secrets: z.array(z.string()),
+  publicUrl: z.string(),
   logLevel: z.string(),
   stopFlag: z.instanceof(SharedArrayBuffer),
   cuts: z.instanceof(SharedArrayBuffer),
@@ -30,7 +31,13 @@ const db = new Database({
 });
 const vault = new Vault(data.secrets.map((key) => Buffer.from(key, 'base64')));
 const directory = new Directory(db, vault, systemClock);
-const senders = new SenderCache({ db, directory, clock: systemClock });
+const senders = new SenderCache({
+  db,
+  directory,
+  clock: systemClock,
+  vault,
+  publicUrl: data.publicUrl,
+});
 const stopFlag = new Int32Array(data.stopFlag);
 const cuts = new Int32Array(data.cuts);
 

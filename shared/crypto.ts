@@ -1,4 +1,11 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto';
 
 /** Layout of a sealed value: version, key fingerprint (4), nonce (12), tag (16), ciphertext. */
 const version = 1;
@@ -35,6 +42,21 @@ export class Vault {
     const cipher = createCipheriv('aes-256-gcm', first.key, nonce).setAAD(Buffer.from(context));
     const body = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
     return Buffer.concat([Buffer.of(version), first.mark, nonce, cipher.getAuthTag(), body]);
+  }
+
+  /**
+   * A secret that belongs to `context` and is stored nowhere: HMAC-SHA256 under the first key, base64url
+   * (43 characters). It changes with that key; `derivedBy` also knows those of the others.
+   */
+  derive(context: string): string {
+    return this.derivedBy(context)[0] ?? '';
+  }
+
+  /** What `derive` gives under each key, the first key's first: for checking one that was given out before. */
+  derivedBy(context: string): string[] {
+    return this.#keys.map(({ key }) =>
+      createHmac('sha256', key).update(`derive ${context}`).digest('base64url'),
+    );
   }
 
   /** Gives back what `seal` was given. Throws `SealError`; the caller parses the value. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { channel } from '../../connectors/channel/index.ts';
 import type { Attempt, Mailbox, Message, Recipient } from '../../connectors/connector.ts';
-import { systemClock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
+import { aContext } from '../support/context.ts';
 
 const expiresAtMs = Date.parse('2030-01-01T00:00:00.000Z');
 const message = (data: JsonObject, more: Partial<Message> = {}): Message => ({
@@ -95,7 +95,7 @@ describe('sending on our own channel', () => {
     const sender = channel.open(
       {},
       {
-        clock: systemClock,
+        ...aContext(),
         onCall: (call) => statuses.push(call.status),
         mailbox: {
           async deposit(letter) {

@@ -6,6 +6,9 @@ import type { ApnsGateway, ApnsGatewayOptions } from '../../ops/sandbox/apns/gat
 import { createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
+import { aContext } from './context.ts';
+
+export { aContext } from './context.ts';
 
 export const topic = 'com.example.app';
 
@@ -76,17 +79,6 @@ export function kinds({ attempts }: Outcome): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { kind } of attempts) counts[kind] = (counts[kind] ?? 0) + 1;
   return counts;
-}
-
-/** A sender context that remembers the calls; the mailbox is for our own channel only. */
-export function aContext(clock: Clock = systemClock) {
-  const calls: GatewayCall[] = [];
-  return {
-    clock,
-    mailbox: { deposit: async () => undefined },
-    onCall: (call: GatewayCall) => void calls.push(call),
-    calls,
-  };
 }
 
 export interface Bench {

@@ -2,6 +2,7 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { PushState } from '../../domain/notification.ts';
 import type { Handle } from '../pool.ts';
 import type { Batch } from './batches.ts';
+import { rateColumns } from './gateway-rates.ts';
 import { type Slot, type SlotRow, slotColumns, toSlot } from './pace.ts';
 import type { Grant } from './usage.ts';
 
@@ -25,6 +26,10 @@ export interface DeliverSnapshot {
   /** Whether its push has a pace (`flow_control`), and the slot reserved in it. */
   isPaced: boolean;
   slot: Slot | null;
+  /** The time that its gateway's rate reserved for it. */
+  rateSlot: Slot | null;
+  /** Recipients, whatever became of them. */
+  size: number;
 }
 
 interface SnapshotRow extends SlotRow {
@@ -41,8 +46,11 @@ interface SnapshotRow extends SlotRow {
   first_sent_at: Date | null;
   halts: Record<string, string>;
   granted: number | null;
-  size: number | null;
+  size: number;
   is_paced: boolean;
+  rate_at: Date | null;
+  rate_ms: number | null;
+  rate_in_ms: number | null;
 }
 
 export async function deliverSnapshot(
@@ -53,8 +61,8 @@ export async function deliverSnapshot(
   const { rows } = await db.query<SnapshotRow>(
     `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, n.state, n.expires_at,
             n.created_at, n.push_time, n.first_sent_at, n.halts,
-            b.granted, CASE WHEN b.granted IS NOT NULL THEN cardinality(b.recipients) END AS size,
-            n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}
+            b.granted, cardinality(b.recipients) AS size,
+            n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
        FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.id = $2`,
     [appId, batchId],
@@ -72,10 +80,24 @@ export async function deliverSnapshot(
     pushTime: row.push_time,
     firstSentAt: row.first_sent_at,
     halts: row.halts,
-    grant: row.granted === null || row.size === null ? null : { granted: row.granted, size: row.size },
+    grant: row.granted === null ? null : { granted: row.granted, size: row.size },
     isPaced: row.is_paced,
     slot: toSlot(row),
+    rateSlot: toSlot({ slot_at: row.rate_at, slot_ms: row.rate_ms, slot_in_ms: row.rate_in_ms }),
+    size: row.size,
   }))[0];
+}
+
+/** How many recipients of a batch are not settled yet. */
+export async function openSize(db: Handle, appId: string, batchId: number): Promise<number> {
+  const { rows } = await db.query<{ open: number }>(
+    `SELECT CASE WHEN settled IS NULL THEN cardinality(recipients)
+                 ELSE (SELECT count(*) FROM generate_series(0, length(settled) - 1) AS i
+                        WHERE get_byte(settled, i) = 0) END AS open
+       FROM push_batch WHERE app_id = $1 AND id = $2`,
+    [appId, batchId],
+  );
+  return rows[0]?.open ?? 0;
 }
 
 /** The time so many milliseconds from now by the database's clock, which decides for all: hosts may disagree. */

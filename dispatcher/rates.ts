@@ -1,0 +1,71 @@
+import type { TestLimit } from '../connectors/connector.ts';
+import { messageOf } from '../connectors/connector.ts';
+import { connectors } from '../connectors/registry.ts';
+import { type DeliverSnapshot, openSize } from '../shared/db/tables/delivery.ts';
+import { grantTest } from '../shared/db/tables/gateway-days.ts';
+import { reserveRate } from '../shared/db/tables/gateway-rates.ts';
+import { findNotification } from '../shared/db/tables/notifications.ts';
+import type { DeliverJob } from '../shared/queue/jobs.ts';
+import { capRest } from './caps.ts';
+import type { Means } from './means.ts';
+import { type Turn, turnOf } from './pace.ts';
+
+/** A batch that comes later than this has missed its time: what it would send now is other batches' time. */
+const lateMs = 1000;
+
+/**
+ * The time that the rate of its gateway leaves for a batch, reserved over all dispatchers once however often the
+ * batch is taken, unless it was missed. Undefined where the connector names no rate.
+ */
+export async function takeRate(
+  means: Pick<Means, 'db' | 'directory' | 'clock'>,
+  { appId, batchId }: DeliverJob,
+  batch: DeliverSnapshot,
+): Promise<Turn | undefined> {
+  const connector = connectors.get(batch.connector);
+  if (!connector?.rate) return undefined;
+  const profiles = await means.directory.profiles(appId);
+  const profile = profiles.find(
+    ({ connector, name }) => connector === batch.connector && name === batch.profile,
+  );
+  const credentials = connector.credentials.safeParse(profile?.credentials);
+  const rate = credentials.success ? connector.rate(credentials.data) : null;
+  if (!rate) return undefined;
+  const nowMs = means.clock.now();
+  if (batch.rateSlot && batch.rateSlot.inMs >= -lateMs) return turnOf(batch.rateSlot, nowMs);
+  const open = await openSize(means.db, appId, batchId);
+  const { recipientsPerRequest } = connector.limits;
+  const units = rate.counts === 'recipients' ? open : Math.ceil(open / recipientsPerRequest);
+  const key = { appId, connector: batch.connector, profile: batch.profile, batchId };
+  const slot = await means.db.transaction((tx) =>
+    reserveRate(tx, key, rate, { units, isSpread: recipientsPerRequest === 1 }),
+  );
+  return turnOf(slot, means.clock.now());
+}
+
+/**
+ * Holds a push that is marked as a test to its limits (push.md "Limits" 11): what is beyond ends `capped`. Gives a
+ * sentence when nobody of the batch is let through.
+ */
+export async function askTestLimit(
+  means: Pick<Means, 'db'>,
+  task: DeliverJob,
+  batch: DeliverSnapshot,
+): Promise<string | undefined> {
+  const connector = connectors.get(batch.connector);
+  if (!connector?.testLimit || batch.attempt > 0) return undefined;
+  const push = await findNotification(means.db, task.appId, task.pushId);
+  const limit = push && connector.testLimit(messageOf(push));
+  if (!limit) return undefined;
+  const devices = batch.size;
+  const test = { ...task, connector: batch.connector, devices };
+  const granted = await means.db.transaction((tx) => grantTest(tx, test, limit));
+  if (granted >= devices) return undefined;
+  const reason = sentenceOf(limit);
+  if (granted === 0) return reason;
+  await capRest(means, task, { granted, reason });
+  return undefined;
+}
+
+const sentenceOf = ({ pushesPerDay, devicesPerPush }: TestLimit): string =>
+  `test pushes go to at most ${devicesPerPush} devices, ${pushesPerDay} times a day`;

@@ -1,0 +1,94 @@
+import type { Handle } from '../pool.ts';
+import type { GatewayKey } from './gateway-days.ts';
+import { type Slot, type SlotRow, toSlot } from './pace.ts';
+
+/** How fast a profile may send, in the units that its gateway counts. */
+export interface RateLimit {
+  perSecond: number;
+  burst: number;
+  rampMs: number;
+}
+
+interface RateRow {
+  now_ms: number;
+  began_ms: number;
+  units: number;
+  busy_ms: number;
+}
+
+/** A reservation: `units` of the gateway, to leave spread over the slot, or all at once when it is free. */
+export interface Wanted {
+  units: number;
+  isSpread: boolean;
+}
+
+const epochMs = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
+
+/**
+ * Reserves the time in which a batch may leave, so that all dispatchers together keep to a profile's rate: each
+ * reservation begins where the one before ends. After a pause of a ramp (at least a second) the ramp begins anew.
+ * Noted on the batch, which keeps it when it is taken again. To be called in a transaction.
+ */
+export async function reserveRate(
+  tx: Handle,
+  key: GatewayKey & { batchId: number },
+  limit: RateLimit,
+  wanted: Wanted,
+): Promise<Slot> {
+  const row = await lockRate(tx, key);
+  const isIdle = row.now_ms - row.busy_ms > Math.max(limit.rampMs, 1000);
+  const beganMs = isIdle ? row.now_ms : row.began_ms;
+  // What was not used is lost but for the burst.
+  const used = isIdle ? 0 : Math.max(row.units, unitsAt(limit, row.now_ms - beganMs) - limit.burst);
+  const firstMs = Math.max(row.now_ms, beganMs + timeOf(limit, used));
+  const lastMs = Math.max(row.now_ms, beganMs + timeOf(limit, used + wanted.units));
+  const startMs = wanted.isSpread ? firstMs : lastMs;
+  await tx.query(
+    `UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
+            busy_until = to_timestamp($6::float8 / 1000)
+      WHERE app_id = $1 AND connector = $2 AND profile = $3`,
+    [key.appId, key.connector, key.profile, beganMs, used + wanted.units, lastMs],
+  );
+  const { rows } = await tx.query<SlotRow>(
+    `UPDATE push_batch SET rate_at = to_timestamp($3::float8 / 1000), rate_ms = $4 WHERE app_id = $1 AND id = $2
+     RETURNING rate_at AS slot_at, rate_ms AS slot_ms, ${epochMs('rate_at - clock_timestamp()')} AS slot_in_ms`,
+    [key.appId, key.batchId, startMs, Math.ceil(lastMs - startMs)],
+  );
+  const slot = rows.map(toSlot)[0];
+  if (!slot) throw new Error('a rate for a batch that is gone');
+  return slot;
+}
+
+async function lockRate(tx: Handle, { appId, connector, profile }: GatewayKey): Promise<RateRow> {
+  await tx.query(
+    `INSERT INTO gateway_rate (app_id, connector, profile, began_at, units, busy_until)
+     VALUES ($1, $2, $3, to_timestamp(0), 0, to_timestamp(0)) ON CONFLICT DO NOTHING`,
+    [appId, connector, profile],
+  );
+  const { rows } = await tx.query<RateRow>(
+    `SELECT ${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('began_at')} AS began_ms, units,
+            ${epochMs('busy_until')} AS busy_ms
+       FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE`,
+    [appId, connector, profile],
+  );
+  const row = rows[0];
+  if (!row) throw new Error('a rate that was deleted while it was asked for');
+  return row;
+}
+
+/** How many units may have left so long after the ramp began: the burst, and the area under the rate. */
+export function unitsAt({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
+  if (ms < rampMs) return burst + (perSecond * ms * ms) / (2 * rampMs) / 1000;
+  return burst + (perSecond * (ms - rampMs / 2)) / 1000;
+}
+
+/** When so many units may have left, in milliseconds after the ramp began: the inverse of `unitsAt`. */
+export function timeOf({ perSecond, burst, rampMs }: RateLimit, units: number): number {
+  if (units <= burst) return 0;
+  const ramped = (units - burst) * 1000;
+  const ofRamp = (perSecond * rampMs) / 2;
+  return ramped < ofRamp ? Math.sqrt((ramped * 2 * rampMs) / perSecond) : ramped / perSecond + rampMs / 2;
+}
+
+/** Columns of a `SlotRow` from `push_batch b`: the time that was reserved for it. */
+export const rateColumns = `b.rate_at, b.rate_ms, ${epochMs('b.rate_at - clock_timestamp()')} AS rate_in_ms`;
