@@ -1,0 +1,210 @@
+/**
+ * HPACK as a reader (RFC 7541): keeps the table right for every field, and of the fields themselves only
+ * what a reply is judged by. All fields are read, none is made a string unless somebody asks.
+ */
+import {
+  kindOf,
+  malformedField,
+  retryAfterField,
+  staticKinds,
+  staticStatuses,
+  statusField,
+} from './field-kind.ts';
+import { huffmanDecode, huffmanRoom } from './huffman.ts';
+import { ReceivedTable } from './received-table.ts';
+import { defaultTableSize, entryOverhead, staticTable } from './static-table.ts';
+
+/** `broken`: the connection cannot go on (RFC 7541 2.3); `too_large`: more than we take. */
+export type DecodeFault = 'broken' | 'too_large';
+
+export interface DecoderLimits {
+  /** Our SETTINGS_HEADER_TABLE_SIZE. */
+  tableSize: number;
+  /** Most bytes of one list, counted as RFC 9113 6.5.2 counts them. */
+  listSize: number;
+}
+
+const staticCount = staticTable.length;
+/** Far above what any length can be, far below where arithmetic ends. */
+const maxInteger = 0x0fff_ffff;
+
+export class HeaderDecoder {
+  /** Of the last block: its status, 0 where it had none. */
+  status = 0;
+  retryAfter: string | undefined;
+  /** The block can be read, but is no reply. */
+  isMalformed = false;
+  readonly #table: ReceivedTable;
+  readonly #limits: DecoderLimits;
+  #block: Uint8Array = new Uint8Array();
+  #at = 0;
+  #end = 0;
+  #listSize = 0;
+  #hasField = false;
+  #hasRegular = false;
+  #onField: ((name: string, value: string) => void) | undefined;
+
+  constructor(limits: DecoderLimits = { tableSize: defaultTableSize, listSize: 65_536 }) {
+    this.#limits = limits;
+    this.#table = new ReceivedTable(limits.tableSize);
+  }
+
+  /** Reads one whole block; `onField` gets every field as text, one character per byte. */
+  decode(
+    block: Uint8Array,
+    start: number,
+    end: number,
+    onField?: (name: string, value: string) => void,
+  ): DecodeFault | null {
+    this.status = 0;
+    this.retryAfter = undefined;
+    this.isMalformed = false;
+    this.#block = block;
+    this.#at = start;
+    this.#end = end;
+    this.#listSize = 0;
+    this.#hasField = false;
+    this.#hasRegular = false;
+    this.#onField = onField;
+    while (this.#at < end) {
+      if (!this.#representation(block[this.#at] ?? 0)) return 'broken';
+      if (this.#listSize > this.#limits.listSize) return 'too_large';
+    }
+    return null;
+  }
+
+  #representation(first: number): boolean {
+    if (first & 0x80) {
+      this.#hasField = true;
+      return this.#indexed(this.#integer(0x7f));
+    }
+    if ((first & 0xe0) === 0x20) return this.#resize(this.#integer(0x1f));
+    this.#hasField = true;
+    const isAdded = (first & 0xc0) === 0x40;
+    return this.#literal(this.#integer(isAdded ? 0x3f : 0x0f), isAdded);
+  }
+
+  /** A size update: only in front of a block, and never above what we announced (RFC 7541 4.2). */
+  #resize(size: number): boolean {
+    if (this.#hasField || size < 0 || size > this.#limits.tableSize) return false;
+    this.#table.resize(size);
+    return true;
+  }
+
+  #indexed(index: number): boolean {
+    if (index <= 0 || index > staticCount + this.#table.count) return false;
+    if (index > staticCount) {
+      const table = this.#table;
+      const slot = table.slotOf(index - staticCount - 1);
+      const start = table.startOf(slot);
+      this.#field(table.kindOf(slot), start, table.nameLengthOf(slot), table.valueLengthOf(slot));
+      return true;
+    }
+    const [name, value] = staticTable[index - 1] ?? ['', ''];
+    this.#listSize += name.length + value.length + entryOverhead;
+    const status = staticStatuses[index] ?? 0;
+    if (status > 0) this.#setStatus(status);
+    else if (staticKinds[index] === malformedField) this.isMalformed = true;
+    else this.#hasRegular = true;
+    this.#onField?.(name, value);
+    return true;
+  }
+
+  #literal(index: number, isAdded: boolean): boolean {
+    const table = this.#table;
+    if (index < 0 || index > staticCount + table.count) return false;
+    table.makeRoom(this.#limits.tableSize + huffmanRoom(this.#end - this.#at));
+    const start = table.tail;
+    const nameEnd = index === 0 ? this.#text(start) : this.#knownName(index, start);
+    if (nameEnd < 0) return false;
+    const valueEnd = this.#text(nameEnd);
+    if (valueEnd < 0) return false;
+    const nameLength = nameEnd - start;
+    const kind = this.#kindOf(index, start, nameEnd);
+    this.#field(kind, start, nameLength, valueEnd - nameEnd);
+    if (isAdded) table.add(nameLength, valueEnd - nameEnd, kind);
+    return true;
+  }
+
+  #kindOf(index: number, start: number, end: number): number {
+    const table = this.#table;
+    if (index > staticCount) return table.kindOf(table.slotOf(index - staticCount - 1));
+    return index > 0 ? (staticKinds[index] ?? 0) : kindOf(table.bytes.toString('latin1', start, end));
+  }
+
+  /** Copies the name of an entry behind the tail: the entry may be dropped for the new one. */
+  #knownName(index: number, at: number): number {
+    const table = this.#table;
+    if (index > staticCount) {
+      const slot = table.slotOf(index - staticCount - 1);
+      const from = table.startOf(slot);
+      const length = table.nameLengthOf(slot);
+      table.bytes.copyWithin(at, from, from + length);
+      return at + length;
+    }
+    const [name] = staticTable[index - 1] ?? [''];
+    return at + table.bytes.write(name, at, 'latin1');
+  }
+
+  /** Reads a string behind the tail; gives the place behind it, or -1. */
+  #text(at: number): number {
+    const isHuffman = ((this.#block[this.#at] ?? 0) & 0x80) !== 0;
+    const length = this.#integer(0x7f);
+    const start = this.#at;
+    if (length < 0 || start + length > this.#end) return -1;
+    this.#at = start + length;
+    const { bytes } = this.#table;
+    if (isHuffman) return huffmanDecode(this.#block, start, start + length, bytes, at);
+    for (let i = 0; i < length; i++) bytes[at + i] = this.#block[start + i] ?? 0;
+    return at + length;
+  }
+
+  /** An integer whose first byte ends in the bits of `mask` (RFC 7541 5.1); -1 when it is cut or too large. */
+  #integer(mask: number): number {
+    if (this.#at >= this.#end) return -1;
+    let value = (this.#block[this.#at++] ?? 0) & mask;
+    if (value < mask) return value;
+    for (let shift = 0; shift <= 28; shift += 7) {
+      if (this.#at >= this.#end) return -1;
+      const byte = this.#block[this.#at++] ?? 0;
+      value += (byte & 0x7f) * 2 ** shift;
+      if (value > maxInteger) return -1;
+      if ((byte & 0x80) === 0) return value;
+    }
+    return -1;
+  }
+
+  #field(kind: number, start: number, nameLength: number, valueLength: number): void {
+    this.#listSize += nameLength + valueLength + entryOverhead;
+    const { bytes } = this.#table;
+    const valueStart = start + nameLength;
+    const valueEnd = valueStart + valueLength;
+    if (kind === statusField) this.#setStatus(statusAt(bytes, valueStart, valueEnd));
+    else if (kind === malformedField) this.isMalformed = true;
+    else {
+      this.#hasRegular = true;
+      if (kind === retryAfterField) this.retryAfter ??= bytes.toString('latin1', valueStart, valueEnd);
+    }
+    this.#onField?.(
+      bytes.toString('latin1', start, valueStart),
+      bytes.toString('latin1', valueStart, valueEnd),
+    );
+  }
+
+  /** Once, before all other fields, and three digits (RFC 9113 8.3). */
+  #setStatus(status: number): void {
+    if (this.status !== 0 || this.#hasRegular || status === 0) this.isMalformed = true;
+    this.status = status;
+  }
+}
+
+function statusAt(bytes: Uint8Array, start: number, end: number): number {
+  if (end - start !== 3) return 0;
+  let status = 0;
+  for (let i = start; i < end; i++) {
+    const digit = (bytes[i] ?? 0) - 48;
+    if (digit < 0 || digit > 9) return 0;
+    status = status * 10 + digit;
+  }
+  return status >= 100 ? status : 0;
+}
