@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest';
+import { isHomePhone, parsePhone } from '../../shared/domain/phone.ts';
+
+describe('a phone number', () => {
+  test.each([
+    null,
+    13800138000,
+    { $ne: 1 },
+    ['13800138000'],
+    '',
+    ' ',
+    '110',
+    '12345',
+    '+86138001380001',
+    '+8613800138000x3',
+    '13800138000;ext=5',
+    '13800138000\n13800138001',
+    'tel:+8613800138000',
+    '+8613800138000,+8613800138001',
+    '+999123456789',
+    '١٣٨٠٠١٣٨٠٠٠',
+    '1'.repeat(10_000),
+  ])('is not %j', (text) => {
+    expect(parsePhone(text)).toBeUndefined();
+  });
+
+  test.each([
+    ['13800138000', '+8613800138000'],
+    ['+8613800138000', '+8613800138000'],
+    ['+86 138 0013 8000', '+8613800138000'],
+    [' 138-0013-8000 ', '+8613800138000'],
+    ['+1 (415) 555-2671', '+14155552671'],
+    ['+44 7911 123456', '+447911123456'],
+  ])('is %j, the same as %s', (text, e164) => {
+    expect(parsePhone(text)?.e164).toBe(e164);
+  });
+
+  test('says what it can be reached by', () => {
+    expect(parsePhone('13800138000')?.can).toEqual({ sms: true, voice: true });
+    expect(parsePhone('+86 10 12345678')?.can).toEqual({ sms: false, voice: true });
+    // Premium rate, United States: a call would be charged to us.
+    expect(parsePhone('+1 900 555 2671')?.can).toEqual({ sms: false, voice: false });
+  });
+
+  test('is at home in China or abroad', () => {
+    const home = parsePhone('13800138000');
+    const abroad = parsePhone('+14155552671');
+    expect(home && isHomePhone(home)).toBe(true);
+    expect(abroad && isHomePhone(abroad)).toBe(false);
+  });
+});
