@@ -18,6 +18,8 @@ import {
 import { profileConnectorIds } from '../shared/domain/labels.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
+import type { Place } from '../shared/queue/consumer.ts';
+import { Flights } from './flights.ts';
 import { Forced } from './forced.ts';
 import type { DeliverResult } from './task.ts';
 
@@ -56,14 +58,16 @@ export type Passage =
   | { kind: 'sent'; result: DeliverResult; isCounted: boolean }
   | { kind: 'wait'; afterMs: number };
 
-/** Sends a batch, or of a large one only so many recipients, until `stop` holds a 1. */
-export type SendBatch = (slice?: number, stop?: SharedArrayBuffer) => Promise<DeliverResult>;
+/** Sends a batch, or of a large one only so many recipients; `flight` is the memory to watch it by. */
+export type SendBatch = (slice?: number, flight?: SharedArrayBuffer) => Promise<DeliverResult>;
 
 export interface BreakersOptions {
   db: Database;
   clock: Clock;
   log: Logger;
   timing: BreakerTiming;
+  /** So many batches of one gateway may drag (`flights.ts`); while they do, further ones wait. */
+  maxDragging: number;
 }
 
 const showingOf = ({ showing }: DeliverResult): Showing => showing;
@@ -74,11 +78,13 @@ export class Breakers {
   readonly #dispatcher = randomUUID();
   readonly #lines = new Map<string, Line>();
   readonly #forced: Forced;
+  readonly #flights: Flights;
   #notes: Promise<void> = Promise.resolve();
 
   constructor(options: BreakersOptions) {
     this.#options = options;
     this.#forced = new Forced(options.db, options.clock);
+    this.#flights = new Flights({ clock: options.clock, forcedOpen: () => this.#forced.open() });
   }
 
   /** How long a batch has to wait before it may be sent, in ms; 0: it may go now. */
@@ -86,26 +92,30 @@ export class Breakers {
     if (!isWatched(key)) return 0;
     const order = await this.#forced.of(key);
     const line = this.#line(key);
-    if (order?.forced === 'closed') return 0;
     if (order?.forced === 'open') {
       // Short at first, so that a release is felt at once; longer with the time it lasts.
       const lastedMs = this.#options.clock.now() - order.since.getTime();
       return this.#slot(line, Math.min(lastedMs / 4, longestForcedWaitMs));
     }
-    return line.breaker.isPassable ? 0 : this.#slot(line, line.breaker.restMs);
+    if (this.#isFull(line)) return this.#slot(line, 0);
+    const isPassable = order?.forced === 'closed' || line.breaker.isPassable;
+    return isPassable ? 0 : this.#slot(line, line.breaker.restMs);
   }
 
   /**
    * Sends a batch unless its breaker is against it. A gateway that has not answered lately gets one batch
-   * at a time, so that a dead one does not hold every place of its connector (promise 4).
+   * at a time, and one whose batches drag no more of them: it does not hold every place of its connector
+   * (promise 4). `place` is the one that the batch has.
    */
-  async send(key: BreakerKey, send: SendBatch): Promise<Passage> {
+  async send(key: BreakerKey, send: SendBatch, place?: Place): Promise<Passage> {
     if (!isWatched(key)) return { kind: 'sent', result: await send(), isCounted: true };
     const order = await this.#forced.of(key);
     const line = this.#line(key);
-    if (order?.forced === 'open') return { kind: 'wait', afterMs: this.#slot(line, 0) };
+    if (order?.forced === 'open' || this.#isFull(line)) return { kind: 'wait', afterMs: this.#slot(line, 0) };
+    const track = <T>(work: (flight: SharedArrayBuffer) => Promise<T>) =>
+      this.#flights.track(breakerIdOf(key), place, work);
     if (order?.forced === 'closed') {
-      const result = await this.#forced.stoppable(key, (stop) => send(undefined, stop));
+      const result = await track((flight) => send(undefined, flight));
       return { kind: 'sent', result, isCounted: true };
     }
     if (!this.#isProven(line) && line.inFlight > 0) {
@@ -113,7 +123,7 @@ export class Breakers {
       if (!this.#isProven(line) && line.inFlight > 0)
         return { kind: 'wait', afterMs: this.#slot(line, line.breaker.restMs) };
     }
-    return this.#forced.stoppable(key, (stop) => this.#sendThrough(line, (slice) => send(slice, stop)));
+    return track((flight) => this.#sendThrough(line, (slice) => send(slice, flight)));
   }
 
   /** Writes the states into the gauge; what is forced shows as what it was forced to. */
@@ -148,7 +158,7 @@ export class Breakers {
   }
 
   async close(): Promise<void> {
-    this.#forced.close();
+    this.#flights.close();
     for (const { breaker } of this.#lines.values()) breaker.close();
     await this.#notes;
     await forgetBreakerStates(this.#options.db, this.#dispatcher).catch(() => undefined);
@@ -176,6 +186,10 @@ export class Breakers {
     if (breaker.state !== 'half-open') return;
     const seen = { dispatcher: this.#dispatcher, since };
     if (await hasClosedElsewhere(this.#options.db, key, seen)) breaker.trust();
+  }
+
+  #isFull({ key }: Line): boolean {
+    return this.#flights.draggingOf(breakerIdOf(key)) >= this.#options.maxDragging;
   }
 
   #isProven({ provenAtMs }: Line): boolean {

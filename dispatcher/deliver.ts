@@ -23,6 +23,9 @@ export async function deliverBatch(
   }
 }
 
+/** In so long a slot a batch waits more than it works, and its push has two or three batches at a time at the most. */
+const longSlotMs = 250;
+
 /** One round; `ask again` when the push was stopped or taken up again meanwhile: the gates know what follows. */
 async function deliverOnce(
   means: Means,
@@ -63,13 +66,17 @@ async function sendThroughBreaker(
   task: DeliverJob,
   { batch, slot, signal, ...options }: Departure,
 ): Promise<boolean | 'ask again'> {
+  if (slot && slot.durationMs >= longSlotMs) options.place?.leave();
   const key = { connector: batch.connector, appId: task.appId, profile: batch.profile };
   for (;;) {
-    const passage = await means.breakers.send(key, (slice, stop) =>
-      means.pool.run(
-        { ...task, slice, stop, slot: slice === undefined ? slot : undefined },
-        options.kind ? 'bulk' : 'express',
-      ),
+    const passage = await means.breakers.send(
+      key,
+      (slice, flight) =>
+        means.pool.run(
+          { ...task, slice, flight, slot: slice === undefined ? slot : undefined },
+          options.kind ? 'bulk' : 'express',
+        ),
+      options.place,
     );
     if (passage.kind === 'wait') {
       await postpone(means, task, { batch, afterMs: passage.afterMs, ...options });

@@ -6,9 +6,6 @@ import { type BreakerKey, breakerIdOf, type ForcedState } from '../shared/domain
 /** What is forced counts within one second on every dispatcher (contract.md); half of that is the query's. */
 const maxAgeMs = 400;
 
-/** How often what is in work is looked at: with the age of the answer this stays below that second. */
-const watchMs = 200;
-
 export interface ForcedOrder {
   forced: ForcedState;
   since: Date;
@@ -18,11 +15,8 @@ export interface ForcedOrder {
 export class Forced {
   readonly #db: Database;
   readonly #clock: Clock;
-  /** What stops the batches in work, by breaker. */
-  readonly #inWork = new Map<SharedArrayBuffer, string>();
   #known: Promise<Map<string, ForcedOrder>> | undefined;
   #knownAtMs = 0;
-  #watch: NodeJS.Timeout | undefined;
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;
@@ -46,30 +40,9 @@ export class Forced {
     return known;
   }
 
-  /** Does work that is told to stop, by a 1 in the buffer, when its breaker is forced open meanwhile. */
-  async stoppable<T>(key: BreakerKey, work: (stop: SharedArrayBuffer) => Promise<T>): Promise<T> {
-    const stop = new SharedArrayBuffer(4);
-    this.#inWork.set(stop, breakerIdOf(key));
-    this.#watch ??= setInterval(() => void this.#look(), watchMs);
-    try {
-      return await work(stop);
-    } finally {
-      this.#inWork.delete(stop);
-    }
-  }
-
-  close(): void {
-    clearInterval(this.#watch);
-  }
-
-  async #look(): Promise<void> {
-    if (this.#inWork.size === 0) {
-      clearInterval(this.#watch);
-      this.#watch = undefined;
-      return;
-    }
-    const forced = await this.all().catch(() => undefined);
-    for (const [stop, id] of this.#inWork)
-      if (forced?.get(id)?.forced === 'open') Atomics.store(new Int32Array(stop), 0, 1);
+  /** The ids of those that are forced open. */
+  async open(): Promise<Set<string>> {
+    const forced = await this.all();
+    return new Set([...forced].filter(([, order]) => order.forced === 'open').map(([id]) => id));
   }
 }

@@ -7,6 +7,7 @@ import { advancePlanning, beginNotification } from '../shared/db/tables/push-pro
 import type { App } from '../shared/domain/app.ts';
 import type { Notification } from '../shared/domain/notification.ts';
 import { targetQuery } from '../shared/query/targets.ts';
+import type { Shift } from '../shared/queue/consumer.ts';
 import { deliverJob, type PlanJob, planJob, planPriorities } from '../shared/queue/jobs.ts';
 import type { Job } from '../shared/queue/queue.ts';
 import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
@@ -44,19 +45,19 @@ interface Plan {
  * with it, so that a crash goes on behind the mark (design.md 2). A push to few is delivered by the same
  * job. True when the job is completed, false when it is to be put back.
  */
-export async function planPush(means: Means, job: Job<PlanJob>, signal: AbortSignal): Promise<boolean> {
+export async function planPush(means: Means, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
   if (job.data.isRelease) {
     await releaseHeld(means, job);
     return true;
   }
   const plan = await begin(means, job);
-  if (!plan) return endPlanning(means, job, signal);
+  if (!plan) return endPlanning(means, job, shift);
   try {
-    const isInline = plan.push.isPlanned || (await writeBatches(means, plan, signal));
-    if (signal.aborted && !isInline) return false;
-    return isInline ? deliverInline(means, job, signal) : true;
+    const isInline = plan.push.isPlanned || (await writeBatches(means, plan, shift.signal));
+    if (shift.signal.aborted && !isInline) return false;
+    return isInline ? deliverInline(means, job, shift) : true;
   } catch (error) {
-    if (error instanceof Superseded) return endPlanning(means, job, signal);
+    if (error instanceof Superseded) return endPlanning(means, job, shift);
     throw error;
   }
 }
@@ -65,11 +66,11 @@ export async function planPush(means: Means, job: Job<PlanJob>, signal: AbortSig
  * There is nothing to plan. Paused: the planning waits without a job. Being sent (again): this job goes back,
  * and ends there if another has taken its place. Finished: what no job brings is counted as the gates say.
  */
-async function endPlanning(means: Means, job: Job<PlanJob>, signal: AbortSignal): Promise<boolean> {
+async function endPlanning(means: Means, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
   if (await holdPlanning(means, job)) return true;
   const push = await findNotification(means.db, job.data.appId, job.data.pushId);
   if (push?.state === 'queued' || push?.state === 'sending') return false;
-  return deliverInline(means, job, signal);
+  return deliverInline(means, job, shift);
 }
 
 /** Takes the push into work; undefined when it is paused, finished, cancelled or of a deleted app. */
@@ -165,11 +166,11 @@ async function writeRows(
 }
 
 /** Delivers the batches of a push to few, then completes its one job; resumes after a crash the same way. */
-async function deliverInline(means: Means, job: Job<PlanJob>, signal: AbortSignal): Promise<boolean> {
+async function deliverInline(means: Means, job: Job<PlanJob>, { signal, place }: Shift): Promise<boolean> {
   const { appId, pushId } = job.data;
   const open = await findBatchesWithoutJob(means.db, appId, pushId);
   const done = await Promise.all(
-    open.map((batchId) => deliverBatch(means, { appId, pushId, batchId }, signal)),
+    open.map((batchId) => deliverBatch(means, { appId, pushId, batchId }, signal, { place })),
   );
   if (done.includes(false)) return false;
   if (open.length === 0) await closePush(means, appId, pushId);

@@ -3,8 +3,11 @@ import type { Metrics } from '../shared/metrics.ts';
 import { cut, cutBytes } from './cuts.ts';
 import type { DeliverResult, DeliverTask, ThreadData } from './task.ts';
 
-/** Batches one thread holds at a time: while some wait for a gateway, others load and render. */
-const batchesPerThread = 16;
+/**
+ * Batches one thread holds at a time: while some wait for a gateway, others load and render. More than the
+ * places of all connectors and those that wait without one: a thread keeps nobody waiting for another's gateway.
+ */
+const batchesPerThread = 128;
 
 /**
  * Pushes to few have a thread of their own: those to millions keep the others so busy that every step of a

@@ -8,6 +8,7 @@ import { findNotification } from '../shared/db/tables/notifications.ts';
 import type { Notification } from '../shared/domain/notification.ts';
 import type { Logger } from '../shared/logging.ts';
 import { cutCount } from './cuts.ts';
+import { Flight } from './flight.ts';
 import type { Lease, SenderCache } from './senders.ts';
 import { sendInTime } from './slices.ts';
 import { Tally } from './tally.ts';
@@ -36,6 +37,7 @@ interface InHand {
 export class Sending {
   readonly #means: SendingMeans;
   readonly #task: DeliverTask;
+  readonly #flight: Flight | undefined;
   readonly #stop = new AbortController();
   #writing: Promise<void> | undefined;
   /** How many failures, and which change of the tally, the last checkpoint held. */
@@ -48,6 +50,7 @@ export class Sending {
   constructor(means: SendingMeans, task: DeliverTask) {
     this.#means = means;
     this.#task = task;
+    this.#flight = task.flight && new Flight(task.flight);
   }
 
   /** Sends what of the batch is not settled. Rejects only when the database cannot be asked. */
@@ -76,8 +79,12 @@ export class Sending {
       const recipients = await this.#load(inHand, message, lease);
       const timer = setInterval(() => this.#tick(inHand), checkpointMs);
       try {
-        const report: Report = (index, attempt) => inHand.tally.note(index, attempt);
+        const report: Report = (index, attempt) => {
+          inHand.tally.note(index, attempt);
+          this.#flight?.answer();
+        };
         const request = { message, recipients, signal: this.#stop.signal, report };
+        this.#flight?.begin(recipients.length);
         await sendInTime(lease.sender, request, { slot: this.#task.slot, clock: this.#means.clock });
       } finally {
         clearInterval(timer);
@@ -130,14 +137,9 @@ export class Sending {
     return null;
   }
 
-  #isStopped(): boolean {
-    const { stop } = this.#task;
-    return stop !== undefined && Atomics.load(new Int32Array(stop), 0) === 1;
-  }
-
   /** Every 100 ms: has the dispatcher stopped, or somebody the push, and is there anything new to write down? */
   #tick({ batch, tally }: InHand): void {
-    if (Atomics.load(this.#means.stopFlag, 0) === 1 || this.#isStopped()) this.#stop.abort();
+    if (Atomics.load(this.#means.stopFlag, 0) === 1 || this.#flight?.isStopped) this.#stop.abort();
     if (cutCount(this.#means.cuts, batch.pushId) !== this.#cutCount) {
       this.#isCut = true;
       this.#stop.abort();

@@ -29,8 +29,8 @@ export interface SendSlot {
 export type DeliverTask = DeliverJob & {
   slice?: number | undefined;
   slot?: SendSlot | undefined;
-  /** One Int32: becomes 1 when this batch is to send no more. */
-  stop?: SharedArrayBuffer;
+  /** The memory of a `Flight`; absent where nobody watches. */
+  flight?: SharedArrayBuffer | undefined;
 };
 
 /** Why a try did not succeed. */

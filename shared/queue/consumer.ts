@@ -9,8 +9,10 @@ export interface ConsumerOptions<T extends object> {
   listener: Listener;
   log: Logger;
   kind: JobKind<T>;
-  /** Jobs in work at the same time. */
+  /** Jobs in work at the same time, not counting those that have left their places. */
   capacity: number;
+  /** Where jobs go that leave their places; absent: they keep them. */
+  waitingRoom?: WaitingRoom;
   /** Only jobs of these priorities; the others are some other consumer's. */
   range?: PriorityRange;
   /** Safety net beside NOTIFY, and what finds jobs whose start time has come. */
@@ -19,7 +21,45 @@ export interface ConsumerOptions<T extends object> {
    * Does the work and completes the job in its own transaction. When it throws, or when the signal told
    * it to stop and it gives false, the job is put back.
    */
-  handle(job: Job<T>, signal: AbortSignal): Promise<boolean>;
+  handle(job: Job<T>, shift: Shift): Promise<boolean>;
+}
+
+/** What a job in work has of its consumer. */
+export interface Shift {
+  /** Tells it to stop. */
+  signal: AbortSignal;
+  place: Place;
+}
+
+/** The place of a job in work. */
+export interface Place {
+  /** The job needs nothing but patience from now on: another may be taken. Does nothing when too many wait so. */
+  leave(): void;
+}
+
+/** How many jobs may be in work without a place, over all consumers that share it: what bounds the memory. */
+export class WaitingRoom {
+  #free: number;
+
+  constructor(size: number) {
+    this.#free = size;
+  }
+
+  enter(): boolean {
+    if (this.#free <= 0) return false;
+    this.#free -= 1;
+    return true;
+  }
+
+  leave(): void {
+    this.#free += 1;
+  }
+}
+
+interface Entry<T> {
+  job: Job<T>;
+  hasPlace: boolean;
+  done: Promise<void>;
 }
 
 const heartbeatMs = 3000;
@@ -29,7 +69,9 @@ export class Consumer<T extends object> {
   readonly #options: ConsumerOptions<T>;
   readonly #stop = new AbortController();
   readonly #cut = new AbortController();
-  readonly #active = new Map<string, { job: Job<T>; done: Promise<void> }>();
+  readonly #active = new Map<string, Entry<T>>();
+  /** Jobs in work that have a place. */
+  #taken = 0;
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
@@ -74,7 +116,7 @@ export class Consumer<T extends object> {
 
   /** Takes as many as there is room for. A job that ends wakes the loop, so a full house never waits for the poll. */
   async #fill(): Promise<void> {
-    const room = this.#options.capacity - this.#active.size;
+    const room = this.#options.capacity - this.#taken;
     if (room <= 0) return;
     try {
       const jobs = await this.#options.queue.fetch(this.#options.kind, room, this.#options.range);
@@ -85,17 +127,30 @@ export class Consumer<T extends object> {
   }
 
   #begin(job: Job<T>): void {
-    const done = this.#work(job).finally(() => {
+    this.#taken += 1;
+    const entry: Entry<T> = { job, hasPlace: true, done: Promise.resolve() };
+    entry.done = this.#work(job, { leave: () => this.#leave(entry) }).finally(() => {
       this.#active.delete(job.id);
+      if (entry.hasPlace) this.#taken -= 1;
+      else this.#options.waitingRoom?.leave();
       this.#wake.abort();
     });
-    this.#active.set(job.id, { job, done });
+    this.#active.set(job.id, entry);
   }
 
-  async #work(job: Job<T>): Promise<void> {
+  #leave(entry: Entry<T>): void {
+    // A job that is through has nothing to leave, and what it left would never be given back.
+    const isActive = this.#active.get(entry.job.id) === entry;
+    if (!isActive || !entry.hasPlace || !this.#options.waitingRoom?.enter()) return;
+    entry.hasPlace = false;
+    this.#taken -= 1;
+    this.#wake.abort();
+  }
+
+  async #work(job: Job<T>, place: Place): Promise<void> {
     const { queue, kind, log, handle } = this.#options;
     try {
-      if (await handle(job, this.#cut.signal)) return;
+      if (await handle(job, { signal: this.#cut.signal, place })) return;
       await queue.putBack(kind, job, 'stopped');
     } catch (error) {
       log.error({ err: error, queue: kind.queue, job: job.data }, 'job failed, will be tried again');

@@ -1,11 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
-import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
-import { openCertificateAuthority } from '../../ops/sandbox/certificates.ts';
-import { Vault } from '../../shared/crypto.ts';
-import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { silentLog, testConfig } from '../support/api.ts';
+import { beginPush, createAppOn, startMortalGateway } from '../support/gateways.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 /** Whatever is waited for may take its time on a busy machine. */
@@ -28,42 +25,9 @@ afterAll(async () => {
 });
 afterEach(() => service.apns.behave());
 
-/** A gateway that can be gone and come back at the same address. */
-async function startMortalGateway() {
-  const credentials = createApnsCredentials();
-  const authority = await openCertificateAuthority();
-  const server = await authority.issueServer();
-  const start = (port = 0) => startApnsGateway({ keys: [credentials], authority, server, port });
-  let gateway: ApnsGateway = await start();
-  const port = Number(new URL(gateway.url).port);
-  const { publicKey: _, ...own } = credentials;
-  return {
-    own: { auth: 'token', ...own, endpoint: gateway.url, ca: gateway.ca },
-    now: () => gateway,
-    die: () => gateway.close(),
-    async rise() {
-      gateway = await start(port);
-    },
-  };
-}
-
-async function appOn(credentials: Record<string, unknown> | null, devices: number) {
-  const app = await service.api.createApp();
-  const vault = new Vault(testConfig(service.databaseUrl).secrets);
-  if (credentials === null) await service.addApnsProfile(app);
-  else {
-    const profile = { appId: app.appId, connector: 'apns', name: '_default', credentials } as const;
-    await putProfile(service.db, vault, profile);
-  }
-  return { app, tokens: await service.addIosInstallations(app, devices), id: `apns:${app.appId}:_default` };
-}
-
-async function begin(app: App, body: object = {}): Promise<string> {
-  const whole = { data: { alert: 'Hello' }, ...body };
-  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
-  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
-  return reply.body.objectId;
-}
+const appOn = (credentials: Record<string, unknown> | null, devices: number) =>
+  createAppOn(service, credentials, devices);
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
 
 const force = (id: string, verb: 'open' | 'close' | 'release') =>
   service.api.request('POST', `/console/api/breakers/${id}/${verb}`, { admin: true });

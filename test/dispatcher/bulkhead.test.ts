@@ -1,0 +1,114 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../shared/domain/app.ts';
+import { type AppOnGateway, beginPush, createAppOn, startMortalGateway } from '../support/gateways.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+/** One thread: four batches of a connector have a place at a time. */
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService();
+  await service.dispatch();
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+/** An app whose gateway has just answered, and from now on takes every request and answers none. */
+async function appOnSilence(devices: number) {
+  const gateway = await startMortalGateway();
+  const silent = await createAppOn(service, gateway.own, devices);
+  const first = await beginPush(service, silent.app);
+  expect(await service.untilDone(silent.app, first)).toMatchObject({ successes: devices });
+  gateway.now().misbehave({ kind: 'hang' });
+  const before = gateway.now().total;
+  return { ...silent, gateway, hanging: () => gateway.now().total - before };
+}
+
+/** What became of a push so far, and of the breaker of its gateway. */
+async function standing({ app, id }: AppOnGateway, objectId: string) {
+  const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
+  const { body } = await service.api.request('GET', path, { admin: true });
+  const breakers = await service.api.request('GET', '/console/api/breakers', { admin: true });
+  const { state } = breakers.body.results.find((breaker: { id: string }) => breaker.id === id);
+  return { outcomes: body.outcomes, state };
+}
+
+const cancel = (app: App, objectId: string) =>
+  service.api.request('DELETE', `/1.1/notifications/${objectId}`, { app, master: true });
+
+describe('a gateway that goes silent while it is sent to', { timeout: 60_000 }, () => {
+  test('costs the pushes of other apps over the same connector nothing', async () => {
+    const silent = await appOnSilence(8000);
+    const [many, few, one] = [
+      await createAppOn(service, null, 2500),
+      await createAppOn(service, null, 300),
+      await createAppOn(service, null, 1),
+    ];
+    const hanging = await beginPush(service, silent.app);
+    // Every place of the connector is taken by batches that nobody answers.
+    await expect.poll(() => inWork(silent.app), { timeout: 20_000, interval: 10 }).toBe(4);
+    await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThan(500);
+    const sent = await Promise.all(
+      [many, few, one].map(async ({ app }) => service.untilDone(app, await beginPush(service, app))),
+    );
+    expect(sent.map(({ successes }) => successes)).toEqual([2500, 300, 1]);
+    // No deadline has passed yet and no breaker has opened: nothing but the bulkhead let them through.
+    expect(await standing(silent, hanging)).toEqual({ outcomes: {}, state: 'closed' });
+    await cancel(silent.app, hanging);
+    await silent.gateway.die();
+  });
+
+  test('does not keep new pushes waiting either, however many small ones of its own hang', async () => {
+    const silent = await appOnSilence(1);
+    const other = await createAppOn(service, null, 1);
+    const hanging: string[] = [];
+    for (let i = 0; i < 40; i += 1) hanging.push(await beginPush(service, silent.app));
+    // As many as are planned at a time.
+    await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(16);
+    const record = await service.untilDone(other.app, await beginPush(service, other.app));
+    expect(record).toMatchObject({ devices: 1, successes: 1 });
+    expect(await standing(silent, hanging[0] ?? '')).toEqual({ outcomes: {}, state: 'closed' });
+    await Promise.all(hanging.map((objectId) => cancel(silent.app, objectId)));
+    await silent.gateway.die();
+  });
+
+  test('has a bounded number of batches in hand, and loses nobody in the end', async () => {
+    const silent = await appOnSilence(8500);
+    const objectId = await beginPush(service, silent.app);
+    await expect.poll(() => postponed(silent.app), { timeout: 20_000 }).toBeGreaterThan(0);
+    // Four that drag, and at the most three that were taken before the fourth did.
+    expect(await inWork(silent.app)).toBeLessThan(8);
+    silent.gateway.now().behave();
+    await silent.gateway.die();
+    await silent.gateway.rise();
+    const record = await service.untilDone(silent.app, objectId);
+    const { sent = 0, failed = 0 } = record.outcomes as Record<string, number>;
+    // Those on the wire when the connection went may have arrived: they are not sent to again.
+    expect(sent + failed).toBe(8500);
+    expect(sent).toBeGreaterThan(1500);
+    expect(failed).toBeLessThan(7000);
+    await silent.gateway.die();
+  });
+});
+
+/** Batches that a dispatcher has in hand. */
+async function inWork(app: App): Promise<number> {
+  const { rows } = await service.db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM pgboss.job
+      WHERE name = 'deliver-apns' AND state = 'active' AND data ->> 'appId' = $1`,
+    [app.appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Batches that wait for a later time without having been tried. */
+async function postponed(app: App): Promise<number> {
+  const { rows } = await service.db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM push_batch b
+       JOIN pgboss.job j ON j.data ->> 'batchId' = b.id::text AND j.data ->> 'appId' = b.app_id
+      WHERE b.app_id = $1 AND b.attempt = 0 AND NOT b.is_settled AND j.state = 'created'
+        AND j.start_after > now()`,
+    [app.appId],
+  );
+  return rows[0]?.n ?? 0;
+}
