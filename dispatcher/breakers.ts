@@ -1,5 +1,5 @@
-import { randomInt, randomUUID } from 'node:crypto';
-import { Breaker, type BreakerTiming, type Showing } from '../shared/breaker.ts';
+import { randomUUID } from 'node:crypto';
+import type { BreakerTiming, Showing } from '../shared/breaker.ts';
 import { type Clock, sleep } from '../shared/clock.ts';
 import type { Database } from '../shared/db/pool.ts';
 import {
@@ -21,37 +21,17 @@ import type { Metrics } from '../shared/metrics.ts';
 import type { Place } from '../shared/queue/consumer.ts';
 import { Flights } from './flights.ts';
 import { Forced } from './forced.ts';
+import { Line } from './line.ts';
 import type { DeliverResult } from './task.ts';
 
 /** Recipients of a large batch that a half-open breaker lets through to try the gateway. */
 const probeRecipients = 10;
 
-/** Batches that wait come back one after another, so that a long queue does not turn in step. */
-const slotMs = 10;
-const shortestWaitMs = 500;
+/** A release calls those who wait back; this is for the case that the call is lost. */
 const longestForcedWaitMs = 15_000;
 
-/** A gateway that answered within this time may be sent to by many batches at once. */
-const provenForMs = 60_000;
-/** How long further batches wait in their place for the first answer of one that did not. */
-const proofMs = 300;
-
-const idleMs = 600_000;
-
-/** One gateway as one profile of an app reaches it. */
-interface Line {
-  key: BreakerKey;
-  breaker: Breaker;
-  state: BreakerState;
-  since: Date;
-  usedAtMs: number;
-  /** Where the queue of waiting batches ends, by the monotonic clock. */
-  lastSlotMs: number;
-  provenAtMs: number;
-  inFlight: number;
-  /** Resolves when a batch comes back. */
-  news: PromiseWithResolvers<void>;
-}
+/** What was being put back while the others were called back is called back after this. */
+const stragglerMs = 500;
 
 /** A batch was sent, and whether its tries count; or it has to wait. */
 export type Passage =
@@ -68,6 +48,8 @@ export interface BreakersOptions {
   timing: BreakerTiming;
   /** So many batches of one gateway may drag (`flights.ts`); while they do, further ones wait. */
   maxDragging: number;
+  /** Has the batches that wait for a gateway come back now. */
+  callBack(key: BreakerKey): Promise<void>;
 }
 
 const showingOf = ({ showing }: DeliverResult): Showing => showing;
@@ -79,6 +61,7 @@ export class Breakers {
   readonly #lines = new Map<string, Line>();
   readonly #forced: Forced;
   readonly #flights: Flights;
+  readonly #stop = new AbortController();
   #notes: Promise<void> = Promise.resolve();
 
   constructor(options: BreakersOptions) {
@@ -93,13 +76,12 @@ export class Breakers {
     const order = await this.#forced.of(key);
     const line = this.#line(key);
     if (order?.forced === 'open') {
-      // Short at first, so that a release is felt at once; longer with the time it lasts.
       const lastedMs = this.#options.clock.now() - order.since.getTime();
-      return this.#slot(line, Math.min(lastedMs / 4, longestForcedWaitMs));
+      return line.slot(Math.min(lastedMs / 4, longestForcedWaitMs));
     }
-    if (this.#isFull(line)) return this.#slot(line, 0);
+    if (this.#isFull(line)) return line.slot(0);
     const isPassable = order?.forced === 'closed' || line.breaker.isPassable;
-    return isPassable ? 0 : this.#slot(line, line.breaker.restMs);
+    return isPassable ? 0 : line.slot(line.breaker.restMs);
   }
 
   /**
@@ -111,19 +93,23 @@ export class Breakers {
     if (!isWatched(key)) return { kind: 'sent', result: await send(), isCounted: true };
     const order = await this.#forced.of(key);
     const line = this.#line(key);
-    if (order?.forced === 'open' || this.#isFull(line)) return { kind: 'wait', afterMs: this.#slot(line, 0) };
+    if (order?.forced === 'open' || this.#isFull(line)) return { kind: 'wait', afterMs: line.slot(0) };
     const track = <T>(work: (flight: SharedArrayBuffer) => Promise<T>) =>
-      this.#flights.track(breakerIdOf(key), place, work);
+      this.#flights.track(line.id, place, work);
     if (order?.forced === 'closed') {
       const result = await track((flight) => send(undefined, flight));
       return { kind: 'sent', result, isCounted: true };
     }
-    if (!this.#isProven(line) && line.inFlight > 0) {
-      await Promise.race([line.news.promise, sleep(proofMs)]);
-      if (!this.#isProven(line) && line.inFlight > 0)
-        return { kind: 'wait', afterMs: this.#slot(line, line.breaker.restMs) };
-    }
-    return track((flight) => this.#sendThrough(line, (slice) => send(slice, flight)));
+    if (!(await line.isFree())) return { kind: 'wait', afterMs: line.slot(line.breaker.restMs) };
+    return line.fly(() => track((flight) => this.#sendThrough(line, (slice) => send(slice, flight))));
+  }
+
+  /** An operator has forced or released something: known at once, and those who wait come back. */
+  async heed(): Promise<void> {
+    this.#forced.forget();
+    const forced = await this.#forced.all();
+    for (const line of this.#lines.values())
+      if (line.isAwaited && forced.get(line.id)?.forced !== 'open') this.#callBack(line);
   }
 
   /** Writes the states into the gauge; what is forced shows as what it was forced to. */
@@ -143,12 +129,11 @@ export class Breakers {
 
   /** Keeps what is written down alive and lets go of breakers that nobody uses. */
   async tend(): Promise<void> {
-    const nowMs = this.#options.clock.monotonicMs();
     for (const [id, line] of this.#lines) {
       if (line.breaker.state !== 'closed') {
         await this.#learn(line);
         this.#note(line);
-      } else if (line.inFlight === 0 && nowMs - line.usedAtMs > idleMs) {
+      } else if (line.isIdle) {
         line.breaker.close();
         this.#lines.delete(id);
       }
@@ -158,6 +143,7 @@ export class Breakers {
   }
 
   async close(): Promise<void> {
+    this.#stop.abort();
     this.#flights.close();
     for (const { breaker } of this.#lines.values()) breaker.close();
     await this.#notes;
@@ -166,19 +152,12 @@ export class Breakers {
 
   async #sendThrough(line: Line, send: SendBatch): Promise<Passage> {
     const slice = line.breaker.state === 'half-open' ? probeRecipients : undefined;
-    line.inFlight += 1;
-    try {
-      const run = await line.breaker.run(() => send(slice), showingOf);
-      if (!run.hasRun) return { kind: 'wait', afterMs: this.#slot(line, line.breaker.restMs) };
-      const { asked, troubled } = run.value.showing;
-      if (asked > troubled) line.provenAtMs = this.#options.clock.monotonicMs();
-      // While the gateway cannot be asked, a try costs nothing: else an hour's outage would use the budget up.
-      return { kind: 'sent', result: run.value, isCounted: line.breaker.state === 'closed' };
-    } finally {
-      line.inFlight -= 1;
-      line.news.resolve();
-      line.news = Promise.withResolvers();
-    }
+    const run = await line.breaker.run(() => send(slice), showingOf);
+    if (!run.hasRun) return { kind: 'wait', afterMs: line.slot(line.breaker.restMs) };
+    const { asked, troubled } = run.value.showing;
+    if (asked > troubled) line.prove();
+    // While the gateway cannot be asked, a try costs nothing: else an hour's outage would use the budget up.
+    return { kind: 'sent', result: run.value, isCounted: line.breaker.state === 'closed' };
   }
 
   /** Half-open without traffic of its own, a breaker would stay so while another dispatcher sends. */
@@ -188,62 +167,44 @@ export class Breakers {
     if (await hasClosedElsewhere(this.#options.db, key, seen)) breaker.trust();
   }
 
-  #isFull({ key }: Line): boolean {
-    return this.#flights.draggingOf(breakerIdOf(key)) >= this.#options.maxDragging;
-  }
-
-  #isProven({ provenAtMs }: Line): boolean {
-    return this.#options.clock.monotonicMs() - provenAtMs < provenForMs;
-  }
-
-  /** Milliseconds until a waiting batch comes back: behind those that wait already, with jitter. */
-  #slot(line: Line, restMs: number): number {
-    const nowMs = this.#options.clock.monotonicMs();
-    const leastMs = Math.max(restMs, shortestWaitMs);
-    line.lastSlotMs = Math.max(line.lastSlotMs + slotMs, nowMs + leastMs);
-    return Math.ceil(line.lastSlotMs - nowMs + randomInt(Math.ceil(leastMs / 4)));
+  #isFull({ id }: Line): boolean {
+    return this.#flights.draggingOf(id) >= this.#options.maxDragging;
   }
 
   #line(key: BreakerKey): Line {
     const id = breakerIdOf(key);
-    const line = this.#lines.get(id) ?? this.#newLine(id, key);
-    line.usedAtMs = this.#options.clock.monotonicMs();
-    return line;
+    const line = this.#lines.get(id) ?? this.#newLine(key);
+    return line.use();
   }
 
-  #newLine(id: string, key: BreakerKey): Line {
+  #newLine(key: BreakerKey): Line {
     const { clock, timing } = this.#options;
-    const line: Line = {
-      key,
-      breaker: new Breaker(
-        timing,
-        () => clock.monotonicMs(),
-        (state) => this.#changed(line, state),
-      ),
-      state: 'closed',
-      since: new Date(clock.now()),
-      usedAtMs: 0,
-      lastSlotMs: 0,
-      provenAtMs: Number.NEGATIVE_INFINITY,
-      inFlight: 0,
-      news: Promise.withResolvers(),
-    };
-    this.#lines.set(id, line);
+    const line: Line = new Line(key, { clock, timing, onChange: (state) => this.#changed(line, state) });
+    this.#lines.set(line.id, line);
     return line;
   }
 
   #changed(line: Line, state: BreakerState): void {
-    line.state = state;
-    line.since = new Date(this.#options.clock.now());
-    if (state === 'closed') line.lastSlotMs = 0;
-    if (state === 'open') line.provenAtMs = Number.NEGATIVE_INFINITY;
-    this.#options.log.warn({ breaker: breakerIdOf(line.key), state }, 'a breaker changed its state');
+    this.#options.log.warn({ breaker: line.id, state }, 'a breaker changed its state');
     this.#note(line);
+    if (state === 'closed' && line.isAwaited) this.#callBack(line);
   }
 
-  #note({ key, state, since }: Line): void {
+  /** Twice: a batch that was just being put back would else wait for its time. */
+  #callBack(line: Line): void {
+    const { callBack, log } = this.#options;
+    const call = async () => {
+      line.forgetSlots();
+      await callBack(line.key);
+      await sleep(stragglerMs, this.#stop.signal);
+      if (!this.#stop.signal.aborted) await callBack(line.key);
+    };
+    call().catch((error: unknown) => log.warn({ err: error }, 'waiting batches could not be called back'));
+  }
+
+  #note({ key, breaker, since }: Line): void {
     const { db, log } = this.#options;
-    const seen = { dispatcher: this.#dispatcher, state, since };
+    const seen = { dispatcher: this.#dispatcher, state: breaker.state, since };
     this.#notes = this.#notes
       .then(() => noteBreakerState(db, key, seen))
       .catch((error: unknown) => log.warn({ err: error }, 'the state of a breaker could not be written'));

@@ -40,6 +40,11 @@ export class Forced {
     return known;
   }
 
+  /** Something has changed: the next question goes to the database. */
+  forget(): void {
+    this.#known = undefined;
+  }
+
   /** The ids of those that are forced open. */
   async open(): Promise<Set<string>> {
     const forced = await this.all();

@@ -57,6 +57,15 @@ const paused: Gate = {
   check: (_means, _task, batch) => (batch.state === 'paused' ? { kind: 'hold' } : send),
 };
 
+/** Recipients that are tried again wait for what the gateway asked for, also when their push was resumed meanwhile. */
+const early: Gate = {
+  name: 'early',
+  check: (_means, _task, { notBefore }) =>
+    notBefore !== null && notBefore.inMs > 0
+      ? { kind: 'postpone', afterMs: notBefore.inMs, at: notBefore.at }
+      : send,
+};
+
 /** `flow_control`: each batch has a slot of its own. Before the cap, which is asked on the day of sending. */
 const paced: Gate = {
   name: 'paced',
@@ -112,7 +121,7 @@ const broken: Gate = {
 };
 
 /** In the order they are asked: what ends a batch before what delays it. */
-const gates: Gate[] = [cancelled, expired, halted, paused, broken, paced, rated, tested, capped];
+const gates: Gate[] = [cancelled, expired, halted, paused, early, broken, paced, rated, tested, capped];
 
 /** Asks the gates in turn; the first that does not let the batch through decides. */
 export async function passGates(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> {

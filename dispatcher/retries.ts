@@ -46,6 +46,8 @@ export async function sendAgain(
 ): Promise<void> {
   const { connector, profile } = batch;
   const attempt = batch.attempt + 1;
+  const due = await dueIn(tx, retryDelayMs(retry, attempt));
+  const startAfter = due < batch.expiresAt ? due : batch.expiresAt;
   const ids = await insertBatches(tx, task.appId, task.pushId, [
     {
       connector,
@@ -55,11 +57,10 @@ export async function sendAgain(
       attempt,
       tries: batch.tries + (retry.isReached && isCounted ? 1 : 0),
       lastReason: mostFrequent(retry.why.map(({ reason }) => reason)),
+      notBefore: startAfter,
       hasJob: true,
     },
   ]);
-  const due = await dueIn(tx, retryDelayMs(retry, attempt));
-  const startAfter = due < batch.expiresAt ? due : batch.expiresAt;
   const jobs = ids.map((batchId) => ({ appId: task.appId, pushId: task.pushId, batchId }));
   await means.queue.send(deliverJob(connector), jobs, { tx, startAfter });
 }

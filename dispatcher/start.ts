@@ -8,6 +8,7 @@ import { Directory } from '../shared/db/directory.ts';
 import { Listener } from '../shared/db/listener.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database } from '../shared/db/pool.ts';
+import { breakerChannel } from '../shared/db/tables/breakers.ts';
 import { pushChannel } from '../shared/db/tables/push-control.ts';
 import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
@@ -73,6 +74,10 @@ export async function startDispatcher(
   await listener.start();
   // Without an id notifications were interrupted: any push may have been stopped.
   await listener.listen(pushChannel, (id) => means.pool.cut(id === '' ? undefined : Number(id)));
+  await listener.listen(breakerChannel, () => {
+    // What is not heeded now is known in 400 ms, and who waits comes back in seconds.
+    means.breakers.heed().catch((error: unknown) => log.warn({ err: error }, 'could not read the breakers'));
+  });
   await startConsumers(means, { stack, listener, threads: config.dispatcherThreads });
   const metricsPort = portOf(server.address());
   log.info({ metricsPort, threads: config.dispatcherThreads }, 'dispatcher is ready');
@@ -116,6 +121,7 @@ async function openMeans(
     log,
     timing,
     maxDragging: config.dispatcherThreads * batchesPerThread,
+    callBack: (key) => queue.callBack(deliverJob(key.connector), key),
   });
   stack.add('breakers', () => breakers.close());
   const ledger = new Ledger(db);

@@ -18,7 +18,8 @@ export class BreakerService {
   /** Forces a breaker, or releases it with null. Throws 404 when no profile has this breaker. */
   async force(id: string, forced: ForcedState | null): Promise<BreakerView> {
     const key = parseBreakerId(id);
-    if (!key || !(await forceBreaker(this.#means.db, key, forced))) throw refuse('notFound', sentence);
+    const isKnown = key && (await this.#means.db.transaction((tx) => forceBreaker(tx, key, forced)));
+    if (!isKnown) throw refuse('notFound', sentence);
     const [view] = await listBreakers(this.#means.db, key);
     if (!view) throw refuse('notFound', sentence);
     return view;

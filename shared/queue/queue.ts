@@ -1,8 +1,9 @@
 import { PgBoss } from 'pg-boss';
 import { z } from 'zod';
 import type { Database, Handle } from '../db/pool.ts';
+import type { BreakerKey } from '../domain/breaker.ts';
 import type { Logger } from '../logging.ts';
-import type { JobKind } from './jobs.ts';
+import type { DeliverJob, JobKind } from './jobs.ts';
 
 /** Channel that wakes consumers; the payload is the queue's name. */
 export const wakeChannel = 'carillon_queue';
@@ -109,6 +110,24 @@ export class JobQueue {
          RETURNING j.name)
        SELECT pg_notify($3, name) FROM (SELECT DISTINCT name FROM hurried) AS queues`,
       [appId, pushId, wakeChannel],
+    );
+  }
+
+  /**
+   * Brings the batches of one profile that wait for its gateway to the dispatchers now; those that wait for
+   * their slot, or for what the gateway asked for, stay.
+   */
+  async callBack(kind: JobKind<DeliverJob>, { appId, profile }: BreakerKey): Promise<void> {
+    await this.#db.query(
+      `WITH called AS (
+         UPDATE pgboss.job j SET start_after = now()
+           FROM push_batch b
+          WHERE j.name = $1 AND j.state = 'created' AND j.start_after > now() AND j.data ->> 'appId' = $2
+            AND b.app_id = $2 AND b.id = (j.data ->> 'batchId')::bigint AND b.profile = $3 AND NOT b.is_settled
+            AND coalesce(b.not_before <= now(), true) AND coalesce(b.slot_at <= now(), true)
+         RETURNING 1)
+       SELECT pg_notify($4, $1) WHERE EXISTS (SELECT FROM called)`,
+      [kind.queue, appId, profile, wakeChannel],
     );
   }
 

@@ -156,6 +156,30 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 5 });
   });
 
+  test('calls those who wait for it back at once when it is released, however long it lasted', async () => {
+    const { app, id } = await appOn(null, 2500);
+    await force(id, 'open');
+    // Forced for so long that batches are put back for a quarter of a minute.
+    await service.db.query("UPDATE breaker SET since = now() - interval '1 hour' WHERE app_id = $1", [
+      app.appId,
+    ]);
+    await expect.poll(() => gauges(app), patience).toEqual([2, 2]);
+    const objectId = await begin(app);
+    const waiting = () => waitsOf(app);
+    await expect.poll(async () => (await waiting()).filter((ms) => ms > 10_000), patience).toHaveLength(3);
+    const { rows } = await service.db.query<{ due: Date }>(
+      `SELECT min(start_after) AS due FROM pgboss.job
+        WHERE data ->> 'appId' = $1 AND data ? 'batchId' AND state = 'created'`,
+      [app.appId],
+    );
+    await force(id, 'release');
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 2500, successes: 2500 });
+    const { rows: after } = await service.db.query<{ is_early: boolean }>('SELECT now() < $1 AS is_early', [
+      rows[0]?.due,
+    ]);
+    expect(after[0]?.is_early).toBe(true);
+  });
+
   test('closed, asks a gateway that is down again and again', async () => {
     const mortal = await startMortalGateway();
     const { app, id } = await appOn(mortal.own, 100);
@@ -170,6 +194,16 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     await mortal.die();
   });
 });
+
+/** How long each waiting batch of an app has to wait, in ms. */
+async function waitsOf(app: App): Promise<number[]> {
+  const { rows } = await service.db.query<{ ms: number }>(
+    `SELECT (extract(epoch FROM start_after - now()) * 1000)::float8 AS ms FROM pgboss.job
+      WHERE data ->> 'appId' = $1 AND data ? 'batchId' AND state = 'created'`,
+    [app.appId],
+  );
+  return rows.map((row) => row.ms);
+}
 
 /** Batches of an app that a job of their own brings, later. */
 async function postponed(app: App): Promise<unknown[]> {

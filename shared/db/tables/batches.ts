@@ -13,6 +13,8 @@ export interface NewBatch {
   /** Tries that reached the gateway, and why the last one did not succeed; a first batch has neither. */
   tries?: number;
   lastReason?: string | null;
+  /** Not to be sent before this; absent: at once. */
+  notBefore?: Date;
   /** Whether a job of its own brings it to a dispatcher; the batches of a push to few have none. */
   hasJob: boolean;
   /** For recipients that end without being sent to: one byte each, and their totals. */
@@ -85,8 +87,8 @@ export async function insertBatches(
   for (const batch of batches) {
     const { rows } = await tx.query<{ id: number }>(
       `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, attempt, settled, totals,
-                               is_settled, has_job, tries, last_reason, settled_at)
-       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, $11, $12, $13, CASE WHEN $10 THEN now() END) RETURNING id`,
+                               is_settled, has_job, tries, last_reason, not_before, settled_at)
+       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, $11, $12, $13, $14, CASE WHEN $10 THEN now() END) RETURNING id`,
       [
         appId,
         pushId,
@@ -101,6 +103,7 @@ export async function insertBatches(
         batch.hasJob,
         batch.tries ?? 0,
         batch.lastReason ?? null,
+        batch.notBefore ?? null,
       ],
     );
     ids.push(...rows.map((row) => row.id));

@@ -8,6 +8,9 @@ import {
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { Handle } from '../pool.ts';
 
+/** Tells every dispatcher that something was forced or released. */
+export const breakerChannel = 'carillon_breaker';
+
 /** A dispatcher that did not see to its rows for this long no longer counts. */
 const deadAfterSeconds = 10;
 
@@ -28,21 +31,24 @@ export async function readForced(db: Handle): Promise<Map<string, { forced: Forc
   );
 }
 
-/** Forces a breaker; with null it is released. False when the app has no such profile. */
+/**
+ * Forces a breaker; with null it is released. Once `tx` commits all dispatchers are told. False when the app
+ * has no such profile.
+ */
 export async function forceBreaker(
-  db: Handle,
+  tx: Handle,
   { appId, connector, profile }: BreakerKey,
   forced: ForcedState | null,
 ): Promise<boolean> {
   const key = [appId, connector, profile];
   const { rowCount } =
     forced === null
-      ? await db.query(
+      ? await tx.query(
           `WITH gone AS (DELETE FROM breaker WHERE app_id = $1 AND connector = $2 AND profile = $3)
            SELECT 1 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3`,
           key,
         )
-      : await db.query(
+      : await tx.query(
           `INSERT INTO breaker (app_id, connector, profile, forced)
            SELECT app_id, connector, name, $4 FROM push_profile
             WHERE app_id = $1 AND connector = $2 AND name = $3 FOR KEY SHARE
@@ -50,6 +56,7 @@ export async function forceBreaker(
               SET forced = $4, since = CASE WHEN breaker.forced = $4 THEN breaker.since ELSE now() END`,
           [...key, forced],
         );
+  await tx.query('SELECT pg_notify($1, $2)', [breakerChannel, breakerIdOf({ appId, connector, profile })]);
   return (rowCount ?? 0) > 0;
 }
 

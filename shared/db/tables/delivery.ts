@@ -15,6 +15,8 @@ export interface DeliverSnapshot {
   /** Attempts that reached the gateway, and why the last one did not succeed. */
   tries: number;
   lastReason: string | null;
+  /** Not to be sent before this, in ms from now (at most 0: it may be sent), and by the database's clock. */
+  notBefore: { inMs: number; at: Date } | null;
   state: PushState;
   expiresAt: Date;
   createdAt: Date;
@@ -39,6 +41,8 @@ interface SnapshotRow extends SlotRow {
   attempt: number;
   tries: number;
   last_reason: string | null;
+  not_before: Date | null;
+  wait_ms: number | null;
   state: PushState;
   expires_at: Date;
   created_at: Date;
@@ -59,7 +63,8 @@ export async function deliverSnapshot(
   batchId: number,
 ): Promise<DeliverSnapshot | undefined> {
   const { rows } = await db.query<SnapshotRow>(
-    `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, n.state, n.expires_at,
+    `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.not_before,
+            (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
             n.created_at, n.push_time, n.first_sent_at, n.halts,
             b.granted, cardinality(b.recipients) AS size,
             n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
@@ -74,6 +79,7 @@ export async function deliverSnapshot(
     attempt: row.attempt,
     tries: row.tries,
     lastReason: row.last_reason,
+    notBefore: row.not_before && { inMs: row.wait_ms ?? 0, at: row.not_before },
     state: row.state,
     expiresAt: row.expires_at,
     createdAt: row.created_at,
