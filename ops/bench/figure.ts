@@ -4,3 +4,14 @@ export interface Figure {
   value: number;
   unit: string;
 }
+
+/** Median, 95th percentile and maximum of durations in milliseconds. */
+export function spread(name: string, valuesMs: readonly number[]): Figure[] {
+  const sorted = [...valuesMs].sort((a, b) => a - b);
+  const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+  return [
+    { name: `${name}, p50`, value: at(0.5), unit: 'ms' },
+    { name: `${name}, p95`, value: at(0.95), unit: 'ms' },
+    { name: `${name}, max`, value: at(1), unit: 'ms' },
+  ];
+}

@@ -1,16 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { z } from 'zod';
-import { Database } from '../../shared/db/pool.ts';
-import {
-  type Bench,
-  type BenchApp,
-  call,
-  createApp,
-  pushAndWait,
-  withBench,
-  writeInstallations,
-} from './bench-service.ts';
-import type { Figure } from './figure.ts';
+import { type Bench, withBench } from './bench-service.ts';
+import { type BenchApp, createApp, push, pushAndWait } from './client.ts';
+import { type Figure, spread } from './figure.ts';
+import { writeInstallations } from './seed.ts';
+import { readArgs } from './settings.ts';
 
 const defaultSamples = 100;
 const busyDevices = 200_000;
@@ -18,13 +11,13 @@ const busyDevices = 200_000;
 const pauseMs = 30;
 
 /**
- * Time from the answer of a push to one device to its first send: `args[0]` pushes (100) on an idle service,
- * then as many while a push of another app to 200,000 devices is being sent (contract.md, promise 8; the
- * busy half is what `fairness` prints).
+ * Time from accepting a push to one device (its `createdAt`, a little before the answer) to its first send:
+ * `args[0]` pushes (100) on an idle service (contract.md, promise 8).
  */
 export function benchLatency(args: string[], log: (line: string) => void): Promise<Figure[]> {
-  const samples = Number(args[0] ?? defaultSamples);
-  return withBench(log, {}, async (bench) => {
+  const { numbers, setups } = readArgs(args);
+  const [samples = defaultSamples] = numbers;
+  return withBench(log, setups[0] ?? {}, async (bench) => {
     const single = await singleApp(bench);
     log(`idle: ${samples} pushes to one device`);
     const idle = await sample(bench, single, samples);
@@ -32,10 +25,11 @@ export function benchLatency(args: string[], log: (line: string) => void): Promi
   });
 }
 
-/** The same while another app's push to many is under way. */
+/** The same while a push of another app to `args[0]` devices (200,000) is being sent. */
 export function benchFairness(args: string[], log: (line: string) => void): Promise<Figure[]> {
-  const devices = Number(args[0] ?? busyDevices);
-  return withBench(log, {}, async (bench) => {
+  const { numbers, setups } = readArgs(args);
+  const [devices = busyDevices] = numbers;
+  return withBench(log, setups[0] ?? {}, async (bench) => {
     const single = await singleApp(bench);
     const large = await createApp(bench);
     log(`writing ${devices} installations`);
@@ -69,44 +63,30 @@ async function sample(
   count: number,
   isOver: () => boolean = () => false,
 ): Promise<number[]> {
-  const headers = {
-    'x-lc-id': app.appId,
-    'x-lc-key': `${app.masterKey},master`,
-    'content-type': 'application/json',
-  };
-  const body = JSON.stringify({ data: { alert: 'Just one' } });
   const ids: string[] = [];
   for (let i = 0; i < count && !isOver(); i += 1) {
-    const init = { method: 'POST', headers, body };
-    ids.push((await call(`${bench.url}/1.1/push`, init, z.object({ objectId: z.string() }))).objectId);
+    ids.push(await push(bench, app, {}));
     await sleep(pauseMs);
   }
   return readWaits(bench, app.appId, ids);
 }
 
-async function readWaits(bench: Bench, appId: string, ids: string[]): Promise<number[]> {
-  const db = new Database({ url: bench.service.databaseUrl, applicationName: 'bench' });
-  try {
-    for (;;) {
-      const { rows } = await db.query<{ ms: number | null }>(
-        `SELECT extract(epoch FROM first_sent_at - created_at)::float8 * 1000 AS ms
-           FROM notification WHERE app_id = $1 AND object_id = ANY($2)`,
-        [appId, ids],
-      );
-      const waits = rows.flatMap((row) => (row.ms === null ? [] : [row.ms]));
-      if (waits.length === ids.length) return waits.sort((a, b) => a - b);
-      await sleep(pauseMs);
-    }
-  } finally {
-    await db.close();
+async function readWaits({ db }: Bench, appId: string, ids: string[]): Promise<number[]> {
+  for (;;) {
+    const { rows } = await db.query<{ ms: number | null }>(
+      `SELECT extract(epoch FROM first_sent_at - created_at)::float8 * 1000 AS ms
+         FROM notification WHERE app_id = $1 AND object_id = ANY($2)`,
+      [appId, ids],
+    );
+    const waits = rows.flatMap((row) => (row.ms === null ? [] : [row.ms]));
+    if (waits.length === ids.length) return waits;
+    await sleep(pauseMs);
   }
 }
 
-function figures(name: string, sorted: number[]): Figure[] {
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+function figures(name: string, waits: number[]): Figure[] {
   return [
-    { name: `${name}: single pushes`, value: sorted.length, unit: 'pushes' },
-    { name: `${name}: to first send, p50`, value: at(0.5), unit: 'ms' },
-    { name: `${name}: to first send, p95`, value: at(0.95), unit: 'ms' },
+    { name: `${name}: single pushes`, value: waits.length, unit: 'pushes' },
+    ...spread(`${name}: to first send`, waits),
   ];
 }

@@ -14,7 +14,7 @@ const benchmarks = new Map<string, Benchmark>([
     'pipeline',
     {
       description:
-        'one push to many iOS devices, from the answer of POST /1.1/push to the record done [devices]',
+        'one push to many devices, until its record is done [devices] [--threads n,…] [--dispatchers n,…]',
       run: benchPipeline,
     },
   ],
@@ -52,7 +52,7 @@ export async function bench(name: string | undefined, args: string[]): Promise<v
   }
   const log = (line: string) => void process.stderr.write(`${line}\n`);
   const figures = await benchmark.run(
-    args.filter((arg) => !arg.startsWith('--')),
+    args.filter((arg) => arg !== '--json'),
     log,
   );
   process.stdout.write(isJson ? `${JSON.stringify({ benchmark: name, figures })}\n` : `${show(figures)}\n`);

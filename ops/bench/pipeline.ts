@@ -1,52 +1,82 @@
-import {
-  type Bench,
-  type BenchApp,
-  cpuSeconds,
-  createApp,
-  pushAndWait,
-  withBench,
-  writeInstallations,
-} from './bench-service.ts';
+import { type Bench, withBench } from './bench-service.ts';
+import { type BenchApp, createApp, pushAndWait } from './client.ts';
 import type { Figure } from './figure.ts';
+import { processUse } from './process-use.ts';
+import { writeInstallations } from './seed.ts';
+import { readArgs, type Setup } from './settings.ts';
 
 const defaultDevices = 100_000;
 
 /**
- * One push to `args[0]` iOS devices (100,000 by default) by `args[1]` worker threads (one per core) through
- * api, dispatcher and sandbox gateway, all processes of their own on this machine with a durable database:
- * what a user of `npm start` gets.
+ * One push to `args[0]` iOS devices (100,000 by default), by every combination of `--threads` and
+ * `--dispatchers`; `args[1]` is another way to say the number of threads. Api, dispatchers, gateway and a
+ * durable database are processes of their own on this machine.
  */
-export function benchPipeline(args: string[], log: (line: string) => void): Promise<Figure[]> {
-  const devices = Number(args[0] ?? defaultDevices);
-  const threads = args[1] === undefined ? undefined : Number(args[1]);
-  if (!Number.isSafeInteger(devices) || devices < 1)
-    throw new Error('the number of devices is a whole number above 0');
-  return withBench(log, threads === undefined ? {} : { threads }, async (bench) => {
-    const app = await createApp(bench);
-    log(`writing ${devices} installations`);
-    await writeInstallations(bench, app.appId, devices);
-    log('a first push to one device warms up the processes');
-    await pushAndWait(bench, app, { where: { badge: 1 } });
-    log(`sending to ${devices} devices`);
-    return measure(bench, app, devices);
-  });
+export async function benchPipeline(args: string[], log: (line: string) => void): Promise<Figure[]> {
+  const { numbers, setups } = readArgs(args);
+  const [devices = defaultDevices, threads] = numbers;
+  const figures: Figure[] = [];
+  for (const asked of setups) {
+    const setup = { ...(threads === undefined ? {} : { threads }), ...asked };
+    log(`${nameOf(setup)}: starting the service`);
+    const found = await withBench(log, setup, (bench) => run(bench, devices, log));
+    figures.push(...found.map((figure) => ({ ...figure, name: `${nameOf(setup)}: ${figure.name}` })));
+  }
+  return figures;
+}
+
+function nameOf({ dispatchers = 1, threads }: Setup): string {
+  const by = dispatchers === 1 ? '1 dispatcher' : `${dispatchers} dispatchers`;
+  return threads === undefined ? by : `${by} × ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+}
+
+async function run(bench: Bench, devices: number, log: (line: string) => void): Promise<Figure[]> {
+  const app = await createApp(bench);
+  log(`writing ${devices} installations`);
+  await writeInstallations(bench, app.appId, devices);
+  log('a first push to one device warms up the processes');
+  await pushAndWait(bench, app, { where: { badge: 1 } });
+  await bench.gateway.forget();
+  log(`sending to ${devices} devices`);
+  return measure(bench, app, devices);
 }
 
 async function measure(bench: Bench, app: BenchApp, devices: number): Promise<Figure[]> {
-  const before = { api: await cpuSeconds(bench.url), dispatcher: await cpuSeconds(bench.metricsUrl) };
+  const before = await uses(bench);
   const { seconds, successes } = await pushAndWait(bench, app, {});
-  const after = { api: await cpuSeconds(bench.url), dispatcher: await cpuSeconds(bench.metricsUrl) };
-  if (successes !== devices) throw new Error(`${successes} of ${devices} devices were reached`);
-  const per1000 = 1000 / devices;
+  const after = await uses(bench);
+  const { distinct, repeats, buckets } = await bench.gateway.observe();
+  if (successes !== devices || distinct !== devices || repeats !== 0)
+    throw new Error(`${devices} devices: ${successes} sent, ${distinct} reached, ${repeats} twice`);
+  const cpu = (of: 'api' | 'gateway') => {
+    const used = (after[of]?.cpuSeconds ?? Number.NaN) - (before[of]?.cpuSeconds ?? Number.NaN);
+    return { value: (used * 1000) / devices, unit: 'CPU s per 1,000' };
+  };
+  const ofDispatchers = sum(after.dispatchers) - sum(before.dispatchers);
   return [
     { name: 'devices', value: devices, unit: 'recipients' },
     { name: 'answer to done', value: seconds, unit: 's' },
     { name: 'throughput', value: devices / seconds, unit: 'recipients/s' },
-    {
-      name: 'dispatcher CPU',
-      value: (after.dispatcher - before.dispatcher) * per1000,
-      unit: 'CPU s per 1,000',
-    },
-    { name: 'api CPU', value: (after.api - before.api) * per1000, unit: 'CPU s per 1,000' },
+    { name: 'sending alone', value: (buckets.length - 1) / 100, unit: 's' },
+    { name: 'dispatcher CPU', value: (ofDispatchers * 1000) / devices, unit: 'CPU s per 1,000' },
+    { name: 'api CPU', ...cpu('api') },
+    { name: 'gateway CPU', ...cpu('gateway') },
+    ...after.dispatchers.map((use, i) => ({
+      name: `dispatcher ${i + 1}, peak resident memory`,
+      value: use?.peakMegabytes ?? Number.NaN,
+      unit: 'MB',
+    })),
   ];
+}
+
+const sum = (of: ({ cpuSeconds: number } | undefined)[]): number =>
+  of.reduce((total, use) => total + (use?.cpuSeconds ?? Number.NaN), 0);
+
+async function uses({ pids, gateway }: Bench) {
+  const { api, dispatchers } = pids();
+  return {
+    api: await processUse(api),
+    gateway: await processUse(gateway.pid),
+    dispatchers: await Promise.all(dispatchers.map(processUse)),
+  };
 }

@@ -17,6 +17,8 @@ export interface ApnsGatewayOptions {
   maxStreams?: number;
   /** Lowers the limit to 1 after a refused device token, until the next success (gateways-apns 1.7). */
   isStrictAfterRefusal?: boolean;
+  /** Told of every request instead of remembering it: for more devices than a ledger should hold. */
+  onRequest?: (request: SeenRequest) => void;
   clock?: Clock;
 }
 

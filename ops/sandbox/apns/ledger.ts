@@ -22,11 +22,17 @@ export class Ledger {
   readonly byReason = new Map<string, number>();
   readonly #byToken = new Map<string, number>();
   readonly #ring: SeenRequest[] = [];
+  readonly #onRequest: ((request: SeenRequest) => void) | undefined;
   #waiting: { total: number; resolve(): void }[] = [];
 
+  /** With `onRequest` only the counters are kept; who listens may remember more. */
+  constructor(onRequest?: (request: SeenRequest) => void) {
+    this.#onRequest = onRequest;
+  }
+
   add(request: SeenRequest): void {
-    this.#byToken.set(request.token, (this.#byToken.get(request.token) ?? 0) + 1);
-    this.#ring[this.total % kept] = request;
+    if (this.#onRequest) this.#onRequest(request);
+    else this.#remember(request);
     this.total += 1;
     if (request.status === 200) this.accepted += 1;
     else this.byReason.set(request.reason, (this.byReason.get(request.reason) ?? 0) + 1);
@@ -60,6 +66,11 @@ export class Ledger {
     this.byReason.clear();
     this.#byToken.clear();
     this.#ring.length = 0;
+  }
+
+  #remember(request: SeenRequest): void {
+    this.#byToken.set(request.token, (this.#byToken.get(request.token) ?? 0) + 1);
+    this.#ring[this.total % kept] = request;
   }
 
   #wake(): void {

@@ -58,7 +58,7 @@ class LoopbackApns implements ApnsGateway {
   connections = 0;
   readonly #server: Http2SecureServer;
   readonly #verifier: TokenVerifier;
-  readonly #ledger = new Ledger();
+  readonly #ledger: Ledger;
   readonly #misbehaviours = new Misbehaviours();
   readonly #sockets = new Set<Socket>();
   readonly #sessions = new Map<ServerHttp2Session, SessionState>();
@@ -75,6 +75,7 @@ class LoopbackApns implements ApnsGateway {
     this.authority = authority;
     this.#server = server;
     this.#verifier = new TokenVerifier(options.keys ?? []);
+    this.#ledger = new Ledger(options.onRequest);
     this.#clock = options.clock ?? systemClock;
     this.#maxStreams = options.maxStreams ?? 1000;
     this.#isStrictAfterRefusal = options.isStrictAfterRefusal ?? false;

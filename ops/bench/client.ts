@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { Bench } from './bench-service.ts';
+
+const pollMs = 10;
+
+const record = z.object({ status: z.string(), devices: z.number(), successes: z.number() });
+
+const createdApp = z.object({ appId: z.string(), masterKey: z.string() });
+export type BenchApp = z.infer<typeof createdApp>;
+
+/** One HTTP call whose answer is checked; throws with the body when it is refused. */
+export async function call<T>(url: string, init: RequestInit, shape: z.ZodType<T>): Promise<T> {
+  const response = await fetch(url, init);
+  const body = await response.text();
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${body}`);
+  return shape.parse(body === '' ? null : JSON.parse(body));
+}
+
+const adminHeaders = ({ adminToken }: Bench) => ({
+  authorization: `Bearer ${adminToken}`,
+  'content-type': 'application/json',
+});
+
+const masterHeaders = (app: BenchApp) => ({
+  'x-lc-id': app.appId,
+  'x-lc-key': `${app.masterKey},master`,
+  'content-type': 'application/json',
+});
+
+/** An app with a profile for the benchmark's APNs. */
+export async function createApp(bench: Bench): Promise<BenchApp> {
+  const { url, gateway } = bench;
+  const headers = adminHeaders(bench);
+  const options = { pushCallsPerMinute: 9600 };
+  const body = JSON.stringify({ name: 'Benchmark', options });
+  const app = await call(`${url}/console/api/apps`, { method: 'POST', headers, body }, createdApp);
+  const { url: endpoint, ...own } = gateway.apns;
+  const profile = JSON.stringify({ auth: 'token', ...own, endpoint });
+  const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
+  await call(`${url}${path}`, { method: 'PUT', headers, body: profile }, z.unknown());
+  return app;
+}
+
+/** Accepts a push; gives its object id. */
+export async function push(bench: Bench, app: BenchApp, body: object): Promise<string> {
+  const whole = JSON.stringify({ data: { alert: 'Benchmark' }, ...body });
+  const init = { method: 'POST', headers: masterHeaders(app), body: whole };
+  return (await call(`${bench.url}/1.1/push`, init, z.object({ objectId: z.string() }))).objectId;
+}
+
+/** Pauses, resumes or cancels a push. */
+export async function control(
+  bench: Bench,
+  app: BenchApp,
+  objectId: string,
+  verb: 'pause' | 'resume' | 'cancel',
+): Promise<void> {
+  const path = `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`;
+  await call(`${bench.url}${path}`, { method: 'POST', headers: adminHeaders(bench) }, z.unknown());
+}
+
+/**
+ * Waits until a push is done. Looks into the table, not through the api, which would add up its batches
+ * each time; the record that it gives is the api's.
+ */
+export async function untilDone(
+  bench: Bench,
+  app: BenchApp,
+  objectId: string,
+): Promise<z.infer<typeof record>> {
+  for (;;) {
+    const { rows } = await bench.db.query<{ state: string }>(
+      'SELECT state FROM notification WHERE app_id = $1 AND object_id = $2',
+      [app.appId, objectId],
+    );
+    const state = rows[0]?.state;
+    if (state === 'done') break;
+    if (state === undefined || state === 'failed' || state === 'cancelled')
+      throw new Error(`the push ended as ${state}`);
+    await sleep(pollMs);
+  }
+  const path = `${bench.url}/1.1/tables/Notifications/${objectId}`;
+  return call(path, { headers: masterHeaders(app) }, record);
+}
+
+/** Sends a push and waits until its record is done; seconds from the answer to that. */
+export async function pushAndWait(
+  bench: Bench,
+  app: BenchApp,
+  body: object,
+): Promise<{ seconds: number; successes: number }> {
+  const objectId = await push(bench, app, body);
+  const answeredAtMs = performance.now();
+  const { successes } = await untilDone(bench, app, objectId);
+  return { seconds: (performance.now() - answeredAtMs) / 1000, successes };
+}

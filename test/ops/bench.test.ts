@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/arrivals.ts';
+import { spread } from '../../ops/bench/figure.ts';
+import { processUse } from '../../ops/bench/process-use.ts';
+import { readArgs } from '../../ops/bench/settings.ts';
+
+describe('what arrives at the gateway of a benchmark', () => {
+  test('is told apart by the number in the token, also among millions', () => {
+    const seen = new SeenNumbers();
+    const numbers = [0, 1, 7, 8, 5_000_000, 16_000_000, 1, 5_000_000, 5_000_000];
+    for (const number of numbers) seen.add(numberOfToken(`ab${number.toString(16).padStart(8, '0')}`));
+    expect(seen).toMatchObject({ distinct: 6, repeats: 3 });
+    seen.clear();
+    seen.add(8);
+    expect(seen).toMatchObject({ distinct: 1, repeats: 0 });
+  });
+
+  test('is counted by every whole second, whichever hundredth it begins with', () => {
+    const arrivals = new Arrivals();
+    // 100 in each second, but for a burst of 50 in the middle of the second one and a gap after it.
+    for (let ms = 0; ms < 4000; ms += 10) if (ms < 1500 || ms >= 2000) arrivals.add(1e12 + ms);
+    for (let i = 0; i < 50; i++) arrivals.add(1e12 + 1490);
+    expect(arrivals).toMatchObject({ count: 400, firstMs: 1e12, lastMs: 1e12 + 1490 });
+    const seconds = secondsOf(arrivals.buckets);
+    expect(seconds[0]).toBe(100);
+    expect(Math.max(...seconds)).toBe(150);
+    expect(Math.min(...seconds)).toBe(50);
+    // The last hundredth may be half a one: seconds end before it.
+    expect(seconds).toHaveLength(300);
+  });
+
+  test('in less than a second says nothing of seconds', () => {
+    const arrivals = new Arrivals();
+    for (let ms = 0; ms < 990; ms += 10) arrivals.add(ms);
+    expect(secondsOf(arrivals.buckets)).toEqual([]);
+  });
+});
+
+describe('arguments of a benchmark', () => {
+  test('are numbers and lists, each combination once', () => {
+    expect(readArgs(['1000', '4'])).toEqual({ numbers: [1000, 4], setups: [{}] });
+    expect(readArgs(['--threads', '1,2', '--dispatchers', '1,2', '500'])).toEqual({
+      numbers: [500],
+      setups: [
+        { threads: 1, dispatchers: 1 },
+        { threads: 2, dispatchers: 1 },
+        { threads: 1, dispatchers: 2 },
+        { threads: 2, dispatchers: 2 },
+      ],
+    });
+  });
+
+  test.each([[['many']], [['0']], [['1.5']], [['--threads', '0']], [['--threads']], [['--speed', '9']]])(
+    'refuse %j',
+    (args) => {
+      expect(() => readArgs(args)).toThrow();
+    },
+  );
+});
+
+test('durations are given as median, 95th percentile and maximum', () => {
+  const hundred = Array.from({ length: 100 }, (_, i) => 100 - i);
+  expect(spread('x', hundred).map(({ value }) => value)).toEqual([50, 95, 100]);
+  expect(spread('x', [7]).map(({ value }) => value)).toEqual([7, 7, 7]);
+});
+
+test.runIf(process.platform === 'linux')('a process is measured from outside', async () => {
+  const use = await processUse(process.pid);
+  expect(use?.cpuSeconds).toBeGreaterThan(0);
+  expect(use?.peakMegabytes).toBeGreaterThan(20);
+  expect(await processUse(undefined)).toBeUndefined();
+});
