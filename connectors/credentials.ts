@@ -7,13 +7,15 @@ import type { CredentialReport } from './connector.ts';
  * Credentials of the gateways that are spoken to with a secret or a service account (contract.md
  * "Credentials of a push profile"). Every message says what is expected and none quotes what was given.
  */
-const baseUrl = (name: string) =>
+/** An http or https URL without user, query or fragment. */
+export const baseUrl = (name: string) =>
   z
     .url({ protocol: /^https?$/, error: `${name} must be an http:// or https:// URL` })
     .max(2048)
     .refine((text) => isPlainBase(text), `${name} must be a base URL: no user, query or fragment`);
 
-const secretText = (name: string) =>
+/** An id or a secret as gateways give them out. */
+export const secretText = (name: string) =>
   z
     .string(`${name} must be a text`)
     .min(1, `${name} must not be empty`)
@@ -27,16 +29,22 @@ export const trustedCertificates = z
   .refine((pem) => certificatesOf(pem) !== null, 'ca must be one or several PEM certificates');
 
 /** Members that every profile takes, whatever its gateway. */
-const common = {
+export const common = {
   /** In place of the gateway's own host; the gateway's paths follow it. */
   endpoint: baseUrl('endpoint').optional(),
   ca: trustedCertificates.optional(),
   /** `standard` asks for the common HTTP client in place of our own. */
   transport: z.literal('standard', 'transport must be "standard" where it is given').optional(),
+  /** What the gateway allows this app in a second, in place of what it publishes for all. */
+  ratePerSecond: z
+    .int('ratePerSecond must be a whole number')
+    .min(1, 'ratePerSecond must be at least 1')
+    .max(10_000_000, 'ratePerSecond must be at most 10000000')
+    .optional(),
 };
 
 /** In place of the host of the token call, where there is one. */
-const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
+export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
 
 /** Google's file as it is downloaded: members that we do not need are dropped, not refused. */
 const serviceAccount = z.object(
@@ -142,7 +150,8 @@ function certificatesOf(pem: string): X509Certificate[] | null {
   }
 }
 
-function keyOf(pem: string): KeyObject | null {
+/** The private key in a PEM text; null where it cannot be read. */
+export function keyOf(pem: string): KeyObject | null {
   try {
     return createPrivateKey(pem);
   } catch {

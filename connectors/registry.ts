@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { ConnectorId } from '../shared/domain/labels.ts';
+import { type ConnectorId, profileConnectorIds } from '../shared/domain/labels.ts';
 import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';
 import type { Connector, CredentialReport } from './connector.ts';
@@ -11,16 +11,12 @@ export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<Connector
   [channel.id, channel],
 ]);
 
-const schemas: ReadonlyMap<ConnectorId, z.ZodType> = new Map<ConnectorId, z.ZodType>([
-  ['apns', apns.credentials],
-  ['fcm', credentialSchemas.fcm],
-  ['vendor_a', credentialSchemas.vendor_a],
-  ['vendor_b', credentialSchemas.vendor_b],
-  ['vendor_c', credentialSchemas.vendor_c],
-  ['vendor_d', credentialSchemas.vendor_d],
-  ['vendor_e', credentialSchemas.vendor_e],
-  ['vendor_f', credentialSchemas.vendor_f],
-  ['vendor_g', credentialSchemas.vendor_g],
+/** Those of gateways that are not served yet stand in credentials.ts; a connector brings its own. */
+const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
+  ...Object.entries(credentialSchemas),
+  ...[...connectors.values()]
+    .filter(({ id }) => profileConnectorIds.some((known) => known === id))
+    .map(({ id, credentials }) => [id, credentials] as const),
 ]);
 
 /**

@@ -2,33 +2,11 @@
 import { hash } from 'node:crypto';
 import type { Attempt } from '../connector.ts';
 import type { Reply, TransportReason } from '../http2/transport.ts';
+import { failed, halt, retry } from '../kit/attempts.ts';
 import type { Answer } from './errors.ts';
 
 /** How long a key rests after TooManyProviderTokenUpdates (gateways-apns 1.2: back off, do not mint). */
 export const pauseMs = 60_000;
-
-export const sent: Attempt = { kind: 'sent' };
-
-export const failed = (status: number, reason: string): Attempt => ({
-  kind: 'rejected',
-  outcome: 'failed',
-  status,
-  reason,
-});
-
-export const retry = (status: number, reason: string, afterMs: number | null): Attempt => ({
-  kind: 'retry',
-  status,
-  reason,
-  afterMs,
-});
-
-export const halt = (status: number, reason: string, sentence: string): Attempt => ({
-  kind: 'halt',
-  status,
-  reason,
-  sentence,
-});
 
 /** The attempt of an answer once nothing more is tried for it here. */
 export function attemptOf(answer: Answer, retryAfterMs: number | null, isOnlyTopic: boolean): Attempt {

@@ -1,7 +1,8 @@
 import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../connector.ts';
 import { openStandardTransport } from '../http2/standard.ts';
 import { defaultTiming, type Transport, type TransportTiming } from '../http2/transport.ts';
-import { failed, halt, pauseMs, retry } from './attempt.ts';
+import { failed, halt, retry } from '../kit/attempts.ts';
+import { pauseMs } from './attempt.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { Delivery, type Door, malformed } from './delivery.ts';
 import { type ApnsPayload, renderApns } from './payload.ts';

@@ -1,6 +1,7 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import type { CredentialReport } from '../connector.ts';
+import { keyOf } from '../credentials.ts';
 
 /** Members both kinds of credentials take (contract.md "Credentials of a push profile"). */
 const common = {
@@ -82,14 +83,6 @@ export const certificateExpiryMs = (pem: string): number => new X509Certificate(
 function certificateOf(pem: string): X509Certificate | null {
   try {
     return new X509Certificate(pem);
-  } catch {
-    return null;
-  }
-}
-
-function keyOf(pem: string): KeyObject | null {
-  try {
-    return createPrivateKey(pem);
   } catch {
     return null;
   }

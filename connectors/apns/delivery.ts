@@ -1,6 +1,7 @@
 import type { Attempt, GatewayCall, Message, Recipient, Report } from '../connector.ts';
 import type { Reply, RequestTemplate, Transport, TransportRequest, Verdict } from '../http2/transport.ts';
-import { apnsIdOf, attemptOf, failed, sent, unansweredOf } from './attempt.ts';
+import { failed, sent } from '../kit/attempts.ts';
+import { apnsIdOf, attemptOf, unansweredOf } from './attempt.ts';
 import { type Answer, answerOf } from './errors.ts';
 import type { ApnsPayload } from './payload.ts';
 import type { ProviderToken } from './provider-token.ts';

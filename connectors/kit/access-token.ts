@@ -1,0 +1,155 @@
+/**
+ * Access tokens that are got by a call (design.md 3): one provider per sender. All threads and dispatchers share a
+ * token through the store; one of them at a time fetches a new one, before the old one ends.
+ */
+import { type Clock, sleep } from '../../shared/clock.ts';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import type { HttpReply } from '../../shared/http.ts';
+import type { Attempt, StoredToken, TokenStore } from '../connector.ts';
+import { halt, retry, unanswered } from './attempts.ts';
+
+/** What a token call came to. `livesMs`: how long to use it, which may be less than the gateway grants. */
+export type Fetched = { ok: true; value: string; livesMs: number } | { ok: false; attempt: Attempt };
+
+/** A token to send with, or what its lack means to every recipient (`retry` or `halt`). */
+export type TokenResult = { ok: true; value: string } | { ok: false; attempt: Attempt };
+
+export interface AccessTokensOptions {
+  store: TokenStore;
+  clock: Clock;
+  /** Differs where the credentials (or the address of the token call) do; it is never stored as it is. */
+  credential: string;
+  /** Calls the gateway once. Must not throw. */
+  fetch(): Promise<Fetched>;
+}
+
+/** A token is renewed when so much of its life is left, but never before three quarters of it. */
+const renewBeforeMs = 5 * 60_000;
+/** Longer than any token call takes: who died renewing is waited for no longer. */
+const leaseMs = 20_000;
+const pollMs = 100;
+/** A token that was made because the one before was refused, and is refused so soon, was not the trouble. */
+const proofMs = 60_000;
+
+export class AccessTokens {
+  readonly #options: AccessTokensOptions;
+  #current: StoredToken | null = null;
+  #inFlight: Promise<TokenResult> | null = null;
+
+  constructor(options: AccessTokensOptions) {
+    this.#options = options;
+  }
+
+  /** The token of now. One that ends soon is renewed beside the sending, one that ended before it. */
+  current(): Promise<TokenResult> {
+    const nowMs = this.#options.clock.now();
+    const token = this.#current;
+    if (token === null || token.expiresAtMs <= nowMs) return this.#obtain(null);
+    if (renewAtMs(token) <= nowMs) void this.#obtain(null);
+    return Promise.resolve({ ok: true, value: token.value });
+  }
+
+  /**
+   * The gateway refused `value` as expired or unknown. Gives another one, fetched once for all who come with the
+   * same refusal, on whatever thread; null when a new one was refused as well: the credentials are not in order.
+   */
+  async replace(value: string): Promise<TokenResult | null> {
+    const { clock, credential, store } = this.#options;
+    const known = this.#current;
+    if (known !== null && known.value !== value && known.expiresAtMs > clock.now())
+      return { ok: true, value: known.value };
+    const kept = await store.read(credential).catch(() => null);
+    if (kept?.value === value && kept.isReplacement && clock.now() - kept.madeAtMs < proofMs) return null;
+    this.#current = null;
+    return this.#obtain(value);
+  }
+
+  #obtain(refused: string | null): Promise<TokenResult> {
+    this.#inFlight ??= this.#share(refused)
+      .catch(() => ({ ok: false, attempt: retry(0, 'token_store_unavailable') }) satisfies TokenResult)
+      .finally(() => {
+        this.#inFlight = null;
+      });
+    return this.#inFlight;
+  }
+
+  /** Takes what another thread got, or gets one for all. */
+  async #share(refused: string | null): Promise<TokenResult> {
+    const { clock, credential, store } = this.#options;
+    const endsAtMs = clock.monotonicMs() + leaseMs;
+    for (;;) {
+      if (this.#take(await store.read(credential), refused)) break;
+      if (await store.claim(credential, leaseMs)) return this.#renew(refused);
+      if (clock.monotonicMs() > endsAtMs) return { ok: false, attempt: retry(0, 'token_call_pending') };
+      await sleep(pollMs);
+    }
+    return { ok: true, value: this.#current?.value ?? '' };
+  }
+
+  #take(kept: StoredToken | null, refused: string | null): boolean {
+    if (kept === null || kept.value === refused || renewAtMs(kept) <= this.#options.clock.now()) return false;
+    this.#current = kept;
+    return true;
+  }
+
+  async #renew(refused: string | null): Promise<TokenResult> {
+    const { clock, credential, fetch, store } = this.#options;
+    try {
+      // Somebody may have renewed it between our look and our claim.
+      if (this.#take(await store.read(credential), refused)) {
+        await store.release(credential);
+        return { ok: true, value: this.#current?.value ?? '' };
+      }
+      const fetched = await fetch();
+      if (!fetched.ok) {
+        await store.release(credential);
+        return fetched;
+      }
+      const madeAtMs = clock.now();
+      const { value, livesMs } = fetched;
+      const token = { value, madeAtMs, expiresAtMs: madeAtMs + livesMs, isReplacement: refused !== null };
+      this.#current = token;
+      await store.keep(credential, token);
+      return { ok: true, value };
+    } catch (error) {
+      await store.release(credential).catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
+  expiresAtMs - Math.min(renewBeforeMs, (expiresAtMs - madeAtMs) / 4);
+
+/**
+ * What the answer of a token call means. `read` finds the token in a JSON body of status 200, gives an attempt
+ * where the gateway refused in a body of its own, or null where it cannot read the body.
+ */
+export function fetchedFrom(
+  reply: HttpReply,
+  read: (body: JsonObject) => { value: string; livesMs: number } | Attempt | null,
+): Fetched {
+  // A token call repeats nothing: without an answer it is always worth another try.
+  if (reply.kind !== 'response')
+    return { ok: false, attempt: unanswered({ ...reply, kind: 'not_sent' }, false) };
+  const { status } = reply;
+  if (status === 429 || status >= 500)
+    return { ok: false, attempt: retry(status, 'token_call_refused', reply.retryAfterMs) };
+  const body = parseObject(reply.body);
+  const found = status === 200 && body ? read(body) : null;
+  if (found && 'value' in found) return { ok: true, ...found };
+  if (found) return { ok: false, attempt: found };
+  if (status === 200) return { ok: false, attempt: retry(status, 'token_reply_unreadable') };
+  const sentence = `The gateway refuses the credentials with status ${status}: check them and the clock of this machine.`;
+  return { ok: false, attempt: halt(status, 'credentials_refused', sentence) };
+}
+
+/** The JSON object in a text; undefined where there is none. */
+export function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

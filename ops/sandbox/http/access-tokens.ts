@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto';
+
+/** Gives out access tokens that really expire, and knows its own. */
+export class TokenDesk {
+  /** How long a token lives from now on. */
+  livesMs: number;
+  readonly #tokens = new Map<string, number>();
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number, livesMs = 3_600_000) {
+    this.#nowMs = nowMs;
+    this.livesMs = livesMs;
+  }
+
+  /** A new token and its life in seconds, as token calls answer. Older ones stay valid. */
+  issue(): { value: string; expiresIn: number } {
+    const value = randomBytes(24).toString('base64url');
+    this.#tokens.set(value, this.#nowMs() + this.livesMs);
+    return { value, expiresIn: Math.floor(this.livesMs / 1000) };
+  }
+
+  check(value: string | undefined): 'valid' | 'expired' | 'unknown' {
+    const endsAtMs = value === undefined ? undefined : this.#tokens.get(value);
+    if (endsAtMs === undefined) return 'unknown';
+    return endsAtMs > this.#nowMs() ? 'valid' : 'expired';
+  }
+
+  /** Every token given out so far is expired from now on. */
+  expireAll(): void {
+    for (const value of this.#tokens.keys()) this.#tokens.set(value, 0);
+  }
+}
+
+/** The token of an `Authorization: Bearer` header. */
+export const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^Bearer ([!-~]+)$/.exec(authorization ?? '')?.[1];
