@@ -22,6 +22,7 @@ import { duties, runDuty } from './duties.ts';
 import { serveHealth } from './health.ts';
 import { Ledger } from './ledger.ts';
 import type { Means } from './means.ts';
+import { startMessenger } from './messenger.ts';
 import { planPush } from './planner.ts';
 import { SenderPool } from './pool.ts';
 
@@ -79,6 +80,7 @@ export async function startDispatcher(
     means.breakers.heed().catch((error: unknown) => log.warn({ err: error }, 'could not read the breakers'));
   });
   await startConsumers(means, { stack, listener, threads: config.dispatcherThreads });
+  await startMessenger({ ...means, vault: new Vault(config.secrets) }, config, { stack, listener });
   const metricsPort = portOf(server.address());
   log.info({ metricsPort, threads: config.dispatcherThreads }, 'dispatcher is ready');
   return { metricsPort, stack, means };

@@ -10,6 +10,10 @@ export interface Metrics {
   recipients: Counter<'app' | 'connector' | 'outcome'>;
   gatewayRequestSeconds: Histogram<'connector'>;
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
+  messages: Counter<'kind' | 'outcome'>;
+  smsRequests: Counter<'app' | 'type' | 'outcome'>;
+  smsVerifications: Counter<'app' | 'outcome'>;
+  smsBreakerOpen: Gauge<'app' | 'prefix'>;
   breakerState: Gauge<'connector' | 'app' | 'profile'>;
   queueDepth: Gauge<'queue'>;
   queueOldestSeconds: Gauge<'queue'>;
@@ -89,11 +93,42 @@ function countersIn(registers: Registry[]) {
       labelNames: ['connector', 'status', 'reason'],
       registers,
     }),
+    messages: new Counter({
+      name: 'carillon_messages_total',
+      help: 'Mail and SMS handed to a supplier, by outcome: sent, kept (no supplier is set), retried, failed',
+      labelNames: ['kind', 'outcome'],
+      registers,
+    }),
+    ...smsCountersIn(registers),
+  } as const;
+}
+
+/** Their ratio is the share of codes that are used: when it falls, somebody is pumping messages. */
+function smsCountersIn(registers: Registry[]) {
+  return {
+    smsRequests: new Counter({
+      name: 'carillon_sms_requests_total',
+      help: 'SMS and voice messages asked for, by what they are for and accepted or the kind of refusal',
+      labelNames: ['app', 'type', 'outcome'],
+      registers,
+    }),
+    smsVerifications: new Counter({
+      name: 'carillon_sms_verifications_total',
+      help: 'Codes that were tried: right or wrong',
+      labelNames: ['app', 'outcome'],
+      registers,
+    }),
   } as const;
 }
 
 function gaugesIn(registers: Registry[]) {
   return {
+    smsBreakerOpen: new Gauge({
+      name: 'carillon_sms_breaker_open',
+      help: '1 while messages to a country are refused because hardly any code sent there was used',
+      labelNames: ['app', 'prefix'],
+      registers,
+    }),
     breakerState: new Gauge({
       name: 'carillon_breaker_state',
       help: '0 closed, 1 half-open, 2 open',

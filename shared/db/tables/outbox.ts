@@ -7,19 +7,44 @@ export interface OutboxMessage {
   kind: 'sms' | 'mail';
   /** Phone number in international form, or mail address. */
   to: string;
-  /** What it was for, such as `verification` or `passwordReset`. */
+  /** What it was for, such as `general` or `resetPassword`. */
   type: string;
   text: string;
   code?: string | undefined;
   link?: string | undefined;
+  /** What only the supplier needs. */
+  mail?: MailParts | undefined;
+  sms?: SmsParts | undefined;
 }
 
-export interface SentMessage extends OutboxMessage {
+const mailParts = z.object({
+  /** Name that the mail comes from: the app's. */
+  fromName: z.string(),
+  subject: z.string(),
+  html: z.string().optional(),
+});
+export type MailParts = z.infer<typeof mailParts>;
+
+const smsParts = z.object({
+  isVoice: z.boolean(),
+  sign: z.string(),
+  template: z.string().optional(),
+  variables: z.record(z.string(), z.string()),
+});
+export type SmsParts = z.infer<typeof smsParts>;
+
+export interface SentMessage extends Omit<OutboxMessage, 'mail' | 'sms'> {
   createdAt: Date;
 }
 
 /** The encrypted part: codes and links open accounts. */
-const body = z.object({ text: z.string(), code: z.string().optional(), link: z.string().optional() });
+const body = z.object({
+  text: z.string(),
+  code: z.string().optional(),
+  link: z.string().optional(),
+  mail: mailParts.optional(),
+  sms: smsParts.optional(),
+});
 
 interface OutboxRow {
   kind: OutboxMessage['kind'];
@@ -32,20 +57,29 @@ interface OutboxRow {
 const sealContext = (appId: string, kind: string, to: string, type: string) =>
   `outbox ${appId} ${kind} ${type} ${to}`;
 
+/** Writes a message that is of use until `expiresAt` (a day when absent); gives its id. */
 export async function insertOutboxMessage(
   db: Handle,
   vault: Vault,
   appId: string,
-  message: OutboxMessage,
-): Promise<void> {
-  const { kind, to, type, text, code, link } = message;
-  await db.query('INSERT INTO outbox (app_id, kind, recipient, type, body) VALUES ($1, $2, $3, $4, $5)', [
-    appId,
-    kind,
-    to,
-    type,
-    vault.seal({ text, code, link }, sealContext(appId, kind, to, type)),
-  ]);
+  message: OutboxMessage & { expiresAt?: Date },
+): Promise<number> {
+  const { kind, to, type, expiresAt, text, code, link, mail, sms } = message;
+  const { rows } = await db.query<{ id: number }>(
+    `INSERT INTO outbox (app_id, kind, recipient, type, body, expires_at)
+     VALUES ($1, $2, $3, $4, $5, coalesce($6, now() + interval '1 day')) RETURNING id`,
+    [
+      appId,
+      kind,
+      to,
+      type,
+      vault.seal({ text, code, link, mail, sms }, sealContext(appId, kind, to, type)),
+      expiresAt ?? null,
+    ],
+  );
+  const id = rows[0]?.id;
+  if (id === undefined) throw new Error('the database gave back no row');
+  return id;
 }
 
 export interface OutboxFilter {
@@ -68,11 +102,94 @@ export async function listOutboxMessages(
       ORDER BY id DESC LIMIT $4`,
     [appId, filter.kind ?? null, filter.to ?? null, filter.limit],
   );
-  return rows.map((row) => ({
+  return rows.map((row) => {
+    const { mail, sms, ...shown } = openBody(row, vault, appId);
+    return {
+      kind: row.kind,
+      to: row.recipient,
+      type: row.type,
+      ...shown,
+      createdAt: row.created_at,
+    };
+  });
+}
+
+const openBody = (row: OutboxRow, vault: Vault, appId: string) =>
+  body.parse(vault.open(row.body, sealContext(appId, row.kind, row.recipient, row.type)));
+
+/** A message on its way to a supplier. */
+export interface WaitingMessage extends OutboxMessage {
+  /** Tries that were made. */
+  attempts: number;
+  expiresAt: Date;
+  /** Constant over all tries. */
+  createdAt: Date;
+}
+
+/** The message if it still waits; undefined when somebody settled it already, or its app is gone. */
+export async function findWaitingMessage(
+  db: Handle,
+  vault: Vault,
+  appId: string,
+  id: number,
+): Promise<WaitingMessage | undefined> {
+  const { rows } = await db.query<OutboxRow & { attempts: number; expires_at: Date }>(
+    `SELECT kind, recipient, type, body, attempts, expires_at, created_at FROM outbox
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+    [appId, id],
+  );
+  const row = rows[0];
+  if (!row) return undefined;
+  return {
     kind: row.kind,
     to: row.recipient,
     type: row.type,
-    ...body.parse(vault.open(row.body, sealContext(appId, row.kind, row.recipient, row.type))),
+    ...openBody(row, vault, appId),
+    attempts: row.attempts,
+    expiresAt: row.expires_at,
     createdAt: row.created_at,
-  }));
+  };
+}
+
+/** How a message ended; `reason` is one of a bounded set and holds nothing of the recipient. */
+export interface Settlement {
+  state: 'sent' | 'kept' | 'failed';
+  reason: string | null;
+}
+
+/** False when it had ended already. */
+export async function settleMessage(
+  tx: Handle,
+  appId: string,
+  id: number,
+  { state, reason }: Settlement,
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int, settled_at = now()
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+    [appId, id, state, reason],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Counts a try that is to be repeated. False when the message had ended already. */
+export async function countTry(tx: Handle, appId: string, id: number, reason: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE outbox SET attempts = attempts + 1, reason = $3
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+    [appId, id, reason],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Deletes messages from before `before`; gives how many. */
+export async function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `DELETE FROM outbox o USING (
+       SELECT app_id, id FROM outbox WHERE created_at < $1 ORDER BY created_at LIMIT $2
+       FOR UPDATE SKIP LOCKED) old
+      WHERE o.app_id = old.app_id AND o.id = old.id`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
 }

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { postMessage } from '../../api/services/messages.ts';
+import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import { Vault } from '../../shared/crypto.ts';
+import { Database } from '../../shared/db/pool.ts';
+import type { OutboxMessage } from '../../shared/db/tables/outbox.ts';
+import { JobQueue } from '../../shared/queue/queue.ts';
+import { silentLog, testConfig } from '../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { type MailServer, startMailServer } from '../support/mail-server.ts';
+import { type SmsWebhook, startSmsWebhook } from '../support/sms-webhook.ts';
+
+let database: TestDatabase;
+let db: Database;
+let queue: JobQueue;
+let vault: Vault;
+let mailServer: MailServer;
+let webhook: SmsWebhook;
+let dispatcher: RunningDispatcher;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'test' });
+  queue = new JobQueue(db, silentLog, { supervise: false });
+  await queue.start();
+  vault = new Vault(testConfig(database.url).secrets);
+  mailServer = await startMailServer();
+  webhook = await startSmsWebhook();
+  const env = { SMTP_URL: mailServer.url, SMS_WEBHOOK_URL: webhook.url };
+  dispatcher = await startDispatcher(testConfig(database.url, env), silentLog);
+});
+
+afterAll(async () => {
+  await dispatcher.stack.close();
+  await Promise.all([mailServer.close(), webhook.close(), queue.stop()]);
+  await db.close();
+  await database.drop();
+});
+
+const post = (message: OutboxMessage & { expiresAt?: Date }) =>
+  db.transaction((tx) => postMessage({ vault, queue }, tx, 'app1', message));
+
+const smsTo = (to: string): OutboxMessage => ({
+  kind: 'sms',
+  to,
+  type: 'general',
+  text: '【My app】123456',
+  code: '123456',
+  sms: { isVoice: false, sign: 'My app', variables: {} },
+});
+
+const mailTo = (to: string): OutboxMessage => ({
+  kind: 'mail',
+  to,
+  type: 'verifyEmail',
+  text: 'open the link',
+  link: 'http://carillon.test/x',
+  mail: { fromName: 'My app', subject: 'Hello' },
+});
+
+async function rowOf(to: string) {
+  const { rows } = await db.query<{ state: string; attempts: number; reason: string | null }>(
+    'SELECT state, attempts, reason FROM outbox WHERE recipient = $1',
+    [to],
+  );
+  return rows[0];
+}
+
+describe('a message', () => {
+  test('is not sent when the transaction that wrote it fails', async () => {
+    const failing = db.transaction(async (tx) => {
+      await postMessage({ vault, queue }, tx, 'app1', mailTo('never@example.com'));
+      throw new Error('rolled back');
+    });
+    await expect(failing).rejects.toThrow('rolled back');
+    await post(mailTo('after@example.com'));
+    await expect.poll(() => rowOf('after@example.com')).toMatchObject({ state: 'sent' });
+    expect(mailServer.mails.map(({ to }) => to[0])).not.toContain('never@example.com');
+  });
+
+  test('is sent once: mail over SMTP, SMS over the webhook', async () => {
+    await post(mailTo('tom@example.com'));
+    await post(smsTo('+8613800000001'));
+    await expect.poll(() => rowOf('tom@example.com')).toEqual({ state: 'sent', attempts: 1, reason: null });
+    await expect.poll(() => rowOf('+8613800000001')).toMatchObject({ state: 'sent', attempts: 1 });
+    expect(mailServer.mails.filter(({ to }) => to[0] === 'tom@example.com')).toHaveLength(1);
+    const sent = webhook.requests.filter(({ body }) => body.includes('+8613800000001'));
+    expect(sent).toHaveLength(1);
+    expect(JSON.parse(sent[0]?.body ?? '')).toMatchObject({ channel: 'sms', code: '123456' });
+  });
+
+  test('is tried again under the same id until the supplier takes it', async () => {
+    webhook.answers.push({ status: 503 }, { status: 429, headers: { 'retry-after': '1' } });
+    await post(smsTo('+8613800000002'));
+    await expect.poll(() => rowOf('+8613800000002')).toMatchObject({ state: 'sent', attempts: 3 });
+    const tries = webhook.requests.filter(({ body }) => body.includes('+8613800000002'));
+    expect(tries).toHaveLength(3);
+    expect(new Set(tries.map(({ headers }) => headers['carillon-message-id'])).size).toBe(1);
+  });
+
+  test('is given up when the supplier refuses it for good', async () => {
+    webhook.answers.push({ status: 400 });
+    await post(smsTo('+8613800000003'));
+    await expect
+      .poll(() => rowOf('+8613800000003'))
+      .toEqual({ state: 'failed', attempts: 1, reason: 'status_400' });
+  });
+
+  test('is given up when it would be tried again after it expired', async () => {
+    webhook.answers.push({ status: 503, headers: { 'retry-after': '3600' } });
+    await post({ ...smsTo('+8613800000004'), expiresAt: new Date(Date.now() + 60_000) });
+    await expect.poll(() => rowOf('+8613800000004')).toMatchObject({ state: 'failed', reason: 'status_503' });
+    await post({ ...smsTo('+8613800000005'), expiresAt: new Date(Date.now() - 1) });
+    await expect.poll(() => rowOf('+8613800000005')).toMatchObject({ state: 'failed', reason: 'expired' });
+    expect(webhook.requests.some(({ body }) => body.includes('+8613800000005'))).toBe(false);
+  });
+
+  test('is counted, without a word of whom it was for', async () => {
+    const text = await dispatcher.means.metrics.registry.metrics();
+    expect(text).toMatch(/carillon_messages_total\{kind="sms",outcome="sent"\} \d/);
+    expect(text).toMatch(/carillon_messages_total\{kind="sms",outcome="retried"\} \d/);
+    expect(text).not.toMatch(/138000|example\.com|123456/);
+  });
+
+  test('stays in the outbox and goes nowhere when no supplier is set', async () => {
+    await dispatcher.stack.close();
+    dispatcher = await startDispatcher(testConfig(database.url), silentLog);
+    const before = webhook.requests.length + mailServer.mails.length;
+    await post(smsTo('+8613800000006'));
+    await post(mailTo('kept@example.com'));
+    await expect.poll(() => rowOf('+8613800000006')).toEqual({ state: 'kept', attempts: 0, reason: null });
+    await expect.poll(() => rowOf('kept@example.com')).toMatchObject({ state: 'kept' });
+    expect(webhook.requests.length + mailServer.mails.length).toBe(before);
+  });
+});
