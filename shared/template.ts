@@ -1,0 +1,117 @@
+import Handlebars from 'handlebars';
+
+/**
+ * Templates of messages (compat.md 1.4: Handlebars), as much of the language as a message needs: variables, and
+ * `if` and `unless` over variables. No loops, paths, partials, decorators or further helpers, so that a template
+ * takes no more time than its length, and reaches nothing but the values it is given. The only home of handlebars.
+ */
+export interface Template {
+  /** Variables that it names, conditions included. */
+  variables: ReadonlySet<string>;
+  /**
+   * Fills the variables in. Undefined when one that is to be shown has no value; a condition without a value is
+   * false.
+   */
+  render(values: Readonly<Record<string, string>>): string | undefined;
+}
+
+/** Why a text is no template, as a sentence that quotes only names. */
+export type TemplateReading = { ok: true; template: Template } | { ok: false; problem: string };
+
+export interface TemplateOptions {
+  /** `html` escapes what two braces show; `text` shows it as it is. */
+  format: 'html' | 'text';
+}
+
+const variableName = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+const conditions = new Set(['if', 'unless']);
+/** Deeper ones nobody can read, and the parser's stack is not ours to fill. */
+const maxDepth = 8;
+
+/** Reads a template; its length is the caller's to bound. */
+export function readTemplate(text: string, { format }: TemplateOptions): TemplateReading {
+  let program: hbs.AST.Program;
+  try {
+    program = Handlebars.parse(text);
+  } catch {
+    return { ok: false, problem: 'The template cannot be read: check its braces.' };
+  }
+  const found: Found = { shown: new Set(), asked: new Set() };
+  const problem = inspect(program.body, found, 0);
+  if (problem) return { ok: false, problem };
+  // What passed holds names and texts only. It is compiled from the text, never from a tree that somebody sent.
+  const fill = Handlebars.compile<Record<string, string>>(text, {
+    noEscape: format === 'text',
+    knownHelpersOnly: true,
+    knownHelpers: { if: true, unless: true },
+  });
+  return { ok: true, template: { variables: new Set([...found.shown, ...found.asked]), render } };
+
+  function render(values: Readonly<Record<string, string>>): string | undefined {
+    const own: Record<string, string> = Object.assign(Object.create(null), values);
+    for (const name of found.shown) if (own[name] === undefined) return undefined;
+    return fill(own, { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefault: false });
+  }
+}
+
+interface Found {
+  shown: Set<string>;
+  asked: Set<string>;
+}
+
+/** Lets through what is named above; gives a sentence for the first thing that is not. */
+function inspect(statements: hbs.AST.Statement[], found: Found, depth: number): string | undefined {
+  if (depth > maxDepth) return `Conditions may be nested ${maxDepth} deep.`;
+  for (const statement of statements) {
+    const problem = inspectOne(statement, found, depth);
+    if (problem) return problem;
+  }
+  return undefined;
+}
+
+function inspectOne(statement: hbs.AST.Statement, found: Found, depth: number): string | undefined {
+  if (isKind<hbs.AST.ContentStatement>(statement, 'ContentStatement')) return undefined;
+  if (isKind<hbs.AST.CommentStatement>(statement, 'CommentStatement')) return undefined;
+  if (isKind<hbs.AST.MustacheStatement>(statement, 'MustacheStatement')) {
+    const name = variableOf(statement.path);
+    if (name === undefined || statement.params.length > 0 || statement.hash) return onlyVariables;
+    found.shown.add(name);
+    return undefined;
+  }
+  if (isKind<hbs.AST.BlockStatement>(statement, 'BlockStatement'))
+    return inspectBlock(statement, found, depth);
+  return onlyVariables;
+}
+
+function inspectBlock(block: hbs.AST.BlockStatement, found: Found, depth: number): string | undefined {
+  const helper = nameOf(block.path);
+  const [condition, ...more] = block.params;
+  const name = condition && variableOf(condition);
+  if (!helper || !conditions.has(helper) || !name || more.length > 0 || block.hash) return onlyVariables;
+  if (block.program?.blockParams || block.inverse?.blockParams) return onlyVariables;
+  found.asked.add(name);
+  return (
+    inspect(block.program?.body ?? [], found, depth + 1) ??
+    inspect(block.inverse?.body ?? [], found, depth + 1)
+  );
+}
+
+const onlyVariables =
+  'A template may hold variables and {{#if}} or {{#unless}} over one variable, and nothing else in braces.';
+
+function isKind<N extends hbs.AST.Node>(node: hbs.AST.Node, type: N['type']): node is N {
+  return node.type === type;
+}
+
+/** The name of a plain variable; a helper's name is none, nor is anything with dots, `@` or `../`. */
+function variableOf(expression: hbs.AST.Expression): string | undefined {
+  const name = nameOf(expression);
+  return name === undefined || Handlebars.helpers[name] ? undefined : name;
+}
+
+function nameOf(expression: hbs.AST.Node): string | undefined {
+  if (!isKind<hbs.AST.PathExpression>(expression, 'PathExpression')) return undefined;
+  const { original, parts, depth, data } = expression;
+  const isPlain = parts.length === 1 && parts[0] === original && depth === 0 && !data;
+  return isPlain && variableName.test(original) ? original : undefined;
+}

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { readTemplate } from '../../shared/template.ts';
+
+function template(text: string, format: 'html' | 'text' = 'text') {
+  const reading = readTemplate(text, { format });
+  if (!reading.ok) throw new Error(reading.problem);
+  return reading.template;
+}
+
+describe('a template', () => {
+  test.each([
+    '{{code',
+    '{{#if code}}',
+    '{{#each codes}}{{this}}{{/each}}',
+    '{{#each this}}x{{/each}}',
+    '{{#with code}}x{{/with}}',
+    '{{lookup code "constructor"}}',
+    '{{log code}}',
+    '{{> partial}}',
+    '{{#> layout}}x{{/layout}}',
+    '{{#*inline "x"}}{{/inline}}',
+    '{{* decorator}}',
+    '{{constructor.constructor}}',
+    '{{../code}}',
+    '{{this}}',
+    '{{.}}',
+    '{{@root}}',
+    '{{code.length}}',
+    '{{[constructor]}}',
+    '{{"code"}}',
+    '{{code arg}}',
+    '{{code key=1}}',
+    '{{#code}}x{{/code}}',
+    '{{^code}}x{{/code}}',
+    '{{#if code as |x|}}x{{/if}}',
+    '{{#if (lookup code "x")}}x{{/if}}',
+    '{{#if code.length}}x{{/if}}',
+    '{{#if 1}}x{{/if}}',
+    '{{if}}',
+    '{{helperMissing}}',
+    `{{${'a'.repeat(65)}}}`,
+    '{{#if a}}'.repeat(20) + '{{/if}}'.repeat(20),
+  ])('holds nothing but variables and conditions: %s is refused', (text) => {
+    expect(readTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
+  });
+
+  test('fills in variables, with two braces or three', () => {
+    const { render, variables } = template('{{{name}}}: {{code}}{{#if op}} ({{op}}){{else}}!{{/if}}');
+    expect(variables).toEqual(new Set(['name', 'code', 'op']));
+    expect(render({ name: 'A & B', code: '123', op: '' })).toBe('A & B: 123!');
+    expect(render({ name: 'x', code: '1', op: 'paying' })).toBe('x: 1 (paying)');
+  });
+
+  test('has no message when a variable that is to be shown has no value', () => {
+    expect(template('{{a}}{{b}}').render({ a: '1' })).toBeUndefined();
+    expect(template('{{#if a}}yes{{else}}no{{/if}}').render({})).toBe('no');
+  });
+
+  test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'])(
+    'shows nothing of what every object has: %s',
+    (name) => {
+      const reading = readTemplate(`{{${name}}}`, { format: 'text' });
+      expect(reading.ok && reading.template.render({})).toBeFalsy();
+      const asked = readTemplate(`{{#if ${name}}}yes{{else}}no{{/if}}`, { format: 'text' });
+      if (asked.ok) expect(asked.template.render({})).toBe('no');
+    },
+  );
+
+  test('takes values for texts, whatever they look like', () => {
+    expect(template('{{a}}').render({ a: '{{b}}{{#each}}' })).toBe('{{b}}{{#each}}');
+  });
+
+  test('escapes for HTML what two braces show', () => {
+    const { render } = template('<p>{{a}}</p>', 'html');
+    expect(render({ a: '<script>"&\'' })).toBe('<p>&lt;script&gt;&quot;&amp;&#x27;</p>');
+  });
+});
