@@ -1,4 +1,4 @@
-import { sweepDeadInstallations } from '../shared/db/tables/batches.ts';
+import { sweepDeadInstallations } from '../shared/db/tables/dead-installations.ts';
 import { closeIfSettled, findSettledPushes } from '../shared/db/tables/push-progress.ts';
 import type { Means } from './means.ts';
 

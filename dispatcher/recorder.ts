@@ -1,14 +1,14 @@
 import { throughOutage } from '../shared/db/outage.ts';
 import type { Handle } from '../shared/db/pool.ts';
 import {
-  checkpointBatch,
-  deleteDeadInstallations,
+  type Batch,
   type Failure,
-  findBatch,
   insertFailures,
+  lockBatch,
   noteJob,
   settleBatch,
 } from '../shared/db/tables/batches.ts';
+import { deleteDeadInstallations } from '../shared/db/tables/dead-installations.ts';
 import { type DeliverSnapshot, dueIn } from '../shared/db/tables/delivery.ts';
 import { insertGatewayMessages } from '../shared/db/tables/gateway-messages.ts';
 import { haltProfile } from '../shared/db/tables/push-progress.ts';
@@ -25,6 +25,7 @@ import { type DeliverJob, deliverJob, type JobKind } from '../shared/queue/jobs.
 import type { Job } from '../shared/queue/queue.ts';
 import { closePush } from './closing.ts';
 import type { Means } from './means.ts';
+import { keepPart, withoutMoved } from './moves.ts';
 import { wakeWhenDue } from './pace.ts';
 import { sendAgain, spendBudget } from './retries.ts';
 import type { DeliverResult } from './task.ts';
@@ -53,25 +54,37 @@ export async function recordResult(means: Means, task: DeliverJob, recording: Re
   const { batch, isCounted } = recording;
   const result = spendBudget(recording.result, batch.tries, isCounted);
   countCalls(means, result);
-  const address = { appId: task.appId, id: task.batchId, pushId: task.pushId, connector: result.connector };
   if (result.settled.includes(openCode)) {
-    await recorded(means, () => checkpointBatch(means.db, address, result.settled, result.failures));
+    await recorded(means, () => keepPart(means, task, { batch, result, isCounted }));
     return false;
   }
-  const totals = totalsOf(result.settled);
-  const isOurs = await recorded(means, () =>
+  const totals = await recorded(means, () =>
     means.db.transaction(async (tx) => {
-      const isSettledHere = await settleBatch(tx, address, result.settled, totals);
-      if (isSettledHere) await writeDetails(means, tx, task, { batch, result, totals, isCounted });
+      const settled = await settle(tx, task, result);
+      if (settled) await writeDetails(means, tx, task, { batch, ...settled, isCounted });
       await completeJob(means, tx, recording);
-      return isSettledHere;
+      return settled?.totals;
     }),
   );
-  if (isOurs) countRecipients(means, task.appId, result.connector, totals);
-  countHanded(means, task.appId, { result, recipients: isOurs ? (totals.sent ?? 0) : 0 });
+  if (totals) countRecipients(means, task.appId, result.connector, totals);
+  countHanded(means, task.appId, { result, recipients: totals?.sent ?? 0 });
   // Whoever fails to close it here leaves that to the reaper.
   await closePush(means, task.appId, task.pushId);
   return true;
+}
+
+/** Settles the batch with what counts of the result; undefined when somebody else has. */
+async function settle(
+  tx: Handle,
+  task: DeliverJob,
+  result: DeliverResult,
+): Promise<{ result: DeliverResult; totals: OutcomeTotals } | undefined> {
+  const { appId, batchId: id } = task;
+  const totals = totalsOf(result.settled);
+  const { movedCount } = result;
+  if (await settleBatch(tx, { appId, id, movedCount }, result.settled, totals)) return { result, totals };
+  const rest = await withoutMoved(tx, task, result);
+  return rest && settle(tx, task, rest);
 }
 
 /** What could not be recorded for this long is given up: the batch is then taken again. */
@@ -133,30 +146,29 @@ interface Unsent extends DeliverOptions {
 
 /** Counts what is left of a batch without sending it: the push expired, was cancelled, or its profile given up. */
 export async function settleUnsent(means: Means, task: DeliverJob, unsent: Unsent): Promise<void> {
-  const stored = await findBatch(means.db, task.appId, task.batchId);
-  if (!stored) return;
-  const settled = Uint8Array.from(stored.settled ?? new Uint8Array(stored.recipients.length));
+  const ended = await means.db.transaction(async (tx) => {
+    const stored = await lockBatch(tx, task.appId, task.batchId);
+    const totals = stored && (await endOpen(tx, stored, unsent));
+    await completeJob(means, tx, unsent);
+    return totals && { connector: stored.connector, totals };
+  });
+  if (ended) countRecipients(means, task.appId, ended.connector, ended.totals);
+  await closePush(means, task.appId, task.pushId);
+}
+
+/** Settles a locked batch: what is open of it ends in one way. */
+async function endOpen(tx: Handle, batch: Batch, { outcome, reason }: Unsent): Promise<OutcomeTotals> {
+  const settled = Uint8Array.from(batch.settled ?? new Uint8Array(batch.recipients.length));
   const failures: Failure[] = [];
-  for (const [i, installation] of stored.recipients.entries()) {
+  for (const [i, installation] of batch.recipients.entries()) {
     if (settled[i] !== openCode) continue;
-    settled[i] = outcomeCode(unsent.outcome);
-    failures.push({
-      installation,
-      outcome: unsent.outcome,
-      status: 0,
-      reason: unsent.reason,
-      deadAsOfMs: null,
-    });
+    settled[i] = outcomeCode(outcome);
+    failures.push({ installation, outcome, status: 0, reason, deadAsOfMs: null });
   }
   const totals = totalsOf(settled);
-  const isOurs = await means.db.transaction(async (tx) => {
-    const isSettledHere = await settleBatch(tx, { appId: task.appId, id: task.batchId }, settled, totals);
-    if (isSettledHere) await insertFailures(tx, { ...task, connector: stored.connector }, failures);
-    await completeJob(means, tx, unsent);
-    return isSettledHere;
-  });
-  if (isOurs) countRecipients(means, task.appId, stored.connector, totals);
-  await closePush(means, task.appId, task.pushId);
+  await settleBatch(tx, { ...batch, movedCount: batch.moved.length }, settled, totals);
+  await insertFailures(tx, batch, failures);
+  return totals;
 }
 
 /** Ends the job that a batch came by, as part of `tx`; a push to few has none of its own. */

@@ -20,6 +20,11 @@ export class RetryGroups {
     group.why.push({ status, reason });
   }
 
+  /** The places of those that the gateway was reached for. */
+  get reached(): number[] {
+    return [...this.#groups.values()].flatMap(({ isReached, indexes }) => (isReached ? indexes : []));
+  }
+
   /** The groups with their installations, badge numbers taken along. */
   of({ recipients, badges }: { recipients: number[]; badges: (number | null)[] | null }): RetryGroup[] {
     return [...this.#groups.values()].map((group) => ({

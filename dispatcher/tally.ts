@@ -4,7 +4,7 @@ import type { Batch, Failure } from '../shared/db/tables/batches.ts';
 import type { GatewayMessage } from '../shared/db/tables/gateway-messages.ts';
 import { movedCode, type Outcome, openCode, outcomeCode } from '../shared/domain/outcome.ts';
 import { RetryGroups } from './retry-groups.ts';
-import type { RetryGroup, Why } from './task.ts';
+import type { DeliverResult, Why } from './task.ts';
 
 /** An unknown outcome whose repeat the device hides is tried this often, then counted failed. */
 const maxUnknownAttempts = 5;
@@ -99,12 +99,18 @@ export class Tally {
     return this.#settled.map((code) => (code === movedCode ? openCode : code));
   }
 
-  /** The end of it. `isStopped`: those that could not leave any more were told to retry, and simply go back. */
-  end(isStopped: boolean): { settled: Uint8Array; retries: RetryGroup[] } {
+  /**
+   * The end of it. Where the rest stays open, those that the gateway has put off wait in retry batches of their
+   * own all the same; those that could not leave any more (`isStopped`) simply go back.
+   */
+  end(isStopped: boolean): Pick<DeliverResult, 'settled' | 'movedCount' | 'retries'> {
+    const { length: movedCount } = this.#batch.moved;
+    const retries = this.#retries.of(this.#batch);
     const isComplete = !isStopped && !this.#settled.includes(openCode);
-    return isComplete
-      ? { settled: this.#settled, retries: this.#retries.of(this.#batch) }
-      : { settled: this.withoutMoved(), retries: [] };
+    if (isComplete) return { settled: this.#settled, movedCount, retries };
+    const settled = this.withoutMoved();
+    for (const index of [...this.#batch.moved, ...this.#retries.reached]) settled[index] = movedCode;
+    return { settled, movedCount, retries: retries.filter(({ isReached }) => isReached) };
   }
 
   /** What the gateway called the messages it took, the first of them. */

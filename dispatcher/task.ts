@@ -66,6 +66,8 @@ export interface DeliverResult {
   attempt: number;
   /** One byte per recipient; 0 where the stop came first. */
   settled: Uint8Array;
+  /** Recipients that had moved to retry batches before this try. */
+  movedCount: number;
   failures: Failure[];
   /** The push was paused or cancelled meanwhile: the gates are to be asked again. */
   isCut: boolean;

@@ -96,6 +96,22 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     expect(await attempts(app)).toMatchObject({ tries: 0 });
   });
 
+  test('what a token asks for during a probe is kept', async () => {
+    const { app, tokens, id } = await appOn(null, 200);
+    const [token = ''] = tokens;
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
+    const objectId = await begin(app);
+    await expect.poll(() => stateOf(id), patience).toBe('open');
+    service.apns.behave();
+    const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '3', count: 1, token };
+    service.apns.misbehave({ kind: 'answer', ...answer });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 200, outcomes: { sent: 200 } });
+    const seen = service.apns.requests.filter((request) => request.token === token);
+    const asked = seen.findIndex(({ status }) => status === 429);
+    expect(seen.slice(asked).map(({ status }) => status)).toEqual([429, 200]);
+    expect((seen[asked + 1]?.atMs ?? 0) - (seen[asked]?.atMs ?? 0)).toBeGreaterThanOrEqual(3000);
+  });
+
   test('a push that expires before it is back is counted expired, with the last reason', async () => {
     const mortal = await startMortalGateway();
     const { app } = await appOn(mortal.own, 100);

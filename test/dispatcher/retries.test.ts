@@ -1,13 +1,20 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { recordResult } from '../../dispatcher/recorder.ts';
 import { RetryGroups } from '../../dispatcher/retry-groups.ts';
+import type { RunningDispatcher } from '../../dispatcher/start.ts';
+import { Tally } from '../../dispatcher/tally.ts';
+import type { DeliverResult } from '../../dispatcher/task.ts';
+import { type Batch, findBatch, insertBatches } from '../../shared/db/tables/batches.ts';
+import { deliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;
+let dispatcher: RunningDispatcher;
 
 beforeAll(async () => {
   service = await startTestService();
-  await service.dispatch();
+  dispatcher = await service.dispatch();
 });
 afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
@@ -89,6 +96,113 @@ describe('another try', { timeout: 60_000 }, () => {
     expect(record.errors).toContain('expired; the last try: ServiceUnavailable');
   });
 });
+
+describe('a token that asked to wait', { timeout: 60_000 }, () => {
+  /** Milliseconds between the first two requests to a token. */
+  const pauseOf = (token: string): number => {
+    const [first, second] = service.apns.requests.filter((request) => request.token === token);
+    return (second?.atMs ?? 0) - (first?.atMs ?? 0);
+  };
+
+  test('does so through a pause of its push, in a batch of its own', async () => {
+    const { app, tokens } = await appWithIos(900);
+    const [token = ''] = tokens;
+    const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '4', count: 1, token };
+    service.apns.misbehave({ kind: 'answer', ...answer });
+    // The others are on their way for so long that the pause comes before their end.
+    service.apns.misbehave({ kind: 'slow', delayMs: 1500 });
+    const objectId = await begin(app);
+    await expect.poll(() => service.apns.seen(token), { timeout: 15_000, interval: 10 }).toBe(1);
+    const control = (verb: string) =>
+      service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
+        admin: true,
+      });
+    await control('pause');
+    const { rows } = await untilHeld(app);
+    expect(rows).toMatchObject([{ moved: [0] }]);
+    expect(await retryBatch(app)).toMatchObject({ size: 1, tries: 1, last_reason: 'TooManyRequests' });
+    await control('resume');
+    service.apns.behave();
+    const record = await service.untilDone(app, objectId);
+    expect(record).toMatchObject({ devices: 900, successes: 900, outcomes: { sent: 900 } });
+    expect(tokens.map((other) => service.apns.seen(other))).toEqual([2, ...tokens.slice(1).map(() => 1)]);
+    expect(pauseOf(token)).toBeGreaterThanOrEqual(4000);
+  });
+
+  /** The first batch of a push, once it was put aside. */
+  const untilHeld = async (app: App) => {
+    const find = () =>
+      service.db.query('SELECT moved FROM push_batch WHERE app_id = $1 AND attempt = 0 AND is_held', [
+        app.appId,
+      ]);
+    await expect.poll(async () => (await find()).rowCount, { timeout: 15_000 }).toBe(1);
+    return find();
+  };
+});
+
+describe('recipients that have moved to a retry batch', () => {
+  test('are counted there only, also by a worker that knew nothing of it', async () => {
+    const { app } = await appWithIos(4);
+    // A push that nobody takes into work meanwhile.
+    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const { rows } = await service.db.query<{ push_id: number; recipients: number[] }>(
+      `SELECT n.id AS push_id, (SELECT array_agg(i.id ORDER BY i.id) FROM installation i WHERE i.app_id = $1)
+              AS recipients FROM notification n WHERE n.app_id = $1 AND n.object_id = $2`,
+      [app.appId, objectId],
+    );
+    const { push_id: pushId = 0, recipients = [] } = rows[0] ?? {};
+    const [batchId = 0] = await insertBatches(service.db, app.appId, pushId, [
+      { connector: 'apns', profile: '_default', recipients, badges: null, attempt: 0, hasJob: true },
+    ]);
+    const task = { appId: app.appId, pushId, batchId };
+    const batch = await deliverSnapshot(service.db, app.appId, batchId);
+    if (!batch) throw new Error('the batch is gone');
+    const tallyOf = (stored: Batch | undefined) => {
+      if (!stored) throw new Error('the batch is gone');
+      return new Tally(stored);
+    };
+    const record = (tally: Tally, isStopped: boolean) =>
+      recordResult(dispatcher.means, task, {
+        batch,
+        isCounted: true,
+        result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) },
+      });
+    // Both have the batch as it was at first.
+    const early = tallyOf(await findBatch(service.db, app.appId, batchId));
+    const late = tallyOf(await findBatch(service.db, app.appId, batchId));
+    early.note(0, { kind: 'sent' });
+    early.note(1, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
+    early.note(2, { kind: 'retry', status: 0, reason: 'aborted', afterMs: 0 });
+    expect(await record(early, true)).toBe(false);
+    for (const index of [0, 1]) late.note(index, { kind: 'sent' });
+    late.note(2, { kind: 'rejected', outcome: 'failed', status: 400, reason: 'BadTopic' });
+    late.note(3, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
+    expect(await record(late, false)).toBe(true);
+    const batches = await service.db.query(
+      `SELECT attempt, recipients, is_settled, totals FROM push_batch WHERE app_id = $1 ORDER BY id`,
+      [app.appId],
+    );
+    expect(batches.rows).toEqual([
+      { attempt: 0, recipients, is_settled: true, totals: { sent: 1, failed: 1 } },
+      { attempt: 1, recipients: [recipients[1]], is_settled: false, totals: null },
+      { attempt: 1, recipients: [recipients[3]], is_settled: false, totals: null },
+    ]);
+  });
+});
+
+/** A result that says nothing. */
+const emptyResult: Omit<DeliverResult, 'settled' | 'movedCount' | 'retries' | 'failures'> = {
+  connector: 'apns',
+  profile: '_default',
+  attempt: 0,
+  isCut: false,
+  isSlice: false,
+  showing: { asked: 0, troubled: 0 },
+  halt: null,
+  calls: [],
+  messages: [],
+  callSeconds: [],
+};
 
 describe('waits of single tokens', () => {
   test('share batches, and none comes sooner than it was asked for', () => {

@@ -9,6 +9,8 @@ export interface SeenRequest {
   reason: string;
   /** Which connection it came on, counted from 1. */
   connection: number;
+  /** When it was processed, by the monotonic clock. */
+  atMs: number;
 }
 
 const kept = 1000;

@@ -194,7 +194,9 @@ class LoopbackApns implements ApnsGateway {
           ? this.#judge(arrived, token, body)
           : token;
     const status = answer?.status ?? 200;
-    this.#ledger.add({ token: name, headers, body, status, reason: answer?.reason ?? '', connection });
+    const atMs = this.#clock.monotonicMs();
+    const reason = answer?.reason ?? '';
+    this.#ledger.add({ token: name, headers, body, status, reason, connection, atMs });
     this.#moveLimit(state, status, answer?.reason);
     if (strike === undefined || strike.kind === 'answer') respond(arrived, answer);
     else misanswer(arrived, strike, answer);

@@ -1,5 +1,5 @@
 import type { ConnectorId } from '../../domain/labels.ts';
-import type { Outcome, OutcomeTotals } from '../../domain/outcome.ts';
+import { movedCode, type Outcome, type OutcomeTotals } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 
 /** A batch as it is written: at most 1000 installations of one push, connector and profile. */
@@ -31,7 +31,9 @@ export interface Batch {
   recipients: number[];
   badges: (number | null)[] | null;
   /** One byte per recipient (shared/domain/outcome.ts); null before the first checkpoint. */
-  settled: Buffer | null;
+  settled: Uint8Array | null;
+  /** Places of recipients that have gone into retry batches while the rest stayed open. */
+  moved: number[];
   isSettled: boolean;
   attempt: number;
   /** Attempts that reached the gateway. */
@@ -47,6 +49,7 @@ interface Row {
   recipients: number[];
   badges: (number | null)[] | null;
   settled: Buffer | null;
+  moved: number[] | null;
   is_settled: boolean;
   attempt: number;
   tries: number;
@@ -60,11 +63,20 @@ const toBatch = (row: Row): Batch => ({
   profile: row.profile,
   recipients: row.recipients,
   badges: row.badges,
-  settled: row.settled,
+  settled: withMoved(row),
+  moved: row.moved ?? [],
   isSettled: row.is_settled,
   attempt: row.attempt,
   tries: row.tries,
 });
+
+/** A checkpoint by somebody who did not know that they had moved may have written over them. */
+function withMoved({ settled, moved, recipients }: Row): Uint8Array | null {
+  if (!moved) return settled;
+  const codes = Uint8Array.from(settled ?? new Uint8Array(recipients.length));
+  for (const index of moved) codes[index] = movedCode;
+  return codes;
+}
 
 /** Why a recipient was not reached. Holds ids, never a token. */
 export interface Failure {
@@ -148,19 +160,39 @@ export async function checkpointBatch(
   );
 }
 
-/** Settles a batch for good. False when it was settled already: then nothing of this attempt counts. */
+/**
+ * Settles a batch for good. False when it was settled already: then nothing of this attempt counts; or when
+ * more of its recipients have moved than `movedCount`, those that `settled` knows of.
+ */
 export async function settleBatch(
   tx: Handle,
-  batch: { appId: string; id: number },
+  batch: { appId: string; id: number; movedCount: number },
   settled: Uint8Array,
   totals: OutcomeTotals,
 ): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE push_batch SET settled = $3, totals = $4, is_settled = true, settled_at = now()
-      WHERE app_id = $1 AND id = $2 AND NOT is_settled`,
-    [batch.appId, batch.id, Buffer.from(settled), totals],
+      WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`,
+    [batch.appId, batch.id, Buffer.from(settled), totals, batch.movedCount],
   );
   return (rowCount ?? 0) > 0;
+}
+
+/** The batch, which nobody else changes until `tx` ends; undefined when it is settled. */
+export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {
+  const { rows } = await tx.query<Row>(
+    'SELECT * FROM push_batch WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE',
+    [appId, id],
+  );
+  return rows.map(toBatch)[0];
+}
+
+/** Notes that recipients of a locked batch have gone into retry batches while the rest stays open. */
+export async function noteMoved(tx: Handle, batch: Batch, places: number[]): Promise<void> {
+  await tx.query(
+    `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1 AND id = $2`,
+    [batch.appId, batch.id, places],
+  );
 }
 
 export async function insertFailures(
@@ -197,36 +229,4 @@ function failureValues(batch: { pushId: number; connector: string }, failures: F
     failures.map((failure) => failure.reason),
     failures.map((failure) => failure.deadAsOfMs),
   ];
-}
-
-/**
- * Deletes installations whose tokens a gateway told to be dead, unless they were saved since they were
- * sent to (a new token, a re-registration).
- */
-export async function deleteDeadInstallations(tx: Handle, appId: string, failures: Failure[]): Promise<void> {
-  const dead = failures.filter((failure) => failure.deadAsOfMs !== null);
-  if (dead.length === 0) return;
-  await tx.query(
-    `DELETE FROM installation i
-      USING unnest($2::bigint[], $3::float8[]) AS d (id, dead_ms)
-      WHERE i.app_id = $1 AND i.id = d.id AND i.updated_at = to_timestamp(d.dead_ms / 1000.0)::timestamptz(3)`,
-    [appId, dead.map((failure) => failure.installation), dead.map((failure) => failure.deadAsOfMs)],
-  );
-}
-
-/**
- * The same for a whole push at its end: dead tokens of batches that had no success themselves, but whose
- * connector had one elsewhere in the push. Without any success nothing is deleted (contract.md, promise 7).
- */
-export async function sweepDeadInstallations(db: Handle, appId: string, pushId: number): Promise<void> {
-  await db.query(
-    `DELETE FROM installation i
-      USING push_failure f
-      WHERE f.app_id = $1 AND f.push_id = $2 AND f.dead_as_of IS NOT NULL
-        AND i.app_id = f.app_id AND i.id = f.installation AND i.updated_at = f.dead_as_of
-        AND EXISTS (SELECT 1 FROM push_batch b
-                     WHERE b.app_id = f.app_id AND b.push_id = f.push_id AND b.connector = f.connector
-                       AND (b.totals ->> 'sent')::bigint > 0)`,
-    [appId, pushId],
-  );
 }
