@@ -1,5 +1,5 @@
 import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../connector.ts';
-import { openStandardTransport } from '../http2/standard.ts';
+import { openTransport } from '../http2/open.ts';
 import { defaultTiming, type Transport, type TransportTiming } from '../http2/transport.ts';
 import { failed, halt, retry } from '../kit/attempts.ts';
 import { pauseMs } from './attempt.ts';
@@ -142,12 +142,12 @@ class ApnsSender implements Sender {
   }
 
   #openTransport(environment: 'prod' | 'dev'): Transport {
-    const { auth, ca, endpoint } = this.#credentials;
+    const { auth, ca, endpoint, transport } = this.#credentials;
     const { certificate, privateKey } =
       this.#credentials.auth === 'certificate'
         ? this.#credentials
         : { certificate: undefined, privateKey: undefined };
-    return openStandardTransport({
+    const options = {
       baseUrl: endpoint ?? hosts[environment],
       ca,
       certificate,
@@ -157,7 +157,8 @@ class ApnsSender implements Sender {
       maxConnections: this.#tuning.maxConnections,
       timing: this.#tuning.timing,
       clock: this.#context.clock,
-    });
+    };
+    return openTransport(options, transport);
   }
 }
 

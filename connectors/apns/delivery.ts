@@ -155,6 +155,8 @@ export class Delivery {
         'apns-expiration': payload.expiration,
         ...(payload.collapseId === null ? {} : { 'apns-collapse-id': payload.collapseId }),
       },
+      // Different with every push: only their names go into the connection's table (gateways-apns 1.7).
+      passingHeaders: ['apns-expiration', 'apns-collapse-id'],
       ownHeaderName: 'apns-id',
       body: payload.body,
       ...(payload.badgeAt === undefined ? {} : { spliceAt: payload.badgeAt }),

@@ -1,4 +1,5 @@
 import { type OutgoingHttpHeaders, sensitiveHeaders } from 'node:http2';
+import { retryAfterMs } from './reply.ts';
 import type { Batch, OnReply, Reply, TransportReason, TransportRequest } from './transport.ts';
 
 /** A batch on its way: how many replies are still owed. */
@@ -126,11 +127,4 @@ export function responseOf(exchange: Exchange, nowMs: number, epochMs: number): 
     retryAfterMs: exchange.retryAfter === undefined ? null : retryAfterMs(exchange.retryAfter, epochMs),
     seconds: (nowMs - exchange.writtenAtMs) / 1000,
   };
-}
-
-/** `Retry-After` in either form of RFC 9110 10.2.3 as milliseconds from now; null when it is neither. */
-export function retryAfterMs(value: string, epochMs: number): number | null {
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
-  const at = Date.parse(value);
-  return Number.isNaN(at) ? null : Math.max(0, at - epochMs);
 }

@@ -1,39 +1,68 @@
-import type { SecureContext } from 'node:tls';
-import http2 from 'http2-wrapper';
 import { Backoff } from './backoff.ts';
-import { type ConnectionOwner, StandardConnection } from './standard-connection.ts';
-import { secureContextOf } from './tls.ts';
 import type { TransportOptions } from './transport.ts';
 
-/** A full pool gets one more connection this often. */
+/** A full pool gets one more connection this often, … */
 const growEveryMs = 500;
+/** … and this often while it has fewer than before a renewal. */
+const regrowEveryMs = 100;
+/** A connection is replaced at this age, give or take a quarter, so that a pool is not renewed all at once. */
+const maxAgeMs = 8 * 3_600_000;
+/** Between two connections that are let go for their age. */
+const retireEveryMs = 10_000;
+
+/** A connection, as far as the pool is concerned. */
+export interface PooledConnection {
+  readonly phase: 'connecting' | 'open' | 'draining' | 'gone';
+  /** Free places; 0 when it takes no requests. */
+  readonly room: number;
+  /** Streams that are open. */
+  readonly active: number;
+  /** An answer showed that the peer accepts our credentials. */
+  readonly isAccepted: boolean;
+  /** We let it go ourselves: its end is no failure. */
+  readonly isRetired: boolean;
+  /** Anything was answered at all. */
+  readonly isAnswered: boolean;
+  /** When it was begun, monotonic. */
+  readonly startedAtMs: number;
+  /** Takes no more requests; closes when the last answer is in. */
+  drain(): void;
+  destroy(code: string): void;
+  /** Called every so often: deadlines and the watchdog, without a timer per request. */
+  sweep(nowMs: number): void;
+}
 
 /** The connections of one transport: how many, which one next, and when another may be made. */
-export class ConnectionPool {
+export class ConnectionPool<C extends PooledConnection> {
   readonly #options: TransportOptions;
-  readonly #owner: ConnectionOwner;
-  readonly #url: URL;
-  readonly #secureContext: SecureContext;
-  readonly #agent = new http2.Agent();
-  readonly #connections = new Set<StandardConnection>();
+  readonly #open: () => C;
+  readonly #connections = new Set<C>();
   readonly #backoff = new Backoff();
+  readonly #ageJitter = 0.75 + Math.random() / 2;
   #openedAtMs = 0;
+  #retiredAtMs = 0;
+  /** How many there were when all were let go at once. */
+  #formerSize = 0;
   #onEmpty: (() => void) | null = null;
 
-  constructor(options: TransportOptions, owner: ConnectionOwner) {
+  constructor(options: TransportOptions, open: () => C) {
     this.#options = options;
-    this.#owner = owner;
-    this.#url = new URL(options.baseUrl);
-    this.#secureContext = secureContextOf(options);
+    this.#open = open;
   }
 
   get size(): number {
     return this.#connections.size;
   }
 
+  get active(): number {
+    let active = 0;
+    for (const connection of this.#connections) active += connection.active;
+    return active;
+  }
+
   /** The least loaded connection with a free place. */
-  pick(): StandardConnection | undefined {
-    let best: StandardConnection | undefined;
+  pick(): C | undefined {
+    let best: C | undefined;
     for (const connection of this.#connections)
       if (connection.room > 0 && (best === undefined || connection.active < best.active)) best = connection;
     return best;
@@ -48,10 +77,8 @@ export class ConnectionPool {
     const usable = this.#usable();
     const isFull = usable < 0 || usable >= this.#options.maxConnections;
     const waitMs = this.#backoff.waitMs(nowMs);
-    if (!isFull && waitMs === 0 && (usable === 0 || nowMs - this.#openedAtMs >= growEveryMs)) {
-      this.#openedAtMs = nowMs;
-      this.#connections.add(this.#open());
-    }
+    const everyMs = usable < this.#formerSize ? regrowEveryMs : growEveryMs;
+    if (!isFull && waitMs === 0 && (usable === 0 || nowMs - this.#openedAtMs >= everyMs)) this.#add(nowMs);
     return { waitMs: usable === 0 ? waitMs : 0, isHopeless: this.#backoff.isHopeless };
   }
 
@@ -60,7 +87,7 @@ export class ConnectionPool {
   }
 
   /** Forgets a connection; one that broke before its first answer counts as never made: no tight loop. */
-  remove(connection: StandardConnection): { isHopeless: boolean; waitMs: number } {
+  remove(connection: C): { isHopeless: boolean; waitMs: number } {
     const nowMs = this.#options.clock.monotonicMs();
     this.#connections.delete(connection);
     if (!connection.isAnswered && !connection.isRetired) this.#backoff.fail(nowMs);
@@ -68,29 +95,53 @@ export class ConnectionPool {
     return { isHopeless: this.#backoff.isHopeless, waitMs: this.#backoff.waitMs(nowMs) };
   }
 
+  /** Lets all go; their successors are made one after the other, as they are needed. */
   drainAll(): void {
+    this.#formerSize = Math.max(0, this.#usable());
     for (const connection of [...this.#connections]) connection.drain();
   }
 
   sweep(nowMs: number): void {
     for (const connection of [...this.#connections]) connection.sweep(nowMs);
+    this.#retireOldest(nowMs);
   }
 
   /** Lets every connection finish for `drainMs`, then ends them. */
   async close(): Promise<void> {
-    if (this.#connections.size > 0) {
-      const empty = new Promise<void>((resolve) => {
-        this.#onEmpty = resolve;
-      });
-      const end = () => {
-        for (const connection of [...this.#connections]) connection.destroy('closed');
-      };
-      const timer = setTimeout(end, this.#options.timing.drainMs);
-      this.drainAll();
-      await empty;
-      clearTimeout(timer);
-    }
-    this.#agent.destroy();
+    if (this.#connections.size === 0) return;
+    const empty = new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+    });
+    const end = () => {
+      for (const connection of [...this.#connections]) connection.destroy('closed');
+    };
+    const timer = setTimeout(end, this.#options.timing.drainMs);
+    this.drainAll();
+    await empty;
+    clearTimeout(timer);
+  }
+
+  /**
+   * Replaces one connection that is old: its successor is made first, so that nothing waits. New connections
+   * find new addresses, and no stream number ever comes near its end.
+   */
+  #retireOldest(nowMs: number): void {
+    const limitMs = (this.#options.maxAgeMs ?? maxAgeMs) * this.#ageJitter;
+    const pauseMs = Math.min(retireEveryMs, limitMs / 10);
+    if (nowMs - this.#retiredAtMs < pauseMs) return;
+    const open = [...this.#connections].filter(({ phase }) => phase === 'open');
+    const oldest = open.find(({ startedAtMs }) => nowMs - startedAtMs > limitMs);
+    if (!oldest) return;
+    const hasOther = open.some(({ startedAtMs }) => nowMs - startedAtMs <= limitMs);
+    if (hasOther) {
+      this.#retiredAtMs = nowMs;
+      oldest.drain();
+    } else if (open.length === this.#connections.size && this.#backoff.waitMs(nowMs) === 0) this.#add(nowMs);
+  }
+
+  #add(nowMs: number): void {
+    this.#openedAtMs = nowMs;
+    this.#connections.add(this.#open());
   }
 
   /** Connections that take requests; -1 while one is being made or the peer has not accepted us yet. */
@@ -103,20 +154,5 @@ export class ConnectionPool {
       usable += 1;
     }
     return usable;
-  }
-
-  #open(): StandardConnection {
-    const { clock, firstStreams, timing } = this.#options;
-    return new StandardConnection(
-      {
-        url: this.#url,
-        secureContext: this.#secureContext,
-        agent: this.#agent,
-        firstStreams: firstStreams ?? Number.POSITIVE_INFINITY,
-        timing,
-        monotonicMs: () => clock.monotonicMs(),
-      },
-      this.#owner,
-    );
   }
 }

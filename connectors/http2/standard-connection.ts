@@ -9,8 +9,10 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import type { SecureContext, TLSSocket } from 'node:tls';
 import http2 from 'http2-wrapper';
+import { connectTls } from './connect.ts';
 import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
 import { fateOf, type Goaway, goawayReason } from './fate.ts';
+import type { PooledConnection } from './pool.ts';
 import { codeOf, serverNameOf } from './tls.ts';
 import type { TransportReason, TransportTiming } from './transport.ts';
 import { Watchdog } from './watchdog.ts';
@@ -38,12 +40,13 @@ export interface ConnectionOptions {
   url: URL;
   secureContext: SecureContext;
   agent: http2.Agent;
+  proxy: URL | undefined;
   firstStreams: number;
   timing: TransportTiming;
   monotonicMs(): number;
 }
 
-export class StandardConnection {
+export class StandardConnection implements PooledConnection {
   phase: 'connecting' | 'open' | 'draining' | 'gone' = 'connecting';
   /** Streams that are not closed yet, by the count the peer's limit is about. */
   active = 0;
@@ -57,7 +60,8 @@ export class StandardConnection {
   readonly #inFlight = new Map<Exchange, ClientHttp2Stream>();
   readonly #options: ConnectionOptions;
   readonly #owner: ConnectionOwner;
-  readonly #startedAtMs: number;
+  readonly startedAtMs: number;
+  readonly #connecting = new AbortController();
   #session: ClientHttp2Session | null = null;
   #socket: TLSSocket | null = null;
   #peerLimit = 1;
@@ -69,8 +73,8 @@ export class StandardConnection {
   constructor(options: ConnectionOptions, owner: ConnectionOwner) {
     this.#options = options;
     this.#owner = owner;
-    this.#startedAtMs = options.monotonicMs();
-    this.#watchdog = new Watchdog(options.timing, this.#startedAtMs);
+    this.startedAtMs = options.monotonicMs();
+    this.#watchdog = new Watchdog(options.timing, this.startedAtMs);
     void this.#connect();
   }
 
@@ -111,6 +115,7 @@ export class StandardConnection {
   destroy(code: string): void {
     if (this.#failure === '') this.#failure = code;
     this.#returnUnsent('connection_lost');
+    this.#connecting.abort();
     this.#session?.destroy();
     this.#socket?.destroy();
     if (this.#session === null) this.#gone();
@@ -120,7 +125,7 @@ export class StandardConnection {
   sweep(nowMs: number): void {
     const { connectMs, requestMs } = this.#options.timing;
     if (this.phase === 'connecting') {
-      if (nowMs - this.#startedAtMs > connectMs) this.destroy('connect_timeout');
+      if (nowMs - this.startedAtMs > connectMs) this.destroy('connect_timeout');
       return;
     }
     for (const [exchange, stream] of this.#inFlight) {
@@ -137,12 +142,11 @@ export class StandardConnection {
   }
 
   async #connect(): Promise<void> {
-    const { url, agent, secureContext } = this.#options;
+    const { url, agent, secureContext, proxy } = this.#options;
     try {
-      const socket = await agent.createConnection(url, {
-        secureContext,
-        servername: serverNameOf(url.hostname),
-      });
+      const socket = await (proxy
+        ? connectTls({ url, secureContext, proxy }, this.#connecting.signal)
+        : agent.createConnection(url, { secureContext, servername: serverNameOf(url.hostname) }));
       socket.once('error', (error) => this.#note(error));
       // A renewal or the deadline may have come first.
       if (this.#isGone()) {

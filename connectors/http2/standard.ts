@@ -4,19 +4,23 @@
  * A queue before a pool of connections, and a batch's bookkeeping. Requests that were provably not
  * processed are repeated here, a few times, before the caller hears of them.
  */
+import http2 from 'http2-wrapper';
 import { type BatchState, type Exchange, newBatchState, newExchange, responseOf } from './exchange.ts';
 import { ConnectionPool } from './pool.ts';
+import { requestOne } from './reply.ts';
 import { RequestQueue } from './request-queue.ts';
-import type { ConnectionOwner, StandardConnection } from './standard-connection.ts';
-import { isCertificateRefusal } from './tls.ts';
+import { type ConnectionOwner, StandardConnection } from './standard-connection.ts';
+import { isCertificateRefusal, secureContextOf } from './tls.ts';
 import type {
   Batch,
   OnReply,
   Reply,
+  RequestTemplate,
   Transport,
   TransportFact,
   TransportOptions,
   TransportReason,
+  TransportRequest,
   Verdict,
 } from './transport.ts';
 
@@ -33,7 +37,8 @@ export function openStandardTransport(options: TransportOptions): Transport {
 
 class StandardTransport implements Transport, ConnectionOwner {
   readonly #options: TransportOptions;
-  readonly #pool: ConnectionPool;
+  readonly #pool: ConnectionPool<StandardConnection>;
+  readonly #agent = new http2.Agent();
   readonly #queue = new RequestQueue();
   readonly #sweeper: NodeJS.Timeout;
   #retryTimer: NodeJS.Timeout | null = null;
@@ -42,7 +47,17 @@ class StandardTransport implements Transport, ConnectionOwner {
 
   constructor(options: TransportOptions) {
     this.#options = options;
-    this.#pool = new ConnectionPool(options, this);
+    const { clock, firstStreams = Number.POSITIVE_INFINITY, proxy, timing } = options;
+    const connectionOptions = {
+      url: new URL(options.baseUrl),
+      secureContext: secureContextOf(options),
+      agent: this.#agent,
+      proxy: proxy === undefined ? undefined : new URL(proxy),
+      firstStreams,
+      timing,
+      monotonicMs: () => clock.monotonicMs(),
+    };
+    this.#pool = new ConnectionPool(options, () => new StandardConnection(connectionOptions, this));
     const shortestMs = Math.min(options.timing.requestMs, options.timing.connectMs, options.timing.queueMs);
     this.#sweeper = setInterval(() => this.#sweep(), Math.min(Math.max(shortestMs / 10, 10), 500)).unref();
   }
@@ -67,6 +82,10 @@ class StandardTransport implements Transport, ConnectionOwner {
     });
   }
 
+  request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<Reply> {
+    return requestOne(this, { template, requests: [request], signal });
+  }
+
   renew(): void {
     this.#pool.drainAll();
     this.#schedulePump();
@@ -77,6 +96,7 @@ class StandardTransport implements Transport, ConnectionOwner {
     if (this.#retryTimer) clearTimeout(this.#retryTimer);
     this.#refuseWaiting('closed', null);
     await this.#pool.close();
+    this.#agent.destroy();
     clearInterval(this.#sweeper);
   }
 
@@ -112,6 +132,7 @@ class StandardTransport implements Transport, ConnectionOwner {
 
   onUnknown(exchange: Exchange, reason: TransportReason): void {
     if (reason === 'timeout') this.#fact('timeout', '');
+    if (reason === 'stream_reset') this.#fact('reset', '');
     const seconds = (this.#options.clock.monotonicMs() - exchange.writtenAtMs) / 1000;
     this.#reply(exchange, { kind: 'unknown', reason, seconds });
   }
@@ -124,7 +145,8 @@ class StandardTransport implements Transport, ConnectionOwner {
   onGone(connection: StandardConnection, code: string, wasOpen: boolean): void {
     const { isHopeless, waitMs } = this.#pool.remove(connection);
     if (wasOpen) {
-      if (code !== '') this.#fact(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
+      if (code === '') this.#fact('closed', '');
+      else this.#fact(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
     } else if (!connection.isRetired) {
       this.#fact('connect_failed', code);
       if (isCertificateRefusal(code)) this.#refuseWaiting('certificate_refused', null);

@@ -1,7 +1,7 @@
 /**
  * What a connector needs of HTTP/2: many small POSTs to one gateway, one answer each, told as data.
  *
- * Two transports stand behind it: `standard.ts` (http2-wrapper) and, later, our own framing. The shape is
+ * Two transports stand behind it: our own framing (`own/`) and `standard.ts` (http2-wrapper). The shape is
  * the one a fast client wants (http2 notes, "What made it fast"): what all requests of a push share is
  * given once, what differs is a short path, one header value and a splice into the body, and replies come
  * through one callback instead of a promise per request.
@@ -14,6 +14,8 @@ export interface RequestTemplate {
   pathPrefix: string;
   /** Shared headers, lower-case names, no pseudo headers. */
   headers: Readonly<Record<string, string>>;
+  /** Names among `headers` whose values serve this push only; absent: they last (HPACK, gateways-apns 1.7). */
+  passingHeaders?: readonly string[];
   /** Name of the header whose value is each request's own (`ownHeader`). */
   ownHeaderName?: string;
   /** The body, or the body around the splice. */
@@ -24,7 +26,7 @@ export interface RequestTemplate {
 
 /** What differs from one request to the next. */
 export interface TransportRequest {
-  /** Must be safe in a path: the caller checks it. */
+  /** Must be safe in a path: the caller checks it. Empty where all requests have the same path. */
   path: string;
   ownHeader?: string;
   splice?: string;
@@ -44,9 +46,18 @@ export type TransportReason =
   | 'stream_reset'
   | 'connection_lost';
 
+/** An answer of the gateway; `body` up to 64 KiB. */
+export interface ResponseReply {
+  kind: 'response';
+  status: number;
+  body: string;
+  retryAfterMs: number | null;
+  seconds: number;
+}
+
 /** How one request ended. Never thrown. */
 export type Reply =
-  | { kind: 'response'; status: number; body: string; retryAfterMs: number | null; seconds: number }
+  | ResponseReply
   /** The gateway did not process it: sending it again repeats nothing. `afterMs`: not before. */
   | { kind: 'not_sent'; reason: TransportReason; afterMs: number | null }
   /** It was written and no answer came. */
@@ -58,6 +69,7 @@ export type Reply =
  */
 export type Verdict = 'drain' | 'stop' | undefined;
 
+/** `reply` is yours until you return: the same object may tell the next answer. Copy what you keep of it. */
 export type OnReply = (index: number, reply: Reply) => Verdict;
 
 export interface Batch {
@@ -69,7 +81,16 @@ export interface Batch {
 
 /** Things that happen to connections, for metrics and logs. Measuring never decides. */
 export interface TransportFact {
-  event: 'connected' | 'connect_failed' | 'lost' | 'goaway' | 'refused' | 'timeout' | 'ping_timeout';
+  event:
+    | 'connected'
+    | 'connect_failed'
+    | 'lost'
+    | 'closed'
+    | 'goaway'
+    | 'refused'
+    | 'reset'
+    | 'timeout'
+    | 'ping_timeout';
   /** Error code or GOAWAY reason; never a token. */
   detail: string;
   connections: number;
@@ -82,6 +103,8 @@ export interface Transport {
    * rejects only when `onReply` throws or something of ours is broken.
    */
   sendMany(batch: Batch, onReply: OnReply): Promise<void>;
+  /** Sends one request by itself. */
+  request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<Reply>;
   /** Lets every connection of now finish and opens new ones: after a change of provider token. */
   renew(): void;
   /** Hands back what waits, gives what is in flight `drainMs`, closes every connection. */
@@ -96,6 +119,8 @@ export interface TransportOptions {
   /** Client certificate and its key, PEM. */
   certificate?: string;
   privateKey?: string;
+  /** URL of an HTTP proxy to go through by CONNECT, with user and password where it wants them. */
+  proxy?: string;
   /**
    * Streams on a new connection until its first answer that accepts our credentials. APNs with tokens: 1
    * (gateways-apns 1.7). Absent: the peer's limit from the start.
@@ -103,6 +128,8 @@ export interface TransportOptions {
   firstStreams?: number;
   /** Most connections at a time. */
   maxConnections: number;
+  /** About the age at which a connection is replaced by another; default 8 hours. */
+  maxAgeMs?: number;
   timing: TransportTiming;
   clock: Clock;
   onFact?(fact: TransportFact): void;

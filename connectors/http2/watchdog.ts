@@ -1,4 +1,8 @@
-import type { ClientHttp2Session } from 'node:http2';
+/** A connection, as far as a watchdog is concerned. */
+export interface Pingable {
+  /** Sends a PING; `callback` hears of its answer. */
+  ping(callback: (error: Error | null) => void): unknown;
+}
 
 /** Finds out by PING whether a silent peer is still there (gateways-apns 1.7). Times are monotonic. */
 export class Watchdog {
@@ -23,7 +27,7 @@ export class Watchdog {
   }
 
   /** False once a PING was not answered in time. Called every so often. */
-  isAlive(session: ClientHttp2Session, nowMs: number): boolean {
+  isAlive(session: Pingable, nowMs: number): boolean {
     if (this.reads !== this.#readsSeen) {
       this.#readsSeen = this.reads;
       this.#lastReadMs = nowMs;

@@ -7,6 +7,7 @@ import { createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { aContext } from './context.ts';
+import type { TransportName } from './http2-peer.ts';
 
 export { aContext } from './context.ts';
 
@@ -98,6 +99,10 @@ export interface BenchOptions {
   /** Members beside those of the token. */
   credentials?: JsonObject;
 }
+
+/** Members of a profile that choose a transport. */
+export const credentialsOver = (name: TransportName): JsonObject =>
+  name === 'standard' ? { transport: 'standard' } : {};
 
 /** A gateway on loopback and a token sender to it. */
 export async function apnsBench(options: BenchOptions = {}): Promise<Bench> {

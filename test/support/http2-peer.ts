@@ -8,7 +8,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { openStandardTransport } from '../../connectors/http2/standard.ts';
+import { openTransport as openChosen } from '../../connectors/http2/open.ts';
 import {
   type Batch,
   defaultTiming,
@@ -104,22 +104,30 @@ export interface Opened {
   facts: TransportFact[];
 }
 
+/** Both transports keep the same promises: suites run over each. */
+export const transportNames = ['own', 'standard'] as const;
+export type TransportName = (typeof transportNames)[number];
+
 /** The transport under test with short deadlines. */
 export function openTransport(
+  name: TransportName,
   peer: { url: string; ca: string },
   more: Partial<TransportOptions> = {},
   timing: Partial<TransportOptions['timing']> = {},
 ): Opened {
   const facts: TransportFact[] = [];
-  const transport = openStandardTransport({
-    baseUrl: peer.url,
-    ca: peer.ca,
-    maxConnections: 4,
-    clock: systemClock,
-    onFact: (fact) => facts.push(fact),
-    ...more,
-    timing: { ...defaultTiming, drainMs: 500, ...timing },
-  });
+  const transport = openChosen(
+    {
+      baseUrl: peer.url,
+      ca: peer.ca,
+      maxConnections: 4,
+      clock: systemClock,
+      onFact: (fact) => facts.push(fact),
+      ...more,
+      timing: { ...defaultTiming, drainMs: 500, ...timing },
+    },
+    name === 'standard' ? 'standard' : undefined,
+  );
   return { transport, facts };
 }
 

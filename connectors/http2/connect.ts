@@ -1,0 +1,75 @@
+import { lookup as resolve } from 'node:dns';
+import { once } from 'node:events';
+import type { LookupFunction, Socket } from 'node:net';
+import { connect, type SecureContext, type TLSSocket } from 'node:tls';
+import { openTunnel } from './proxy.ts';
+import { serverNameOf } from './tls.ts';
+
+export interface ConnectTarget {
+  url: URL;
+  secureContext: SecureContext;
+  /** HTTP proxy to go through, with its user and password in the URL; absent: straight. */
+  proxy?: URL;
+}
+
+/** The peer is there and does not speak HTTP/2. */
+export class NoHttp2Error extends Error {
+  readonly code = 'NO_HTTP2';
+}
+
+/**
+ * A TLS connection on which HTTP/2 was agreed (RFC 9113 3.2). The name is looked up anew for every connection
+ * and its addresses are tried in random order, so that a fleet spreads over them (gateways-apns 1.7).
+ * Rejects with the error of the socket, of the proxy, or with `signal`'s.
+ */
+export async function connectTls(target: ConnectTarget, signal: AbortSignal): Promise<TLSSocket> {
+  const { url, secureContext, proxy } = target;
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = Number(url.port || 443);
+  const tunnel: Socket | undefined = proxy && (await openTunnel(proxy, { host, port, signal }));
+  const socket = connect({
+    host,
+    port,
+    socket: tunnel,
+    secureContext,
+    servername: serverNameOf(url.hostname),
+    ALPNProtocols: ['h2'],
+    lookup: shuffledLookup,
+  });
+  try {
+    await once(socket, 'secureConnect', { signal });
+    if (socket.alpnProtocol !== 'h2') throw new NoHttp2Error('the peer does not speak HTTP/2');
+  } catch (error) {
+    // An error of the dying socket has no other listener any more.
+    socket.on('error', () => undefined);
+    socket.destroy();
+    throw error;
+  }
+  socket.setNoDelay(true);
+  return socket;
+}
+
+/** Node asks for one address or for all, by the options it gives. */
+export const shuffledLookup: LookupFunction = (hostname, options, callback) => {
+  resolve(hostname, { ...options, all: true }, (error, addresses) => {
+    const [first] = addresses ?? [];
+    if (error || first === undefined) callback(error ?? new Error('no address'), '', 4);
+    else if (options.all) callback(null, shuffle(addresses));
+    else {
+      const { address, family } = shuffle(addresses)[0] ?? first;
+      callback(null, address, family);
+    }
+  });
+};
+
+function shuffle<T>(items: T[]): T[] {
+  for (let i = items.length - 1; i > 0; i--) {
+    const j = Math.floor(Math.random() * (i + 1));
+    const [a, b] = [items[i], items[j]];
+    if (a !== undefined && b !== undefined) {
+      items[i] = b;
+      items[j] = a;
+    }
+  }
+  return items;
+}

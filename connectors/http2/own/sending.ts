@@ -1,0 +1,208 @@
+/** The requests' side of a connection: out of images into the output, within the windows (RFC 9113 5.2, 8.1). */
+import { HeaderEncoder } from '../hpack/encoder.ts';
+import type { TransportRequest } from '../transport.ts';
+import type { BatchRun } from './batch-run.ts';
+import { fault } from './fault.ts';
+import type { Output } from './output.ts';
+import { applySettings, initialSettings, type PeerSettings } from './peer-settings.ts';
+import { type RequestImage, RequestImages } from './request-image.ts';
+import type { StreamTable } from './stream-table.ts';
+import { Uploads } from './uploads.ts';
+import {
+  defaultWindowBytes,
+  errorCode,
+  flag,
+  frame,
+  frameHeaderBytes,
+  maxWindowBytes,
+  writeFrameHead,
+  writeUint32,
+} from './wire-format.ts';
+
+/** Beyond this the socket is behind: no more requests until it has caught up. */
+const maxBacklogBytes = 524_288;
+/** Bodies that may wait for windows at a time. */
+const maxUploads = 64;
+/** Up to this length a loop is faster than a call into the runtime. */
+const shortText = 12;
+
+/** When a request was written, for its deadline and for the watchdog. */
+export interface Moment {
+  nowMs: number;
+  reads: number;
+}
+
+export class Sending {
+  settings: PeerSettings = initialSettings;
+  /** Number of the next stream; ours are odd (RFC 9113 5.1.1). */
+  nextId = 1;
+  readonly #encoder = new HeaderEncoder();
+  readonly #output: Output;
+  readonly #table: StreamTable;
+  readonly #uploads = new Uploads();
+  readonly #images = new WeakMap<BatchRun, RequestImages>();
+  /** What the peer takes on the connection. */
+  #window = defaultWindowBytes;
+
+  constructor(output: Output, table: StreamTable) {
+    this.#output = output;
+    this.#table = table;
+  }
+
+  /** No request could be sent whole: the window is used up, bodies wait, or the socket is behind. */
+  get isBlocked(): boolean {
+    return this.#window <= 0 || this.#uploads.count >= maxUploads || this.#output.backlog >= maxBacklogBytes;
+  }
+
+  /** Writes up to `count` of the requests that wait in `run`; gives how many. */
+  write(run: BatchRun, count: number, moment: Moment): number {
+    let images = this.#images.get(run);
+    if (!images) {
+      images = new RequestImages(run, this.#encoder);
+      this.#images.set(run, images);
+    }
+    let written = 0;
+    while (written < count && run.waiting > 0 && !this.isBlocked) {
+      const index = run.take();
+      const request = run.requests[index];
+      if (request === undefined) throw new Error('a request beyond the end of its batch');
+      this.#open(run, index, moment);
+      this.#write(run, request, images.imageOf(request));
+      written += 1;
+    }
+    this.#encoder.countBlocks(written);
+    return written;
+  }
+
+  onSettings(payload: Buffer): void {
+    const before = this.settings.initialWindowSize;
+    this.settings = applySettings(this.settings, payload, (bytes) => this.#encoder.setPeerTableSize(bytes));
+    if (!this.#uploads.moveWindows(this.settings.initialWindowSize - before))
+      fault(errorCode.flowControl, 'a window beyond 2^31-1');
+  }
+
+  /** A WINDOW_UPDATE; gives the error of its stream, if it is one (RFC 9113 6.9). */
+  onWindow(id: number, increment: number): number | null {
+    if (id !== 0) {
+      if (increment === 0) return errorCode.protocol;
+      return this.#uploads.widen(id, increment) ? null : errorCode.flowControl;
+    }
+    if (increment === 0) fault(errorCode.protocol, 'a window that grows by nothing');
+    this.#window += increment;
+    if (this.#window > maxWindowBytes) fault(errorCode.flowControl, 'a window beyond 2^31-1');
+    return null;
+  }
+
+  /** Goes on with bodies that waited. */
+  pump(): void {
+    if (this.#uploads.count === 0) return;
+    this.#window -= this.#uploads.pump(this.#output, {
+      connectionWindow: this.#window,
+      frameBytes: this.settings.maxFrameSize,
+      backlogBytes: maxBacklogBytes,
+    });
+  }
+
+  /** Forgets the rest of a body; true when there was one. */
+  dropUpload(id: number): boolean {
+    return this.#uploads.count > 0 && this.#uploads.drop(id);
+  }
+
+  #open(run: BatchRun, index: number, { nowMs, reads }: Moment): void {
+    const table = this.#table;
+    const slot = table.open(this.nextId);
+    table.runs[slot] = run;
+    table.indices[slot] = index;
+    table.writtenAtMs[slot] = nowMs;
+    table.readsBefore[slot] = reads;
+  }
+
+  #write(run: BatchRun, request: TransportRequest, image: RequestImage): void {
+    const id = this.nextId;
+    this.nextId = id + 2;
+    const { tail } = image;
+    const splice = tail === null ? '' : (request.splice ?? '');
+    const spliceBytes = splice === '' ? 0 : byteLengthOf(splice);
+    const bodyBytes = image.bodyBytes + spliceBytes;
+    const { initialWindowSize, maxFrameSize } = this.settings;
+    if (
+      bodyBytes > this.#window ||
+      bodyBytes > initialWindowSize ||
+      bodyBytes > maxFrameSize ||
+      bodyBytes > usualBytes ||
+      image.blockBytes > usualBytes
+    ) {
+      this.#writeLarge(run, id, request, image);
+      return;
+    }
+    const output = this.#output;
+    const length = image.bytes.length;
+    output.reserve(length + spliceBytes + (tail === null ? 0 : tail.length));
+    const { bytes, length: at } = output;
+    bytes.set(image.bytes, at);
+    writeUint32(bytes, at + 5, id);
+    if (request.path !== '') bytes.write(request.path, at + image.pathAt, 'latin1');
+    if (image.ownAt >= 0) bytes.write(request.ownHeader ?? '', at + image.ownAt, 'latin1');
+    if (image.dataAt >= 0) writeUint32(bytes, at + image.dataAt + 5, id);
+    output.length = at + length;
+    if (tail !== null) this.#writeSplice(image, splice, spliceBytes, at);
+    this.#window -= bodyBytes;
+  }
+
+  #writeSplice(image: RequestImage, splice: string, spliceBytes: number, start: number): void {
+    const output = this.#output;
+    const { bytes } = output;
+    const { tail, bodyBytes } = image;
+    let at = output.length;
+    if (spliceBytes === splice.length && spliceBytes <= shortText)
+      for (let i = 0; i < spliceBytes; i++) bytes[at + i] = splice.charCodeAt(i);
+    else bytes.write(splice, at, 'utf8');
+    at += spliceBytes;
+    if (tail !== null) {
+      bytes.set(tail, at);
+      at += tail.length;
+    }
+    output.length = at;
+    const length = bodyBytes + spliceBytes;
+    const lengthAt = start + image.dataAt;
+    bytes[lengthAt] = length >>> 16;
+    bytes[lengthAt + 1] = length >>> 8;
+    bytes[lengthAt + 2] = length;
+  }
+
+  /** A request that does not fit the usual two frames: CONTINUATION, and a body that follows as it may. */
+  #writeLarge(run: BatchRun, id: number, request: TransportRequest, image: RequestImage): void {
+    const body = bodyOf(run, request);
+    const block = image.blockOf(request);
+    const output = this.#output;
+    const { maxFrameSize } = this.settings;
+    for (let at = 0; at < block.length; at += maxFrameSize) {
+      const piece = block.subarray(at, at + maxFrameSize);
+      const isLast = at + piece.length === block.length;
+      const flags = (at === 0 && body.length === 0 ? flag.endStream : 0) | (isLast ? flag.endHeaders : 0);
+      const type = at === 0 ? frame.headers : frame.continuation;
+      output.reserve(frameHeaderBytes);
+      const head = { length: piece.length, type, flags, streamId: id };
+      output.length = writeFrameHead(output.bytes, output.length, head);
+      output.append(piece);
+    }
+    if (body.length === 0) return;
+    this.#uploads.add(id, body, this.settings.initialWindowSize);
+    this.pump();
+  }
+}
+
+/** Up to this size a part of a request goes the short way. */
+const usualBytes = 16_384;
+
+function byteLengthOf(text: string): number {
+  if (text.length > shortText) return Buffer.byteLength(text);
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return Buffer.byteLength(text);
+  return text.length;
+}
+
+function bodyOf({ template }: BatchRun, { splice }: TransportRequest): Buffer {
+  const { body, spliceAt } = template;
+  if (spliceAt === undefined || splice === undefined) return body;
+  return Buffer.concat([body.subarray(0, spliceAt), Buffer.from(splice), body.subarray(spliceAt)]);
+}

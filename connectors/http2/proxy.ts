@@ -1,0 +1,90 @@
+import { once } from 'node:events';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { serverNameOf } from './tls.ts';
+
+/** Longest answer to a CONNECT that is read. */
+const maxHeadBytes = 16_384;
+
+export interface TunnelTarget {
+  host: string;
+  port: number;
+  signal: AbortSignal;
+}
+
+/** The proxy was reached and opens no tunnel; `code` tells its status. */
+export class ProxyRefusal extends Error {
+  readonly code: string;
+
+  constructor(status: number) {
+    super(`the proxy answered ${status}`);
+    this.code = `PROXY_${status}`;
+  }
+}
+
+/**
+ * Opens a tunnel through an HTTP proxy by CONNECT (RFC 9110 9.3.6), with the user and password of its URL as
+ * Basic authentication. `proxy` is http:// or https://. Rejects with `ProxyRefusal`, the socket's error or the
+ * signal's.
+ */
+export async function openTunnel(proxy: URL, { host, port, signal }: TunnelTarget): Promise<Socket> {
+  const isSecure = proxy.protocol === 'https:';
+  const proxyHost = proxy.hostname.replace(/^\[|\]$/g, '');
+  const proxyPort = Number(proxy.port || (isSecure ? 443 : 80));
+  const socket = isSecure
+    ? connectTls({
+        host: proxyHost,
+        port: proxyPort,
+        servername: serverNameOf(proxy.hostname),
+        ALPNProtocols: ['http/1.1'],
+      })
+    : connectTcp({ host: proxyHost, port: proxyPort });
+  try {
+    await once(socket, isSecure ? 'secureConnect' : 'connect', { signal });
+    const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+    socket.write(
+      `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${authorizationOf(proxy)}Proxy-Connection: keep-alive\r\n\r\n`,
+    );
+    const status = await statusOf(socket, signal);
+    if (status < 200 || status > 299) throw new ProxyRefusal(status);
+    return socket;
+  } catch (error) {
+    socket.on('error', () => undefined);
+    socket.destroy();
+    throw error;
+  }
+}
+
+function authorizationOf({ username, password }: URL): string {
+  if (username === '' && password === '') return '';
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return `Proxy-Authorization: Basic ${Buffer.from(pair).toString('base64')}\r\n`;
+}
+
+/** Reads the head of the answer and nothing behind it: the tunnel's first bytes are ours to send. */
+async function statusOf(socket: Socket, signal: AbortSignal): Promise<number> {
+  let head = Buffer.alloc(0);
+  const closed = once(socket, 'close', { signal }).then((): never => {
+    throw new ProxyRefusal(0);
+  });
+  closed.catch(() => undefined);
+  for (;;) {
+    const end = head.indexOf('\r\n\r\n');
+    if (end >= 0) {
+      const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1', 0, 64))?.[1] ?? 0);
+      const rest = head.subarray(end + 4);
+      // Informational answers come before the real one (RFC 9110 15.2).
+      if (status < 100 || status > 199) return rest.length === 0 ? status : 0;
+      head = rest;
+    } else if (head.length > maxHeadBytes) return 0;
+    else head = Buffer.concat([head, await nextChunk(socket, closed, signal)]);
+  }
+}
+
+async function nextChunk(socket: Socket, closed: Promise<never>, signal: AbortSignal): Promise<Buffer> {
+  for (;;) {
+    const chunk: Buffer | null = socket.read();
+    if (chunk !== null) return chunk;
+    await Promise.race([once(socket, 'readable', { signal }), closed]);
+  }
+}
