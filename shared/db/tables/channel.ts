@@ -128,15 +128,19 @@ export async function ackLetters(db: Handle, receipts: Receipt[]): Promise<numbe
 /** A deposit under way when its message expires must not lose the message: statements end long before. */
 const graceMs = 10 * 60_000;
 
+/** Not as IN (…): a plan may run that several times, and the limit would hold for each run. */
 const expiredStatements = [
-  `DELETE FROM channel_inbox WHERE (app_id, id) IN (
+  `WITH old AS MATERIALIZED (
      SELECT i.app_id, i.id FROM channel_message m
        JOIN channel_inbox i ON i.app_id = m.app_id AND i.message_id = m.id
-      WHERE m.expires_at <= $1 LIMIT $2)`,
-  `DELETE FROM channel_deposit WHERE (app_id, id) IN (
-     SELECT app_id, id FROM channel_deposit WHERE expires_at <= $1 LIMIT $2)`,
-  `DELETE FROM channel_message WHERE (app_id, id) IN (
-     SELECT app_id, id FROM channel_message WHERE expires_at <= $1 LIMIT $2)`,
+      WHERE m.expires_at <= $1 LIMIT $2 FOR UPDATE OF i SKIP LOCKED)
+   DELETE FROM channel_inbox i USING old WHERE i.app_id = old.app_id AND i.id = old.id`,
+  `WITH old AS MATERIALIZED (
+     SELECT app_id, id FROM channel_deposit WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+   DELETE FROM channel_deposit d USING old WHERE d.app_id = old.app_id AND d.id = old.id`,
+  `WITH old AS MATERIALIZED (
+     SELECT app_id, id FROM channel_message WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+   DELETE FROM channel_message m USING old WHERE m.app_id = old.app_id AND m.id = old.id`,
 ];
 
 /**

@@ -167,7 +167,7 @@ export async function cancelNotification(tx: Handle, appId: string, id: number):
 /** Deletes finished records older than the retention (compat.md 5.3: seven days); gives how many. */
 export async function deleteOldNotifications(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
-    `WITH old AS (
+    `WITH old AS MATERIALIZED (
        SELECT app_id, id FROM notification
         WHERE created_at < $1 AND state IN ('done', 'failed', 'cancelled') AND finished_at < $1
         ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED),

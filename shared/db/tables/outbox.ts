@@ -185,10 +185,10 @@ export async function countTry(tx: Handle, appId: string, id: number, reason: st
 /** Deletes messages from before `before`; gives how many. */
 export async function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
-    `DELETE FROM outbox o USING (
+    `WITH old AS MATERIALIZED (
        SELECT app_id, id FROM outbox WHERE created_at < $1 ORDER BY created_at LIMIT $2
-       FOR UPDATE SKIP LOCKED) old
-      WHERE o.app_id = old.app_id AND o.id = old.id`,
+       FOR UPDATE SKIP LOCKED)
+     DELETE FROM outbox o USING old WHERE o.app_id = old.app_id AND o.id = old.id`,
     [before, limit],
   );
   return rowCount ?? 0;

@@ -36,9 +36,10 @@ export async function resumeExpired(
   limit: number,
 ): Promise<{ appId: string; id: number }[]> {
   const { rows } = await tx.query<{ app_id: string; id: number }>(
-    `UPDATE notification n SET state = 'sending', updated_at = now()
-       FROM (SELECT app_id, id FROM notification WHERE state = 'paused' AND expires_at <= $1
-              ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) AS e
+    `WITH e AS MATERIALIZED (
+       SELECT app_id, id FROM notification WHERE state = 'paused' AND expires_at <= $1
+        ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+     UPDATE notification n SET state = 'sending', updated_at = now() FROM e
       WHERE n.app_id = e.app_id AND n.id = e.id RETURNING n.app_id, n.id`,
     [now, limit],
   );

@@ -65,7 +65,7 @@ export async function cancelScheduled(tx: Handle, appId: string, entryId: number
 /** Takes entries whose time has come by the database's clock; gives their pushes, now `queued`. */
 export async function takeDue(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
   const { rows } = await tx.query<{ app_id: string; id: number }>(
-    `WITH due AS (
+    `WITH due AS MATERIALIZED (
        SELECT id FROM scheduled_push WHERE push_time <= now()
         ORDER BY push_time LIMIT $1 FOR UPDATE SKIP LOCKED),
      entry AS (DELETE FROM scheduled_push s USING due WHERE s.id = due.id RETURNING s.app_id, s.push_id)

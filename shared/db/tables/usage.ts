@@ -68,10 +68,10 @@ export async function readUsage(db: Handle, appId: string, day: string): Promise
 /** Deletes days before `before`; gives how many rows. */
 export async function deleteOldUsage(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
-    `DELETE FROM usage_day u USING (
+    `WITH old AS MATERIALIZED (
        SELECT app_id, day FROM usage_day WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date
-        ORDER BY day LIMIT $2 FOR UPDATE SKIP LOCKED) old
-      WHERE u.app_id = old.app_id AND u.day = old.day`,
+        ORDER BY day LIMIT $2 FOR UPDATE SKIP LOCKED)
+     DELETE FROM usage_day u USING old WHERE u.app_id = old.app_id AND u.day = old.day`,
     [before, limit],
   );
   return rowCount ?? 0;
