@@ -1,6 +1,5 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { recordQueues } from '../shared/metrics.ts';
-import { queueNames } from '../shared/queue/jobs.ts';
+import { reportQueues } from '../shared/queue/report.ts';
 import type { Means } from './means.ts';
 
 /** `/metrics`, `/healthz` and `/readyz` of a dispatcher (contract.md METRICS_PORT). Resolves once bound. */
@@ -40,8 +39,7 @@ async function writeMetrics(
   { metrics, queue, pool, breakers }: Means,
   response: ServerResponse,
 ): Promise<void> {
-  const depths = await queue.depths().catch(() => undefined);
-  if (depths) recordQueues(metrics, queueNames, depths);
+  await reportQueues(queue, metrics);
   pool.reportTo(metrics);
   await breakers.reportTo(metrics).catch(() => undefined);
   const text = await metrics.registry.metrics();

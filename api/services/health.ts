@@ -1,5 +1,4 @@
-import { recordQueues } from '../../shared/metrics.ts';
-import { queueNames } from '../../shared/queue/jobs.ts';
+import { reportQueues } from '../../shared/queue/report.ts';
 import type { Means } from './means.ts';
 
 /** Health and metrics of this process. */
@@ -18,8 +17,7 @@ export class HealthService {
   /** The metrics in Prometheus' text format; queue gauges are read from the database at each scrape. */
   async metrics(): Promise<{ text: string; type: string }> {
     const { metrics, queue } = this.#means;
-    const depths = await queue.depths().catch(() => undefined);
-    if (depths) recordQueues(metrics, queueNames, depths);
+    await reportQueues(queue, metrics);
     return { text: await metrics.registry.metrics(), type: metrics.registry.contentType };
   }
 }
