@@ -9,6 +9,9 @@ import type { Clock } from '../shared/clock.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
 import type { ConnectorId } from '../shared/domain/labels.ts';
 import type { PushOrder } from '../shared/domain/push.ts';
+import type { ReceiptCall, ReceiptReading } from './receipt.ts';
+
+export type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from './receipt.ts';
 
 /** What all recipients of one push share. Built once per push; per-device-type objects are not merged yet. */
 export interface Message {
@@ -296,5 +299,10 @@ export interface Connector<C = unknown, P = unknown> {
   /** What the message does to the badge that the server keeps for each device; absent or null: nothing. */
   badge?(message: Message): 'Increment' | number | null;
   inspect(credentials: C, nowMs: number): CredentialReport;
+  /**
+   * Reads a call with receipts; absent: the gateway sends none. `profiles`: all credentials that the app has for this
+   * connector, for the check of a signature. Pure; never throws, whatever came.
+   */
+  receipts?(call: ReceiptCall, profiles: readonly C[]): ReceiptReading;
   open(credentials: C, context: SenderContext): Sender;
 }
