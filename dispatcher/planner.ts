@@ -18,8 +18,11 @@ import { endBeyondLimit } from './mass-limit.ts';
 import type { Means } from './means.ts';
 import { Turns } from './turns.ts';
 
-/** Installations read between two moves of the mark (design.md 2: every ~20 000 ids one transaction). */
-const pageSize = 20_000;
+/**
+ * Installations read between two moves of the mark, in one transaction. Up to three pages of each planning
+ * are in memory: what is being written, the one after it, the one that is being read.
+ */
+const pageSize = 5000;
 
 /** A push to many gives its place to others after this long, and goes on where it stopped. */
 const sliceMs = 500;

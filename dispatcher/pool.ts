@@ -27,6 +27,12 @@ export interface PoolOptions {
  */
 const bulkNiceness = 5;
 
+/**
+ * Left to itself V8 gives a thread 134 MB for new objects and lets old garbage grow to gigabytes. What a thread
+ * really holds, recipients and requests of its batches, is a tenth of this.
+ */
+const threadMemory = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 256 };
+
 function openThreads(
   threads: number,
   workerData: ThreadData,
@@ -38,6 +44,7 @@ function openThreads(
     maxThreads: threads,
     concurrentTasksPerWorker: batchesPerThread,
     niceIncrement,
+    resourceLimits: threadMemory,
     workerData,
   });
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { currentEnvironment, type Environment } from '../../shared/config.ts';
 import { Database } from '../../shared/db/pool.ts';
+import { dispatcherFlags } from '../local/node-flags.ts';
 import { choosePort } from '../local/ports.ts';
 import { LocalService } from '../local/service.ts';
 import { Supervised } from '../local/supervised.ts';
@@ -102,7 +103,13 @@ async function startOthers(
 ): Promise<Supervised[]> {
   const others: Supervised[] = [];
   for (let i = 0; i < count; i++) {
-    const other = new Supervised({ name: `dispatcher ${i + 2}`, file: 'dispatcher/main.ts', env, log });
+    const other = new Supervised({
+      name: `dispatcher ${i + 2}`,
+      file: 'dispatcher/main.ts',
+      flags: dispatcherFlags,
+      env,
+      log,
+    });
     open.push(() => other.stop(stopMs));
     await other.start();
     others.push(other);

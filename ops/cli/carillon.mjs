@@ -9,10 +9,17 @@ import { fileURLToPath } from 'node:url';
 const neededMajor = 24;
 const main = new URL('./main.ts', import.meta.url);
 
-if (Number(process.versions.node.split('.')[0]) >= neededMajor) {
+/** A dispatcher's memory is bounded by its start only (ops/local/node-flags.ts says why; a test compares them). */
+const dispatcherFlags = ['--max-semi-space-size=8', '--max-old-space-size=512'];
+const flags = process.argv.includes('dispatcher')
+  ? dispatcherFlags.filter((flag) => !process.execArgv.some((given) => given.startsWith(flag.split('=')[0])))
+  : [];
+
+const isNewEnough = Number(process.versions.node.split('.')[0]) >= neededMajor;
+if (isNewEnough && flags.length === 0) {
   await import(main.href);
 } else {
-  const node = findNode();
+  const node = isNewEnough ? process.execPath : findNode();
   if (node) runWith(node);
   else {
     console.error(
@@ -40,7 +47,7 @@ function findNode() {
  */
 function runWith(node) {
   const ignore = () => {};
-  const child = spawn(node, [fileURLToPath(main), ...process.argv.slice(2)], {
+  const child = spawn(node, [...flags, fileURLToPath(main), ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'])

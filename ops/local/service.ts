@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Environment } from '../../shared/config.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { type KeptDatabase, keepDatabase } from './database.ts';
+import { dispatcherFlags } from './node-flags.ts';
 import { Supervised } from './supervised.ts';
 
 /** What the sandbox process tells when it is ready: credentials that its gateways accept. */
@@ -89,7 +90,8 @@ export class LocalService {
       const env = this.#environment();
       const { log } = this.#options;
       this.#api = new Supervised({ name: 'api', file: 'api/main.ts', env, log });
-      this.#dispatcher = new Supervised({ name: 'dispatcher', file: 'dispatcher/main.ts', env, log });
+      const dispatcher = { name: 'dispatcher', file: 'dispatcher/main.ts', flags: dispatcherFlags };
+      this.#dispatcher = new Supervised({ ...dispatcher, env, log });
       this.#processes = [this.#api, this.#dispatcher];
       await Promise.all(this.#processes.map((one) => one.start()));
       await this.#startSandbox(env);

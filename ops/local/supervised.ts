@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Environment } from '../../shared/config.ts';
 
@@ -12,6 +12,8 @@ export interface SupervisedOptions {
   name: string;
   /** Source file, relative to the project's root. */
   file: string;
+  /** Node's own flags. */
+  flags?: readonly string[];
   env: Environment;
   log: (line: string) => void;
   /** Called with every message; the first of each run says that the process is ready. */
@@ -71,10 +73,11 @@ export class Supervised {
   }
 
   #spawn(): ChildProcess {
-    const { file, env } = this.#options;
+    const { file, env, flags = [] } = this.#options;
     const path = fileURLToPath(new URL(`../../${file}`, import.meta.url));
     // Logs go to standard error: standard output is for what `npm start` tells its user.
-    const child = spawn(process.execPath, [path], { env, detached: true, stdio: ['ignore', 2, 2, 'ipc'] });
+    const stdio: StdioOptions = ['ignore', 2, 2, 'ipc'];
+    const child = spawn(process.execPath, [...flags, path], { env, detached: true, stdio });
     this.#child = child;
     const startedAtMs = performance.now();
     child.on('message', (message) => void this.#hear(message));

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { dispatcherFlags } from '../../ops/local/node-flags.ts';
 import { testConfig } from '../support/api.ts';
 import { bareEnvironment, carillon, launcher } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -94,6 +95,12 @@ async function isGone(pid: number, timeoutMs = 5000): Promise<boolean> {
   return false;
 }
 
+test('a dispatcher is started by the command line as it is by `npm start`', async () => {
+  expect(await readFile(launcher, 'utf8')).toContain(
+    `const dispatcherFlags = [${dispatcherFlags.map((flag) => `'${flag}'`).join(', ')}];`,
+  );
+});
+
 describe.each([
   ['api', []],
   ['dispatcher', []],
@@ -102,7 +109,8 @@ describe.each([
   test.each(['SIGTERM', 'SIGINT'] as const)('%s stops it cleanly with exit code 0', async (signal) => {
     const { child, document, ended, messages } = await start(name, nodeArgs);
     expect(document).toMatchObject({ process: name });
-    expect(document.pid === child.pid).toBe(nodeArgs.length === 0);
+    // A dispatcher is started anew, with bounds of its memory.
+    expect(document.pid === child.pid).toBe(name === 'api' && nodeArgs.length === 0);
     child.kill(signal);
     expect(await ended).toEqual({ code: 0, signal: null });
     expect(await isGone(document.pid)).toBe(true);
