@@ -46,22 +46,6 @@ export const common = {
 /** In place of the host of the token call, where there is one. */
 export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
 
-/** Google's file as it is downloaded: members that we do not need are dropped, not refused. */
-const serviceAccount = z.object(
-  {
-    project_id: secretText('project_id'),
-    client_email: z.string('client_email must be a text').min(3).max(320),
-    private_key: z
-      .string('private_key must be a text')
-      .refine((pem) => keyOf(pem)?.asymmetricKeyType === 'rsa', 'private_key must be an RSA key in PEM'),
-    private_key_id: secretText('private_key_id'),
-    token_uri: baseUrl('token_uri'),
-  },
-  'serviceAccount must be the content of a service account file',
-);
-
-const fcm = z.strictObject({ serviceAccount, ...common, ...authEndpoint });
-
 const secretSchemas = {
   vendor_a: z.strictObject({
     appId: secretText('appId'),
@@ -112,11 +96,10 @@ const secretSchemas = {
 };
 
 /** Schema by connector, for every connector but APNs and our own channel, which bring their own. */
-export const credentialSchemas = { fcm, vendor_g: fcm, ...secretSchemas } as const satisfies Partial<
+export const credentialSchemas = { ...secretSchemas } as const satisfies Partial<
   Record<ConnectorId, z.ZodType>
 >;
 
-export type ServiceAccountCredentials = z.infer<typeof fcm>;
 export type HuaweiCredentials = z.infer<typeof secretSchemas.vendor_a>;
 export type XiaomiCredentials = z.infer<typeof secretSchemas.vendor_b>;
 export type MeizuCredentials = z.infer<typeof secretSchemas.vendor_c>;

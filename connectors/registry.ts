@@ -4,10 +4,13 @@ import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';
 import type { Connector, CredentialReport } from './connector.ts';
 import { credentialSchemas, inspectTrust } from './credentials.ts';
+import { fcm, vendorG } from './fcm/index.ts';
 
 /** Every connector that can send. Adding a vendor is one line here (design.md 3). */
 export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<ConnectorId, Connector>([
   [apns.id, apns],
+  [fcm.id, fcm],
+  [vendorG.id, vendorG],
   [channel.id, channel],
 ]);
 
@@ -54,8 +57,7 @@ export function inspectCredentials(
     return { kind: 'unfit', expiresAtMs: null, problems: [`${checked.problem}: put the profile again.`] };
   const connector = connectors.get(connectorId);
   if (connector) return connector.inspect(checked.credentials, nowMs);
-  const kind = connectorId === 'fcm' || connectorId === 'vendor_g' ? 'service account' : 'secret';
-  return { kind, ...inspectTrust(caOf(checked.credentials), nowMs) };
+  return { kind: 'secret', ...inspectTrust(caOf(checked.credentials), nowMs) };
 }
 
 function caOf(credentials: unknown): string | undefined {

@@ -16,6 +16,14 @@ export const failed = (status: number, reason: string): Attempt => ({
   reason,
 });
 
+/** A message that the gateway cannot be sent, as rendering told. */
+export const unfit = (told: { problem: string; outcome?: 'failed' | 'dropped' }): Attempt => ({
+  kind: 'rejected',
+  outcome: told.outcome ?? 'failed',
+  status: 0,
+  reason: told.problem,
+});
+
 /** A quota of the gateway is used up. */
 export const capped = (status: number, reason: string): Attempt => ({
   kind: 'rejected',

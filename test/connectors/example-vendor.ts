@@ -7,7 +7,7 @@ import type { Connector, SenderContext } from '../../connectors/connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../../connectors/credentials.ts';
 import { AccessTokens, fetchedFrom, parseObject } from '../../connectors/kit/access-token.ts';
 import { androidContent, bodyProblem, titleOf } from '../../connectors/kit/android.ts';
-import { failed } from '../../connectors/kit/attempts.ts';
+import { unfit } from '../../connectors/kit/attempts.ts';
 import { callbackFor } from '../../connectors/kit/callback.ts';
 import { attemptOf, type Row, tableOf } from '../../connectors/kit/rows.ts';
 import { callOf, type Reading, sendMany, unreadable } from '../../connectors/kit/send-many.ts';
@@ -87,7 +87,7 @@ export function exampleVendor(
         async send(request) {
           const rendering = render(request.message, 'android');
           if (!rendering.ok) {
-            for (const { index } of request.recipients) request.report(index, failed(0, rendering.problem));
+            for (const { index } of request.recipients) request.report(index, unfit(rendering));
             return;
           }
           const callback = callbackFor(context, profile);

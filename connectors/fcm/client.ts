@@ -1,0 +1,76 @@
+import { defaultHttpTiming, type HttpDoor, openHttpDoor } from '../../shared/http.ts';
+import type { Attempt, Sender, SenderContext, SendRequest } from '../connector.ts';
+import { openTransport } from '../http2/open.ts';
+import { defaultTiming, type Transport, type TransportTiming } from '../http2/transport.ts';
+import type { AccessTokens } from '../kit/access-token.ts';
+import { expired, unfit } from '../kit/attempts.ts';
+import type { FcmCredentials } from './credentials.ts';
+import { Delivery } from './delivery.ts';
+import { type FcmLabel, renderFcm } from './payload.ts';
+import { accountTokens, tokenAddress } from './service-account.ts';
+
+const host = 'https://fcm.googleapis.com';
+
+export interface FcmTuning {
+  timing: TransportTiming;
+  /** Connections per credential and thread: each carries 100 requests at a time (gateways-apns 2.4). */
+  maxConnections: number;
+}
+
+/** Google takes pings in quick succession for an attack (2.5): one a minute at most. */
+export const defaultTuning: FcmTuning = {
+  timing: { ...defaultTiming, pingAfterMs: 60_000 },
+  maxConnections: 16,
+};
+
+/** Opens the door for one service account; connects with the first push. */
+export function openFcm(
+  label: FcmLabel,
+  credentials: FcmCredentials,
+  { context, tuning }: { context: SenderContext; tuning: FcmTuning },
+): Sender {
+  const { clock, tokens: store } = context;
+  const { ca, endpoint = host, serviceAccount, transport: choice } = credentials;
+  const { connectMs, requestMs, drainMs } = tuning.timing;
+  const timing = { ...defaultHttpTiming, connectMs, requestMs, drainMs };
+  const door = openHttpDoor({ baseUrl: tokenAddress(credentials).base, ca, connections: 1, timing, clock });
+  const transport = openTransport({ baseUrl: endpoint, ca, ...tuning, clock }, choice);
+  const tokens = accountTokens({ credentials, store, clock, door });
+  return new FcmSender({ label, context, door, transport, tokens, projectId: serviceAccount.project_id });
+}
+
+interface Parts {
+  label: FcmLabel;
+  context: SenderContext;
+  /** To the token call. */
+  door: HttpDoor;
+  transport: Transport;
+  tokens: AccessTokens;
+  projectId: string;
+}
+
+class FcmSender implements Sender {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    const { context, label } = this.#parts;
+    const { message, recipients, report } = request;
+    const end = (attempt: Attempt) => {
+      for (const { index } of recipients) report(index, attempt);
+    };
+    if (recipients.length === 0) return;
+    if (message.expiresAtMs <= context.clock.now()) return end(expired);
+    const rendering = renderFcm(label, message, context.clock.now());
+    if (!rendering.ok) return end(unfit(rendering));
+    const { payload } = rendering;
+    await new Delivery({ ...this.#parts, payload, request }).run();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#parts.transport.close(), this.#parts.door.close()]);
+  }
+}

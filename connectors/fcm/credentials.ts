@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import type { CredentialReport } from '../connector.ts';
+import { authEndpoint, baseUrl, common, inspectTrust, keyOf, secretText } from '../credentials.ts';
+
+/** Google's file as it is downloaded: members that we do not need are dropped, not refused. */
+const serviceAccount = z.object(
+  {
+    /** Stands in a path: a project's id, or its number. */
+    project_id: z
+      .string('project_id must be a text')
+      .regex(/^[a-z0-9][a-z0-9:.-]{1,127}$/, 'project_id must be the id of a Google project'),
+    client_email: z.string('client_email must be a text').min(3).max(320),
+    private_key: z
+      .string('private_key must be a text')
+      .refine((pem) => keyOf(pem)?.asymmetricKeyType === 'rsa', 'private_key must be an RSA key in PEM'),
+    private_key_id: secretText('private_key_id'),
+    token_uri: baseUrl('token_uri'),
+  },
+  'serviceAccount must be the content of a service account file',
+);
+
+export const fcmCredentials = z.strictObject({ serviceAccount, ...common, ...authEndpoint });
+
+export type FcmCredentials = z.infer<typeof fcmCredentials>;
+
+/** What an operator may want to know; a service account names no end of its own. */
+export function inspectFcm({ ca }: FcmCredentials, nowMs: number): CredentialReport {
+  return { kind: 'service account', ...inspectTrust(ca, nowMs) };
+}

@@ -1,0 +1,156 @@
+import type { Attempt, Recipient, SenderContext, SendRequest } from '../connector.ts';
+import type { Reply, Transport, Verdict } from '../http2/transport.ts';
+import type { AccessTokens } from '../kit/access-token.ts';
+import { failed, halt, retry, sent, stopping } from '../kit/attempts.ts';
+import { attemptOf } from '../kit/rows.ts';
+import { answerOf, type FcmRow } from './errors.ts';
+import type { FcmPayload } from './payload.ts';
+
+export interface DeliveryOptions {
+  context: SenderContext;
+  transport: Transport;
+  tokens: AccessTokens;
+  projectId: string;
+  payload: FcmPayload;
+  request: SendRequest;
+}
+
+/** A token goes into the body as it is: nothing in it may end the text it stands in. */
+const tokenForm = /^[!#-[\]-~]{1,4096}$/;
+
+/** So many tokens of another project, and not one success: the rest of the send would only spend quota. */
+const enoughDoubts = 50;
+
+/** FCM's ids are told of pushes to few: of a large one nobody asks for a single message. */
+const fewRecipients = 20;
+
+/** One push to the recipients of a batch: a first pass, and with another access token a second. */
+export class Delivery {
+  readonly #options: DeliveryOptions;
+  /** How the rest ends, once that is known. */
+  #ending: Attempt | null = null;
+  /** Refused for an access token that has ended, and those that had not left by then. */
+  #again: Recipient[] = [];
+  #refusal: Attempt | null = null;
+  /** Dead, unless nobody does well: then the credentials are those of another project. */
+  #doubtful: { recipient: Recipient; status: number; row: FcmRow }[] = [];
+  #successes = 0;
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when every recipient was reported once. */
+  async run(): Promise<void> {
+    const { request, tokens } = this.#options;
+    const { recipients, report } = request;
+    const fit = recipients.filter(({ address }) => tokenForm.test(address));
+    if (fit.length < recipients.length)
+      for (const { address, index } of recipients)
+        if (!tokenForm.test(address)) report(index, failed(0, 'the registration id is malformed'));
+    if (fit.length === 0) return;
+    // Without this an aborted push would still fetch a token.
+    if (request.signal.aborted) return this.#reportAll(fit, stopping);
+    const token = await tokens.current();
+    if (!token.ok) return this.#reportAll(fit, token.attempt);
+    await this.#pass(fit, token.value, false);
+    if (this.#again.length > 0) await this.#passAgain(token.value);
+    this.#judgeDoubtful();
+  }
+
+  async #passAgain(refused: string): Promise<void> {
+    const again = this.#again;
+    this.#again = [];
+    const token = await this.#options.tokens.replace(refused);
+    if (token?.ok) return this.#pass(again, token.value, true);
+    this.#reportAll(again, token?.attempt ?? this.#refusal ?? retry(0, 'no_access_token'));
+  }
+
+  #pass(recipients: Recipient[], token: string, isLast: boolean): Promise<void> {
+    const { payload, projectId, request, transport } = this.#options;
+    const template = {
+      pathPrefix: `/v1/projects/${projectId}/messages:send`,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json; charset=UTF-8' },
+      body: payload.body,
+      spliceAt: payload.tokenAt,
+    };
+    const requests = recipients.map(({ address }) => ({ path: '', splice: address }));
+    return transport.sendMany({ template, requests, signal: request.signal }, (place, reply) => {
+      const recipient = recipients[place];
+      return recipient && this.#onReply(recipient, reply, isLast);
+    });
+  }
+
+  #onReply(recipient: Recipient, reply: Reply, isLast: boolean): Verdict {
+    const { context, payload, request } = this.#options;
+    if (reply.kind === 'response') return this.#onResponse(recipient, reply, isLast);
+    if (reply.kind === 'unknown') {
+      context.onCall({ status: 0, reason: reply.reason, seconds: reply.seconds });
+      const { reason } = reply;
+      request.report(recipient.index, { kind: 'unknown', reason, isRepeatHidden: payload.isRepeatHidden });
+    } else if (reply.reason !== 'stopped') request.report(recipient.index, unsent(reply));
+    else if (this.#ending) request.report(recipient.index, this.#ending);
+    else this.#again.push(recipient);
+    return this.#ending ? 'stop' : undefined;
+  }
+
+  #onResponse(recipient: Recipient, reply: Extract<Reply, { kind: 'response' }>, isLast: boolean): Verdict {
+    const { context, request } = this.#options;
+    const { status, seconds } = reply;
+    if (status === 200) {
+      context.onCall({ status, reason: 'ok', seconds });
+      this.#successes += 1;
+      const isFew = request.recipients.length <= fewRecipients;
+      request.report(recipient.index, isFew ? sentAs(reply.body) : sent);
+      return this.#ending ? 'stop' : undefined;
+    }
+    const row = answerOf(status, reply.body);
+    context.onCall({ status, reason: row.reason, seconds });
+    if (row.reaction === 'renew_token' && !isLast) {
+      this.#refusal ??= attemptOf(row, status);
+      this.#again.push(recipient);
+      return 'stop';
+    }
+    if (row.sentenceOfAll !== undefined) return this.#doubt({ recipient, status, row });
+    const attempt = attemptOf(row, status, { retryAfterMs: reply.retryAfterMs });
+    request.report(recipient.index, attempt);
+    if (['fail_push', 'throttle', 'halt', 'renew_token'].includes(row.reaction)) this.#ending ??= attempt;
+    return this.#ending ? 'stop' : undefined;
+  }
+
+  #doubt(doubt: { recipient: Recipient; status: number; row: FcmRow }): Verdict {
+    this.#doubtful.push(doubt);
+    const { row, status } = doubt;
+    if (this.#successes === 0 && this.#doubtful.length >= enoughDoubts)
+      this.#ending ??= halt(status, row.reason, row.sentenceOfAll ?? '');
+    return this.#ending ? 'stop' : undefined;
+  }
+
+  /** Where others do well, each of these speaks for itself; where nobody does, for the credentials. */
+  #judgeDoubtful(): void {
+    const isWrongProject = this.#successes === 0 && this.#doubtful.length >= enoughDoubts;
+    for (const { recipient, row, status } of this.#doubtful) {
+      const attempt = isWrongProject
+        ? halt(status, row.reason, row.sentenceOfAll ?? '')
+        : attemptOf(row, status);
+      this.#options.request.report(recipient.index, attempt);
+    }
+  }
+
+  #reportAll(recipients: Recipient[], attempt: Attempt): void {
+    for (const { index } of recipients) this.#options.request.report(index, attempt);
+  }
+}
+
+/** Not processed: never written, refused by the peer, or taken back. */
+function unsent({ afterMs, reason }: Extract<Reply, { kind: 'not_sent' }>): Attempt {
+  if (reason === 'certificate_refused')
+    return halt(0, reason, 'The gateway asks for a client certificate: check the endpoint.');
+  return retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : afterMs);
+}
+
+/** `{"name":"projects/p/messages/0:15…"}`: what follows the last slash is the message's id. */
+function sentAs(body: string): Attempt {
+  const messageId = /"name"\s*:\s*"[^"]*\/([^"/]{1,200})"/.exec(body)?.[1];
+  return messageId === undefined ? sent : { kind: 'sent', messageId };
+}

@@ -1,0 +1,37 @@
+import type { Connector } from '../connector.ts';
+import { defaultTuning, type FcmTuning, openFcm } from './client.ts';
+import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.ts';
+import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } from './payload.ts';
+
+/** What Google publishes for a project: 600,000 messages a minute, to be reached over a minute (gateways-apns 2.4). */
+const published = { perSecond: 10_000, burst: 1000, rampMs: 60_000 };
+
+/** The connector with other deadlines or connection numbers than the usual ones. */
+export function fcmConnector(
+  id: FcmLabel,
+  tuning: FcmTuning = defaultTuning,
+): Connector<FcmCredentials, FcmPayload> {
+  return {
+    id,
+    can,
+    limits,
+    address: 'registrationId',
+    credentials: fcmCredentials,
+    render: (message) => renderFcm(id, message),
+    preview: previewFcm,
+    rate: ({ ratePerSecond: perSecond = published.perSecond }) => ({
+      ...published,
+      perSecond,
+      burst: Math.max(published.burst, perSecond / 10),
+      counts: 'recipients',
+    }),
+    inspect: inspectFcm,
+    open: (credentials, context) => openFcm(id, credentials, { context, tuning }),
+  };
+}
+
+/** Google's Firebase Cloud Messaging, HTTP v1 (gateways-apns section 2). */
+export const fcm = fcmConnector('fcm');
+
+/** The same under its second label, with profiles of its own. */
+export const vendorG = fcmConnector('vendor_g');

@@ -1,0 +1,161 @@
+/**
+ * `data` of a push → the message FCM takes (gateways-apns 2.2; compat.md 5.8: a notification, and in `data` the
+ * member `payload` with all of the push as JSON text). Pure.
+ */
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import type { Capabilities, ConnectorLimits, Message, Rendering } from '../connector.ts';
+import { type AndroidContent, androidContent, bodyProblem } from '../kit/android.ts';
+
+export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
+
+/** One token per request; 4096 bytes without it (2.2). */
+export const limits: ConnectorLimits = { recipientsPerRequest: 1, bodyBytes: 4096 };
+
+export type FcmLabel = 'fcm' | 'vendor_g';
+
+/** A rendered push: what all its recipients share. */
+export interface FcmPayload {
+  /** The body around the device token. */
+  body: Buffer;
+  /** Byte at which the token goes in, between its quotes. */
+  tokenAt: number;
+  /** A repeat replaces what is shown already. */
+  isRepeatHidden: boolean;
+}
+
+const head = '{"message":{"token":"';
+const longestTtlS = 2_419_200;
+
+/** Members of a message (2.2); of the vendor's object they go where they belong, whatever else it holds follows them. */
+const messageMembers = new Set(['data', 'notification', 'android', 'apns', 'webpush', 'fcm_options']);
+const androidMembers = new Set([
+  'collapse_key',
+  'priority',
+  'ttl',
+  'restricted_package_name',
+  'direct_boot_ok',
+]);
+const notificationMembers = new Set([
+  ...['icon', 'color', 'sound', 'tag', 'click_action', 'channel_id', 'ticker', 'sticky', 'event_time'],
+  ...['local_only', 'notification_priority', 'default_sound', 'default_vibrate_timings', 'vibrate_timings'],
+  ...['default_light_settings', 'light_settings', 'visibility', 'notification_count', 'image'],
+  ...['body_loc_key', 'body_loc_args', 'title_loc_key', 'title_loc_args'],
+]);
+/** What chooses the target: that is ours. */
+const targetMembers = ['token', 'topic', 'condition', 'fid', 'validate_only'];
+
+/**
+ * Renders a push for FCM under one of its labels; `nowMs` is when it is sent, which decides how long it may still
+ * live. The vendor's object may be a whole `{"message":{…}}` of FCM's own.
+ */
+export function renderFcm(
+  label: FcmLabel,
+  message: Message,
+  nowMs: number = message.createdAtMs,
+): Rendering<FcmPayload> {
+  const content = androidContent(message, { connector: label, can, limits, isNative });
+  if (!content.ok) return content;
+  const { vendor } = content.payload;
+  const ttl = ttlOf(message.expiresAtMs - nowMs);
+  const body = isNative(vendor)
+    ? merge({ android: { ttl } }, isJsonObject(vendor.message) ? vendor.message : {})
+    : merge(messageOf(content.payload, message, ttl), placed(vendor));
+  for (const name of targetMembers) delete body[name];
+  const problem =
+    dataProblem(body.data) ?? dataProblem(isJsonObject(body.android) ? body.android.data : undefined);
+  if (problem !== null) return { ok: false, problem };
+  const rest = JSON.stringify(body).slice(1, -1);
+  const tooLarge = bodyProblem(label, Buffer.byteLength(rest) + 2, limits);
+  if (tooLarge !== null) return { ok: false, problem: tooLarge };
+  return {
+    ok: true,
+    payload: {
+      body: Buffer.from(`${head}"${rest === '' ? '' : `,${rest}`}}}`),
+      tokenAt: Buffer.byteLength(head),
+      isRepeatHidden: hasTag(body),
+    },
+  };
+}
+
+/** The body as one device gets it. */
+export function previewFcm({ body, tokenAt }: FcmPayload): string {
+  return `${body.subarray(0, tokenAt)}TOKEN${body.subarray(tokenAt)}`;
+}
+
+const isNative = (vendor: JsonObject): boolean => isJsonObject(vendor.message);
+
+/** Whole seconds, as a duration of protobuf; 0 is now or never. */
+function ttlOf(leftMs: number): string {
+  return `${Math.min(longestTtlS, Math.max(0, Math.ceil(leftMs / 1000)))}s`;
+}
+
+function messageOf(content: AndroidContent, { channels, pushId }: Message, ttl: string): JsonObject {
+  const { action } = content.data;
+  const [channel, ...more] = channels ?? [];
+  const collapseId = content.data['collapse-id'];
+  const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : null;
+  const data: JsonObject = {
+    payload: JSON.stringify(content.data),
+    ...(channel !== undefined && more.length === 0 ? { _channel: channel } : {}),
+    ...(typeof action === 'string' ? { action } : {}),
+  };
+  const android: JsonObject = { ttl, ...(group === null ? {} : { collapse_key: group }) };
+  if (content.silent) return { data, android: { ...android, priority: 'NORMAL' } };
+  const { alert, notificationChannel, title } = content;
+  return {
+    data,
+    notification: { ...(title === null ? {} : { title }), body: alert },
+    android: {
+      ...android,
+      priority: 'HIGH',
+      notification: {
+        // The same at every attempt: a repeat replaces what is shown, another push does not (2.6).
+        tag: group ?? pushId,
+        ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
+      },
+    },
+  };
+}
+
+/** The vendor's own members, each where FCM has it; those it does not know stay beside them for FCM to judge. */
+function placed({ badge: _, ...vendor }: JsonObject): JsonObject {
+  const body: JsonObject = {};
+  const android: JsonObject = {};
+  const notification: JsonObject = {};
+  for (const [name, value] of Object.entries(vendor)) {
+    if (messageMembers.has(name)) body[name] = value;
+    else if (androidMembers.has(name)) android[name] = value;
+    else if (notificationMembers.has(name)) notification[name] = value;
+    else if (name !== '__proto__') body[name] = value;
+  }
+  if (Object.keys(notification).length > 0) android.notification = notification;
+  return Object.keys(android).length > 0 ? merge({ android }, body) : body;
+}
+
+/** Objects are merged member by member, the second wins; nulls take a member away. */
+function merge(base: JsonObject, over: JsonObject): JsonObject {
+  const merged = new Map<string, Json>(Object.entries(base));
+  for (const [name, value] of Object.entries(over)) {
+    const known = merged.get(name);
+    if (value === null) merged.delete(name);
+    else merged.set(name, isJsonObject(known) && isJsonObject(value) ? merge(known, value) : value);
+  }
+  return Object.fromEntries(merged);
+}
+
+/** `data` of FCM holds strings only, and some names are its own (2.2). */
+function dataProblem(data: Json | undefined): string | null {
+  if (data === undefined) return null;
+  if (!isJsonObject(data)) return 'fcm.data must be an object';
+  for (const [name, value] of Object.entries(data)) {
+    if (typeof value !== 'string') return `fcm.data.${name.slice(0, 40)} must be a string`;
+    if (/^(from|message_type|google|gcm)$|^(google|gcm)\./.test(name))
+      return `fcm.data.${name.slice(0, 40)} is a name that FCM keeps to itself`;
+  }
+  return null;
+}
+
+function hasTag({ android }: JsonObject): boolean {
+  const notification = isJsonObject(android) ? android.notification : undefined;
+  return isJsonObject(notification) && typeof notification.tag === 'string';
+}

@@ -1,0 +1,99 @@
+/** What FCM refuses in a message (gateways-apns 2.2, 2.4), with Google's names for it. Pure. */
+import { z } from 'zod';
+
+const text = z.string();
+const duration = z.string().regex(/^\d+(\.\d{1,9})?s$/);
+const ttl = duration.refine((value) => Number.parseFloat(value) <= 2_419_200);
+const isFree = (name: string) => !/^(from|message_type)$|^(google|gcm)(\.|$)/.test(name);
+const data = z.record(text.refine(isFree), text);
+
+const notification = z.strictObject({ title: text, body: text, image: text }).partial();
+
+const colour = z
+  .strictObject({ red: z.number(), green: z.number(), blue: z.number(), alpha: z.number() })
+  .partial();
+
+const androidNotification = z
+  .strictObject({
+    ...notification.shape,
+    icon: text,
+    color: z.string().regex(/^#[0-9a-fA-F]{6}$/),
+    sound: text,
+    tag: text,
+    click_action: text,
+    channel_id: text,
+    ticker: text,
+    sticky: z.boolean(),
+    event_time: text,
+    local_only: z.boolean(),
+    notification_priority: z.enum(['MIN', 'LOW', 'DEFAULT', 'HIGH', 'MAX'].map((name) => `PRIORITY_${name}`)),
+    default_sound: z.boolean(),
+    default_vibrate_timings: z.boolean(),
+    vibrate_timings: z.array(duration),
+    default_light_settings: z.boolean(),
+    light_settings: z.strictObject({
+      color: colour,
+      light_on_duration: duration,
+      light_off_duration: duration,
+    }),
+    visibility: z.enum(['PRIVATE', 'PUBLIC', 'SECRET']),
+    notification_count: z.int().min(0),
+    body_loc_key: text,
+    body_loc_args: z.array(text),
+    title_loc_key: text,
+    title_loc_args: z.array(text),
+  })
+  .partial();
+
+const options = z.strictObject({ analytics_label: z.string().regex(/^[a-zA-Z0-9-_.~%]{1,50}$/) }).partial();
+
+const android = z
+  .strictObject({
+    collapse_key: text,
+    priority: z.enum(['NORMAL', 'HIGH', 'normal', 'high']),
+    ttl,
+    restricted_package_name: text,
+    data,
+    direct_boot_ok: z.boolean(),
+    notification: androidNotification,
+    fcm_options: options,
+  })
+  .partial();
+
+const free = z.record(text, z.unknown());
+
+const message = z.strictObject({
+  token: text.min(1),
+  data: data.optional(),
+  notification: notification.optional(),
+  android: android.optional(),
+  apns: free.optional(),
+  webpush: free.optional(),
+  fcm_options: options.optional(),
+});
+
+const body = z.strictObject({ validate_only: z.boolean().optional(), message });
+
+const maxBytes = 4096;
+
+/** One thing that is wrong with a message, as `google.rpc.BadRequest` tells it. */
+export interface Violation {
+  field: string;
+  description: string;
+}
+
+/** What is wrong with a body; undefined when FCM would take it. */
+export function violationOf(sent: unknown): Violation | undefined {
+  const result = body.safeParse(sent);
+  if (!result.success) {
+    const [issue] = result.error.issues;
+    const unknown = issue?.code === 'unrecognized_keys' ? [issue.keys[0] ?? ''] : [];
+    const field = [...(issue?.path ?? []), ...unknown].map(String).join('.');
+    return { field: field || 'message', description: issue?.message ?? 'Invalid message' };
+  }
+  const { token: _, ...rest } = result.data.message;
+  const bytes = Buffer.byteLength(JSON.stringify(rest));
+  return bytes > maxBytes
+    ? { field: 'message', description: `Message is too big: ${bytes} bytes` }
+    : undefined;
+}

@@ -1,0 +1,141 @@
+/**
+ * A stand-in for FCM HTTP v1 on loopback, its token call included: as strict as the wire facts (gateways-apns
+ * section 2) and able to misbehave on demand.
+ */
+import { bearerOf, TokenDesk } from '../http/access-tokens.ts';
+import type { GatewayRules, GatewayState } from '../http/gateway.ts';
+import {
+  type SandboxCall,
+  type SandboxGateway,
+  type SandboxOptions,
+  type SandboxReply,
+  startGateway,
+} from '../http/server.ts';
+import { AssertionVerifier, type ServiceAccount } from './account.ts';
+import {
+  badRequest,
+  foreignToken,
+  invalidGrant,
+  malformedToken,
+  noSuchProject,
+  notFound,
+  unauthenticated,
+  unregistered,
+} from './answers.ts';
+import { violationOf } from './rules.ts';
+
+export { createServiceAccount, type ServiceAccount } from './account.ts';
+
+export interface FcmGatewayOptions extends SandboxOptions {
+  account: ServiceAccount;
+  /** How long an access token lives; default an hour. */
+  tokenLivesMs?: number;
+}
+
+export interface FcmGateway extends SandboxGateway {
+  /** The access tokens it has given out. `deadTokens` are UNREGISTERED. */
+  readonly desk: TokenDesk;
+  /** Registration tokens of another project: SENDER_ID_MISMATCH. */
+  readonly foreignTokens: Set<string>;
+}
+
+/** Tokens as FCM gives them out: an instance id, a colon, and a long rest. */
+const tokenForm = /^[\w-]{8,64}:[\w-]{20,}$/;
+
+/** Starts the gateway; resolves when it listens. */
+export async function startFcmGateway(options: FcmGatewayOptions): Promise<FcmGateway> {
+  const foreignTokens = new Set<string>();
+  const desks: TokenDesk[] = [];
+  const gateway = await startGateway(options, (state) => {
+    const desk = new TokenDesk(state.nowMs, options.tokenLivesMs);
+    desks.push(desk);
+    return new FcmRules(options.account, { ...state, desk, foreignTokens });
+  });
+  const [desk] = desks;
+  if (!desk) throw new Error('the gateway was started without its rules');
+  return Object.assign(gateway, { desk, foreignTokens });
+}
+
+interface FcmState extends GatewayState {
+  desk: TokenDesk;
+  foreignTokens: ReadonlySet<string>;
+}
+
+class FcmRules implements GatewayRules {
+  readonly #verifier: AssertionVerifier;
+  readonly #sendPath: string;
+  readonly #tokenPath: string;
+  readonly #state: FcmState;
+  #messages = 0;
+
+  constructor(account: ServiceAccount, state: FcmState) {
+    this.#verifier = new AssertionVerifier(account);
+    this.#sendPath = `/v1/projects/${account.project_id}/messages:send`;
+    this.#tokenPath = new URL(account.token_uri).pathname;
+    this.#state = state;
+  }
+
+  targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean } {
+    if (call.path === this.#tokenPath) return { tokens: [], isTokenCall: true };
+    const token = /"token"\s*:\s*"([^"\\]+)"/.exec(call.body.toString('utf8'))?.[1];
+    return { tokens: token === undefined ? [] : [token] };
+  }
+
+  judge(call: SandboxCall): SandboxReply {
+    if (call.method !== 'POST') return notFound;
+    if (call.path === this.#tokenPath) return this.#grant(call);
+    if (!/^\/v1\/projects\/[^/]+\/messages:send$/.test(call.path)) return notFound;
+    if (this.#state.desk.check(bearerOf(call.headers.authorization)) !== 'valid') return unauthenticated;
+    if (call.path !== this.#sendPath) return noSuchProject;
+    if (!/^application\/json\b/.test(call.headers['content-type'] ?? ''))
+      return {
+        ...badRequest({ field: 'message', description: 'not JSON' }),
+        violation: 'a body that is not JSON',
+      };
+    return this.#send(parse(call.body));
+  }
+
+  #grant({ body, headers }: SandboxCall): SandboxReply {
+    const form = new URLSearchParams(body.toString('utf8'));
+    if (!/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
+      return { ...invalidGrant('not a form'), violation: 'a token call that is no form' };
+    if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:jwt-bearer')
+      return { status: 400, body: { error: 'unsupported_grant_type' } };
+    const problem = this.#verifier.problem(form.get('assertion') ?? '', this.#state.nowMs());
+    if (problem !== undefined) return invalidGrant(problem);
+    const { value, expiresIn } = this.#state.desk.issue();
+    return {
+      status: 200,
+      body: { access_token: value, expires_in: expiresIn, token_type: 'Bearer' },
+    };
+  }
+
+  #send(sent: unknown): SandboxReply {
+    const violation = violationOf(sent);
+    if (violation)
+      return { ...badRequest(violation), violation: `${violation.field}: ${violation.description}` };
+    const token = tokenIn(sent);
+    if (!tokenForm.test(token)) return malformedToken;
+    if (this.#state.deadTokens.has(token)) return unregistered;
+    if (this.#state.foreignTokens.has(token)) return foreignToken;
+    this.#messages += 1;
+    const id = `0:${this.#messages}%31bd1c9631bd1c96`;
+    const project = this.#sendPath.split('/')[3];
+    return { status: 200, body: { name: `projects/${project}/messages/${id}` }, accepted: [token] };
+  }
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function tokenIn(sent: unknown): string {
+  const message = typeof sent === 'object' && sent !== null && 'message' in sent ? sent.message : undefined;
+  const token =
+    typeof message === 'object' && message !== null && 'token' in message ? message.token : undefined;
+  return typeof token === 'string' ? token : '';
+}
