@@ -1,4 +1,5 @@
 import { table } from '../cli/report.ts';
+import { benchControl } from './control.ts';
 import type { Figure } from './figure.ts';
 import { benchFairness, benchLatency } from './latency.ts';
 import { benchPace } from './pace.ts';
@@ -28,6 +29,13 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'fairness',
     { description: 'the same during a push to many of another app [devices]', run: benchFairness },
+  ],
+  [
+    'control',
+    {
+      description: 'from a call to its effect: schedule, pause, resume, cancel [devices] [rounds]',
+      run: benchControl,
+    },
   ],
   [
     'pace',

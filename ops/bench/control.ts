@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Bench, withBench } from './bench-service.ts';
+import { type BenchApp, control, createApp, push, pushAndWait } from './client.ts';
+import { type Figure, spread } from './figure.ts';
+import { writeInstallations } from './seed.ts';
+import { readArgs } from './settings.ts';
+
+const defaultDevices = 100_000;
+const defaultRounds = 10;
+const defaultDispatchers = 2;
+
+/** This many have arrived: the push is well under way on every dispatcher. */
+const underWay = 5000;
+/** So long nothing came: it stopped. */
+const quietMs = 1500;
+const lookMs = 20;
+
+/** Scheduled pushes, to one device each, at random moments of `spanMs` that begin after `leadMs`. */
+const scheduled = { count: 40, leadMs: 61_000, spanMs: 20_000 };
+
+interface Waits {
+  pause: number[];
+  resume: number[];
+  cancel: number[];
+}
+
+/**
+ * How long it takes from a call to its effect at the gateway, by two dispatchers: the last send after a
+ * pause and after a cancel, the first after a resume, `args[1]` times (10) on a push to `args[0]` devices
+ * (100,000) that is being sent; and from `push_time` to the send of scheduled pushes, on an idle service
+ * and during those rounds. All are promised within a second (contract.md, promise 8; push.md).
+ */
+export function benchControl(args: string[], log: (line: string) => void): Promise<Figure[]> {
+  const { numbers, setups } = readArgs(args);
+  const [devices = defaultDevices, rounds = defaultRounds] = numbers;
+  return withBench(log, { dispatchers: defaultDispatchers, ...setups[0] }, async (bench) => {
+    const large = await createApp(bench);
+    log(`writing ${devices} installations`);
+    await writeInstallations(bench, large.appId, devices);
+    const single = await createApp(bench);
+    await writeInstallations(bench, single.appId, 1);
+    await pushAndWait(bench, single, {});
+    log(`${scheduled.count} scheduled pushes on an idle service: more than a minute`);
+    const idle = await fired(bench, single, await schedule(bench, single));
+    log(`pause, resume and cancel a push to ${devices} devices, ${rounds} times`);
+    const late = await schedule(bench, single);
+    const waits = await repeat(bench, large, rounds);
+    const busy = await fired(bench, single, late);
+    return [
+      ...promised('push_time to first send, idle', idle),
+      ...promised('push_time to first send, busy', busy),
+      ...promised('pause to last send', waits.pause),
+      ...promised('resume to first send', waits.resume),
+      ...promised('cancel to last send', waits.cancel),
+    ];
+  });
+}
+
+const promisedMs = 1000;
+
+function promised(name: string, waits: number[]): Figure[] {
+  const over = waits.filter((ms) => ms > promisedMs).length;
+  return [...spread(name, waits), { name: `${name}, over 1 s`, value: over, unit: `of ${waits.length}` }];
+}
+
+/** Accepts the scheduled pushes; gives their ids. */
+async function schedule(bench: Bench, app: BenchApp): Promise<string[]> {
+  const ids: string[] = [];
+  for (let i = 0; i < scheduled.count; i++) {
+    const atMs = Date.now() + scheduled.leadMs + Math.random() * scheduled.spanMs;
+    ids.push(await push(bench, app, { push_time: new Date(atMs).toISOString() }));
+  }
+  return ids;
+}
+
+/** Waits until all were sent; milliseconds from their time to the first send, from their records. */
+async function fired({ db }: Bench, app: BenchApp, ids: string[]): Promise<number[]> {
+  for (;;) {
+    const { rows } = await db.query<{ ms: number }>(
+      `SELECT extract(epoch FROM first_sent_at - push_time)::float8 * 1000 AS ms
+         FROM notification WHERE app_id = $1 AND object_id = ANY($2) AND first_sent_at IS NOT NULL`,
+      [app.appId, ids],
+    );
+    if (rows.length === ids.length) return rows.map(({ ms }) => ms);
+    await sleep(quietMs);
+  }
+}
+
+async function repeat(bench: Bench, app: BenchApp, rounds: number): Promise<Waits> {
+  const waits: Waits = { pause: [], resume: [], cancel: [] };
+  for (let i = 0; i < rounds; i++) {
+    await bench.gateway.forget();
+    const objectId = await push(bench, app, {});
+    await arrived(bench, underWay);
+    waits.pause.push(await untilQuiet(bench, () => control(bench, app, objectId, 'pause')));
+    await bench.gateway.forget();
+    const calledAtMs = Date.now();
+    await control(bench, app, objectId, 'resume');
+    const { firstMs } = await arrived(bench, 1);
+    waits.resume.push(firstMs - calledAtMs);
+    await arrived(bench, underWay);
+    waits.cancel.push(await untilQuiet(bench, () => control(bench, app, objectId, 'cancel')));
+  }
+  return waits;
+}
+
+async function arrived({ gateway }: Bench, count: number) {
+  for (;;) {
+    const seen = await gateway.observe();
+    if (seen.total >= count) return seen;
+    await sleep(lookMs);
+  }
+}
+
+/** Milliseconds from the call to the last arrival before a long silence. */
+async function untilQuiet({ gateway }: Bench, act: () => Promise<void>): Promise<number> {
+  const calledAtMs = Date.now();
+  await act();
+  for (;;) {
+    const { lastMs } = await gateway.observe();
+    if (Date.now() - Math.max(lastMs, calledAtMs) > quietMs) return Math.max(0, lastMs - calledAtMs);
+    await sleep(lookMs);
+  }
+}

@@ -1,0 +1,184 @@
+/** The clients that are compared; each sends so many requests, about 1000 at a time on one connection. */
+import { type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2';
+import http2wrapper from 'http2-wrapper';
+import { Client } from 'undici';
+import { openTransport } from '../../../connectors/http2/open.ts';
+import { defaultTiming, type Reply, type TransportRequest } from '../../../connectors/http2/transport.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import {
+  type BenchRecipient,
+  badgeAt,
+  body,
+  headers,
+  type Order,
+  ownHeaderName,
+  pathPrefix,
+  recipients,
+  sharedBody,
+} from './shape.ts';
+
+type Target = Pick<Order, 'url' | 'ca' | 'body'>;
+
+interface Running {
+  /** Resolves when every one of them has its outcome; rejects when one was not accepted. */
+  send(requests: number): Promise<void>;
+}
+
+const streams = 1000;
+const headText = body.toString('utf8', 0, badgeAt);
+const tailText = body.toString('utf8', badgeAt);
+
+/** The body as a client without splices makes it. */
+const bodyOf = (target: Target, { badge }: BenchRecipient): string | Buffer =>
+  target.body === 'shared' ? sharedBody : `${headText}${badge}${tailText}`;
+
+const headersOf = (recipient: BenchRecipient) => ({
+  ':method': 'POST',
+  ':path': `${pathPrefix}${recipient.token}`,
+  ...headers,
+  [ownHeaderName]: recipient.id,
+});
+
+/** Batches as the dispatcher hands them in: 1000 recipients, two of them at a time. */
+function overTransport(choice: 'standard' | undefined) {
+  return async (target: Target): Promise<Running> => {
+    const transport = openTransport(
+      {
+        baseUrl: target.url,
+        ca: target.ca,
+        maxConnections: 1,
+        timing: defaultTiming,
+        clock: systemClock,
+      },
+      choice,
+    );
+    const isShared = target.body === 'shared';
+    const requestOf = isShared
+      ? ({ token, id }: BenchRecipient): TransportRequest => ({ path: token, ownHeader: id })
+      : ({ token, id, badge }: BenchRecipient): TransportRequest => ({
+          path: token,
+          ownHeader: id,
+          splice: badge,
+        });
+    const sendBatch = async () => {
+      const outcomes = new Uint16Array(recipients.length);
+      const template = isShared
+        ? { pathPrefix, headers, passingHeaders: ['apns-expiration'], ownHeaderName, body: sharedBody }
+        : {
+            pathPrefix,
+            headers,
+            passingHeaders: ['apns-expiration'],
+            ownHeaderName,
+            body,
+            spliceAt: badgeAt,
+          };
+      await transport.sendMany(
+        { template, requests: recipients.map(requestOf) },
+        (index: number, reply: Reply) => {
+          outcomes[index] = reply.kind === 'response' ? reply.status : 0;
+          return undefined;
+        },
+      );
+      if (outcomes.some((status) => status !== 200)) throw new Error('not every request was accepted');
+    };
+    return {
+      send: async (requests) => {
+        let batches = Math.ceil(requests / recipients.length);
+        const lane = async () => {
+          while (batches-- > 0) await sendBatch();
+        };
+        await Promise.all([lane(), lane(), lane(), lane()]);
+      },
+    };
+  };
+}
+
+/** Keeps so many requests on their way as there are streams. */
+function inLanes(sendOne: (recipient: BenchRecipient, done: (status: number) => void) => void): Running {
+  return {
+    send: (requests) =>
+      new Promise((resolve, reject) => {
+        let begun = 0;
+        let finished = 0;
+        const next = () => {
+          const recipient = recipients[begun % recipients.length];
+          if (begun >= requests || !recipient) return;
+          begun += 1;
+          sendOne(recipient, (status) => {
+            if (status !== 200) reject(new Error(`a request ended with ${status}`));
+            finished += 1;
+            if (finished === requests) resolve();
+            else next();
+          });
+        };
+        for (let i = 0; i < streams; i++) next();
+      }),
+  };
+}
+
+function listen(stream: ClientHttp2Stream, done: (status: number) => void): void {
+  let status = 0;
+  stream.on('response', (fields) => {
+    status = fields[':status'] ?? 0;
+  });
+  stream.on('close', () => done(status));
+  stream.resume();
+}
+
+async function overNodeHttp2(target: Target): Promise<Running> {
+  const session = connectHttp2(target.url, { ca: target.ca });
+  await new Promise((resolve) => session.once('remoteSettings', resolve));
+  return inLanes((recipient, done) => {
+    const stream = session.request(headersOf(recipient));
+    listen(stream, done);
+    stream.end(bodyOf(target, recipient));
+  });
+}
+
+async function overWrapper(target: Target): Promise<Running> {
+  const agent = new http2wrapper.Agent({ maxEmptySessions: 1 });
+  return inLanes((recipient, done) => {
+    const made = agent.request(target.url, { ca: target.ca }, headersOf(recipient));
+    made.then(
+      (stream) => {
+        listen(stream, done);
+        stream.end(bodyOf(target, recipient));
+      },
+      () => done(0),
+    );
+  });
+}
+
+async function overUndici(target: Target): Promise<Running> {
+  const client = new Client(target.url, {
+    allowH2: true,
+    connect: { ca: target.ca },
+    pipelining: streams,
+    maxConcurrentStreams: streams,
+  });
+  return inLanes((recipient, done) => {
+    const made = client.request({
+      method: 'POST',
+      path: `${pathPrefix}${recipient.token}`,
+      headers: { ...headers, [ownHeaderName]: recipient.id },
+      body: bodyOf(target, recipient),
+      // Without it POSTs go one after the other.
+      idempotent: true,
+    });
+    made.then(
+      async (response) => {
+        await response.body.dump();
+        done(response.statusCode);
+      },
+      () => done(0),
+    );
+  });
+}
+
+export const clients: Readonly<Record<string, (target: Target) => Promise<Running>>> = {
+  own: overTransport(undefined),
+  'node:http2': overNodeHttp2,
+  'http2-wrapper': overWrapper,
+  'standard transport': overTransport('standard'),
+  undici: overUndici,
+};
