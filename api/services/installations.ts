@@ -121,7 +121,7 @@ export class InstallationService {
   ): Promise<{ results: JsonObject[]; count?: number }> {
     if (!caller.isMaster && !caller.app.options.allowInstallationQuery) throw refuse('forbiddenFind');
     const list = parseListQuery(query, installationClass);
-    const selection = compileList(list, installationClass, caller.app.appId);
+    const selection = compileList(list, installationClass, { appId: caller.app.appId });
     return this.#means.readDb.transaction(async (tx) => {
       await beginScan(tx, scanTimeoutMs);
       const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);

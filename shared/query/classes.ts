@@ -1,4 +1,5 @@
 import { canonicalVendor } from '../domain/labels.ts';
+import { parsePhone } from '../domain/phone.ts';
 import type { ClassSchema, Column } from './fields.ts';
 
 const topic: Column = { type: 'text', sql: 'topic' };
@@ -27,4 +28,28 @@ export const installationClass: ClassSchema = {
     ['valid', { type: 'boolean', sql: 'valid' }],
     ['badge', { type: 'integer', sql: 'badge' }],
   ]),
+};
+
+/** `_User`: columns of the table `app_user`. What is hidden is neither filtered nor sorted by, nor projected alone. */
+export const userClass: ClassSchema = {
+  name: '_User',
+  json: 'fields',
+  columns: new Map<string, Column>([
+    ['objectId', { type: 'text', sql: 'object_id' }],
+    ['createdAt', { type: 'time', sql: 'created_at' }],
+    ['updatedAt', { type: 'time', sql: 'updated_at' }],
+    ['username', { type: 'text', sql: 'username' }],
+    ['email', { type: 'text', sql: 'email' }],
+    ['emailVerified', { type: 'boolean', sql: 'email_verified' }],
+    [
+      'mobilePhoneNumber',
+      {
+        type: 'text',
+        sql: 'mobile_phone_number',
+        canonical: (text) => parsePhone(text)?.e164 ?? text,
+      },
+    ],
+    ['mobilePhoneVerified', { type: 'boolean', sql: 'mobile_phone_verified' }],
+  ]),
+  hidden: new Set(['password', 'sessionToken', 'authData', 'ACL', 'salt', 'mobilePhone']),
 };

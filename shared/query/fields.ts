@@ -32,6 +32,8 @@ export interface ClassSchema {
   json: string;
   /** Public member names, aliases included, and their columns. */
   columns: ReadonlyMap<string, Column>;
+  /** Members that conditions and orders may not name, so that nobody guesses them by asking. */
+  hidden?: ReadonlySet<string>;
 }
 
 /** A member that a condition, an order or a projection names. */
@@ -56,9 +58,10 @@ export function pathOf(name: string): string[] {
   return [first, ...inner];
 }
 
-/** The member that `name` stands for. Throws 105 as `pathOf`, and for a part of a member that has none. */
+/** The member that `name` stands for. Throws 105 as `pathOf`, for a hidden one, and for a part of one that has none. */
 export function resolveField(name: string, cls: ClassSchema): Field {
   const path = pathOf(name);
+  if (cls.hidden?.has(path[0] ?? '')) throw refuse('invalidKeyName', `${path[0]} cannot be queried.`);
   const column = cls.columns.get(path[0] ?? '');
   if (!column) return { name, path };
   if (path.length > 1) throw refuse('invalidKeyName', `${path[0]} has no members.`);

@@ -87,10 +87,18 @@ export interface Selection {
   skip: number;
 }
 
-/** Rows without an order come in the order they were made; the id also decides between equal ones. */
-export function compileList(list: ListQuery, cls: ClassSchema, appId: string): Selection {
+/**
+ * Rows without an order come in the order they were made; the id also decides between equal ones. `restrict` gives a
+ * condition of our own, such as who may read a row.
+ */
+export function compileList(
+  list: ListQuery,
+  cls: ClassSchema,
+  { appId, restrict }: { appId: string; restrict?: (params: Params) => string },
+): Selection {
   const params = new Params([appId]);
-  const condition = compileWhere(list.where, cls, params);
+  const where = compileWhere(list.where, cls, params);
+  const condition = restrict ? `(${where} AND ${restrict(params)})` : where;
   const conditionValues = params.values.length;
   const orderBy = [...list.order.map((key) => compileOrderKey(key, cls, params)), 'id'].join(', ');
   return { condition, orderBy, values: params.values, conditionValues, limit: list.limit, skip: list.skip };

@@ -29,7 +29,9 @@ afterAll(async () => {
 });
 
 function plan(where: unknown, handle: Handle = db): Promise<string> {
-  const selection = compileList(parseListQuery({ where }, installationClass), installationClass, 'app');
+  const selection = compileList(parseListQuery({ where }, installationClass), installationClass, {
+    appId: 'app',
+  });
   return handle
     .query<{ 'QUERY PLAN': string }>(
       `EXPLAIN SELECT id FROM installation WHERE app_id = $1 AND ${selection.condition}`,

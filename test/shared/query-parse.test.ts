@@ -111,7 +111,7 @@ describe('what a client sends', () => {
 
   test('in order and keys is a name or is refused', () => {
     const list = (query: object) => () =>
-      compileList(parseListQuery({ ...query }, installationClass), installationClass, 'app');
+      compileList(parseListQuery({ ...query }, installationClass), installationClass, { appId: 'app' });
     for (const query of [{ order: evil }, { order: `a,${evil}` }, { keys: evil }, { keys: `-${evil}` }])
       expect(codeOf(list(query))).toBe(105);
     const { orderBy, values } = list({ order: '-a.b,-updatedAt' })();
