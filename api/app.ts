@@ -6,7 +6,7 @@ import type { Config } from '../shared/config.ts';
 import { Refusal } from '../shared/domain/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
-import { identify, prodOf, requireOperator, sessionOf } from './middleware/access.ts';
+import { type Identity, identify, prodOf, requireOperator, sessionOf } from './middleware/access.ts';
 import { readBody } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
 import { errors } from './middleware/errors.ts';
@@ -14,6 +14,7 @@ import type { PushCallLimit } from './middleware/limit.ts';
 import { logRequests } from './middleware/log.ts';
 import { textForm } from './middleware/text-form.ts';
 import type { AppCall, Reply, Route } from './route.ts';
+import type { SessionOwner } from './services/accounts/sessions.ts';
 import type { Services } from './services/services.ts';
 
 export interface AppOptions {
@@ -62,9 +63,9 @@ async function answer(ctx: Context, route: Route, options: AppOptions): Promise<
   write(ctx, await route.run(call, options.services), route.status);
 }
 
-type Admission = Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster'>>;
+type Admission = Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'session'>>;
 
-/** Keys first, then the rate: neither costs more than a look-up, and neither reads the body. */
+/** Keys first, then the rate, then the session: none costs more than a look-up, and none reads the body. */
 async function admit(ctx: Context, route: Route, options: AppOptions): Promise<Admission> {
   if (route.auth === 'none') return {};
   if (route.auth === 'admin') {
@@ -74,7 +75,22 @@ async function admit(ctx: Context, route: Route, options: AppOptions): Promise<A
   const identity = await identify(ctx, route.auth, (appId) => options.services.directory.app(appId));
   ctx.state.appId = identity.app.appId;
   if (route.limit.rate === 'push') await options.pushCallLimit.consume(identity.app);
-  return identity;
+  return { ...identity, session: await sessionFor(ctx, route, { ...identity, options }) };
+}
+
+/**
+ * Whose session a call carries. One that is unknown or was replaced is ignored where no user is needed, as clients
+ * send theirs with every request (compat.md 2.3); where one is, it is 403 (accounts.md "Session token").
+ */
+async function sessionFor(
+  ctx: Context,
+  route: Route,
+  { app, isMaster, options }: Identity & { options: AppOptions },
+): Promise<SessionOwner | undefined> {
+  if (route.session === undefined) return undefined;
+  const owner = await options.services.sessions.ownerOf(app, sessionOf(ctx));
+  if (!owner && !isMaster && route.session === 'needed') throw new Refusal('sessionNeeded');
+  return owner;
 }
 
 /** Values that passed the schema; without one, what was sent. Throws 107 or 111 naming the member. */
@@ -102,7 +118,8 @@ function write(ctx: Context, reply: Reply, status: number): void {
   ctx.status = reply.status ?? status;
   for (const [name, value] of Object.entries(reply.headers ?? {})) ctx.set(name, value);
   ctx.type = reply.type ?? 'application/json; charset=utf-8';
-  ctx.body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body);
+  const isReady = typeof reply.body === 'string' || Buffer.isBuffer(reply.body);
+  ctx.body = isReady ? reply.body : JSON.stringify(reply.body);
 }
 
 /** Starts listening; resolves with the server once the port is bound. */

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { App } from '../shared/domain/app.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
+import type { SessionOwner } from './services/accounts/sessions.ts';
 import type { Services } from './services/services.ts';
 
 /**
@@ -31,14 +32,16 @@ export interface Call<Q, B> {
 export interface AppCall<Q, B> extends Call<Q, B> {
   app: App;
   isMaster: boolean;
+  /** Whose valid session token came with the call; undefined also where the route has no `session`. */
+  session: SessionOwner | undefined;
 }
 
 export interface Reply {
   status?: number;
   headers?: Record<string, string>;
-  /** JSON, or text with `type`. */
-  body: JsonObject | JsonLike | string;
-  /** Content type of a text body. */
+  /** JSON; or text or bytes with `type`. */
+  body: JsonObject | JsonLike | string | Buffer;
+  /** Content type of a body that is not JSON. */
   type?: string;
 }
 
@@ -70,17 +73,21 @@ export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
 
 export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'app' | 'push' | 'master';
+  /** Looks up whose session it is; where it is needed, only the master key goes without (403). */
+  session?: 'welcome' | 'needed';
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
 /** A call before it is known what the route needs: routes for no app get none. */
-export type AnyCall = Call<unknown, unknown> & Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster'>>;
+export type AnyCall = Call<unknown, unknown> &
+  Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'session'>>;
 
 /** A route as the loader and the server see it: its shapes are checked before `run` is called. */
 export interface Route {
   method: Method;
   paths: string[];
   auth: Access;
+  session: 'welcome' | 'needed' | undefined;
   query: z.ZodType | undefined;
   body: z.ZodType | undefined;
   limit: Limit;
@@ -94,6 +101,7 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     method: spec.method,
     paths: typeof spec.path === 'string' ? [spec.path] : spec.path,
     auth: spec.auth,
+    session: 'session' in spec ? spec.session : undefined,
     query: spec.query,
     body: spec.body,
     limit: spec.limit ?? {},

@@ -48,6 +48,7 @@ export async function startApi(
   const vault = new Vault(config.secrets);
   const directory = new Directory(db, vault, clock);
   const services = createServices({ config, db, readDb, queue, vault, clock, metrics, directory });
+  stack.add('accounts', () => services.accounts.close());
   const routes = await loadRoutes();
   const app = createApp({ routes, services, config, log, metrics, pushCallLimit: new PushCallLimit(db) });
   const server = await listen(app, config.port, config.host);

@@ -1,6 +1,7 @@
 import { deleteApp, findApp, insertApp, listApps, updateApp } from '../../shared/db/tables/apps.ts';
 import type { App, AppOptionsPatch, Edition, Plan } from '../../shared/domain/app.ts';
 import { planProblem } from '../../shared/domain/app.ts';
+import { authPlatformProblem } from '../../shared/domain/auth-platforms.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { newAppId, newKey } from '../../shared/domain/ids.ts';
 import type { Means } from './means.ts';
@@ -23,7 +24,7 @@ export class AppService {
   async create(request: NewAppRequest): Promise<App> {
     const plan = request.plan ?? 'commercial';
     const options = request.options ?? {};
-    const problem = planProblem(plan, options);
+    const problem = optionProblem(plan, options);
     if (problem) throw refuse('invalidParameter', problem);
     return insertApp(this.#means.db, this.#means.vault, {
       appId: newAppId(),
@@ -48,7 +49,7 @@ export class AppService {
     const { db, vault, directory } = this.#means;
     const changed = await db.transaction((tx) =>
       updateApp(tx, vault, appId, (app) => {
-        const problem = planProblem(app.plan, patch.options ?? {});
+        const problem = optionProblem(app.plan, patch.options ?? {});
         if (problem) throw refuse('invalidParameter', problem);
         return patch;
       }),
@@ -63,6 +64,9 @@ export class AppService {
     if (!isDeleted) noSuchApp();
   }
 }
+
+const optionProblem = (plan: Plan, options: AppOptionsPatch): string | undefined =>
+  planProblem(plan, options) ?? authPlatformProblem(options.authPlatforms ?? {});
 
 /** The app as it is stored now. Throws 404 when there is none. */
 export async function requireApp({ db, vault }: Means, appId: string): Promise<App> {

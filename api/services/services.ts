@@ -1,7 +1,9 @@
+import { Accounts } from './accounts/accounts.ts';
 import { AppService } from './apps.ts';
 import { BreakerService } from './breakers.ts';
 import { ChannelService } from './channel.ts';
 import { ControlService } from './control.ts';
+import { DateService } from './date.ts';
 import { DryRunService } from './explain/dry-run.ts';
 import { WhyService } from './explain/why.ts';
 import { HealthService } from './health.ts';
@@ -17,8 +19,10 @@ import { UsageService } from './usage.ts';
 /** What routes can call, one member per noun. */
 export function createServices(means: Means) {
   const notifications = new NotificationService(means);
+  const accounts = new Accounts(means);
   return {
     directory: means.directory,
+    accounts,
     apps: new AppService(means),
     breakers: new BreakerService(means),
     channel: new ChannelService(means),
@@ -30,6 +34,12 @@ export function createServices(means: Means) {
     schedules: new ScheduleService(means),
     notifications,
     control: new ControlService(means, notifications),
+    date: new DateService(means),
+    users: accounts.users,
+    userLookup: accounts.lookup,
+    login: accounts.login,
+    sessions: accounts.sessions,
+    ownSession: accounts.ownSession,
     usage: new UsageService(means),
     dryRun: new DryRunService(means),
     why: new WhyService(means),

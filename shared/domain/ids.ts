@@ -20,5 +20,8 @@ export const newPushId = (): string => randomFrom(alphanumeric, 16);
  */
 export const newAppId = (): string => randomFrom(alphanumeric, 24);
 
+/** Name of a user who has none of its own: 25 lower-case alphanumerics (compat.md 9.1). */
+export const newUsername = (): string => randomFrom(alphanumeric.slice(26), 25);
+
 /** Application, master or hook key, 24 characters. */
 export const newKey = (): string => randomFrom(alphanumeric, 24);

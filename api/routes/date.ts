@@ -1,0 +1,11 @@
+import { json, route } from '../route.ts';
+
+export default [
+  // The time of the server, for clients whose own is wrong (compat.md 9.1).
+  route({
+    method: 'GET',
+    path: '/1.1/date',
+    auth: 'app',
+    handle: (_call, { date }) => json(date.now()),
+  }),
+];

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { json, route } from '../route.ts';
+
+/** Login, and what a user does with its own session (accounts.md "Users and sessions"). */
+const body = z.custom<JsonObject>(isJsonObject);
+const anyQuery = z.record(z.string(), z.unknown());
+
+const ofUser = (action: string): string[] =>
+  ['/1.1/users', '/1.1/classes/_User'].map((path) => `${path}/:objectId/${action}`);
+
+export default [
+  route({
+    method: 'POST',
+    path: '/1.1/login',
+    auth: 'app',
+    body,
+    handle: async (call, { login }) => json(await login.login(call.app, call.body)),
+  }),
+  route({
+    method: 'GET',
+    path: '/1.1/users/me',
+    auth: 'app',
+    query: anyQuery,
+    // Old clients put the token into the query (compat.md 2.3).
+    handle: async ({ app, sessionToken, query }, { ownSession }) =>
+      json(await ownSession.me(app, sessionToken ?? query.session_token)),
+  }),
+  route({
+    method: 'PUT',
+    path: ofUser('refreshSessionToken'),
+    auth: 'app',
+    session: 'needed',
+    handle: async (call, { ownSession }) => json(await ownSession.refresh(call, call.params.objectId ?? '')),
+  }),
+  route({
+    method: 'PUT',
+    path: ofUser('updatePassword'),
+    auth: 'app',
+    session: 'needed',
+    body,
+    handle: async (call, { ownSession }) =>
+      json(await ownSession.updatePassword(call, call.params.objectId ?? '', call.body)),
+  }),
+];

@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { type AppCall, json, type Reply, route } from '../route.ts';
+import type { Services } from '../services/services.ts';
+
+/** accounts.md "Users and sessions"; the second path is what most SDKs use (compat.md 9.2). */
+const collection = ['/1.1/users', '/1.1/classes/_User'];
+const member = collection.map((path) => `${path}/:objectId`);
+
+const anyQuery = z.record(z.string(), z.unknown());
+const body = z.custom<JsonObject>(isJsonObject);
+
+type Query = z.infer<typeof anyQuery>;
+
+const isOn = (value: unknown): boolean => ['true', '1'].includes(String(value));
+/** `new` (JS) and `fetchWhenSave` (others) mean the same (compat.md 4). */
+const isFetching = (query: Query): boolean => isOn(query.fetchWhenSave) || isOn(query.new);
+
+async function signUp(call: AppCall<Query, JsonObject>, { users }: Services): Promise<Reply> {
+  const { document, isNew } = await users.signUp(call, call.body, isOn(call.query.failOnNotExist));
+  return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
+}
+
+async function update(call: AppCall<Query, JsonObject>, { users }: Services): Promise<Reply> {
+  const { document, changed, sessionToken } = await users.update(call, call.params.objectId ?? '', {
+    body: call.body,
+    where: call.query.where,
+  });
+  return json({
+    ...(isFetching(call.query) ? changed : {}),
+    ...(sessionToken === undefined ? {} : { sessionToken }),
+    updatedAt: document.updatedAt,
+    objectId: document.objectId,
+  });
+}
+
+export default [
+  route({ method: 'POST', path: collection, auth: 'app', query: anyQuery, body, handle: signUp }),
+  route({
+    method: 'GET',
+    path: '/1.1/users/strictlyQuery',
+    auth: 'app',
+    session: 'welcome',
+    query: anyQuery,
+    handle: async (call, { userLookup }) => json(await userLookup.list(call, call.query, { isStrict: true })),
+  }),
+  route({
+    method: 'GET',
+    path: collection,
+    auth: 'app',
+    session: 'welcome',
+    query: anyQuery,
+    handle: async (call, { userLookup }) =>
+      json(await userLookup.list(call, call.query, { isStrict: false })),
+  }),
+  route({
+    method: 'GET',
+    path: member,
+    auth: 'app',
+    session: 'welcome',
+    query: anyQuery,
+    handle: async (call, { userLookup }) =>
+      json(await userLookup.get(call, call.params.objectId ?? '', call.query)),
+  }),
+  route({
+    method: 'PUT',
+    path: member,
+    auth: 'app',
+    session: 'needed',
+    query: anyQuery,
+    body,
+    handle: update,
+  }),
+  route({
+    method: 'DELETE',
+    path: member,
+    auth: 'app',
+    session: 'needed',
+    query: anyQuery,
+    handle: async (call, { users }) => {
+      await users.delete(call, call.params.objectId ?? '', call.query.where);
+      return json({});
+    },
+  }),
+];

@@ -1,0 +1,10 @@
+import { parentPort } from 'node:worker_threads';
+import { compareSync } from 'bcryptjs';
+import { z } from 'zod';
+
+const question = z.object({ id: z.number(), password: z.string(), hash: z.string() });
+
+parentPort?.on('message', (message: unknown) => {
+  const { id, password, hash } = question.parse(message);
+  parentPort?.postMessage({ id, isRight: compareSync(password, hash) });
+});

@@ -1,0 +1,30 @@
+import { mayUser } from '../../../shared/domain/acl.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { User } from '../../../shared/domain/user.ts';
+import type { SessionOwner } from './sessions.ts';
+
+/** Who asks: with which key, and as which user. */
+export interface UserCaller {
+  app: App;
+  isMaster: boolean;
+  session: SessionOwner | undefined;
+}
+
+/** Ids of users as they may stand in a path. */
+export const isObjectId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
+
+/** accounts.md "Authentication" 2: only the user itself, with its session; the master key bypasses it. Throws 206. */
+export function requireSelf({ isMaster, session }: UserCaller, objectId: string): void {
+  if (!isMaster && session?.objectId !== objectId) throw refuse('sessionNeeded');
+}
+
+/** Throws 403 when the user's ACL lets the caller not change it. */
+export function requireWrite({ isMaster, session }: UserCaller, { acl }: User): void {
+  if (!isMaster && !mayUser(acl, 'write', session?.objectId)) throw refuse('forbiddenWriteByAcl');
+}
+
+/** Throws 403 when the user's ACL lets the caller not see it. */
+export function requireRead({ isMaster, session }: UserCaller, { acl }: User): void {
+  if (!isMaster && !mayUser(acl, 'read', session?.objectId)) throw refuse('forbiddenReadByAcl');
+}

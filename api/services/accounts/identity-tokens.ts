@@ -1,0 +1,100 @@
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { z } from 'zod';
+import type { Clock } from '../../../shared/clock.ts';
+import { identityOf } from '../../../shared/domain/auth-data.ts';
+import type { IdentityTokenCheck, Vouched } from '../../../shared/domain/auth-platforms.ts';
+import { Refusal } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { Doors } from './doors.ts';
+
+/** Keys are asked for again after this, or when a token names one that is not among them. */
+const maxAgeMs = 10 * 60_000;
+const restMs = 30_000;
+const maxSets = 100;
+/** Clocks of platforms and ours differ. */
+const clockToleranceSeconds = 30;
+
+const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
+
+interface KnownKeys {
+  keys: Promise<JSONWebKeySet>;
+  askedAtMs: number;
+}
+
+/**
+ * Identity tokens (JWT) of platforms such as `lc_apple`: signature by the platform's key set, algorithm, audience,
+ * issuer, expiry and subject (accounts.md "authData"). Key addresses inside a token are never followed.
+ */
+export class IdentityTokens {
+  readonly #doors: Doors;
+  readonly #clock: Clock;
+  readonly #known = new Map<string, KnownKeys>();
+
+  constructor(doors: Doors, clock: Clock) {
+    this.#doors = doors;
+    this.#clock = clock;
+  }
+
+  /** Undefined when the token does not prove the entry's `uid`. Throws 503 when the keys cannot be had. */
+  async check(entry: JsonObject, settings: IdentityTokenCheck): Promise<Vouched | undefined> {
+    const { identity_token: token } = entry;
+    if (typeof token !== 'string') return undefined;
+    const { uid } = identityOf('', entry);
+    const subject = await this.#subjectOf(token, settings);
+    return subject !== undefined && subject === uid ? {} : undefined;
+  }
+
+  async #subjectOf(token: string, settings: IdentityTokenCheck): Promise<string | undefined> {
+    try {
+      return await this.#verify(token, settings, createLocalJWKSet(await this.#keys(settings)));
+    } catch (error) {
+      if (!(error instanceof errors.JOSEError)) throw error;
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayAskAgain(settings)) return undefined;
+    }
+    // The platform may have a new key.
+    this.#known.delete(settings.jwksUrl);
+    return this.#subjectOf(token, settings);
+  }
+
+  async #verify(
+    token: string,
+    settings: IdentityTokenCheck,
+    keys: JWTVerifyGetKey,
+  ): Promise<string | undefined> {
+    const { payload } = await jwtVerify(token, keys, {
+      algorithms: settings.algorithms,
+      audience: settings.audience,
+      issuer: settings.issuer,
+      requiredClaims: ['exp', 'sub'],
+      clockTolerance: clockToleranceSeconds,
+      currentDate: new Date(this.#clock.now()),
+    });
+    return payload.sub;
+  }
+
+  #mayAskAgain({ jwks, jwksUrl }: IdentityTokenCheck): boolean {
+    const known = this.#known.get(jwksUrl);
+    return jwks === undefined && known !== undefined && this.#clock.monotonicMs() - known.askedAtMs > restMs;
+  }
+
+  #keys({ jwks, jwksUrl, ca }: IdentityTokenCheck): Promise<JSONWebKeySet> {
+    if (jwks) return Promise.resolve(jwks);
+    const nowMs = this.#clock.monotonicMs();
+    const known = this.#known.get(jwksUrl);
+    if (known && nowMs - known.askedAtMs < maxAgeMs) return known.keys;
+    if (this.#known.size >= maxSets) this.#known.clear();
+    const keys = this.#fetch(jwksUrl, ca);
+    this.#known.set(jwksUrl, { keys, askedAtMs: nowMs });
+    keys.catch(() => this.#known.delete(jwksUrl));
+    return keys;
+  }
+
+  async #fetch(jwksUrl: string, ca: string | undefined): Promise<JSONWebKeySet> {
+    const { origin, pathname, search } = new URL(jwksUrl);
+    const reply = await this.#doors.json({ baseUrl: origin, ca }, { method: 'GET', path: pathname + search });
+    const found = keySet.safeParse(reply);
+    if (!found.success)
+      throw new Refusal('unavailable', { text: 'The platform gave no keys.', retryAfterSeconds: 5 });
+    return found.data;
+  }
+}

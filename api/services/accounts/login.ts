@@ -1,0 +1,123 @@
+import type { Handle } from '../../../shared/db/pool.ts';
+import { findUser, replaceHash, type UserKey } from '../../../shared/db/tables/users.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { type ErrorName, refuse } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { type User, userDocument } from '../../../shared/domain/user.ts';
+import { readPhone } from '../../../shared/domain/user-members.ts';
+import type { Means } from '../means.ts';
+import type { Identifier, LoginLocks } from './locks.ts';
+import type { Passwords } from './passwords.ts';
+import type { Sessions } from './sessions.ts';
+
+/** How somebody proves to be a user. It is asked, and takes as long, when there is no such user. */
+export interface Proof {
+  holds(user: User | undefined): Promise<boolean>;
+  /** What a failed one is answered with. */
+  refusal: ErrorName;
+}
+
+/** Who somebody claims to be; kinds by which users are found. */
+type Claim = Identifier & { kind: 'username' | 'email' | 'mobilePhoneNumber' };
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
+
+/** POST /1.1/login (accounts.md "Users and sessions"). */
+export class LoginService {
+  readonly #means: Means;
+  readonly #passwords: Passwords;
+  readonly #sessions: Sessions;
+  readonly #locks: LoginLocks;
+
+  constructor(means: Means, parts: { passwords: Passwords; sessions: Sessions; locks: LoginLocks }) {
+    this.#means = means;
+    this.#passwords = parts.passwords;
+    this.#sessions = parts.sessions;
+    this.#locks = parts.locks;
+  }
+
+  /**
+   * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user and a wrong password get
+   * the same answer after the same work. Throws 200, 125, 127, 217 without a claim, 201 or 218 without a password,
+   * 210 when they do not fit, 216 by the app's option, 219 when locked, 429 when too many wait.
+   */
+  login(app: App, body: JsonObject): Promise<JsonObject> {
+    const claim = claimOf(body);
+    const { password } = body;
+    if (!isGiven(password) || password === '') throw refuse('passwordMissing');
+    if (typeof password !== 'string') throw refuse('invalidPassword');
+    return this.signIn(app, claim, {
+      holds: (user) => this.#fits(app, { user, password }),
+      refusal: 'passwordMismatch',
+    });
+  }
+
+  /**
+   * Logs in whoever proves the claim; the reply is the whole user. Throws 216, 219 and the proof's refusal.
+   */
+  async signIn(app: App, claim: Claim, proof: Proof): Promise<JsonObject> {
+    await this.#locks.requireOpen(app, claim);
+    const user = await this.#find(app, claim);
+    if (!(await proof.holds(user)) || !user) {
+      await this.#locks.fail(app, claim);
+      throw refuse(proof.refusal);
+    }
+    // Failures of the same moment may have locked it while we looked.
+    await this.#locks.requireOpen(app, claim);
+    const document = await this.enter(app, user);
+    // accounts.md "User": mobilePhone is there where a number was logged in with.
+    return claim.kind === 'mobilePhoneNumber'
+      ? { ...document, mobilePhone: user.mobilePhoneNumber }
+      : document;
+  }
+
+  /** What a user who has proven itself gets. Throws 216 when the app lets in nobody with an unverified address. */
+  async enter(app: App, user: User, db: Handle = this.#means.db): Promise<JsonObject> {
+    if (app.options.forbidUnverifiedEmailLogin && user.email !== null && user.emailVerified === false)
+      throw refuse('emailUnverified');
+    const sessionToken = await this.#sessions.tokenOf(db, app.appId, user);
+    return { ...userDocument(user, { isOwn: true }), sessionToken };
+  }
+
+  /** Whether a password is a user's; a hash of another form is replaced when it is. */
+  async #fits(
+    { appId }: App,
+    { user, password }: { user: User | undefined; password: string },
+  ): Promise<boolean> {
+    const hash = user?.passwordHash ?? null;
+    const { isRight, isOutdated } = await this.#passwords.verify(appId, password, hash);
+    if (isRight && isOutdated && user && hash !== null) {
+      const to = await this.#passwords.hash(appId, password);
+      await replaceHash(this.#means.db, appId, { id: user.id, from: hash, to });
+    }
+    return isRight;
+  }
+
+  /** A text that no column could hold belongs to nobody. */
+  async #find({ appId }: App, { kind, value }: Claim): Promise<User | undefined> {
+    if (value.length > maxClaimLength || value.includes('\0') || !value.isWellFormed()) return undefined;
+    const key: UserKey = {
+      username: { username: value },
+      email: { email: value },
+      mobilePhoneNumber: { mobilePhoneNumber: value },
+    }[kind];
+    return findUser(this.#means.db, appId, { key });
+  }
+}
+
+const maxClaimLength = 255;
+
+/** Only texts claim anything: an operator where a name belongs is refused (field.md 4.2 "Operator injection"). */
+function claimOf({ username, email, mobilePhoneNumber }: JsonObject): Claim {
+  if (isGiven(username)) {
+    if (username === '') throw refuse('usernameMissing');
+    if (typeof username !== 'string') throw refuse('invalidUsername');
+    return { kind: 'username', value: username };
+  }
+  if (isGiven(email)) {
+    if (typeof email !== 'string' || email === '') throw refuse('invalidEmail');
+    return { kind: 'email', value: email };
+  }
+  if (!isGiven(mobilePhoneNumber)) throw refuse('usernameMissing');
+  return { kind: 'mobilePhoneNumber', value: readPhone(mobilePhoneNumber) };
+}

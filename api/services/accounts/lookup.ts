@@ -1,0 +1,79 @@
+import { beginScan } from '../../../shared/db/tables/installations.ts';
+import { countUsers, findUser, selectUsers } from '../../../shared/db/tables/users.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { type User, userDocument } from '../../../shared/domain/user.ts';
+import { userClass } from '../../../shared/query/classes.ts';
+import { parseKeys, project } from '../../../shared/query/keys.ts';
+import { compileList, type ListQuery, parseListQuery } from '../../../shared/query/list.ts';
+import type { Params } from '../../../shared/query/params.ts';
+import type { Means } from '../means.ts';
+import { isObjectId, requireRead, type UserCaller } from './caller.ts';
+import { requireStrictness } from './strict.ts';
+
+/** A list call ends after this (compat.md 1.2, code 124). */
+const scanTimeoutMs = 10_000;
+
+/** Looking users up (accounts.md "Users and sessions"). Nothing here shows a session token. */
+export class UserLookup {
+  readonly #means: Pick<Means, 'db' | 'readDb'>;
+
+  constructor(means: Pick<Means, 'db' | 'readDb'>) {
+    this.#means = means;
+  }
+
+  /** Throws 211 when there is none, 403 when its ACL keeps the caller out. */
+  async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
+    const keys = parseKeys(query.keys);
+    const { appId } = caller.app;
+    const user = isObjectId(objectId) && (await findUser(this.#means.db, appId, { key: { objectId } }));
+    if (!user) throw refuse('userNotFound');
+    requireRead(caller, user);
+    const isOwn = caller.isMaster || caller.session?.id === user.id;
+    return project(userDocument(user, { isOwn, hasAcl: hasAcl(query) }), keys, userClass);
+  }
+
+  /**
+   * GET of the collection: for the master key, or by the app's option; nobody else sees third-party accounts, nor
+   * users whose ACL keeps the caller out. With `isStrict` addresses and numbers are found as a whole only. Throws 403
+   * without the permission, 102/105/106/111 for the query, 124.
+   */
+  async list(
+    caller: UserCaller,
+    query: Record<string, unknown>,
+    { isStrict }: { isStrict: boolean },
+  ): Promise<{ results: JsonObject[]; count?: number }> {
+    const { app, isMaster } = caller;
+    if (!isMaster && !app.options.allowUserQuery) throw refuse('forbiddenFind');
+    const list = parseListQuery(query, userClass);
+    if (isStrict) requireStrictness(list);
+    const selection = compileList(list, userClass, { appId: app.appId, ...restriction(caller) });
+    return this.#means.readDb.transaction(async (tx) => {
+      await beginScan(tx, scanTimeoutMs);
+      const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
+      const results = documentsOf(found, list, { isOwn: isMaster, hasAcl: hasAcl(query) });
+      return list.hasCount ? { results, count: await countUsers(tx, selection) } : { results };
+    });
+  }
+}
+
+const hasAcl = (query: Record<string, unknown>): boolean => ['true', '1'].includes(String(query.returnACL));
+
+/** Users whose ACL lets the caller read. */
+function restriction({ isMaster, session }: UserCaller): { restrict?: (params: Params) => string } {
+  if (isMaster) return {};
+  return {
+    restrict: (params) => {
+      const may = (name: string) => `acl -> ${params.add(name)}::text -> 'read' = 'true'`;
+      return `(acl IS NULL OR ${[...(session ? [session.objectId] : []), '*'].map(may).join(' OR ')})`;
+    },
+  };
+}
+
+function documentsOf(
+  users: User[],
+  list: ListQuery,
+  view: { isOwn: boolean; hasAcl: boolean },
+): JsonObject[] {
+  return users.map((user) => project(userDocument(user, view), list.keys, userClass));
+}

@@ -1,0 +1,94 @@
+import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { type User, userDocument } from '../../../shared/domain/user.ts';
+import { readPassword } from '../../../shared/domain/user-members.ts';
+import type { Means } from '../means.ts';
+import { requireSelf, type UserCaller } from './caller.ts';
+import type { LoginLocks } from './locks.ts';
+import type { Passwords } from './passwords.ts';
+import type { Sessions } from './sessions.ts';
+import type { UserStore } from './store.ts';
+
+interface Parts {
+  passwords: Passwords;
+  sessions: Sessions;
+  locks: LoginLocks;
+  store: UserStore;
+}
+
+/** What a user does with its own session: look, renew it, change the password (accounts.md "Users and sessions"). */
+export class OwnSessionService {
+  readonly #means: Means;
+  readonly #parts: Parts;
+
+  constructor(means: Means, parts: Parts) {
+    this.#means = means;
+    this.#parts = parts;
+  }
+
+  /** The user of a token, as login gives it. Throws 211 for a token that is none (compat.md 1.3). */
+  async me(app: App, token: unknown): Promise<JsonObject> {
+    const user = await this.#parts.sessions.userOf(app, token);
+    if (!user || typeof token !== 'string') throw refuse('userNotFound');
+    return { ...userDocument(user, { isOwn: true }), sessionToken: token };
+  }
+
+  /** Ends the session and begins another. Throws 206 for others than the user and the master key, 211. */
+  async refresh(caller: UserCaller, objectId: string): Promise<JsonObject> {
+    requireSelf(caller, objectId);
+    const { store, sessions } = this.#parts;
+    return store.change(async (tx) => {
+      const { appId } = caller.app;
+      const user = await findUser(tx, appId, { key: { objectId }, isLocked: true });
+      if (!user) throw refuse('userNotFound');
+      const [changed, token] = await sessions.replace(tx, appId, { user, now: store.now() });
+      return { ...userDocument(changed, { isOwn: true }), sessionToken: token };
+    });
+  }
+
+  /**
+   * Changes the password of the caller, who must know the old one; the session ends by the app's option. Wrong ones
+   * lock as at login. Throws 206 for others than the user, 201, 210, 218, 219.
+   */
+  async updatePassword(caller: UserCaller, objectId: string, body: JsonObject): Promise<JsonObject> {
+    requireSelf({ ...caller, isMaster: false }, objectId);
+    const { app } = caller;
+    const { passwords, locks } = this.#parts;
+    const old = givenPassword(body.old_password);
+    const password = readPassword(givenPassword(body.new_password));
+    const identifier = { kind: 'user', value: objectId } as const;
+    await locks.requireOpen(app, identifier);
+    const user = await findUser(this.#means.db, app.appId, { key: { objectId } });
+    const { isRight } = await passwords.verify(app.appId, old, user?.passwordHash ?? null);
+    if (!isRight || !user) {
+      await locks.fail(app, identifier);
+      throw refuse('passwordMismatch');
+    }
+    await locks.requireOpen(app, identifier);
+    return this.#change(app, user, await passwords.hash(app.appId, password));
+  }
+
+  #change(app: App, verified: User, hash: string): Promise<JsonObject> {
+    const { store, sessions } = this.#parts;
+    return store.change(async (tx) => {
+      const user = await findUser(tx, app.appId, { key: { id: verified.id }, isLocked: true });
+      // The old password was compared with a hash that was replaced meanwhile.
+      if (user?.passwordHash !== verified.passwordHash) throw refuse('passwordMismatch');
+      const saved = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
+      const [changed, token] = app.options.reloginAfterPasswordChange
+        ? await sessions.replace(tx, app.appId, { user: saved, now: store.now() })
+        : [saved, await sessions.tokenOf(tx, app.appId, saved)];
+      const { updatedAt, objectId } = changed;
+      return { updatedAt: updatedAt.toISOString(), objectId, sessionToken: token };
+    });
+  }
+}
+
+/** Throws 201 when there is none, 218 when it is no text. */
+function givenPassword(value: unknown): string {
+  if (value === undefined || value === null || value === '') throw refuse('passwordMissing');
+  if (typeof value !== 'string') throw refuse('invalidPassword');
+  return value;
+}

@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { hash as argon2, verify as argon2Verify } from '@node-rs/argon2';
+import { Refusal } from '../../../shared/domain/errors.ts';
+import { maxPasswordBytes } from '../../../shared/domain/user-members.ts';
+import { FairQueue, QueueFull } from './fair-queue.ts';
+import { ForeignHashes } from './foreign-hashes.ts';
+
+/** OWASP's first choice for Argon2id, which the library takes by default: 19 MiB, two passes, about 15 to 25 ms. */
+const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+const currentForm = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/;
+
+/**
+ * Hashing runs on the four threads that Node keeps for such work, which names and files need too; one core is
+ * left to the rest of the process.
+ */
+const atOnce = Math.min(3, Math.max(1, availableParallelism() - 1));
+/** Calls of one app that may wait, in turns with those of other apps; more are answered 429. */
+const maxWaiting = 1000;
+const retryAfterSeconds = 5;
+
+export interface Verdict {
+  isRight: boolean;
+  /** The hash is not of today's form: make a new one. */
+  isOutdated: boolean;
+}
+
+/**
+ * Passwords as Argon2id (design.md 4), off the main thread. Every check costs one hash, whether there is something
+ * to compare with or not, so that the time says nothing about an account (field.md B6, B7).
+ */
+export class Passwords {
+  readonly #queue = new FairQueue({ atOnce, maxWaiting });
+  readonly #foreign = new ForeignHashes();
+  /** Of a password that nobody knows. */
+  readonly #dummy = argon2(randomBytes(32), cost);
+
+  /** Throws 429 when a thousand calls of this app wait already. */
+  hash(appId: string, password: string): Promise<string> {
+    return this.#run(appId, () => argon2(password, cost));
+  }
+
+  /** Compares with `hash`, or with nothing at all for as long. Throws as `hash`. */
+  verify(appId: string, password: string, hash: string | null): Promise<Verdict> {
+    return this.#run(appId, async () => {
+      // Nobody has such a password: nothing tells by the time that it was not compared.
+      const sent = Buffer.byteLength(password) > maxPasswordBytes ? '' : password;
+      if (hash === null) {
+        await argon2Verify(await this.#dummy, sent);
+        return { isRight: false, isOutdated: false };
+      }
+      const isRight = hash.startsWith('$argon2')
+        ? await argon2Verify(hash, sent)
+        : await this.#foreignFits(sent, hash);
+      return { isRight, isOutdated: !currentForm.test(hash) };
+    });
+  }
+
+  /** A right one is hashed anew afterwards; a wrong one takes as long as any. */
+  async #foreignFits(password: string, hash: string): Promise<boolean> {
+    const isRight = await this.#foreign.verify(password, hash);
+    if (!isRight) await argon2Verify(await this.#dummy, password);
+    return isRight;
+  }
+
+  async #run<T>(appId: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#queue.run(appId, work);
+    } catch (error) {
+      if (error instanceof QueueFull) throw new Refusal('tooManyRequests', { retryAfterSeconds });
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#foreign.close();
+  }
+}

@@ -1,0 +1,100 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Handle } from '../../../shared/db/pool.ts';
+import { findSessionOwner, findUser, replaceSession } from '../../../shared/db/tables/users.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { SessionSeed, User } from '../../../shared/domain/user.ts';
+import type { Means } from '../means.ts';
+
+/** Who a valid session token belongs to. */
+export interface SessionOwner {
+  id: number;
+  objectId: string;
+}
+
+const tokenLength = 25;
+const tokenCount = 36n ** BigInt(tokenLength);
+const nonceBytes = 16;
+
+/** Ours, and what an import may bring. */
+const tokenForm = /^[A-Za-z0-9_-]{16,128}$/;
+
+const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+/**
+ * Session tokens (design.md 4): 25 characters `[a-z0-9]`, derived by HMAC from CARILLON_SECRET and a stored nonce,
+ * found by their hash. So the same token is given out at every login until it is replaced, and the database alone
+ * holds none. There is no memory of tokens: one that was replaced is unknown to every process at once.
+ */
+export class Sessions {
+  readonly #means: Pick<Means, 'db' | 'vault'>;
+
+  constructor(means: Pick<Means, 'db' | 'vault'>) {
+    this.#means = means;
+  }
+
+  /** The session of a user that is being made, or another one for a user. */
+  seed(appId: string, objectId: string): SessionSeed & { token: string } {
+    const nonce = randomBytes(nonceBytes);
+    const token = this.#tokens(appId, objectId, nonce)[0] ?? '';
+    return { nonce, hash: digestOf(token), token };
+  }
+
+  /**
+   * The token of a user, made under whichever key of CARILLON_SECRET. When that key is gone the user gets another
+   * one: whoever drops a key wants what was made with it to end.
+   */
+  async tokenOf(db: Handle, appId: string, user: User): Promise<string> {
+    const known = this.#known(appId, user);
+    if (known !== undefined) return known;
+    const seed = this.seed(appId, user.objectId);
+    const changed = await replaceSession(db, appId, { id: user.id, to: seed, from: user.session.hash });
+    if (changed) return seed.token;
+    // Somebody else was faster.
+    const current = await findUser(db, appId, { key: { id: user.id } });
+    const token = current && this.#known(appId, current);
+    if (token === undefined) throw refuse('userNotFound');
+    return token;
+  }
+
+  /** Ends the session of a locked user and begins another. */
+  async replace(
+    tx: Handle,
+    appId: string,
+    { user, now }: { user: User; now: Date },
+  ): Promise<[User, string]> {
+    const seed = this.seed(appId, user.objectId);
+    const changed = await replaceSession(tx, appId, { id: user.id, to: seed, now });
+    if (!changed) throw new Error('a locked user is gone');
+    return [changed, seed.token];
+  }
+
+  /** Whose token this is; undefined for anything that is none. */
+  async ownerOf(app: App, token: unknown): Promise<SessionOwner | undefined> {
+    const hash = this.#hashOf(token);
+    return hash && findSessionOwner(this.#means.db, app.appId, hash);
+  }
+
+  /** As `ownerOf`, with all there is of the user. */
+  async userOf(app: App, token: unknown): Promise<User | undefined> {
+    const hash = this.#hashOf(token);
+    return hash && findUser(this.#means.db, app.appId, { key: { sessionHash: hash } });
+  }
+
+  #hashOf(token: unknown): Buffer | undefined {
+    return typeof token === 'string' && tokenForm.test(token) ? digestOf(token) : undefined;
+  }
+
+  #known(appId: string, { objectId, session }: User): string | undefined {
+    return this.#tokens(appId, objectId, session.nonce).find((token) => digestOf(token).equals(session.hash));
+  }
+
+  /** What the nonce gives under each key, the first key's first. */
+  #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
+    const derived = this.#means.vault.derivedBy(`session ${appId} ${objectId} ${nonce.toString('hex')}`);
+    return derived.map((secret) => {
+      const number = BigInt(`0x${Buffer.from(secret, 'base64url').toString('hex')}`) % tokenCount;
+      return number.toString(36).padStart(tokenLength, '0');
+    });
+  }
+}

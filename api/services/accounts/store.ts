@@ -1,0 +1,85 @@
+import { type Handle, violatedConstraint } from '../../../shared/db/pool.ts';
+import { setIdentities } from '../../../shared/db/tables/user-identities.ts';
+import { insertUser, updateUser } from '../../../shared/db/tables/users.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { identitiesOf } from '../../../shared/domain/auth-data.ts';
+import { type ErrorName, refuse } from '../../../shared/domain/errors.ts';
+import { newObjectId } from '../../../shared/domain/ids.ts';
+import type { User, UserDraft } from '../../../shared/domain/user.ts';
+import type { Means } from '../means.ts';
+import type { Sessions } from './sessions.ts';
+
+/** A third-party account belongs to another user. */
+export class IdentityTaken extends Error {
+  override name = 'IdentityTaken';
+}
+
+const refusalOfIndex = new Map<string, ErrorName>([
+  ['app_user_username', 'usernameTaken'],
+  ['app_user_email', 'emailTaken'],
+  ['app_user_mobile_phone_number', 'phoneTaken'],
+]);
+
+/**
+ * The only place that writes what a user is: the row and its third-party accounts, together. What is to happen
+ * whenever a user is made or changed happens here.
+ */
+export class UserStore {
+  readonly #means: Pick<Means, 'db' | 'clock'>;
+  readonly #sessions: Sessions;
+
+  constructor(means: Pick<Means, 'db' | 'clock'>, sessions: Sessions) {
+    this.#means = means;
+    this.#sessions = sessions;
+  }
+
+  /**
+   * Runs `work` in one transaction. Names, addresses and numbers that another user has are 202, 203 and 214,
+   * whoever was first; third-party accounts are 208.
+   */
+  async change<T>(work: (tx: Handle) => Promise<T>): Promise<T> {
+    try {
+      return await this.#means.db.transaction(work);
+    } catch (error) {
+      if (error instanceof IdentityTaken) throw refuse('accountLinked');
+      const refusal = refusalOfIndex.get(violatedConstraint(error) ?? '');
+      throw refusal ? refuse(refusal) : error;
+    }
+  }
+
+  /** Makes a user and its session; gives the token too. Throws `IdentityTaken`. */
+  async create(
+    tx: Handle,
+    { appId }: App,
+    { draft, passwordHash }: { draft: UserDraft; passwordHash: string | null },
+  ): Promise<{ user: User; token: string }> {
+    const objectId = newObjectId();
+    const { token, ...session } = this.#sessions.seed(appId, objectId);
+    const user = await insertUser(tx, appId, { objectId, draft, passwordHash, session, now: this.now() });
+    if (draft.authData !== null) await this.#link(tx, appId, user);
+    return { user, token };
+  }
+
+  /** Writes a locked user anew. Throws `IdentityTaken`. */
+  async save(
+    tx: Handle,
+    { appId }: App,
+    { current, draft }: { current: User; draft: UserDraft },
+  ): Promise<User> {
+    const user = await updateUser(tx, appId, { id: current.id, draft, now: this.now() });
+    if (draft.authData !== current.authData) await this.#link(tx, appId, user);
+    return user;
+  }
+
+  /** A UnionID that another user has already stays there: it finds users, but names none. */
+  async #link(tx: Handle, appId: string, user: User): Promise<void> {
+    const { own, unions } = identitiesOf(user.authData ?? {});
+    const taken = await setIdentities(tx, appId, { userId: user.id, identities: [...own, ...unions] });
+    const isOwn = (platform: string) => own.some((identity) => identity.platform === platform);
+    if (taken.some(({ platform }) => isOwn(platform))) throw new IdentityTaken();
+  }
+
+  now(): Date {
+    return new Date(this.#means.clock.now());
+  }
+}

@@ -1,0 +1,214 @@
+import type { Handle } from '../../../shared/db/pool.ts';
+import { limitStatements } from '../../../shared/db/tables/installations.ts';
+import { deleteUser, findUser, setPassword, userMeets } from '../../../shared/db/tables/users.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import type { AuthDataChanges } from '../../../shared/domain/auth-data.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import { stableText } from '../../../shared/domain/operations.ts';
+import { pickUserMembers, type User, userDocument } from '../../../shared/domain/user.ts';
+import {
+  changedUser,
+  newUser,
+  readUserChanges,
+  type UserChanges,
+  type UserRules,
+} from '../../../shared/domain/user-changes.ts';
+import { userClass } from '../../../shared/query/classes.ts';
+import { compileWhere } from '../../../shared/query/compile.ts';
+import { Params } from '../../../shared/query/params.ts';
+import { parseWhere } from '../../../shared/query/parse.ts';
+import type { Means } from '../means.ts';
+import { isObjectId, requireSelf, requireWrite, type UserCaller } from './caller.ts';
+import type { Passwords } from './passwords.ts';
+import type { AuthPlatforms } from './platforms.ts';
+import type { Sessions } from './sessions.ts';
+import type { UserStore } from './store.ts';
+import type { Entered, ThirdPartyLogin } from './third-party.ts';
+
+/** What a reply to a change is made of. */
+export interface ChangedUser {
+  document: JsonObject;
+  /** The members that the call wrote, with their new values (compat.md 4). */
+  changed: JsonObject;
+  /** A password that the master key set ended the session. */
+  sessionToken?: string;
+}
+
+/** A list call ends after this (compat.md 1.2, code 124). */
+const scanTimeoutMs = 10_000;
+
+interface Parts {
+  passwords: Passwords;
+  sessions: Sessions;
+  platforms: AuthPlatforms;
+  store: UserStore;
+  thirdParty: ThirdPartyLogin;
+}
+
+/** Users (accounts.md "Users and sessions"; shapes: compat.md 9.1). */
+export class UserService {
+  readonly #means: Means;
+  readonly #parts: Parts;
+
+  constructor(means: Means, parts: Parts) {
+    this.#means = means;
+    this.#parts = parts;
+  }
+
+  /**
+   * POST: registers with a password, or registers or logs in with `authData`. The reply is the whole user. Throws 200
+   * to 203, 214, 217, 218 for names, 250 to 252 and 208 for accounts, 211 with `failOnNotExist`, and as
+   * `readUserChanges` and `newUser`.
+   */
+  async signUp(caller: UserCaller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
+    const { app } = caller;
+    const changes = readUserChanges(body);
+    const rules = rulesOf(caller);
+    const passwordHash = async () =>
+      changes.password === undefined ? null : await this.#parts.passwords.hash(app.appId, changes.password);
+    if (changes.isAuthDataCleared || [...changes.authData.values()].includes(null))
+      throw refuse('linkedIdMissing');
+    if (changes.authData.size > 0)
+      return this.#parts.thirdParty.enter(app, { changes, rules, passwordHash, failOnNotExist });
+    const { username, password } = changes;
+    // An authData that is empty proves nothing (field.md 4.2 "authData bypass").
+    if (username === undefined)
+      throw refuse(changes.touched.has('authData') ? 'linkedIdMissing' : 'usernameMissing');
+    if (password === undefined) throw refuse('passwordMissing');
+    const draft = newUser(changes, username, rules);
+    const hash = await passwordHash();
+    const { store } = this.#parts;
+    const { user, token } = await store.change((tx) => store.create(tx, app, { draft, passwordHash: hash }));
+    return { document: { ...userDocument(user, { isOwn: true }), sessionToken: token }, isNew: true };
+  }
+
+  /**
+   * PUT: by the user itself or the master key. Throws 206 for anybody else, 403 when its ACL says so, 1 for an id that
+   * nobody has, 305 when `where` is given and not met, and as `signUp`.
+   */
+  async update(
+    caller: UserCaller,
+    objectId: string,
+    { body, where }: { body: JsonObject; where: unknown },
+  ): Promise<ChangedUser> {
+    const { app } = caller;
+    requireSelf(caller, objectId);
+    const condition = compileCondition(app, where);
+    const changes = readUserChanges(body);
+    const before = await this.#require(this.#means.db, caller, objectId);
+    requireFreeToSetPassword(caller, before, changes);
+    const checked = newEntries(before, changes.authData);
+    await this.#parts.platforms.check(app, checked);
+    const hash =
+      changes.password === undefined
+        ? undefined
+        : await this.#parts.passwords.hash(app.appId, changes.password);
+    return this.#parts.store.change(async (tx) => {
+      const current = await this.#require(tx, caller, objectId, true);
+      requireFreeToSetPassword(caller, current, changes);
+      // What was stored before the check, and so was not checked, may have been unlinked since.
+      for (const platform of newEntries(current, changes.authData).keys())
+        if (!checked.has(platform)) throw refuse('conflict');
+      await this.#requireCondition(tx, current, condition);
+      return this.#write(tx, caller, { current, changes, hash });
+    });
+  }
+
+  async #write(
+    tx: Handle,
+    caller: UserCaller,
+    { current, changes, hash }: { current: User; changes: UserChanges; hash: string | undefined },
+  ): Promise<ChangedUser> {
+    const { app } = caller;
+    const { store, sessions } = this.#parts;
+    const draft = changedUser(current, changes, rulesOf(caller));
+    let user = await store.save(tx, app, { current, draft });
+    let token: string | undefined;
+    if (hash !== undefined) {
+      user = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
+      // Who had none keeps the session that set the first one (accounts.md "Session token": a change ends it).
+      if (current.passwordHash !== null && app.options.reloginAfterPasswordChange)
+        [user, token] = await sessions.replace(tx, app.appId, { user, now: store.now() });
+    }
+    const document = userDocument(user, { isOwn: true, hasAcl: true });
+    const changed = pickUserMembers(document, changes.touched);
+    return { document, changed, ...(token === undefined ? {} : { sessionToken: token }) };
+  }
+
+  /** DELETE: by the user itself or the master key. An id that nobody has is deleted already. Throws as `update`. */
+  async delete(caller: UserCaller, objectId: string, where: unknown): Promise<void> {
+    requireSelf(caller, objectId);
+    const condition = compileCondition(caller.app, where);
+    await this.#parts.store.change(async (tx) => {
+      const user = isObjectId(objectId) && (await this.#find(tx, caller.app, objectId, true));
+      if (!user) {
+        if (condition) throw refuse('noEffect');
+        return;
+      }
+      requireWrite(caller, user);
+      await this.#requireCondition(tx, user, condition);
+      await deleteUser(tx, caller.app.appId, user.id);
+    });
+  }
+
+  /** Where a user is found (contract.md: links come from PUBLIC_URL, never from a request). */
+  urlOf({ objectId }: JsonObject): string {
+    return `${this.#means.config.publicUrl}/1.1/users/${objectId}`;
+  }
+
+  #find(db: Handle, { appId }: App, objectId: string, isLocked = false): Promise<User | undefined> {
+    return findUser(db, appId, { key: { objectId }, isLocked });
+  }
+
+  async #require(db: Handle, caller: UserCaller, objectId: string, isLocked = false): Promise<User> {
+    const user = isObjectId(objectId) ? await this.#find(db, caller.app, objectId, isLocked) : undefined;
+    if (!user)
+      throw refuse(
+        'noSuchObject',
+        `Could not find object by id '${isObjectId(objectId) ? objectId : '?'}' for class '_User'.`,
+      );
+    requireWrite(caller, user);
+    return user;
+  }
+
+  async #requireCondition(tx: Handle, user: User, condition: Condition | undefined): Promise<void> {
+    if (!condition) return;
+    await limitStatements(tx, scanTimeoutMs);
+    if (!(await userMeets(tx, user.id, condition))) throw refuse('noEffect');
+  }
+}
+
+const rulesOf = ({ app, isMaster }: UserCaller): UserRules => ({
+  emailVerification: app.options.emailVerification,
+  isMaster,
+});
+
+/** Whoever found an open session must not be able to lock its user out: a password is changed with the old one. */
+function requireFreeToSetPassword({ isMaster }: UserCaller, user: User, { password }: UserChanges): void {
+  if (password !== undefined && user.passwordHash !== null && !isMaster)
+    throw refuse('invalidParameter', 'A password is changed through updatePassword, with the old one.');
+}
+
+/** What is not stored already, and was checked then. */
+function newEntries({ authData }: User, changes: AuthDataChanges): AuthDataChanges {
+  const isKnown = (platform: string, entry: JsonObject) => {
+    const stored: Json | undefined =
+      authData && Object.hasOwn(authData, platform) ? authData[platform] : undefined;
+    return stored !== undefined && stableText(stored) === stableText(entry);
+  };
+  return new Map([...changes].filter(([platform, entry]) => entry !== null && !isKnown(platform, entry)));
+}
+
+interface Condition {
+  condition: string;
+  values: unknown[];
+}
+
+/** `where` of PUT and DELETE; undefined when there is none (an empty one counts as none, compat.md 4). */
+function compileCondition(app: App, where: unknown): Condition | undefined {
+  if (where === undefined || where === '') return undefined;
+  const params = new Params([app.appId]);
+  const condition = compileWhere(parseWhere(where, userClass), userClass, params);
+  return { condition, values: params.values };
+}

@@ -1,0 +1,56 @@
+import type { Identity } from '../../domain/auth-data.ts';
+import type { Handle } from '../pool.ts';
+
+const columnsOf = (identities: Identity[]): [string[], string[]] => [
+  identities.map(({ platform }) => platform),
+  identities.map(({ uid }) => uid),
+];
+
+/** Keys of the users that these third-party accounts belong to, each once. */
+export async function findUsersOfIdentities(
+  db: Handle,
+  appId: string,
+  identities: Identity[],
+): Promise<number[]> {
+  if (identities.length === 0) return [];
+  const { rows } = await db.query<{ user_id: number }>(
+    `SELECT DISTINCT user_id FROM user_identity
+       JOIN unnest($2::text[], $3::text[]) AS wanted (platform, uid) USING (platform, uid)
+      WHERE app_id = $1`,
+    [appId, ...columnsOf(identities)],
+  );
+  return rows.map((row) => row.user_id);
+}
+
+/**
+ * Makes these, and no others, the third-party accounts of a locked user; gives those that are another user's.
+ * Written in the order of the index, so that no two calls wait in a ring.
+ */
+export async function setIdentities(
+  tx: Handle,
+  appId: string,
+  { userId, identities }: { userId: number; identities: Identity[] },
+): Promise<Identity[]> {
+  const columns = columnsOf(identities);
+  await tx.query(
+    `DELETE FROM user_identity
+      WHERE app_id = $1 AND user_id = $2
+        AND (platform, uid) NOT IN (SELECT * FROM unnest($3::text[], $4::text[]))`,
+    [appId, userId, ...columns],
+  );
+  if (identities.length === 0) return [];
+  await tx.query(
+    `INSERT INTO user_identity (app_id, user_id, platform, uid)
+     SELECT $1, $2, platform, uid FROM unnest($3::text[], $4::text[]) AS wanted (platform, uid)
+      ORDER BY platform, uid
+     ON CONFLICT DO NOTHING`,
+    [appId, userId, ...columns],
+  );
+  const { rows } = await tx.query<Identity>(
+    `SELECT platform, uid FROM user_identity
+       JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
+      WHERE app_id = $1 AND user_id <> $2`,
+    [appId, userId, ...columns],
+  );
+  return rows;
+}

@@ -1,0 +1,149 @@
+import { refuse } from './errors.ts';
+import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import { isOperation } from './operations.ts';
+import { canonicalValue, isMemberName } from './typed-values.ts';
+
+/** Authorization data by platform (accounts.md "authData"). */
+export type AuthData = Record<string, JsonObject>;
+
+/** The platform of users who have not said yet who they are. */
+export const anonymous = 'anonymous';
+
+/** A third-party account, as `user_identity` holds it. */
+export interface Identity {
+  platform: string;
+  uid: string;
+}
+
+/** What a body does to the platforms of a user: an entry is linked, null is unlinked. */
+export type AuthDataChanges = ReadonlyMap<string, JsonObject | null>;
+
+/** Platforms that call the user's id `openid`; the others call it `uid` (accounts.md "authData"). */
+const openidPlatforms = new Set(['weixin', 'qq']);
+
+const maxPlatforms = 20;
+const maxEntryBytes = 16 * 1024;
+const idText = /^[^\s\p{Cc}]{1,255}$/u;
+/** Whoever guesses the id of an anonymous user is that user: no clients in the field make shorter ones. */
+const anonymousId = /^[A-Za-z0-9-]{16,64}$/;
+
+/**
+ * Reads `authData`. Members that begin with `_` are what we show beside the platforms, and are left out. Throws
+ * 250 without an id, 251 or 252 without an access token, 105, 111 and 116 for what cannot be stored.
+ */
+export function readAuthData(value: unknown): AuthDataChanges {
+  if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
+  const entries = Object.entries(value).filter(([name]) => !name.startsWith('_'));
+  if (entries.length > maxPlatforms)
+    throw refuse('tooLarge', `authData has at most ${maxPlatforms} platforms.`);
+  return new Map(entries.map(([platform, entry]) => [platform, readEntry(platform, entry)]));
+}
+
+/** Reads one platform's entry. Throws as `readAuthData`. */
+export function readEntry(platform: string, value: unknown): JsonObject {
+  if (!isMemberName(platform)) throw refuse('invalidKeyName');
+  if (!isJsonObject(value) || isOperation(value)) throw refuse('linkedIdMissing');
+  const entry = canonicalValue(value);
+  if (!isJsonObject(entry) || Object.hasOwn(entry, '__type')) throw refuse('linkedIdMissing');
+  if (Buffer.byteLength(JSON.stringify(entry)) > maxEntryBytes)
+    throw refuse('tooLarge', `An entry of authData is at most ${maxEntryBytes} bytes.`);
+  identityOf(platform, entry);
+  checkTokens(platform, entry);
+  unionOf(entry);
+  return entry;
+}
+
+/** The account that an entry stands for. Throws 250 when it names none, 111 when the id is no text. */
+export function identityOf(platform: string, entry: JsonObject): Identity {
+  const uid = uidOf(platform, entry);
+  if (uid === undefined || uid === null || uid === '') throw refuse('linkedIdMissing');
+  if (typeof uid !== 'string') throw refuse('incorrectType', 'The id in authData must be a text.');
+  const form = platform === anonymous ? anonymousId : idText;
+  if (!form.test(uid)) throw refuse('linkedIdMissing', 'The id in authData is malformed.');
+  return { platform, uid };
+}
+
+/** Samples in the field name the id of custom platforms `openid` too (compat.md 9.1). */
+function uidOf(platform: string, entry: JsonObject): Json | undefined {
+  const own = (name: string) => (Object.hasOwn(entry, name) ? entry[name] : undefined);
+  if (platform === anonymous) return own('id');
+  return openidPlatforms.has(platform) ? (own('openid') ?? own('uid')) : (own('uid') ?? own('openid'));
+}
+
+/**
+ * Every platform but the identity-token one comes with an access token (accounts.md "authData"); lifetimes differ
+ * in name and type from client to client and mean nothing to us.
+ */
+function checkTokens(platform: string, entry: JsonObject): void {
+  for (const name of ['access_token', 'identity_token', 'code', 'refresh_token'])
+    if (Object.hasOwn(entry, name) && entry[name] !== null && typeof entry[name] !== 'string')
+      throw refuse('incorrectType', `${name} in authData must be a text.`);
+  const isTokenNeeded =
+    platform !== anonymous && !Object.hasOwn(entry, 'identity_token') && !platform.startsWith('lc_');
+  if (isTokenNeeded && !entry.access_token)
+    throw refuse(platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
+}
+
+/**
+ * The UnionID of an entry as an identity (accounts.md "authData" 4), or undefined. `main_account` comes as a text
+ * or as a boolean. Throws 111 for wrong types.
+ */
+export function unionOf(entry: JsonObject): Identity | undefined {
+  const { unionid, platform, main_account: isMain } = entry;
+  if (isMain !== undefined && ![true, false, 'true', 'false'].some((word) => word === isMain))
+    throw refuse('incorrectType', 'main_account in authData must be true or false.');
+  if (unionid === undefined || platform === undefined) return undefined;
+  const isSound =
+    typeof unionid === 'string' &&
+    idText.test(unionid) &&
+    typeof platform === 'string' &&
+    isMemberName(platform);
+  if (!isSound) throw refuse('incorrectType', 'unionid and platform in authData must be texts.');
+  return { platform: unionMember(platform), uid: unionid };
+}
+
+const unionMember = (platform: string): string => `_${platform}_unionid`;
+
+/** The identities of all entries: those by which a user is found first, and the UnionIDs. */
+export function identitiesOf(authData: AuthData): { own: Identity[]; unions: Identity[] } {
+  const entries = Object.entries(authData);
+  const unions = new Map(
+    entries.flatMap(([, entry]) => {
+      const union = unionOf(entry);
+      return union ? [[`${union.platform} ${union.uid}`, union]] : [];
+    }),
+  );
+  return {
+    own: entries.map(([platform, entry]) => identityOf(platform, entry)),
+    unions: [...unions.values()],
+  };
+}
+
+/** `_<platform>_unionid` members as replies show them, in `authData` and beside it (accounts.md and compat.md 9.1). */
+export function unionMembers(authData: AuthData): Record<string, JsonObject> {
+  const { unions } = identitiesOf(authData);
+  return Object.fromEntries(unions.map(({ platform, uid }) => [platform, { uid }]));
+}
+
+/**
+ * The platforms after a change. Who has a real platform is anonymous no longer (compat.md 9.1). Throws 116 when
+ * there are too many.
+ */
+export function changedAuthData(current: AuthData | null, changes: AuthDataChanges): AuthData | null {
+  if (changes.size === 0) return current;
+  const platforms = new Map(Object.entries(current ?? {}));
+  for (const [platform, entry] of changes) {
+    if (entry === null) platforms.delete(platform);
+    else platforms.set(platform, merged(platform, platforms.get(platform), entry));
+  }
+  if (platforms.size > 1) platforms.delete(anonymous);
+  if (platforms.size > maxPlatforms)
+    throw refuse('tooLarge', `authData has at most ${maxPlatforms} platforms.`);
+  return current === null && platforms.size === 0 ? null : Object.fromEntries(platforms);
+}
+
+/** Of the same account what was not sent anew stays: a login without the UnionID does not take it away. */
+function merged(platform: string, stored: JsonObject | undefined, entry: JsonObject): JsonObject {
+  const isSame = stored && identityOf(platform, stored).uid === identityOf(platform, entry).uid;
+  return isSame ? { ...stored, ...entry } : entry;
+}

@@ -1,0 +1,72 @@
+import type { Acl } from './acl.ts';
+import { type AuthData, unionMembers } from './auth-data.ts';
+import type { Json, JsonObject } from './json.ts';
+
+/** What may be shown of a user, and what clients decide. Null is absent. */
+export interface UserDraft {
+  username: string;
+  email: string | null;
+  /** True: confirmed; false: not yet; null: never asked (accounts.md "emailVerified"). */
+  emailVerified: boolean | null;
+  /** E.164. */
+  mobilePhoneNumber: string | null;
+  mobilePhoneVerified: boolean;
+  authData: AuthData | null;
+  acl: Acl | null;
+  /** Every other member. */
+  fields: JsonObject;
+}
+
+/** A user of an app (accounts.md "User", design.md 4), as its row holds it. */
+export interface User extends UserDraft {
+  /** Key within the app; never shown. */
+  id: number;
+  objectId: string;
+  /** PHC form of Argon2id, or of an import; null: cannot log in with a password. Never shown. */
+  passwordHash: string | null;
+  session: SessionSeed;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** What a session token is derived from, and the digest it is found by. Never shown. */
+export interface SessionSeed {
+  nonce: Buffer;
+  hash: Buffer;
+}
+
+/** Who looks at a user decides what there is to see. */
+export interface View {
+  /** The user itself, or the master key: third-party accounts, with their tokens, are nobody else's business. */
+  isOwn: boolean;
+  /** `returnACL=true` (compat.md 3.1). */
+  hasAcl?: boolean;
+}
+
+/** The user as replies show it: never a password, and a session token only where the caller adds it. */
+export function userDocument(user: User, { isOwn, hasAcl = false }: View): JsonObject {
+  return Object.fromEntries([
+    ...Object.entries(user.fields),
+    ['username', user.username],
+    ...(user.email === null ? [] : [['email', user.email] as const]),
+    ['emailVerified', user.emailVerified],
+    ...(user.mobilePhoneNumber === null ? [] : [['mobilePhoneNumber', user.mobilePhoneNumber] as const]),
+    ['mobilePhoneVerified', user.mobilePhoneVerified],
+    ...(isOwn ? authMembers(user.authData) : []),
+    ...(hasAcl && user.acl !== null ? [['ACL', user.acl] as const] : []),
+    ['objectId', user.objectId],
+    ['createdAt', user.createdAt.toISOString()],
+    ['updatedAt', user.updatedAt.toISOString()],
+  ]);
+}
+
+function authMembers(authData: AuthData | null): [string, Json][] {
+  if (authData === null) return [];
+  const unions = unionMembers(authData);
+  return [['authData', { ...authData, ...unions }], ...Object.entries(unions)];
+}
+
+/** The members of a document with these names. */
+export function pickUserMembers(document: JsonObject, names: ReadonlySet<string>): JsonObject {
+  return Object.fromEntries(Object.entries(document).filter(([name]) => names.has(name)));
+}
