@@ -65,6 +65,8 @@ export interface Recipient {
   /** Where it goes: device token, registration id or installation id, by connector. */
   address: string;
   deviceType: string;
+  /** `vendor` as the installation spells it: `mi-intl` is of another region than `mi`. */
+  vendor?: string | null;
   topic: string | null;
   teamId: string | null;
   /** Value to send when `badge` is `Increment`; counted once per push before the first attempt. */

@@ -114,6 +114,7 @@ export class Sending {
         id: String(id),
         address: row.address,
         deviceType: row.device_type,
+        vendor: row.vendor_name,
         topic: row.topic,
         teamId: row.team_id,
         badge: badges?.[index] ?? null,

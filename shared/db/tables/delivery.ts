@@ -129,6 +129,7 @@ export interface RecipientRow {
   id: number;
   address: string | null;
   device_type: string;
+  vendor_name: string | null;
   topic: string | null;
   team_id: string | null;
   updated_at: Date;
@@ -142,7 +143,7 @@ export async function loadRecipients(
   address: AddressMember,
 ): Promise<RecipientRow[]> {
   const { rows } = await db.query<RecipientRow>(
-    `SELECT id, ${addressColumns[address]} AS address, device_type, topic, team_id, updated_at
+    `SELECT id, ${addressColumns[address]} AS address, device_type, vendor_name, topic, team_id, updated_at
        FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])`,
     [appId, ids],
   );
