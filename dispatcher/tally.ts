@@ -68,10 +68,13 @@ export class Tally {
           this.#retry(index, { status: 0, reason: attempt.reason, mayHaveArrived: true });
         else this.fail(index, { outcome: 'failed', status: 0, reason: 'unknown' });
         break;
-      case 'halt':
-        this.halt ??= attempt.sentence;
-        this.fail(index, { outcome: 'failed', status: attempt.status, reason: attempt.reason });
+      case 'halt': {
+        // The gateway's own word to search for, and the sentence to understand it by.
+        const reason = `${attempt.reason}: ${attempt.sentence}`;
+        this.halt ??= reason;
+        this.fail(index, { outcome: 'failed', status: attempt.status, reason });
         break;
+      }
     }
   }
 

@@ -125,6 +125,27 @@ describe('limits that would bite', () => {
     );
   });
 
+  test('a development certificate that serves a limited number of devices', async () => {
+    const app = await service.api.createApp();
+    const client = await service.apns.authority.issueClient({
+      commonName: 'Apple Push',
+      userId: 'com.example.app',
+    });
+    const credentials = { auth: 'certificate', ...client, topic: 'com.example.app', environment: 'dev' };
+    const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
+    expect((await service.api.request('PUT', path, { admin: true, body: credentials })).status).toBe(200);
+    await service.addIosInstallations(app, 20_001);
+    const sentence =
+      'The profile _default of apns serves at most 20000 devices per push: dev profile disabled';
+    expect(await limitsOf(app, { prod: 'dev' })).toContain(`${sentence} for massive push.`);
+    await service.db.query(
+      `UPDATE installation SET valid = false WHERE app_id = $1
+          AND id = (SELECT max(id) FROM installation WHERE app_id = $1)`,
+      [app.appId],
+    );
+    expect(await limitsOf(app, { prod: 'dev' })).toBe('');
+  });
+
   test('flow control: its least, the time it takes, and an expiry before the end', async () => {
     const { app } = await appWith(1);
     await addAndroid(app, 2500);

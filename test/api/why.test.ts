@@ -146,6 +146,107 @@ describe('a device that the push came to', () => {
   });
 });
 
+describe('a device of a push that did not go through', () => {
+  const objectIdNow = (app: App, tokens: string[]) => objectIdOf(app, tokens[0] ?? '');
+  const control = (app: App, objectId: string, verb: string) =>
+    service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
+      admin: true,
+    });
+
+  /** A push to a device whose gateway asks for a wait of ten minutes. */
+  async function putOff(body: object = {}) {
+    const { app, tokens } = await appWithIos(1);
+    const [token = ''] = tokens;
+    const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '600', token };
+    service.apns.misbehave({ kind: 'answer', ...answer });
+    const objectId = await begin(app, body);
+    await expect
+      .poll(async () => (await why(app, objectId, token)).batch?.attempt, { timeout: 15_000 })
+      .toBe(1);
+    return { app, token, objectId, installation: await objectIdNow(app, tokens) };
+  }
+
+  test('expired before its first try', async () => {
+    const { app, tokens } = await appWithIos(1);
+    const objectId = await push(app, { expiration_time: new Date(Date.now() - 1000).toISOString() });
+    expect(await why(app, objectId, tokens[0] ?? '')).toMatchObject({
+      isMatched: true,
+      batch: { attempt: 0, settled: true },
+      outcome: 'expired',
+      sentence: 'The push expired before it was sent to this device (expired before it was sent).',
+    });
+  });
+
+  test('expired between two tries: the last answer is told', async () => {
+    const { app, token, objectId } = await putOff({ expiration_interval: 3 });
+    await service.untilDone(app, objectId);
+    expect(await why(app, objectId, token)).toMatchObject({
+      batch: { attempt: 1, settled: true },
+      outcome: 'expired',
+      sentence:
+        'The push expired before it was sent to this device (expired; the last try: TooManyRequests).',
+    });
+  });
+
+  test('waits for another try', async () => {
+    const { app, token, objectId, installation } = await putOff();
+    expect(await why(app, objectId, installation)).toMatchObject({
+      installation,
+      batch: { attempt: 1, settled: false },
+      outcome: null,
+      at: null,
+      sentence:
+        'It was matched and goes by apns (profile _default): it was tried once and will be tried again.',
+    });
+    await control(app, objectId, 'cancel');
+    expect((await why(app, objectId, token)).sentence).toContain('the push was cancelled');
+  });
+
+  test('paused before it was matched, then cancelled', async () => {
+    const { app, tokens } = await appWithIos(1);
+    const [token = ''] = tokens;
+    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    // As an operator finds it who pauses a push between its time and its planning.
+    await service.db.query(`UPDATE notification SET state = 'paused' WHERE object_id = $1`, [objectId]);
+    const paused = await why(app, objectId, token);
+    expect(paused).toMatchObject({
+      isMatched: true,
+      batch: null,
+      outcome: null,
+      route: { connector: 'apns' },
+    });
+    expect(paused.sentence).toContain('The push is paused and has not come to this device');
+    expect((await control(app, objectId, 'cancel')).status).toBe(200);
+    expect(await why(app, objectId, token)).toMatchObject({
+      batch: null,
+      outcome: null,
+      sentence: 'The push was cancelled before this device was matched.',
+    });
+  });
+
+  test('cancelled while it was sent: dropped', async () => {
+    const { app, tokens } = await appWithIos(3000);
+    service.apns.misbehave({ kind: 'slow', delayMs: 400 });
+    const already = service.apns.total;
+    const objectId = await begin(app);
+    await service.apns.waitFor(already + 1);
+    await control(app, objectId, 'cancel');
+    const missed = async () => {
+      const { rows } = await service.db.query<{ object_id: string }>(
+        `SELECT object_id FROM push_failure WHERE app_id = $1 AND outcome = 'dropped' LIMIT 1`,
+        [app.appId],
+      );
+      return rows[0]?.object_id ?? '';
+    };
+    await expect.poll(missed, { timeout: 15_000 }).not.toBe('');
+    expect(tokens).toHaveLength(3000);
+    expect(await why(app, objectId, await missed())).toMatchObject({
+      outcome: 'dropped',
+      sentence: 'It was dropped and not sent: cancelled.',
+    });
+  });
+});
+
 describe('a device that the push did not mean', () => {
   const where = { $and: [{ city: 'Paris' }, { age: { $gte: 18, $lt: 30 } }] };
 

@@ -96,6 +96,16 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     expect(await attempts(app)).toMatchObject({ tries: 0 });
   });
 
+  test('and answers 503 to all until the push expires: it ends so, with exact sums', async () => {
+    const { app, tokens } = await appOn(null, 1500);
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
+    const record = await service.untilDone(app, await begin(app, { expiration_interval: 4 }));
+    expect(record).toMatchObject({ status: 'done', devices: 1500, outcomes: { expired: 1500 } });
+    expect(record.errors).toMatch(/expired; the last try: ServiceUnavailable/);
+    // Beside the first time nobody was asked but the few of each probe.
+    expect(tokens.reduce((sum, token) => sum + service.apns.seen(token), 0)).toBeLessThan(2 * 1500);
+  });
+
   test('what a token asks for during a probe is kept', async () => {
     const { app, tokens, id } = await appOn(null, 200);
     const [token = ''] = tokens;

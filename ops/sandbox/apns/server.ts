@@ -39,6 +39,9 @@ export async function startApnsGateway(options: ApnsGatewayOptions = {}): Promis
     requestCert: true,
     rejectUnauthorized: false,
     allowHTTP1: false,
+    // A client may fill the limit it knew while a lower one is on its way: what is refused then is no flood.
+    maxSessionInvalidFrames: 1_000_000,
+    maxSessionRejectedStreams: 1_000_000,
     settings: { maxConcurrentStreams: options.keys === undefined ? (options.maxStreams ?? 1000) : 1 },
   });
   server.listen(options.port ?? 0, options.host ?? '127.0.0.1');

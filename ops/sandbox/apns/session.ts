@@ -13,6 +13,9 @@ export interface SessionState {
   /** Streams that were not answered yet. */
   open: number;
   limit: number;
+  /** The limit that the client was told last, and whether it has yet to acknowledge that. */
+  toldLimit: number;
+  isTelling: boolean;
   /** Id above which nothing is processed any more, once a GOAWAY was sent. */
   lastId: number;
   token: string | undefined;
@@ -25,17 +28,27 @@ export function newSessionState(session: ServerHttp2Session, limit: number): Ses
     certificateTopics: certificateTopics(session),
     open: 0,
     limit,
+    toldLimit: limit,
+    isTelling: false,
     lastId: Number.POSITIVE_INFINITY,
     token: undefined,
     tokenSinceMs: 0,
   };
 }
 
-/** Raises or lowers the connection's stream limit, as APNs does by SETTINGS (gateways-apns 1.7). */
+/**
+ * Raises or lowers the connection's stream limit, as APNs does by SETTINGS (gateways-apns 1.7). One change at
+ * a time: what changes before the client has acknowledged the last one is told then.
+ */
 export function setLimit(state: SessionState, limit: number): void {
-  if (state.limit === limit || state.session.destroyed) return;
   state.limit = limit;
-  state.session.settings({ maxConcurrentStreams: limit });
+  if (state.toldLimit === limit || state.isTelling || state.session.destroyed) return;
+  state.toldLimit = limit;
+  state.isTelling = true;
+  state.session.settings({ maxConcurrentStreams: limit }, () => {
+    state.isTelling = false;
+    setLimit(state, state.limit);
+  });
 }
 
 /** A new token more than once every 20 minutes on the same connection is refused (gateways-apns 1.2). */

@@ -1,0 +1,72 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { RunningDispatcher } from '../../dispatcher/start.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../support/gateways.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let service: TestService;
+const dispatchers: RunningDispatcher[] = [];
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+async function untilThereAre(count: number): Promise<void> {
+  while (dispatchers.length < count) dispatchers.push(await service.dispatch());
+}
+
+/** Recipients of an app as the dispatchers' own metrics count them, by outcome, over all of them. */
+async function counted(app: App): Promise<Record<string, number>> {
+  const totals: Record<string, number> = {};
+  const line = new RegExp(
+    `^carillon_recipients_total\\{app="${app.appId}".*outcome="(\\w+)"\\} (\\d+)$`,
+    'gm',
+  );
+  for (const { metricsPort } of dispatchers) {
+    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+    for (const [, outcome = '', n] of text.matchAll(line))
+      totals[outcome] = (totals[outcome] ?? 0) + Number(n);
+  }
+  return totals;
+}
+
+describe.each([2, 4])('%i dispatchers on one database', (count) => {
+  test('send to each recipient once, to a few and to many at the same time', {
+    timeout: 90_000,
+  }, async () => {
+    await untilThereAre(count);
+    const before = { total: service.apns.total, distinct: service.apns.distinct };
+    const sizes = [7000, 3000, 400, 1];
+    const apps = [];
+    for (const size of sizes) apps.push(await createAppOn(service, null, size));
+    const records = await Promise.all(
+      apps.map(async ({ app }) => service.untilDone(app, await beginPush(service, app), 80_000)),
+    );
+    for (const [i, devices] of sizes.entries())
+      expect(records[i]).toMatchObject({ status: 'done', devices, outcomes: { sent: devices } });
+    const all = sizes.reduce((sum, size) => sum + size, 0);
+    expect(service.apns.total - before.total).toBe(all);
+    expect(service.apns.distinct - before.distinct).toBe(all);
+    for (const [i, { app }] of apps.entries()) expect(await counted(app)).toEqual({ sent: sizes[i] });
+  });
+
+  test('repeat only those that a gateway put off', { timeout: 90_000 }, async () => {
+    await untilThereAre(count);
+    const { app, tokens } = await createAppOn(service, null, 4000);
+    const before = service.apns.total;
+    service.apns.misbehave({
+      kind: 'answer',
+      status: 429,
+      reason: 'TooManyRequests',
+      retryAfter: '1',
+      count: 300,
+    });
+    const record = await service.untilDone(app, await beginPush(service, app), 80_000);
+    expect(record).toMatchObject({ devices: 4000, outcomes: { sent: 4000 } });
+    expect(service.apns.total - before).toBe(4300);
+    expect(tokens.filter((token) => service.apns.seen(token) > 2)).toEqual([]);
+    expect(await counted(app)).toEqual({ sent: 4000 });
+  });
+});
