@@ -47,17 +47,6 @@ export const common = {
 export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
 
 const secretSchemas = {
-  vendor_a: z.strictObject({
-    appId: secretText('appId'),
-    appSecret: secretText('appSecret'),
-    /** Host of the intent that a tap opens; the default is the vendor folder's business. */
-    intentHost: z
-      .string('intentHost must be a text')
-      .regex(/^[A-Za-z0-9.-]{1,253}$/, 'intentHost must be a host name')
-      .optional(),
-    ...common,
-    ...authEndpoint,
-  }),
   vendor_b: z.strictObject({
     appId: secretText('appId'),
     appSecret: secretText('appSecret'),
@@ -100,7 +89,6 @@ export const credentialSchemas = { ...secretSchemas } as const satisfies Partial
   Record<ConnectorId, z.ZodType>
 >;
 
-export type HuaweiCredentials = z.infer<typeof secretSchemas.vendor_a>;
 export type XiaomiCredentials = z.infer<typeof secretSchemas.vendor_b>;
 export type MeizuCredentials = z.infer<typeof secretSchemas.vendor_c>;
 export type OppoCredentials = z.infer<typeof secretSchemas.vendor_d>;

@@ -5,12 +5,14 @@ import { channel } from './channel/index.ts';
 import type { Connector, CredentialReport } from './connector.ts';
 import { credentialSchemas, inspectTrust } from './credentials.ts';
 import { fcm, vendorG } from './fcm/index.ts';
+import { huawei } from './vendor_a_huawei/index.ts';
 
 /** Every connector that can send. Adding a vendor is one line here (design.md 3). */
 export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<ConnectorId, Connector>([
   [apns.id, apns],
   [fcm.id, fcm],
   [vendorG.id, vendorG],
+  [huawei.id, huawei],
   [channel.id, channel],
 ]);
 

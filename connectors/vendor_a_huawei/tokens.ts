@@ -1,0 +1,77 @@
+/** The two ways to prove who sends (gateways-apns 3.2): an access token that is called for, a JWT signed here. */
+import { createPrivateKey } from 'node:crypto';
+import { importPKCS8, SignJWT } from 'jose';
+import type { Clock } from '../../shared/clock.ts';
+import { formPost, type HttpDoor } from '../../shared/http.ts';
+import type { TokenStore } from '../connector.ts';
+import { AccessTokens, fetchedFrom } from '../kit/access-token.ts';
+import { halt } from '../kit/attempts.ts';
+import type { HuaweiCredentials, HuaweiServiceAccount } from './credentials.ts';
+
+export const authHost = 'https://oauth-login.cloud.huawei.com';
+const tokenPath = '/oauth2/v3/token';
+/** The audience is Huawei's own address, whatever stands in for it (3.2 b). */
+const audience = `${authHost}${tokenPath}`;
+/** Huawei's recommendation; more than a day is refused (80300036). */
+const livesS = 3600;
+
+export interface TokenMeans {
+  credentials: HuaweiCredentials;
+  store: TokenStore;
+  clock: Clock;
+  /** To the host of the token call. */
+  door: HttpDoor;
+}
+
+/** Access tokens of the app (3.2 a), for the v1 API. Older ones stay valid when a new one is given out. */
+export function accessTokens({ credentials, store, clock, door }: TokenMeans): AccessTokens {
+  const { appId, appSecret, authEndpoint = authHost } = credentials;
+  const form = { grant_type: 'client_credentials', client_id: appId, client_secret: appSecret };
+  return new AccessTokens({
+    store,
+    clock,
+    credential: JSON.stringify(['v1', authEndpoint, appId, appSecret]),
+    fetch: async () =>
+      fetchedFrom(await door.request(formPost(tokenPath, form)), (body) => {
+        const { access_token: value, expires_in: seconds } = body;
+        if (typeof value === 'string' && /^[!-~]+$/.test(value) && typeof seconds === 'number' && seconds > 0)
+          return { value, livesMs: seconds * 1000 };
+        return body.error === undefined ? null : halt(200, 'credentials_refused', refused);
+      }),
+  });
+}
+
+const refused = 'Huawei gives out no access token: check appId and appSecret.';
+
+/** JWTs of the service account (3.2 b), for the v3 API: used as they are, one for all who send. */
+export function signedTokens(
+  account: HuaweiServiceAccount,
+  { store, clock }: Pick<TokenMeans, 'store' | 'clock'>,
+): AccessTokens {
+  const { project_id, key_id, sub_account, private_key } = account;
+  return new AccessTokens({
+    store,
+    clock,
+    credential: JSON.stringify(['v3', project_id, key_id, sub_account, private_key]),
+    fetch: async () => ({
+      ok: true,
+      value: await sign(account, Math.floor(clock.now() / 1000)),
+      livesMs: livesS * 1000,
+    }),
+  });
+}
+
+async function sign(
+  { key_id, sub_account, private_key }: HuaweiServiceAccount,
+  nowS: number,
+): Promise<string> {
+  // Huawei's files hold PKCS#8; another form of the key is brought into it.
+  const pem = createPrivateKey(private_key).export({ type: 'pkcs8', format: 'pem' }).toString();
+  return new SignJWT({})
+    .setProtectedHeader({ alg: 'PS256', typ: 'JWT', kid: key_id })
+    .setIssuer(sub_account)
+    .setAudience(audience)
+    .setIssuedAt(nowS)
+    .setExpirationTime(nowS + livesS)
+    .sign(await importPKCS8(pem, 'PS256'));
+}
