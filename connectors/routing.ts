@@ -1,9 +1,10 @@
 import type { App } from '../shared/domain/app.ts';
 import {
+  askedConnector,
   type ConnectorId,
   isAppleDeviceType,
   isConnectorId,
-  vendorConnector,
+  labelsOf,
 } from '../shared/domain/labels.ts';
 import {
   type MassLimit,
@@ -104,18 +105,22 @@ export class Router {
     if (connector === 'channel') return this.#ownChannel(target);
     if (connector === 'apns' && !target.has_token)
       return { connector, profile: '', problem: 'the installation has no deviceToken' };
-    const choice = this.#choose(connector, target);
-    if (choice.ok) return { connector, profile: choice.profile };
-    return { connector, profile: '', problem: choice.problem };
+    let problem = '';
+    for (const label of labelsOf(connector)) {
+      const choice = this.#choose(label, target);
+      if (choice.ok) return { connector: label, profile: choice.profile };
+      problem ||= choice.problem;
+    }
+    return { connector, profile: '', problem };
   }
 
   #connectorOf(target: DeviceTraits): ConnectorId {
     const listed = this.#push.order.target;
     if (listed.kind === 'devices' && listed.vendor !== null)
-      return vendorConnector(listed.vendor) ?? 'channel';
+      return askedConnector(listed.vendor) ?? 'channel';
     if (isAppleDeviceType(target.device_type)) return 'apns';
     if (!this.#app.options.hybridPush || !target.has_registration || target.vendor === null) return 'channel';
-    return vendorConnector(target.vendor) ?? 'channel';
+    return askedConnector(target.vendor) ?? 'channel';
   }
 
   #ownChannel(target: DeviceTraits): Route {

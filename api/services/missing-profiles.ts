@@ -6,8 +6,9 @@ import type { StoredProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
 import {
   appleDeviceTypes,
+  askedConnector,
   type ConnectorId,
-  vendorConnector,
+  labelsOf,
   vendorIds,
 } from '../../shared/domain/labels.ts';
 import type { PushOrder } from '../../shared/domain/push.ts';
@@ -67,11 +68,16 @@ function missingForDevices(profiles: StoredProfile[], order: PushOrder): string 
   if (order.target.kind !== 'devices') return undefined;
   const { deviceType, vendor, deviceProfile } = order.target;
   if (deviceType === 'ios') return apnsProblem(profiles, order, deviceProfile ?? '');
-  const connector = vendor === null ? undefined : vendorConnector(vendor);
+  const connector = vendor === null ? undefined : askedConnector(vendor);
   if (!connector || connector === 'channel') return undefined;
   const name = deviceProfile || '_default';
-  const exists = profiles.some((profile) => profile.connector === connector && profile.name === name);
-  return exists ? undefined : `There is no ${connector} profile named ${name}.`;
+  return has(profiles, connector, name) ? undefined : `There is no ${connector} profile named ${name}.`;
+}
+
+/** Whether there is a profile of that name under one of the connector's labels. */
+function has(profiles: StoredProfile[], connector: ConnectorId, name: string): boolean {
+  const labels: readonly string[] = labelsOf(connector);
+  return profiles.some((profile) => labels.includes(profile.connector) && profile.name === name);
 }
 
 function holesOf(app: App, profiles: StoredProfile[], order: PushOrder): Hole[] {
@@ -85,7 +91,7 @@ function holesOf(app: App, profiles: StoredProfile[], order: PushOrder): Hole[] 
     });
   if (!app.options.hybridPush) return holes;
   for (const vendor of vendorIds) {
-    if (profiles.some((profile) => profile.connector === vendor && profile.name === '_default')) continue;
+    if (has(profiles, vendor, '_default')) continue;
     holes.push({
       condition: (params) =>
         `device_type = 'android' AND vendor = ${params.add(vendor)} AND registration_id IS NOT NULL AND coalesce(device_profile, '') = ''`,

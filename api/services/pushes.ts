@@ -143,7 +143,8 @@ export function checkContent(order: PushOrder, source: Parameters<typeof message
   const targets = reachable(order);
   for (const { connector, deviceType } of targets) {
     const rendering = connectors.get(connector)?.render(message, deviceType);
-    if (rendering && !rendering.ok) problems.push(rendering.problem);
+    // What a gateway has nothing for is dropped and told on the record (push.md "Hybrid push rules" 4).
+    if (rendering && !rendering.ok && rendering.outcome !== 'dropped') problems.push(rendering.problem);
   }
   if (problems.length > 0 && problems.length === targets.length)
     throw refuse('invalidParameter', `data: ${problems[0]}`);

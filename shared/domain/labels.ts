@@ -50,6 +50,22 @@ export function vendorConnector(name: string): ConnectorId | undefined {
   return vendorByName.get(name.toLowerCase());
 }
 
+/**
+ * The connector that a vendor's name asks for. FCM has two labels, and profiles under each: who says `fcm` means the
+ * one of that name, where there is one (`labelsOf`).
+ */
+export function askedConnector(name: string): ConnectorId | undefined {
+  return name.toLowerCase() === 'fcm' ? 'fcm' : vendorConnector(name);
+}
+
+const fcmLabels: readonly ConnectorId[] = ['fcm', 'vendor_g'];
+
+/** Labels under which a profile serves devices of this connector, its own first. */
+export function labelsOf(connector: ConnectorId): readonly ConnectorId[] {
+  if (!fcmLabels.includes(connector)) return [connector];
+  return [connector, ...fcmLabels.filter((label) => label !== connector)];
+}
+
 /** The value stored in the vendor column: the canonical label, or the unknown name in lower case. */
 export function canonicalVendor(name: string): string {
   return vendorConnector(name) ?? name.toLowerCase();

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Handle } from '../pool.ts';
+import { vendorLabel } from './installations.ts';
 
 /**
  * Reads for the dry run of a push. All of them run inside a READ ONLY transaction (`beginScan`); a
@@ -32,7 +33,7 @@ export async function countAudience(
   condition: Condition,
 ): Promise<{ groups: DeviceGroup[]; devices: number }> {
   const { rows } = await tx.query<DeviceGroup & { total: number }>(
-    `SELECT device_type, vendor, device_profile, topic, team_id, device_token IS NOT NULL AS has_token,
+    `SELECT device_type, ${vendorLabel}, device_profile, topic, team_id, device_token IS NOT NULL AS has_token,
             registration_id IS NOT NULL AS has_registration, installation_id IS NOT NULL AS has_installation_id,
             count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
        FROM installation WHERE ${condition.text}

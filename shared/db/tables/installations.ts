@@ -3,6 +3,9 @@ import type { DeviceIds } from '../../domain/installation-identity.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
 
+/** The vendor as it decides the way: FCM has two labels, and the spelling that was stored tells which is meant. */
+export const vendorLabel = `CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END AS vendor`;
+
 interface InstallationRow {
   id: number;
   object_id: string;

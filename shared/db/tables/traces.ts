@@ -1,5 +1,6 @@
 import { movedCode, type Outcome, outcomeOfCode } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
+import { vendorLabel } from './installations.ts';
 
 /** What became of one device of one push: read only, for people who ask. */
 export interface TracedDevice {
@@ -21,7 +22,7 @@ export interface TracedDevice {
 /** The device that an objectId, an installationId or a device token names, the first kind first. */
 export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
   const { rows } = await db.query<TracedDevice>(
-    `SELECT id, object_id, valid, created_at, updated_at, device_type, vendor, device_profile, topic, team_id,
+    `SELECT id, object_id, valid, created_at, updated_at, device_type, ${vendorLabel}, device_profile, topic, team_id,
             device_token IS NOT NULL AS has_token, registration_id IS NOT NULL AS has_registration,
             installation_id IS NOT NULL AS has_installation_id
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = $2)
