@@ -9,6 +9,12 @@ const defaultDevices = 100_000;
 const defaultRounds = 10;
 const defaultDispatchers = 2;
 
+/**
+ * Streams of a connection: requests that wait inside the gateway were handed over, and nobody stops those.
+ * So few that none of them waits there.
+ */
+const streams = 20;
+
 /** This many have arrived: the push is well under way on every dispatcher. */
 const underWay = 5000;
 /** So long nothing came: it stopped. */
@@ -33,7 +39,7 @@ interface Waits {
 export function benchControl(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
   const [devices = defaultDevices, rounds = defaultRounds] = numbers;
-  return withBench(log, { dispatchers: defaultDispatchers, ...setups[0] }, async (bench) => {
+  return withBench(log, { dispatchers: defaultDispatchers, streams, ...setups[0] }, async (bench) => {
     const large = await createApp(bench);
     log(`writing ${devices} installations`);
     await writeInstallations(bench, large.appId, devices);

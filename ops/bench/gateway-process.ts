@@ -35,6 +35,7 @@ const firstSeenMs = new Map<number, number>();
 const credentials = createApnsCredentials();
 const gateway = await startApnsGateway({
   keys: [credentials],
+  ...(process.env.BENCH_STREAMS === undefined ? {} : { maxStreams: Number(process.env.BENCH_STREAMS) }),
   onRequest: ({ token }) => {
     const atMs = performance.timeOrigin + performance.now();
     const number = numberOfToken(token);

@@ -6,6 +6,8 @@ export interface Setup {
   threads?: number;
   /** Dispatcher processes; one when absent. */
   dispatchers?: number;
+  /** Streams the gateway allows at a time on a connection; 1000, as APNs does, when absent. */
+  streams?: number;
 }
 
 export interface BenchArgs {
