@@ -47,15 +47,6 @@ export const common = {
 export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
 
 const secretSchemas = {
-  vendor_b: z.strictObject({
-    appId: secretText('appId'),
-    appSecret: secretText('appSecret'),
-    packageName: z
-      .string('packageName must be a text')
-      .regex(/^[A-Za-z][A-Za-z0-9_.]{0,127}$/, 'packageName must be an Android package name'),
-    ...common,
-    ...authEndpoint,
-  }),
   vendor_c: z.strictObject({
     appId: secretText('appId'),
     appSecret: secretText('appSecret'),
@@ -89,7 +80,6 @@ export const credentialSchemas = { ...secretSchemas } as const satisfies Partial
   Record<ConnectorId, z.ZodType>
 >;
 
-export type XiaomiCredentials = z.infer<typeof secretSchemas.vendor_b>;
 export type MeizuCredentials = z.infer<typeof secretSchemas.vendor_c>;
 export type OppoCredentials = z.infer<typeof secretSchemas.vendor_d>;
 export type VivoCredentials = z.infer<typeof secretSchemas.vendor_e>;

@@ -6,6 +6,7 @@ import type { Connector, CredentialReport } from './connector.ts';
 import { credentialSchemas, inspectTrust } from './credentials.ts';
 import { fcm, vendorG } from './fcm/index.ts';
 import { huawei } from './vendor_a_huawei/index.ts';
+import { xiaomi } from './vendor_b_xiaomi/index.ts';
 
 /** Every connector that can send. Adding a vendor is one line here (design.md 3). */
 export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<ConnectorId, Connector>([
@@ -13,6 +14,7 @@ export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<Connector
   [fcm.id, fcm],
   [vendorG.id, vendorG],
   [huawei.id, huawei],
+  [xiaomi.id, xiaomi],
   [channel.id, channel],
 ]);
 
