@@ -13,6 +13,7 @@ export interface Metrics {
   messages: Counter<'kind' | 'outcome'>;
   smsRequests: Counter<'app' | 'type' | 'outcome'>;
   smsVerifications: Counter<'app' | 'outcome'>;
+  smsBreakerTrips: Counter<'app' | 'prefix'>;
   smsBreakerOpen: Gauge<'app' | 'prefix'>;
   breakerState: Gauge<'connector' | 'app' | 'profile'>;
   queueDepth: Gauge<'queue'>;
@@ -116,6 +117,12 @@ function smsCountersIn(registers: Registry[]) {
       name: 'carillon_sms_verifications_total',
       help: 'Codes that were tried: right or wrong',
       labelNames: ['app', 'outcome'],
+      registers,
+    }),
+    smsBreakerTrips: new Counter({
+      name: 'carillon_sms_breaker_trips_total',
+      help: 'How often messages to a country were broken off because hardly any code sent there was used',
+      labelNames: ['app', 'prefix'],
       registers,
     }),
   } as const;

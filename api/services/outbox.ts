@@ -1,4 +1,5 @@
 import { listOutboxMessages, type SentMessage } from '../../shared/db/tables/outbox.ts';
+import { parsePhone } from '../../shared/domain/phone.ts';
 import { requireApp } from './apps.ts';
 import type { Means } from './means.ts';
 
@@ -19,6 +20,12 @@ export class OutboxService {
     filter: { kind?: 'sms' | 'mail' | undefined; to?: string | undefined },
   ): Promise<SentMessage[]> {
     await requireApp(this.#means, appId);
-    return listOutboxMessages(this.#means.db, this.#means.vault, appId, { ...filter, limit: maxMessages });
+    // A number is found however it is written.
+    const to = parsePhone(filter.to)?.e164 ?? filter.to;
+    return listOutboxMessages(this.#means.db, this.#means.vault, appId, {
+      ...filter,
+      to,
+      limit: maxMessages,
+    });
   }
 }

@@ -14,11 +14,13 @@ import { OutboxService } from './outbox.ts';
 import { ProfileService } from './profiles.ts';
 import { PushService } from './pushes.ts';
 import { ScheduleService } from './schedules.ts';
+import { createMessaging } from './sms/index.ts';
 import { UsageService } from './usage.ts';
 
 /** What routes can call, one member per noun. */
 export function createServices(means: Means) {
   const notifications = new NotificationService(means);
+  const messaging = createMessaging(means);
   const accounts = new Accounts(means);
   return {
     directory: means.directory,
@@ -26,12 +28,15 @@ export function createServices(means: Means) {
     apps: new AppService(means),
     breakers: new BreakerService(means),
     channel: new ChannelService(means),
-    health: new HealthService(means),
+    health: new HealthService(means, messaging.pumping),
     installations: new InstallationService(means),
     outbox: new OutboxService(means),
     profiles: new ProfileService(means),
     pushes: new PushService(means),
     schedules: new ScheduleService(means),
+    sms: messaging.sms,
+    smsTexts: messaging.smsTexts,
+    captchas: messaging.captchas,
     notifications,
     control: new ControlService(means, notifications),
     date: new DateService(means),

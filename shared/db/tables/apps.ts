@@ -65,11 +65,16 @@ function toApp(row: AppRow, vault: Vault): App {
   };
 }
 
+/** Makes an app, with an approved SMS signature of its own name (contract.md "Options of an app"). */
 export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App> {
   const { open, sealed } = splitOptions(app.options);
   const secrets = vault.seal({ ...app.keys, ...sealed }, sealContext(app.appId));
   const { rows } = await db.query<AppRow>(
-    `INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6) RETURNING *`,
+    `WITH made AS (
+       INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6) RETURNING *),
+     signature AS (
+       INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, name, true FROM made)
+     SELECT * FROM made`,
     [app.appId, app.name, app.edition, app.plan, secrets, open],
   );
   return rows.map((row) => toApp(row, vault))[0] ?? fail();
@@ -133,6 +138,12 @@ const tablesOfApp = [
   'channel_inbox',
   'channel_session',
   'outbox',
+  'verification_code',
+  'sms_send',
+  'send_budget',
+  'sms_conversion',
+  'sms_breaker',
+  'captcha',
 ];
 
 /** Deletes an app and all that is its own. False when there was none. Run it in a transaction. */

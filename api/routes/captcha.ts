@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { json, route } from '../route.ts';
+
+/** A whole number within a range; digits only, since `Number` would also read 0x50 and a blank. */
+const within = (low: number, high: number) =>
+  z
+    .string(`expected a number from ${low} to ${high}`)
+    .regex(/^\d{1,4}$/, `expected a number from ${low} to ${high}`)
+    .transform(Number)
+    .pipe(z.number().min(low, `must be from ${low} to ${high}`).max(high, `must be from ${low} to ${high}`))
+    .optional();
+
+const captchaQuery = z.object({
+  width: within(60, 200),
+  height: within(30, 100),
+  size: within(3, 6),
+  ttl: within(10, 180),
+});
+
+const text = z.string('expected a text').max(100, 'must be at most 100 characters');
+const imageQuery = z.object({ appId: text, token: text });
+const answer = z.looseObject({ captcha_code: text, captcha_token: text });
+
+/** Image captchas (accounts.md "Captcha"). */
+export default [
+  route({
+    method: 'GET',
+    path: '/1.1/requestCaptcha',
+    auth: 'app',
+    query: captchaQuery,
+    handle: async ({ app, isMaster, query }, { captchas }) =>
+      json(await captchas.request({ app, isMaster }, query)),
+  }),
+  // A page shows it: there are no headers, the token in the address is all.
+  route({
+    method: 'GET',
+    path: '/1.1/captchaImage',
+    auth: 'none',
+    query: imageQuery,
+    handle: async ({ query }, { captchas }) => ({
+      body: await captchas.image(query.appId, query.token),
+      type: 'image/png',
+      headers: { 'Cache-Control': 'no-store' },
+    }),
+  }),
+  route({
+    method: 'POST',
+    path: '/1.1/verifyCaptcha',
+    auth: 'app',
+    body: answer,
+    handle: async ({ app, body }, { captchas }) =>
+      json(await captchas.verify(app, body.captcha_token, body.captcha_code)),
+  }),
+  route({
+    method: 'GET',
+    path: '/console/api/apps/:appId/captchas/:token',
+    auth: 'admin',
+    handle: async ({ params }, { captchas }) =>
+      json(await captchas.reveal(params.appId ?? '', params.token ?? '')),
+  }),
+];

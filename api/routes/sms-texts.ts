@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { json, route } from '../route.ts';
+
+/** Templates and signatures of messages (contract.md "Admin API"). */
+const templates = '/console/api/apps/:appId/sms-templates';
+const signatures = '/console/api/apps/:appId/sms-signatures';
+
+const template = z.strictObject({
+  type: z.enum(['verification', 'notification'], 'expected verification or notification'),
+  text: z.string('expected a text').min(1, 'must not be empty').max(500, 'must be at most 500 characters'),
+});
+
+/** A signature is its name; further members are taken for a mistake. */
+const signature = z.strictObject({});
+
+const idOf = ({ params }: { params: Record<string, string> }): [string, string] => [
+  params.appId ?? '',
+  params.name ?? '',
+];
+
+export default [
+  route({
+    method: 'PUT',
+    path: `${templates}/:name`,
+    auth: 'admin',
+    body: template,
+    handle: async (call, { smsTexts }) => json(await smsTexts.putTemplate(...idOf(call), call.body)),
+  }),
+  route({
+    method: 'GET',
+    path: templates,
+    auth: 'admin',
+    handle: async (call, { smsTexts }) => json({ results: await smsTexts.listTemplates(idOf(call)[0]) }),
+  }),
+  route({
+    method: 'GET',
+    path: `${templates}/:name`,
+    auth: 'admin',
+    handle: async (call, { smsTexts }) => json(await smsTexts.getTemplate(...idOf(call))),
+  }),
+  route({
+    method: 'POST',
+    path: `${templates}/:name/approve`,
+    auth: 'admin',
+    handle: async (call, { smsTexts }) => json(await smsTexts.approveTemplate(...idOf(call))),
+  }),
+  route({
+    method: 'DELETE',
+    path: `${templates}/:name`,
+    auth: 'admin',
+    handle: async (call, { smsTexts }) => {
+      await smsTexts.deleteTemplate(...idOf(call));
+      return json({});
+    },
+  }),
+  route({
+    method: 'PUT',
+    path: `${signatures}/:name`,
+    auth: 'admin',
+    body: signature,
+    handle: async (call, { smsTexts }) => json(await smsTexts.putSignature(...idOf(call))),
+  }),
+  route({
+    method: 'GET',
+    path: signatures,
+    auth: 'admin',
+    handle: async (call, { smsTexts }) => json({ results: await smsTexts.listSignatures(idOf(call)[0]) }),
+  }),
+  route({
+    method: 'GET',
+    path: `${signatures}/:name`,
+    auth: 'admin',
+    handle: async (call, { smsTexts }) => json(await smsTexts.getSignature(...idOf(call))),
+  }),
+  route({
+    method: 'POST',
+    path: `${signatures}/:name/approve`,
+    auth: 'admin',
+    handle: async (call, { smsTexts }) => json(await smsTexts.approveSignature(...idOf(call))),
+  }),
+  route({
+    method: 'DELETE',
+    path: `${signatures}/:name`,
+    auth: 'admin',
+    handle: async (call, { smsTexts }) => {
+      await smsTexts.deleteSignature(...idOf(call));
+      return json({});
+    },
+  }),
+];

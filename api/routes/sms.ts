@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { json, route } from '../route.ts';
+
+const text = z.string('expected a text').max(1000, 'must be at most 1000 characters').nullish();
+const given = (value: string | null | undefined) => value ?? undefined;
+
+/** Scalars where scalars belong; the number has refusals of its own, and other members are for templates. */
+const smsCodeRequest = z.looseObject({
+  mobilePhoneNumber: z.json().optional(),
+  smsType: z.enum(['sms', 'voice'], 'expected sms or voice').nullish(),
+  ttl: z.number('expected minutes as a number').nullish(),
+  name: text,
+  op: text,
+  template: text,
+  sign: text,
+  validate_token: text,
+});
+
+const numberOnly = z.looseObject({ mobilePhoneNumber: z.json().optional() });
+
+const values = z.record(z.string(), z.json());
+
+/** The general code service (accounts.md). */
+export default [
+  route({
+    method: 'POST',
+    path: '/1.1/requestSmsCode',
+    auth: 'app',
+    body: smsCodeRequest,
+    handle: async ({ app, isMaster, remoteAddress, body }, { sms }) => {
+      const { mobilePhoneNumber, smsType, ttl, name, op, template, sign, validate_token } = body;
+      const request = {
+        mobilePhoneNumber,
+        smsType: smsType ?? undefined,
+        ttl: ttl ?? undefined,
+        name: given(name),
+        op: given(op),
+        template: given(template),
+        sign: given(sign),
+        validate_token: given(validate_token),
+      };
+      await sms.request({ app, isMaster, address: remoteAddress }, request, values.parse(body));
+      return json({});
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/1.1/verifySmsCode/:code',
+    auth: 'app',
+    body: numberOnly,
+    handle: async ({ app, params, body }, { sms }) => {
+      await sms.verify(app, params.code ?? '', body.mobilePhoneNumber);
+      return json({});
+    },
+  }),
+];

@@ -1,0 +1,110 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import { equalInConstantTime } from '../../../shared/crypto.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
+import {
+  countCaptchaAttempt,
+  findCaptchaAnswer,
+  findCaptchaImage,
+  insertCaptcha,
+  solveCaptcha,
+  spendValidateToken,
+} from '../../../shared/db/tables/captchas.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { Means } from '../means.ts';
+import { type CaptchaShape, drawCaptcha, newCaptchaText } from './image.ts';
+
+/** Query of requestCaptcha, within its ranges (accounts.md "Captcha"). */
+export interface CaptchaRequest extends Partial<CaptchaShape> {
+  /** Seconds. */
+  ttl?: number | undefined;
+}
+
+const defaults = { width: 85, height: 30, size: 4, ttl: 60 };
+const maxAttempts = 3;
+/** How long a solved captcha can be made use of. */
+const validateTokenMs = 5 * 60_000;
+
+type CaptchaMeans = Pick<Means, 'db' | 'vault' | 'clock' | 'config'>;
+
+/** Image captchas in front of SMS sending (accounts.md "Captcha"). */
+export class CaptchaService {
+  readonly #means: CaptchaMeans;
+
+  constructor(means: CaptchaMeans) {
+    this.#means = means;
+  }
+
+  /** Throws 119 unless the app protects its messages by captchas, 403 for a size or ttl that needs the master key. */
+  async request(
+    { app, isMaster }: { app: App; isMaster: boolean },
+    request: CaptchaRequest,
+  ): Promise<{ captcha_token: string; captcha_url: string }> {
+    requireCaptchas(app);
+    const { width, height, size, ttl } = { ...defaults, ...request };
+    if (!isMaster && (size !== defaults.size || ttl !== defaults.ttl)) throw refuse('masterKeyRequired');
+    const { db, vault, clock, config } = this.#means;
+    const text = newCaptchaText(size);
+    const image = await drawCaptcha(text, { width, height, size });
+    const id = { appId: app.appId, token: randomBytes(18).toString('base64url') };
+    const answer = vault.seal(text, contextOf(id));
+    await insertCaptcha(db, { ...id, answer, image, expiresAt: new Date(clock.now() + ttl * 1000) });
+    const query = new URLSearchParams({ appId: app.appId, token: id.token });
+    return { captcha_token: id.token, captcha_url: `${config.publicUrl}/1.1/captchaImage?${query}` };
+  }
+
+  /** The PNG. Throws 404 when there is no such captcha, or not any more. */
+  async image(appId: string, token: string): Promise<Buffer> {
+    const now = new Date(this.#means.clock.now());
+    const image = await findCaptchaImage(this.#means.db, { appId, token }, now);
+    if (!image) throw refuse('notFound', 'There is no such captcha, or it has expired.');
+    return image;
+  }
+
+  /** Gives a token that one message can be had for. Throws 119, and 1 for a wrong answer or a dead captcha alike. */
+  async verify(app: App, token: string, code: string): Promise<{ validate_token: string }> {
+    requireCaptchas(app);
+    const { db, clock } = this.#means;
+    const id = { appId: app.appId, token };
+    const sealed = await countCaptchaAttempt(db, id, { maxAttempts, now: new Date(clock.now()) });
+    if (!sealed || !equalInConstantTime(this.#open(id, sealed).toLowerCase(), code.trim().toLowerCase()))
+      throw wrong();
+    const validateToken = randomBytes(18).toString('base64url');
+    const expiresAt = new Date(clock.now() + validateTokenMs);
+    if (!(await solveCaptcha(db, id, { digest: digestOf(validateToken), expiresAt }))) throw wrong();
+    return { validate_token: validateToken };
+  }
+
+  /** Spends a validate token as part of `tx`. Throws 608 without one, or when it is not good any more. */
+  async spend(tx: Handle, appId: string, validateToken: string | undefined): Promise<void> {
+    if (validateToken === undefined || validateToken === '') throw refuse('validateTokenMissing');
+    const token = { digest: digestOf(validateToken), now: new Date(this.#means.clock.now()) };
+    if (!(await spendValidateToken(tx, appId, token)))
+      throw refuse('validateTokenMissing', 'The validate token is wrong, expired or used.');
+  }
+
+  /** For tests of other programs, which cannot read images: 404 unless this is one. */
+  async reveal(appId: string, token: string): Promise<{ code: string }> {
+    const { db, config } = this.#means;
+    const id = { appId, token };
+    const sealed = config.isTest ? await findCaptchaAnswer(db, id) : undefined;
+    if (!sealed) throw refuse('notFound');
+    return { code: this.#open(id, sealed) };
+  }
+
+  #open(id: { appId: string; token: string }, sealed: Buffer): string {
+    return z.string().parse(this.#means.vault.open(sealed, contextOf(id)));
+  }
+}
+
+function requireCaptchas(app: App): void {
+  if (!app.options.captchaForSms) throw refuse('notForClients');
+}
+
+const wrong = () => refuse('invalidParameter', 'The captcha code is wrong or has expired.');
+
+const contextOf = ({ appId, token }: { appId: string; token: string }) => `captcha ${appId} ${token}`;
+
+/** 144 random bits need no key. */
+const digestOf = (token: string) => createHash('sha256').update(token).digest();

@@ -1,0 +1,123 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import type { Handle } from '../../../shared/db/pool.ts';
+import {
+  type Budget,
+  charge,
+  insertSend,
+  leftOfBudget,
+  readNumberHistory,
+  takeBudget,
+} from '../../../shared/db/tables/send-budgets.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { effectiveOptions } from '../../../shared/domain/app.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { isHomePhone, type Phone } from '../../../shared/domain/phone.ts';
+import {
+  anyGapMs,
+  blockPerHour,
+  dayMs,
+  freeMessages,
+  hourMs,
+  numberLimits,
+  prices,
+  type SendKind,
+} from '../../../shared/domain/sms.ts';
+import type { Means } from '../means.ts';
+
+/** What is spent by one message. */
+export interface Spending {
+  app: App;
+  phone: Phone;
+  kind: SendKind;
+  sign: string;
+  /** Undefined for a caller whose address says nothing of whom it serves: a server with the master key. */
+  address: string | undefined;
+  /** Counted like a message, but nothing is paid: there is nobody to send it to. */
+  isSilent: boolean;
+}
+
+/** Longer than any app lives. */
+const foreverMs = 100 * 365 * dayMs;
+/** Digits at the end of a number that its block leaves open. */
+const blockDigits = 4;
+
+/**
+ * Counts a message against every budget it falls under, as part of `tx`: refused by one, it is counted by none.
+ * Throws 1 within 10 seconds, 601 within a number's other limits, 154 for those of address, block and app, 160
+ * without balance (compat.md 1.4, contract.md "Options of an app").
+ */
+export async function spendBudgets(means: Means, tx: Handle, spending: Spending): Promise<void> {
+  const { app, phone, kind, sign, address } = spending;
+  const now = new Date(means.clock.now());
+  const { appId } = app;
+  await spendNumber(tx, spending, now);
+  const budgets: Budget[] = [
+    { appId, scope: 'block', key: blockOf(phone), limit: blockPerHour, windowMs: hourMs },
+    { appId, scope: 'app', key: '', limit: app.options.smsPerAppPerDay, windowMs: dayMs },
+  ];
+  if (address !== undefined)
+    budgets.unshift({
+      appId,
+      scope: 'address',
+      key: addressKey(means, address),
+      limit: app.options.smsPerAddressPerHour,
+      windowMs: hourMs,
+    });
+  for (const budget of budgets) if (!(await takeBudget(tx, budget, now))) throw refuse('thresholdExceeded');
+  await pay(tx, spending, now);
+  await insertSend(tx, { appId, number: phone.e164, kind, sign }, now);
+}
+
+async function spendNumber(tx: Handle, { app, phone, kind, sign }: Spending, now: Date): Promise<void> {
+  const number = { appId: app.appId, number: phone.e164, kind, sign };
+  const history = await readNumberHistory(tx, number, now);
+  const limits = numberLimits[kind];
+  if (history.sinceAnyMs < anyGapMs)
+    throw new Refusal('invalidParameter', {
+      text: 'SMS request too fast(1 request per 10s).',
+      retryAfterSeconds: Math.ceil((anyGapMs - history.sinceAnyMs) / 1000),
+    });
+  if (history.sinceAlikeMs < limits.minGapMs)
+    throw new Refusal('smsTooFrequent', {
+      retryAfterSeconds: Math.ceil((limits.minGapMs - history.sinceAlikeMs) / 1000),
+    });
+  if (history.alikeInHour >= limits.perHour || history.alikeInDay >= limits.perDay)
+    throw refuse('smsTooFrequent');
+}
+
+/** The first hundred at home are free, the rest is taken off the balance. */
+async function pay(tx: Handle, { app, phone, isSilent }: Spending, now: Date): Promise<void> {
+  const { appId, plan, options } = app;
+  const isHome = isHomePhone(phone);
+  const price = isHome ? prices.domestic : prices.abroad;
+  const free: Budget = { appId, scope: 'free', key: '', limit: freeMessages, windowMs: foreverMs };
+  if (isSilent) {
+    if (isHome && (await leftOfBudget(tx, free, now)) > 0) return;
+    if (options.smsBalance < price) throw refuse('insufficientBalance');
+    return;
+  }
+  if (isHome && (await takeBudget(tx, free, now))) return;
+  if (!(await charge(tx, appId, price, effectiveOptions(plan, {}).smsBalance)))
+    throw refuse('insufficientBalance');
+}
+
+const blockOf = ({ e164 }: Phone) => e164.slice(0, -blockDigits);
+
+/** An address as a digest; of IPv6 the network, since a host has as many addresses there as it likes. */
+export function addressKey({ vault }: Pick<Means, 'vault'>, address: string): string {
+  return vault.derive(`address ${networkOf(address)}`).slice(0, 22);
+}
+
+function networkOf(address: string): string {
+  const mapped = address.replace(/^::ffff:(?=\d+\.)/i, '');
+  if (isIPv4(mapped) || !isIPv6(mapped)) return mapped;
+  const [head = '', tail] = mapped.split('%')[0]?.split('::') ?? [];
+  const first = head.split(':').filter((part) => part !== '');
+  const last = tail?.split(':').filter((part) => part !== '') ?? [];
+  const zeros =
+    tail === undefined ? [] : Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0');
+  return [...first, ...zeros, ...last]
+    .slice(0, 4)
+    .map((part) => Number.parseInt(part, 16).toString(16))
+    .join(':');
+}

@@ -1,0 +1,93 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { equalInConstantTime } from '../../../shared/crypto.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
+import { countConversion } from '../../../shared/db/tables/sms-conversion.ts';
+import {
+  type CodeOwner,
+  countAttempt,
+  putCode,
+  spendCode,
+} from '../../../shared/db/tables/verification-codes.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { Phone } from '../../../shared/domain/phone.ts';
+import { maxCodeAttempts, pumping, type SmsType } from '../../../shared/domain/sms.ts';
+import type { Means } from '../means.ts';
+
+/** What a code is for and whose it is. */
+export interface CodeUse {
+  appId: string;
+  purpose: Exclude<SmsType, 'notification'>;
+  phone: Phone;
+  /** Account that alone may use it; absent: whoever holds the phone. */
+  subject?: string | undefined;
+}
+
+/** A code that was right when it was looked at: it counts only once it is spent. */
+export interface CheckedCode {
+  use: CodeUse;
+  id: string;
+}
+
+const codePattern = /^\d{6}$/;
+
+/** Six-digit codes (accounts.md "Captcha and code artifacts"): kept as HMACs, tried five times, spent once. */
+export class CodeBook {
+  readonly #means: Pick<Means, 'db' | 'vault' | 'clock' | 'metrics'>;
+
+  constructor(means: Pick<Means, 'db' | 'vault' | 'clock' | 'metrics'>) {
+    this.#means = means;
+  }
+
+  /** Makes a code as part of `tx`; the one before it is void. */
+  async issue(tx: Handle, use: CodeUse, expiresAt: Date): Promise<string> {
+    const code = String(randomInt(1_000_000)).padStart(6, '0');
+    const id = randomUUID();
+    const owner = ownerOf(use);
+    const digest = this.#means.vault.derive(contextOf(owner, id, code));
+    await putCode(tx, { ...owner, id, digest, expiresAt });
+    return code;
+  }
+
+  /**
+   * Counts a try and compares. Throws 603 for a code that is wrong, expired, used, or not even one: all alike.
+   * The caller spends what it gets in the transaction of what the code is for.
+   */
+  async check(use: CodeUse, code: unknown): Promise<CheckedCode> {
+    const { db, vault, clock, metrics } = this.#means;
+    const owner = ownerOf(use);
+    const text = typeof code === 'string' && codePattern.test(code) ? code : undefined;
+    const found =
+      text === undefined
+        ? undefined
+        : await countAttempt(db, owner, { maxAttempts: maxCodeAttempts, now: new Date(clock.now()) });
+    const isRight =
+      found !== undefined &&
+      vault
+        .derivedBy(contextOf(owner, found.id, text ?? ''))
+        .map((digest) => equalInConstantTime(digest, found.digest))
+        .includes(true);
+    if (!found || !isRight) {
+      metrics.smsVerifications.inc({ app: use.appId, outcome: 'wrong' });
+      throw refuse('invalidSmsCode');
+    }
+    return { use, id: found.id };
+  }
+
+  /** Throws 603 when somebody else was faster. */
+  async spend(tx: Handle, { use, id }: CheckedCode): Promise<void> {
+    if (!(await spendCode(tx, ownerOf(use), id))) throw refuse('invalidSmsCode');
+    const bucket = new Date(Math.floor(this.#means.clock.now() / pumping.bucketMs) * pumping.bucketMs);
+    await countConversion(tx, { appId: use.appId, prefix: use.phone.callingCode }, 'used', bucket);
+    this.#means.metrics.smsVerifications.inc({ app: use.appId, outcome: 'right' });
+  }
+}
+
+const ownerOf = ({ appId, purpose, phone, subject = '' }: CodeUse): CodeOwner => ({
+  appId,
+  purpose,
+  number: phone.e164,
+  subject,
+});
+
+const contextOf = ({ appId, purpose, number, subject }: CodeOwner, id: string, code: string) =>
+  `sms code ${appId} ${purpose} ${number} ${subject} ${id} ${code}`;

@@ -1,0 +1,157 @@
+import { defaultSignature, findSignature, findTemplate } from '../../../shared/db/tables/sms-texts.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { Phone } from '../../../shared/domain/phone.ts';
+import type { SendKind, SmsType } from '../../../shared/domain/sms.ts';
+import { readTemplate } from '../../../shared/template.ts';
+import type { CaptchaService } from '../captchas/captchas.ts';
+import type { Means } from '../means.ts';
+import { postMessage } from '../messages.ts';
+import { spendBudgets } from './budgets.ts';
+import type { CodeBook } from './codes.ts';
+import type { PumpingGuard } from './pumping.ts';
+import { type Wording, wordMessage } from './wording.ts';
+
+/** Who asks for a message. */
+export interface SmsCaller {
+  app: App;
+  isMaster: boolean;
+  address: string;
+}
+
+export interface SmsOrder {
+  phone: Phone;
+  type: Exclude<SmsType, 'notification'>;
+  ttlMinutes: number;
+  /** Account that alone may use the code. */
+  subject?: string | undefined;
+  isVoice?: boolean;
+  /** As sent: spent when the app protects its messages by captchas. */
+  validateToken?: string | undefined;
+  name?: string | undefined;
+  op?: string | undefined;
+  sign?: string | undefined;
+  template?: { name: string; values: JsonObject } | undefined;
+  /** There is nobody to send it to, and the caller must not learn of it: all is done but the sending. */
+  isSilent?: boolean;
+}
+
+interface Parts {
+  codes: CodeBook;
+  pumping: PumpingGuard;
+  captchas: CaptchaService;
+}
+
+/** A message that may be sent, as far as its texts go. */
+interface Prepared {
+  wording: Wording;
+  type: SmsType;
+  kind: SendKind;
+}
+
+/** The one door through which codes and notifications leave (accounts.md "General SMS code service"). */
+export class SmsSender {
+  readonly #means: Means;
+  readonly #parts: Parts;
+
+  constructor(means: Means, parts: Parts) {
+    this.#means = means;
+    this.#parts = parts;
+  }
+
+  /**
+   * Makes a code, counts the message against every budget and posts it, in one transaction. Throws 1, 127, 154,
+   * 160, 600, 601, 604, 605, 606 and 608.
+   */
+  async send(caller: SmsCaller, order: SmsOrder): Promise<void> {
+    const { app } = caller;
+    const outcome = { type: order.type as SmsType, kind: 'accepted' };
+    try {
+      checkReach(app, order);
+      const prepared = await this.#prepare(app, order);
+      outcome.type = prepared.type;
+      await this.#parts.pumping.check({ appId: app.appId, prefix: order.phone.callingCode });
+      await this.#post(caller, order, prepared);
+    } catch (error) {
+      outcome.kind = error instanceof Refusal ? error.kind : 'failed';
+      throw error;
+    } finally {
+      this.#means.metrics.smsRequests.inc({ app: app.appId, type: outcome.type, outcome: outcome.kind });
+    }
+  }
+
+  async #prepare(app: App, order: SmsOrder): Promise<Prepared> {
+    const sign = await this.#sign(app, order.sign);
+    const { phone, ttlMinutes, name, op, isVoice = false } = order;
+    const wording: Wording = { app, phone, type: order.type, sign, ttlMinutes, name, op };
+    if (!order.template) return { wording, type: order.type, kind: isVoice ? 'voice' : 'verification' };
+    const found = await findTemplate(this.#means.db, app.appId, order.template.name);
+    if (!found) throw refuse('smsTemplateNotFound');
+    if (!found.active) throw refuse('smsTemplateNotVerified');
+    const reading = readTemplate(found.active.text, { format: 'text' });
+    if (!reading.ok) throw refuse('smsTemplateFailed');
+    const custom = { name: found.name, template: reading.template, values: order.template.values };
+    const isNotification = found.active.type === 'notification';
+    if (isNotification && isVoice)
+      throw refuse('invalidParameter', 'A voice call reads out a code: a notification has none.');
+    return {
+      wording: { ...wording, custom },
+      type: isNotification ? 'notification' : order.type,
+      kind: isNotification ? 'notification' : isVoice ? 'voice' : 'verification',
+    };
+  }
+
+  async #sign(app: App, name: string | undefined): Promise<string> {
+    const { db } = this.#means;
+    if (name === undefined) return (await defaultSignature(db, app.appId, app.name)) ?? unsigned();
+    const signature = await findSignature(db, app.appId, name);
+    return signature?.isApproved ? signature.name : unsigned();
+  }
+
+  async #post(caller: SmsCaller, order: SmsOrder, { wording, type, kind }: Prepared): Promise<void> {
+    const { app, isMaster, address } = caller;
+    const { phone, isSilent = false } = order;
+    const expiresAt = new Date(this.#means.clock.now() + order.ttlMinutes * 60_000);
+    await this.#means.db.transaction(async (tx) => {
+      if (app.options.captchaForSms) await this.#parts.captchas.spend(tx, app.appId, order.validateToken);
+      const sign = wording.sign;
+      const spender = isMaster ? undefined : address;
+      await spendBudgets(this.#means, tx, { app, phone, kind, sign, address: spender, isSilent });
+      if (isSilent) return;
+      const code =
+        type === 'notification'
+          ? undefined
+          : await this.#parts.codes.issue(
+              tx,
+              { appId: app.appId, purpose: type, phone, subject: order.subject },
+              expiresAt,
+            );
+      if (code !== undefined)
+        await this.#parts.pumping.countSent(tx, { appId: app.appId, prefix: phone.callingCode });
+      const { text, variables } = wordMessage(wording, code);
+      const isVoice = kind === 'voice';
+      await postMessage(this.#means, tx, app.appId, {
+        kind: 'sms',
+        to: phone.e164,
+        type: isVoice ? 'voice' : type,
+        text: isVoice ? (code ?? '') : text,
+        code,
+        sms: { isVoice, sign, template: wording.custom?.name, variables },
+        // A notification is of use for longer than a code.
+        ...(code === undefined ? {} : { expiresAt }),
+      });
+    });
+  }
+}
+
+function unsigned(): never {
+  throw refuse('invalidSmsSignature');
+}
+
+/** Voice codes are for the home region (accounts.md, `smsType`), texts for what can show them. */
+function checkReach(app: App, { phone, isVoice = false }: SmsOrder): void {
+  if (isVoice && (app.edition !== 'home' || phone.callingCode !== '+86'))
+    throw refuse('invalidParameter', 'Voice codes are not available outside the home region.');
+  if (isVoice ? !phone.can.voice : !phone.can.sms) throw refuse('invalidPhone');
+}

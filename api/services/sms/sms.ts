@@ -1,0 +1,78 @@
+import type { App } from '../../../shared/domain/app.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { type Phone, parsePhone } from '../../../shared/domain/phone.ts';
+import { codeTtl } from '../../../shared/domain/sms.ts';
+import type { Means } from '../means.ts';
+import type { CodeBook } from './codes.ts';
+import type { SmsCaller, SmsSender } from './sender.ts';
+
+/** Body of requestSmsCode, scalars checked; what else it holds are values for a custom template. */
+export interface SmsCodeRequest {
+  mobilePhoneNumber?: unknown;
+  smsType?: 'sms' | 'voice' | undefined;
+  ttl?: number | undefined;
+  name?: string | undefined;
+  op?: string | undefined;
+  template?: string | undefined;
+  sign?: string | undefined;
+  validate_token?: string | undefined;
+}
+
+/** The general code service, which knows no accounts (accounts.md "General SMS code service"). */
+export class SmsService {
+  readonly #means: Means;
+  readonly #sender: SmsSender;
+  readonly #codes: CodeBook;
+
+  constructor(means: Means, { sender, codes }: { sender: SmsSender; codes: CodeBook }) {
+    this.#means = means;
+    this.#sender = sender;
+    this.#codes = codes;
+  }
+
+  /** Throws 119 when the service is switched off, 212 without a number, and as `SmsSender.send`. */
+  async request(caller: SmsCaller, request: SmsCodeRequest, body: JsonObject): Promise<void> {
+    requireGeneralSms(caller.app);
+    const phone = requirePhone(request.mobilePhoneNumber);
+    await this.#sender.send(caller, {
+      phone,
+      type: 'general',
+      ttlMinutes: readTtl(request.ttl, codeTtl.default),
+      isVoice: request.smsType === 'voice',
+      validateToken: request.validate_token,
+      name: request.name,
+      op: request.op,
+      sign: request.sign,
+      template: request.template === undefined ? undefined : { name: request.template, values: body },
+    });
+  }
+
+  /** Spends a code of the general service. Throws 603 for a wrong, expired or used one, 119, 127 and 212. */
+  async verify(app: App, code: string, mobilePhoneNumber: unknown): Promise<void> {
+    requireGeneralSms(app);
+    const phone = requirePhone(mobilePhoneNumber);
+    const checked = await this.#codes.check({ appId: app.appId, purpose: 'general', phone }, code);
+    await this.#means.db.transaction((tx) => this.#codes.spend(tx, checked));
+  }
+}
+
+function requireGeneralSms(app: App): void {
+  if (!app.options.generalSms) throw refuse('notForClients');
+}
+
+/** Throws 212 without a number, 127 for what is none. */
+export function requirePhone(value: unknown): Phone {
+  if (value === undefined || value === null || value === '') throw refuse('phoneMissing');
+  const phone = parsePhone(value);
+  if (!phone) throw refuse('invalidPhone');
+  return phone;
+}
+
+/** Minutes that a code is valid; at most 30 (compat.md 1.4). */
+export function readTtl(ttl: number | undefined, usual: number): number {
+  if (ttl === undefined) return usual;
+  if (ttl < 1 || ttl > codeTtl.max)
+    throw refuse('invalidParameter', `ttl: expected 1 to ${codeTtl.max} minutes`);
+  return ttl;
+}

@@ -1,0 +1,154 @@
+import {
+  approveSignature,
+  approveTemplate,
+  deleteSignature,
+  deleteTemplate,
+  findSignature,
+  findTemplate,
+  listSignatures,
+  listTemplates,
+  putSignature,
+  putTemplate,
+  type SmsSignature,
+  type SmsTemplate,
+  type TemplateText,
+} from '../../../shared/db/tables/sms-texts.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import { templateBalance } from '../../../shared/domain/sms.ts';
+import { readTemplate } from '../../../shared/template.ts';
+import { noSuchApp, requireApp } from '../apps.ts';
+import type { Means } from '../means.ts';
+import { isFitForMessages } from './wording.ts';
+
+/** `approved`: it is in use as shown; `pending`: what is shown waits, `active` is what is used meanwhile. */
+type Status = 'approved' | 'pending';
+
+export interface PublicTemplate extends TemplateText {
+  name: string;
+  status: Status;
+  active: TemplateText | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface PublicSignature {
+  name: string;
+  status: Status;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** Templates and signatures of messages, with their review (contract.md "Admin API"). */
+export class SmsTextService {
+  readonly #means: Means;
+
+  constructor(means: Means) {
+    this.#means = means;
+  }
+
+  /**
+   * Hands a template in for review, new or in place of an active one. Throws 160 below 200 currency units of
+   * balance (accounts.md), 400 for a text that is no template or no message, 404 without the app.
+   */
+  async putTemplate(appId: string, name: string, text: TemplateText): Promise<PublicTemplate> {
+    const app = await requireApp(this.#means, appId);
+    if (app.options.smsBalance < templateBalance) throw refuse('insufficientBalance');
+    checkName(name);
+    checkTemplate(text);
+    const template = await putTemplate(this.#means.db, appId, name, text);
+    return template ? publicTemplate(template) : noSuchApp();
+  }
+
+  async listTemplates(appId: string): Promise<PublicTemplate[]> {
+    await requireApp(this.#means, appId);
+    return (await listTemplates(this.#means.db, appId)).map(publicTemplate);
+  }
+
+  async getTemplate(appId: string, name: string): Promise<PublicTemplate> {
+    await requireApp(this.#means, appId);
+    return publicTemplate((await findTemplate(this.#means.db, appId, name)) ?? noSuch('template'));
+  }
+
+  async approveTemplate(appId: string, name: string): Promise<PublicTemplate> {
+    await requireApp(this.#means, appId);
+    return publicTemplate((await approveTemplate(this.#means.db, appId, name)) ?? noSuch('template'));
+  }
+
+  async deleteTemplate(appId: string, name: string): Promise<void> {
+    await requireApp(this.#means, appId);
+    if (!(await deleteTemplate(this.#means.db, appId, name))) noSuch('template');
+  }
+
+  async putSignature(appId: string, name: string): Promise<PublicSignature> {
+    checkName(name);
+    if (!isFitForMessages(name))
+      throw refuse('invalidParameter', 'A signature must not hold links, 【】 or control characters.');
+    const signature = await putSignature(this.#means.db, appId, name);
+    return signature ? publicSignature(signature) : noSuchApp();
+  }
+
+  async listSignatures(appId: string): Promise<PublicSignature[]> {
+    await requireApp(this.#means, appId);
+    return (await listSignatures(this.#means.db, appId)).map(publicSignature);
+  }
+
+  async getSignature(appId: string, name: string): Promise<PublicSignature> {
+    await requireApp(this.#means, appId);
+    return publicSignature((await findSignature(this.#means.db, appId, name)) ?? noSuch('signature'));
+  }
+
+  async approveSignature(appId: string, name: string): Promise<PublicSignature> {
+    await requireApp(this.#means, appId);
+    return publicSignature((await approveSignature(this.#means.db, appId, name)) ?? noSuch('signature'));
+  }
+
+  async deleteSignature(appId: string, name: string): Promise<void> {
+    await requireApp(this.#means, appId);
+    if (!(await deleteSignature(this.#means.db, appId, name))) noSuch('signature');
+  }
+}
+
+function noSuch(what: 'template' | 'signature'): never {
+  throw refuse('notFound', `There is no such ${what}.`);
+}
+
+function checkName(name: string): void {
+  if (name.trim() !== name || name.length < 1 || name.length > 100 || /\p{Cc}/u.test(name))
+    throw refuse(
+      'invalidParameter',
+      'A name has 1 to 100 characters, no control characters, and no blanks at its ends.',
+    );
+}
+
+/** Verification and notification only: no links, and a verification shows its code (accounts.md). */
+function checkTemplate({ type, text }: TemplateText): void {
+  const reading = readTemplate(text, { format: 'text' });
+  if (!reading.ok) throw refuse('invalidParameter', reading.problem);
+  if (!isFitForMessages(text))
+    throw refuse('invalidParameter', 'A template must not hold links, 【】 or control characters.');
+  const hasCode = reading.template.variables.has('code');
+  if (type === 'verification' && !hasCode)
+    throw refuse('invalidParameter', 'A verification template must show {{code}}.');
+  if (type === 'notification' && hasCode)
+    throw refuse('invalidParameter', 'A notification has no {{code}}: make it a verification template.');
+}
+
+function publicTemplate({ name, active, pending, createdAt, updatedAt }: SmsTemplate): PublicTemplate {
+  const shown = pending ?? active;
+  if (!shown) throw new Error('a template without a text');
+  return {
+    name,
+    ...shown,
+    status: pending ? 'pending' : 'approved',
+    active: active ?? null,
+    createdAt,
+    updatedAt,
+  };
+}
+
+const publicSignature = ({ name, isApproved, createdAt, updatedAt }: SmsSignature): PublicSignature => ({
+  name,
+  status: isApproved ? 'approved' : 'pending',
+  createdAt,
+  updatedAt,
+});

@@ -1,0 +1,67 @@
+import type { Handle } from '../pool.ts';
+
+/** Whose code: a number may have one per purpose, and per account where only that account may use it. */
+export interface CodeOwner {
+  appId: string;
+  purpose: string;
+  /** In international form. */
+  number: string;
+  /** Account that asked; empty when whoever holds the phone may use the code. */
+  subject: string;
+}
+
+export interface NewCode extends CodeOwner {
+  id: string;
+  digest: string;
+  expiresAt: Date;
+}
+
+/** Takes the place of an older code of the same owner. */
+export async function putCode(tx: Handle, code: NewCode): Promise<void> {
+  await tx.query(
+    `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)
+     ON CONFLICT (app_id, purpose, number, subject) DO UPDATE
+        SET id = excluded.id, digest = excluded.digest, expires_at = excluded.expires_at, attempts = 0`,
+    [code.appId, code.purpose, code.number, code.subject, code.id, code.digest, code.expiresAt],
+  );
+}
+
+/**
+ * Counts one try and gives what to compare with: before the comparison, so that parallel guesses cannot outrun
+ * the limit. Undefined when there is no code, or it has expired, or its tries are used up.
+ */
+export async function countAttempt(
+  db: Handle,
+  owner: CodeOwner,
+  { maxAttempts, now }: { maxAttempts: number; now: Date },
+): Promise<{ id: string; digest: string } | undefined> {
+  const { rows } = await db.query<{ id: string; digest: string }>(
+    `UPDATE verification_code SET attempts = attempts + 1
+      WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4
+        AND expires_at > $5 AND attempts < $6
+     RETURNING id, digest`,
+    [owner.appId, owner.purpose, owner.number, owner.subject, now, maxAttempts],
+  );
+  return rows[0];
+}
+
+/** Spends the very code that was compared; whoever deletes it has it, so of any number at once one does. */
+export async function spendCode(tx: Handle, owner: CodeOwner, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `DELETE FROM verification_code
+      WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4 AND id = $5`,
+    [owner.appId, owner.purpose, owner.number, owner.subject, id],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `DELETE FROM verification_code WHERE ctid IN (
+       SELECT ctid FROM verification_code WHERE expires_at < $1 ORDER BY expires_at LIMIT $2
+       FOR UPDATE SKIP LOCKED)`,
+    [now, limit],
+  );
+  return rowCount ?? 0;
+}
