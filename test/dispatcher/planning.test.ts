@@ -1,0 +1,114 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { RunningDispatcher } from '../../dispatcher/start.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../support/gateways.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let service: TestService;
+let dispatcher: RunningDispatcher | undefined;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+/** The one dispatcher there is, from the first test that needs it on. */
+async function start(): Promise<void> {
+  dispatcher ??= await service.dispatch();
+}
+
+async function stop(): Promise<void> {
+  await dispatcher?.stack.close();
+  dispatcher = undefined;
+}
+
+async function fieldOf<T>(app: App, column: string): Promise<T | undefined> {
+  const { rows } = await service.db.query<{ value: T }>(
+    `SELECT ${column} AS value FROM notification WHERE app_id = $1`,
+    [app.appId],
+  );
+  return rows[0]?.value;
+}
+
+test('a queue that nobody serves shows how much waits, and for how long', async () => {
+  const { app } = await createAppOn(service, null, 1);
+  const objectId = await beginPush(service, app);
+  const gauge = async (name: string) => {
+    const { body } = await service.api.request('GET', '/metrics', {});
+    return Number(new RegExp(`^${name}\\{queue="plan"\\} (\\S+)$`, 'm').exec(body)?.[1]);
+  };
+  expect(await gauge('carillon_queue_depth')).toBe(1);
+  const age = await gauge('carillon_queue_oldest_seconds');
+  await expect.poll(() => gauge('carillon_queue_oldest_seconds')).toBeGreaterThan(age);
+  await start();
+  await service.untilDone(app, objectId);
+  expect(await gauge('carillon_queue_depth')).toBe(0);
+});
+
+test('a push whose last step was lost is closed by the reaper', async () => {
+  await start();
+  const { app } = await createAppOn(service, null, 3);
+  const objectId = await beginPush(service, app);
+  await service.untilDone(app, objectId);
+  // As a crash leaves it between the last batch and the closing of the record.
+  await service.db.query(
+    `UPDATE notification SET state = 'sending', finished_at = NULL, totals = '{}' WHERE app_id = $1`,
+    [app.appId],
+  );
+  const record = await service.untilDone(app, objectId);
+  expect(record).toMatchObject({ status: 'done', devices: 3, outcomes: { sent: 3 } });
+});
+
+test('devices that come and go while a push is planned, and a dispatcher that stops then, move nobody', {
+  timeout: 120_000,
+}, async () => {
+  const { app, tokens } = await createAppOn(service, null, 21_000);
+  await start();
+  const objectId = await beginPush(service, app);
+  await expect
+    .poll(() => fieldOf<number>(app, 'planned_through'), { timeout: 30_000, interval: 2 })
+    .toBeGreaterThan(0);
+  const stopped = stop();
+  const gone = await service.db.query<{ device_token: string }>(
+    `DELETE FROM installation WHERE app_id = $1 AND id IN (
+       (SELECT id FROM installation WHERE app_id = $1 ORDER BY id LIMIT 40)
+       UNION (SELECT id FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT 40))
+     RETURNING device_token`,
+    [app.appId],
+  );
+  const late = await service.addIosInstallations(app, 40);
+  await stopped;
+  await start();
+  const record = await service.untilDone(app, objectId, 90_000);
+  const outcomes = record.outcomes as Record<string, number>;
+  expect(Object.values(outcomes).reduce((sum, n) => sum + n, 0)).toBe(record.devices);
+  const deleted = new Set(gone.rows.map((row) => row.device_token));
+  const stayed = tokens.filter((token) => !deleted.has(token));
+  expect(stayed.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+  expect([...deleted, ...late].filter((token) => service.apns.seen(token) > 1)).toEqual([]);
+});
+
+test('the queue carries ids only: no content, no address, no credentials', async () => {
+  await start();
+  const { app } = await createAppOn(service, null, 1500);
+  await service.untilDone(app, await beginPush(service, app));
+  const { rows } = await service.db.query<{ member: string }>(
+    "SELECT DISTINCT jsonb_object_keys(data) AS member FROM pgboss.job WHERE data ->> 'appId' = $1",
+    [app.appId],
+  );
+  expect(rows.map((row) => row.member).sort()).toEqual(['appId', 'batchId', 'pushId']);
+});
+
+test('pushes that fail leave no connection behind', async () => {
+  await start();
+  const { app } = await createAppOn(service, null, 1);
+  await service.untilDone(app, await beginPush(service, app));
+  const { connections } = service.apns;
+  service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
+  for (let i = 0; i < 10; i += 1) {
+    const record = await service.untilDone(app, await beginPush(service, app));
+    expect(record).toMatchObject({ outcomes: { failed: 1 } });
+  }
+  expect(service.apns.connections).toBe(connections);
+});
