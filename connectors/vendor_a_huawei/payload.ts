@@ -51,14 +51,9 @@ export function renderV1(message: Message, options: RenderOptions = {}): Renderi
   const content = androidContent(message, { connector: 'vendor_a', can, limits, isNative });
   if (!content.ok) return content;
   const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, bi_tag: message.pushId };
-  const native = nativeMessage(content.payload.vendor);
-  const whole = native ? merge({ android }, native) : contentMessage(content.payload, message, options);
-  const {
-    token: _token,
-    topic: _topic,
-    condition: _condition,
-    ...body
-  } = native ? whole : merge({ android }, whole);
+  const own =
+    nativeMessage(content.payload.vendor) ?? contentMessage(content.payload, message, options.intentHost);
+  const { token: _token, topic: _topic, condition: _condition, ...body } = merge({ android }, own);
   return finish(
     'v1',
     { validate_only: false, message: { ...body, token: [] } },
@@ -70,11 +65,7 @@ export function renderV1(message: Message, options: RenderOptions = {}): Renderi
 }
 
 /** The app's members and those of the vendor's object, over `android` as it always is. */
-function contentMessage(
-  content: AndroidContent,
-  message: Message,
-  { intentHost }: RenderOptions,
-): JsonObject {
+function contentMessage(content: AndroidContent, { pushId }: Message, intentHost = usualHost): JsonObject {
   const placed = placedInV1(content.vendor);
   if (content.silent) {
     // With a notification beside it, data would not be handed to the app (3.3 "Type").
@@ -85,9 +76,9 @@ function contentMessage(
   const notification: JsonObject = {
     title: titleOf(content, titleChars),
     body: alert,
-    click_action: { type: 1, intent: intentOf(intentHost ?? usualHost, custom) },
+    click_action: { type: 1, intent: intentOf(intentHost, custom) },
     // The same at every attempt: a repeat replaces what is shown, another push does not.
-    tag: collapseId(content) ?? message.pushId,
+    tag: collapseId(content) ?? pushId,
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
   };
   return merge({ android: { notification } }, placed);

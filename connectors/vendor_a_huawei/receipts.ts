@@ -5,8 +5,8 @@
 import { createHmac } from 'node:crypto';
 import { equalInConstantTime } from '../../shared/crypto.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';
-import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../receipt.ts';
 import type { HuaweiCredentials } from './credentials.ts';
 
 /** Status → what it means (3.6). */
