@@ -7,9 +7,10 @@ import { equalInConstantTime } from '../../../shared/crypto.ts';
  * `password` and `salt` of `_User`; its documentation tells how to check one: SHA-512 of salt and password, then 512
  * times SHA-512 of the digest, in base64). Each is good for one login, which replaces it.
  */
-const bcryptForm = /^\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}$/;
 const saltedForm = /^\$lc-sha512\$([A-Za-z0-9_-]*)\$([A-Za-z0-9+/]{86}==)$/;
 const rounds = 512;
+/** Of costs that somebody can wait for; each step doubles the time. */
+const bcryptForm = /^\$2[abxy]\$(0[4-9]|1[0-5])\$[./A-Za-z0-9]{53}$/;
 
 /** How an import stores `password` and `salt` of the public service in `password_hash`. */
 export function saltedHash({ password, salt }: { password: string; salt: string }): string {

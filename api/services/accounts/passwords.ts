@@ -8,6 +8,7 @@ import { ForeignHashes } from './foreign-hashes.ts';
 
 /** OWASP's first choice for Argon2id, which the library takes by default: 19 MiB, two passes, about 15 to 25 ms. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+const argon2Form = /^\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/;
 const currentForm = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/;
 
 /**
@@ -49,7 +50,7 @@ export class Passwords {
         await argon2Verify(await this.#dummy, sent);
         return { isRight: false, isOutdated: false };
       }
-      const isRight = hash.startsWith('$argon2')
+      const isRight = argon2Form.test(hash)
         ? await argon2Verify(hash, sent)
         : await this.#foreignFits(sent, hash);
       return { isRight, isOutdated: !currentForm.test(hash) };

@@ -2,7 +2,7 @@ import { type Handle, violatedConstraint } from '../../../shared/db/pool.ts';
 import { setIdentities } from '../../../shared/db/tables/user-identities.ts';
 import { insertUser, updateUser } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/app.ts';
-import { identitiesOf } from '../../../shared/domain/auth-data.ts';
+import { type Identity, identitiesOf } from '../../../shared/domain/auth-data.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import type { User, UserDraft } from '../../../shared/domain/user.ts';
@@ -56,7 +56,8 @@ export class UserStore {
     const objectId = newObjectId();
     const { token, ...session } = this.#sessions.seed(appId, objectId);
     const user = await insertUser(tx, appId, { objectId, draft, passwordHash, session, now: this.now() });
-    if (draft.authData !== null) await this.#link(tx, appId, user);
+    // Who is found by nothing is new: a UnionID that is taken by now was so by a call of the same moment.
+    if (draft.authData !== null && (await this.#taken(tx, appId, user)).length > 0) throw new IdentityTaken();
     return { user, token };
   }
 
@@ -67,16 +68,18 @@ export class UserStore {
     { current, draft }: { current: User; draft: UserDraft },
   ): Promise<User> {
     const user = await updateUser(tx, appId, { id: current.id, draft, now: this.now() });
-    if (draft.authData !== current.authData) await this.#link(tx, appId, user);
+    if (draft.authData === current.authData) return user;
+    // A UnionID that another user has already stays there: it finds users, but names none.
+    const taken = await this.#taken(tx, appId, user);
+    if (taken.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
+      throw new IdentityTaken();
     return user;
   }
 
-  /** A UnionID that another user has already stays there: it finds users, but names none. */
-  async #link(tx: Handle, appId: string, user: User): Promise<void> {
+  /** Makes the accounts of a user its own; gives those that are another's. */
+  #taken(tx: Handle, appId: string, user: User): Promise<Identity[]> {
     const { own, unions } = identitiesOf(user.authData ?? {});
-    const taken = await setIdentities(tx, appId, { userId: user.id, identities: [...own, ...unions] });
-    const isOwn = (platform: string) => own.some((identity) => identity.platform === platform);
-    if (taken.some(({ platform }) => isOwn(platform))) throw new IdentityTaken();
+    return setIdentities(tx, appId, { userId: user.id, identities: [...own, ...unions] });
   }
 
   now(): Date {
