@@ -54,7 +54,8 @@ export class BatchRun {
 
   /** Takes the next one that waits; only while `waiting` is not 0. */
   take(): number {
-    return this.#returned.pop() ?? this.#next++;
+    if (this.#returned.length > 0) return this.#returned.pop() ?? -1;
+    return this.#next++;
   }
 
   /** Puts one back to be taken first; gives how often that was done with it. */

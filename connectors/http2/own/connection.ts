@@ -242,11 +242,16 @@ export class OwnConnection implements PooledConnection, FrameHandler, RepliesHos
     this.#owner.onGoaway(goawayReason(debugData) ?? `code_${code}`);
   }
 
+  /** Tells the peer why, and closes once that has left; a peer that reads nothing is not waited for. */
   onFault(problem: ConnectionFault): void {
     this.#failure = `h2_error_${problem.code}`;
     this.#send(goawayFrame(problem.code));
     this.flush();
-    this.destroy(this.#failure);
+    const socket = this.#socket;
+    socket?.pause();
+    socket?.destroySoon();
+    setTimeout(() => socket?.destroy(), farewellMs).unref();
+    this.#gone();
   }
 
   onAnswer(status: number): void {

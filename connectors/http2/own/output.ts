@@ -5,24 +5,27 @@ export interface ByteSink {
   write(bytes: Uint8Array, done: () => void): void;
 }
 
-/** One write of this size is four TLS records; larger ones were no faster. */
-const bufferBytes = 65_536;
-const keptBuffers = 4;
+const firstBytes = 65_536;
+/**
+ * Buffers grow to this while turns fill them, so that a turn stays one write: Node copies the pieces of
+ * several into one.
+ */
+const mostBytes = 524_288;
+const keptBuffers = 2;
 
 /**
- * Frames on their way out, gathered in buffers that are used again: one write per loop turn (or per full
- * buffer) however many requests it holds.
+ * Frames on their way out, gathered in buffers that are used again: one write per loop turn however many
+ * requests it holds.
  */
 export class Output {
-  /** Being filled; valid until the next `reserve` or `flush`. */
-  bytes: Buffer;
+  /** Being filled; valid until the next `reserve`, `append` or `flush`. */
+  bytes: Buffer = Buffer.allocUnsafeSlow(firstBytes);
   length = 0;
   readonly #sink: ByteSink;
   readonly #free: Buffer[] = [];
 
   constructor(sink: ByteSink) {
     this.#sink = sink;
-    this.bytes = Buffer.allocUnsafeSlow(bufferBytes);
   }
 
   /** Bytes that did not leave yet. */
@@ -30,15 +33,17 @@ export class Output {
     return this.length + this.#sink.writableLength;
   }
 
-  /** Makes sure that so many bytes fit behind `length`; more than a buffer holds go through `append`. */
+  /** Makes sure that so many bytes, at most 64 KiB, fit behind `length`. */
   reserve(count: number): void {
-    if (this.length + count > bufferBytes) this.flush();
+    if (this.length + count <= this.bytes.length) return;
+    if (this.bytes.length >= mostBytes) this.flush();
+    else this.#grow();
   }
 
   append(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; ) {
-      if (this.length === bufferBytes) this.flush();
-      const piece = bytes.subarray(at, at + bufferBytes - this.length);
+      this.reserve(1);
+      const piece = bytes.subarray(at, at + this.bytes.length - this.length);
       this.bytes.set(piece, this.length);
       this.length += piece.length;
       at += piece.length;
@@ -49,10 +54,16 @@ export class Output {
     if (this.length === 0) return;
     const written = this.bytes;
     const piece = written.subarray(0, this.length);
-    this.bytes = this.#free.pop() ?? Buffer.allocUnsafeSlow(bufferBytes);
+    this.bytes = this.#free.pop() ?? Buffer.allocUnsafeSlow(firstBytes);
     this.length = 0;
     this.#sink.write(piece, () => {
       if (this.#free.length < keptBuffers) this.#free.push(written);
     });
+  }
+
+  #grow(): void {
+    const grown = Buffer.allocUnsafeSlow(this.bytes.length * 2);
+    this.bytes.copy(grown, 0, 0, this.length);
+    this.bytes = grown;
   }
 }

@@ -23,6 +23,8 @@ export class RequestImage {
   readonly ownAt: number;
   /** Where the header of the DATA frame begins; -1: the body is empty. */
   readonly dataAt: number;
+  /** Of the header block. */
+  readonly blockBytes: number;
   /** The body behind the splice; null: the body is the same for all and lies in `bytes`. */
   readonly tail: Buffer | null;
   /** Of the body without its splice. */
@@ -41,6 +43,7 @@ export class RequestImage {
     this.pathAt = head.length;
     this.ownAt = ownLength < 0 ? -1 : head.length + middle.length;
     this.bodyBytes = body.length;
+    this.blockBytes = blockEnd - frameHeaderBytes;
     const isEmpty = body.length === 0 && spliceAt === undefined;
     this.dataAt = isEmpty ? -1 : blockEnd;
     this.tail = spliceAt === undefined ? null : body.subarray(spliceAt);
@@ -57,11 +60,6 @@ export class RequestImage {
     const length = body.length;
     writeFrameHead(this.bytes, blockEnd, { length, type: frame.data, flags: flag.endStream, streamId: 0 });
     front.copy(this.bytes, blockEnd + frameHeaderBytes);
-  }
-
-  /** Bytes of the header block. */
-  get blockBytes(): number {
-    return (this.dataAt < 0 ? this.bytes.length : this.dataAt) - frameHeaderBytes;
   }
 
   /** The header block of one request by itself, for those that do not fit the usual two frames. */

@@ -3,12 +3,14 @@ import { HeaderEncoder } from '../hpack/encoder.ts';
 import type { TransportRequest } from '../transport.ts';
 import type { BatchRun } from './batch-run.ts';
 import { fault } from './fault.ts';
+import { writeLatin1 } from './latin1.ts';
 import type { Output } from './output.ts';
 import { applySettings, initialSettings, type PeerSettings } from './peer-settings.ts';
 import { type RequestImage, RequestImages } from './request-image.ts';
 import type { StreamTable } from './stream-table.ts';
 import { Uploads } from './uploads.ts';
 import {
+  defaultFrameBytes,
   defaultWindowBytes,
   errorCode,
   flag,
@@ -23,6 +25,8 @@ import {
 const maxBacklogBytes = 524_288;
 /** Bodies that may wait for windows at a time. */
 const maxUploads = 64;
+/** Up to this size a part of a request goes the short way; every peer takes frames of it. */
+const usualBytes = defaultFrameBytes;
 /** Up to this length a loop is faster than a call into the runtime. */
 const shortText = 12;
 
@@ -43,6 +47,8 @@ export class Sending {
   readonly #images = new WeakMap<BatchRun, RequestImages>();
   /** What the peer takes on the connection. */
   #window = defaultWindowBytes;
+  /** Bodies up to this leave with their request, in one frame. */
+  #bodyLimit = Math.min(usualBytes, initialSettings.initialWindowSize);
 
   constructor(output: Output, table: StreamTable) {
     this.#output = output;
@@ -61,8 +67,9 @@ export class Sending {
       images = new RequestImages(run, this.#encoder);
       this.#images.set(run, images);
     }
+    const wanted = this.isBlocked ? 0 : Math.min(count, run.waiting);
     let written = 0;
-    while (written < count && run.waiting > 0 && !this.isBlocked) {
+    while (written < wanted && this.#window > 0 && this.#uploads.count < maxUploads) {
       const index = run.take();
       const request = run.requests[index];
       if (request === undefined) throw new Error('a request beyond the end of its batch');
@@ -77,6 +84,7 @@ export class Sending {
   onSettings(payload: Buffer): void {
     const before = this.settings.initialWindowSize;
     this.settings = applySettings(this.settings, payload, (bytes) => this.#encoder.setPeerTableSize(bytes));
+    this.#bodyLimit = Math.min(usualBytes, this.settings.initialWindowSize);
     if (!this.#uploads.moveWindows(this.settings.initialWindowSize - before))
       fault(errorCode.flowControl, 'a window beyond 2^31-1');
   }
@@ -124,14 +132,7 @@ export class Sending {
     const splice = tail === null ? '' : (request.splice ?? '');
     const spliceBytes = splice === '' ? 0 : byteLengthOf(splice);
     const bodyBytes = image.bodyBytes + spliceBytes;
-    const { initialWindowSize, maxFrameSize } = this.settings;
-    if (
-      bodyBytes > this.#window ||
-      bodyBytes > initialWindowSize ||
-      bodyBytes > maxFrameSize ||
-      bodyBytes > usualBytes ||
-      image.blockBytes > usualBytes
-    ) {
+    if (bodyBytes > this.#window || bodyBytes > this.#bodyLimit || image.blockBytes > usualBytes) {
       this.#writeLarge(run, id, request, image);
       return;
     }
@@ -141,8 +142,8 @@ export class Sending {
     const { bytes, length: at } = output;
     bytes.set(image.bytes, at);
     writeUint32(bytes, at + 5, id);
-    if (request.path !== '') bytes.write(request.path, at + image.pathAt, 'latin1');
-    if (image.ownAt >= 0) bytes.write(request.ownHeader ?? '', at + image.ownAt, 'latin1');
+    if (request.path !== '') writeLatin1(bytes, request.path, at + image.pathAt);
+    if (image.ownAt >= 0) writeLatin1(bytes, request.ownHeader ?? '', at + image.ownAt);
     if (image.dataAt >= 0) writeUint32(bytes, at + image.dataAt + 5, id);
     output.length = at + length;
     if (tail !== null) this.#writeSplice(image, splice, spliceBytes, at);
@@ -191,9 +192,6 @@ export class Sending {
     this.pump();
   }
 }
-
-/** Up to this size a part of a request goes the short way. */
-const usualBytes = 16_384;
 
 function byteLengthOf(text: string): number {
   if (text.length > shortText) return Buffer.byteLength(text);
