@@ -60,9 +60,14 @@ export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise
     options,
     (state) => new XiaomiRules(options, { ...state, illegalTokens, offlineTokens, taken }),
   );
+  const forget = gateway.forget.bind(gateway);
   return Object.assign(gateway, {
     illegalTokens,
     offlineTokens,
+    forget: () => {
+      taken.length = 0;
+      forget();
+    },
     sendReceipt: (type: number, tokens: readonly string[], barStatus = 'Enable') =>
       Promise.all(
         taken.flatMap((message) => {
