@@ -36,11 +36,11 @@ async function standing({ app, id }: AppOnGateway, objectId: string) {
 const cancel = (app: App, objectId: string) =>
   service.api.request('DELETE', `/1.1/notifications/${objectId}`, { app, master: true });
 
-describe('a gateway that goes silent while it is sent to', { timeout: 60_000 }, () => {
+describe('a gateway that goes silent while it is sent to', { timeout: 120_000 }, () => {
   test('costs the pushes of other apps over the same connector nothing', async () => {
-    const silent = await appOnSilence(8000);
+    const silent = await appOnSilence(5500);
     const [many, few, one] = [
-      await createAppOn(service, null, 2500),
+      await createAppOn(service, null, 1500),
       await createAppOn(service, null, 300),
       await createAppOn(service, null, 1),
     ];
@@ -51,7 +51,7 @@ describe('a gateway that goes silent while it is sent to', { timeout: 60_000 }, 
     const sent = await Promise.all(
       [many, few, one].map(async ({ app }) => service.untilDone(app, await beginPush(service, app))),
     );
-    expect(sent.map(({ successes }) => successes)).toEqual([2500, 300, 1]);
+    expect(sent.map(({ successes }) => successes)).toEqual([1500, 300, 1]);
     // No deadline has passed yet and no breaker has opened: nothing but the bulkhead let them through.
     expect(await standing(silent, hanging)).toEqual({ outcomes: {}, state: 'closed' });
     await cancel(silent.app, hanging);
@@ -63,8 +63,8 @@ describe('a gateway that goes silent while it is sent to', { timeout: 60_000 }, 
     const other = await createAppOn(service, null, 1);
     const hanging: string[] = [];
     for (let i = 0; i < 40; i += 1) hanging.push(await beginPush(service, silent.app));
-    // As many as are planned at a time.
-    await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(16);
+    // All of them stand before the other's; more than four may be taken, or not: others had to wait by then.
+    await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(4);
     const record = await service.untilDone(other.app, await beginPush(service, other.app));
     expect(record).toMatchObject({ devices: 1, successes: 1 });
     expect(await standing(silent, hanging[0] ?? '')).toEqual({ outcomes: {}, state: 'closed' });
