@@ -32,7 +32,7 @@ const masterHeaders = (app: BenchApp) => ({
 export async function createApp(bench: Bench): Promise<BenchApp> {
   const { url, gateway } = bench;
   const headers = adminHeaders(bench);
-  const options = { pushCallsPerMinute: 9600 };
+  const options = { pushCallsPerMinute: 9600, dailyRecipientCap: 1_000_000_000 };
   const body = JSON.stringify({ name: 'Benchmark', options });
   const app = await call(`${url}/console/api/apps`, { method: 'POST', headers, body }, createdApp);
   const { url: endpoint, ...own } = gateway.apns;
