@@ -3,6 +3,7 @@ import { deleteExpiredLetters } from '../shared/db/tables/channel.ts';
 import { deleteOldGatewayDays } from '../shared/db/tables/gateway-days.ts';
 import { deleteOldGatewayMessages } from '../shared/db/tables/gateway-messages.ts';
 import { deleteOldGatewayTokens } from '../shared/db/tables/gateway-tokens.ts';
+import { deleteOldLoginLocks } from '../shared/db/tables/login-locks.ts';
 import { deleteOldNotifications } from '../shared/db/tables/notifications.ts';
 import { deleteOldRequestIds } from '../shared/db/tables/request-ledger.ts';
 import { deleteOldUsage } from '../shared/db/tables/usage.ts';
@@ -23,6 +24,8 @@ export interface Duty {
 const rowsAtOnce = 500;
 const recordRetentionMs = 7 * 24 * 3600 * 1000;
 const requestRetentionMs = 10 * 60_000;
+/** Failures count for 15 minutes, and lock for as long (accounts.md "Account lock"). */
+const loginRetentionMs = 35 * 60_000;
 /** More than a year, so that a year's bill can be made up when it is over. */
 const usageRetentionMs = 400 * 24 * 3600 * 1000;
 
@@ -36,7 +39,7 @@ const pauseEnder: Duty = {
   runOnce: (means) => resumeExpiredPushes(means, rowsAtOnce),
 };
 
-/** Removes records and gateways' message ids after seven days (compat.md 5.3), spent request ids, expired letters, old usage. */
+/** Removes records and gateways' message ids after seven days (compat.md 5.3), spent request ids, expired letters, old usage, failed logins. */
 const cleaner: Duty = {
   name: 'cleaner',
   restMs: 60_000,
@@ -49,7 +52,8 @@ const cleaner: Duty = {
     const messages = await deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rowsAtOnce);
     const gatewayDays = await deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rowsAtOnce);
     await deleteOldGatewayTokens(db, new Date(now - recordRetentionMs));
-    return Math.max(records, letters, days, messages, gatewayDays);
+    const locks = await deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rowsAtOnce);
+    return Math.max(records, letters, days, messages, gatewayDays, locks);
   },
 };
 
