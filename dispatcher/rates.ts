@@ -1,7 +1,7 @@
 import type { TestLimit } from '../connectors/connector.ts';
 import { messageOf } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
-import { type DeliverSnapshot, openSize } from '../shared/db/tables/delivery.ts';
+import type { DeliverSnapshot } from '../shared/db/tables/delivery.ts';
 import { grantTest } from '../shared/db/tables/gateway-days.ts';
 import { reserveRate } from '../shared/db/tables/gateway-rates.ts';
 import { findNotification } from '../shared/db/tables/notifications.ts';
@@ -33,9 +33,8 @@ export async function takeRate(
   if (!rate) return undefined;
   const nowMs = means.clock.now();
   if (batch.rateSlot && batch.rateSlot.inMs >= -lateMs) return turnOf(batch.rateSlot, nowMs);
-  const open = await openSize(means.db, appId, batchId);
   const { recipientsPerRequest } = connector.limits;
-  const units = rate.counts === 'recipients' ? open : Math.ceil(open / recipientsPerRequest);
+  const units = rate.counts === 'recipients' ? batch.open : Math.ceil(batch.open / recipientsPerRequest);
   const key = { appId, connector: batch.connector, profile: batch.profile, batchId };
   const slot = await means.db.transaction((tx) =>
     reserveRate(tx, key, rate, { units, isSpread: recipientsPerRequest === 1 }),

@@ -5,6 +5,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Capabilities, ConnectorLimits, Message, Rendering } from '../connector.ts';
 import { type AndroidContent, androidContent, bodyProblem } from '../kit/android.ts';
+import { merge } from '../kit/merge.ts';
 
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
@@ -130,17 +131,6 @@ function placed({ badge: _, ...vendor }: JsonObject): JsonObject {
   }
   if (Object.keys(notification).length > 0) android.notification = notification;
   return Object.keys(android).length > 0 ? merge({ android }, body) : body;
-}
-
-/** Objects are merged member by member, the second wins; nulls take a member away. */
-function merge(base: JsonObject, over: JsonObject): JsonObject {
-  const merged = new Map<string, Json>(Object.entries(base));
-  for (const [name, value] of Object.entries(over)) {
-    const known = merged.get(name);
-    if (value === null) merged.delete(name);
-    else merged.set(name, isJsonObject(known) && isJsonObject(value) ? merge(known, value) : value);
-  }
-  return Object.fromEntries(merged);
 }
 
 /** `data` of FCM holds strings only, and some names are its own (2.2). */

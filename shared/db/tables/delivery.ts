@@ -30,8 +30,9 @@ export interface DeliverSnapshot {
   slot: Slot | null;
   /** The time that its gateway's rate reserved for it. */
   rateSlot: Slot | null;
-  /** Recipients, whatever became of them. */
+  /** Recipients, whatever became of them, and those of them that are not settled yet. */
   size: number;
+  open: number;
 }
 
 interface SnapshotRow extends SlotRow {
@@ -51,11 +52,17 @@ interface SnapshotRow extends SlotRow {
   halts: Record<string, string>;
   granted: number | null;
   size: number;
+  open: number;
   is_paced: boolean;
   rate_at: Date | null;
   rate_ms: number | null;
   rate_in_ms: number | null;
 }
+
+/** Only a batch that was taken before has any that are settled. */
+const openCount = `CASE WHEN b.settled IS NULL THEN cardinality(b.recipients)
+       ELSE (SELECT count(*)::int FROM generate_series(0, length(b.settled) - 1) AS i
+              WHERE get_byte(b.settled, i) = 0) END`;
 
 export async function deliverSnapshot(
   db: Handle,
@@ -66,7 +73,7 @@ export async function deliverSnapshot(
     `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.not_before,
             (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
             n.created_at, n.push_time, n.first_sent_at, n.halts,
-            b.granted, cardinality(b.recipients) AS size,
+            b.granted, cardinality(b.recipients) AS size, ${openCount} AS open,
             n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
        FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.id = $2`,
@@ -91,19 +98,8 @@ export async function deliverSnapshot(
     slot: toSlot(row),
     rateSlot: toSlot({ slot_at: row.rate_at, slot_ms: row.rate_ms, slot_in_ms: row.rate_in_ms }),
     size: row.size,
+    open: row.open,
   }))[0];
-}
-
-/** How many recipients of a batch are not settled yet. */
-export async function openSize(db: Handle, appId: string, batchId: number): Promise<number> {
-  const { rows } = await db.query<{ open: number }>(
-    `SELECT CASE WHEN settled IS NULL THEN cardinality(recipients)
-                 ELSE (SELECT count(*) FROM generate_series(0, length(settled) - 1) AS i
-                        WHERE get_byte(settled, i) = 0) END AS open
-       FROM push_batch WHERE app_id = $1 AND id = $2`,
-    [appId, batchId],
-  );
-  return rows[0]?.open ?? 0;
 }
 
 /** The time so many milliseconds from now by the database's clock, which decides for all: hosts may disagree. */

@@ -43,37 +43,49 @@ export async function reserveRate(
   const firstMs = Math.max(row.now_ms, beganMs + timeOf(limit, used));
   const lastMs = Math.max(row.now_ms, beganMs + timeOf(limit, used + wanted.units));
   const startMs = wanted.isSpread ? firstMs : lastMs;
-  await tx.query(
-    `UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
-            busy_until = to_timestamp($6::float8 / 1000)
-      WHERE app_id = $1 AND connector = $2 AND profile = $3`,
-    [key.appId, key.connector, key.profile, beganMs, used + wanted.units, lastMs],
-  );
   const { rows } = await tx.query<SlotRow>(
-    `UPDATE push_batch SET rate_at = to_timestamp($3::float8 / 1000), rate_ms = $4 WHERE app_id = $1 AND id = $2
+    `WITH rate AS (
+       UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
+              busy_until = to_timestamp($6::float8 / 1000)
+        WHERE app_id = $1 AND connector = $2 AND profile = $3)
+     UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9 WHERE app_id = $1 AND id = $7
      RETURNING rate_at AS slot_at, rate_ms AS slot_ms, ${epochMs('rate_at - clock_timestamp()')} AS slot_in_ms`,
-    [key.appId, key.batchId, startMs, Math.ceil(lastMs - startMs)],
+    [
+      ...[key.appId, key.connector, key.profile, beganMs, used + wanted.units, lastMs],
+      ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
+    ],
   );
   const slot = rows.map(toSlot)[0];
   if (!slot) throw new Error('a rate for a batch that is gone');
   return slot;
 }
 
-async function lockRate(tx: Handle, { appId, connector, profile }: GatewayKey): Promise<RateRow> {
+/**
+ * The row of a profile, held until the end of the transaction. That one does not wait for the disk: what a crash of
+ * the database loses is a moment's reservations, and everybody waits for this row.
+ */
+async function lockRate(tx: Handle, key: GatewayKey): Promise<RateRow> {
+  const known = await readRate(tx, key);
+  if (known) return known;
   await tx.query(
     `INSERT INTO gateway_rate (app_id, connector, profile, began_at, units, busy_until)
      VALUES ($1, $2, $3, to_timestamp(0), 0, to_timestamp(0)) ON CONFLICT DO NOTHING`,
-    [appId, connector, profile],
+    [key.appId, key.connector, key.profile],
   );
+  const made = await readRate(tx, key);
+  if (!made) throw new Error('a rate that was deleted while it was asked for');
+  return made;
+}
+
+async function readRate(tx: Handle, { appId, connector, profile }: GatewayKey): Promise<RateRow | undefined> {
   const { rows } = await tx.query<RateRow>(
-    `SELECT ${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('began_at')} AS began_ms, units,
-            ${epochMs('busy_until')} AS busy_ms
-       FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE`,
+    `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
+          held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)
+     SELECT ${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('began_at')} AS began_ms, units,
+            ${epochMs('busy_until')} AS busy_ms FROM held, setting`,
     [appId, connector, profile],
   );
-  const row = rows[0];
-  if (!row) throw new Error('a rate that was deleted while it was asked for');
-  return row;
+  return rows[0];
 }
 
 /** How many units may have left so long after the ramp began: the burst, and the area under the rate. */
