@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../ops/sandbox/fcm/server.ts';
+import { startHuaweiGateway } from '../../ops/sandbox/huawei/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { listGatewayMessages } from '../../shared/db/tables/gateway-messages.ts';
@@ -45,6 +46,10 @@ async function putFcm(app: App, connector: ConnectorId, more: object = {}): Prom
     ratePerSecond: 1_000_000,
     ...more,
   };
+  await putProfileOf(app, connector, credentials);
+}
+
+async function putProfileOf(app: App, connector: ConnectorId, credentials: object): Promise<void> {
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   await putProfile(service.db, vault, { appId: app.appId, connector, name: '_default', credentials });
 }
@@ -170,6 +175,29 @@ describe('a push to devices of FCM', () => {
     expect(await push(app, { data: { silent: true, k: 1 } })).toMatchObject({ successes: 1 });
     expect(gateway.requests.at(-1)?.body.toString()).not.toContain('"notification"');
   });
+});
+
+test('a push that is marked as a test goes to ten devices of the maker; the others are counted capped', async () => {
+  const huawei = await startHuaweiGateway();
+  const { appId, appSecret } = huawei.memory.app;
+  const app = await appWith();
+  const endpoints = { endpoint: huawei.url, authEndpoint: huawei.url, ca: huawei.ca };
+  await putProfileOf(app, 'vendor_a', { appId, appSecret, ...endpoints });
+  await service.db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name, fields)
+     SELECT $1, 'object' || i, 'android', gen_random_uuid()::text, 'IQAAAACy' || lpad(i::text, 40, '0'), 'vendor_a', 'HMS', '{}'
+       FROM generate_series(1, 15) AS i`,
+    [app.appId],
+  );
+  const data = { alert: 'Hello', hms: { target_user_type: 1 } };
+  const record = await push(app, { data });
+  expect(record).toMatchObject({ hmsSuccesses: 10, outcomes: { sent: 10, capped: 5 } });
+  expect(record.errors).toContain('test pushes go to at most 10 devices');
+  expect(huawei.accepted).toBe(10);
+  expect(huawei.violations).toEqual([]);
+  // Without the mark it goes to all.
+  expect(await push(app)).toMatchObject({ hmsSuccesses: 15 });
+  await huawei.close();
 });
 
 test('a gateway’s rate is kept over all pushes and dispatchers, growing from a burst', async () => {
