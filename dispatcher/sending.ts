@@ -10,7 +10,7 @@ import type { Logger } from '../shared/logging.ts';
 import { cutCount } from './cuts.ts';
 import { Flight } from './flight.ts';
 import type { Lease, SenderCache } from './senders.ts';
-import { sendInTime } from './slices.ts';
+import { type Punctuality, sendInTime } from './slices.ts';
 import { Tally } from './tally.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
 
@@ -21,6 +21,7 @@ export interface SendingMeans {
   db: Database;
   senders: SenderCache;
   clock: Clock;
+  punctuality: Punctuality;
   log: Logger;
   /** Becomes 1 when nothing more may be sent. */
   stopFlag: Int32Array;
@@ -85,7 +86,13 @@ export class Sending {
         };
         const request = { message, recipients, signal: this.#stop.signal, report };
         this.#flight?.begin(recipients.length);
-        await sendInTime(lease.sender, request, { slot: this.#task.slot, clock: this.#means.clock });
+        const { clock, punctuality } = this.#means;
+        const isInTime = await sendInTime(lease.sender, request, {
+          slot: this.#task.slot,
+          clock,
+          punctuality,
+        });
+        if (!isInTime) this.#isCut = true;
       } finally {
         clearInterval(timer);
         await this.#writing;

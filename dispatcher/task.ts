@@ -69,7 +69,7 @@ export interface DeliverResult {
   /** Recipients that had moved to retry batches before this try. */
   movedCount: number;
   failures: Failure[];
-  /** The push was paused or cancelled meanwhile: the gates are to be asked again. */
+  /** The push was paused or cancelled meanwhile, or the slot was missed: the gates are to be asked again. */
   isCut: boolean;
   retries: RetryGroup[];
   /** Only a slice of the batch was sent: the rest is open. */

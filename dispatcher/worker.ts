@@ -7,6 +7,7 @@ import { Database } from '../shared/db/pool.ts';
 import { createLogger } from '../shared/logging.ts';
 import { SenderCache } from './senders.ts';
 import { Sending } from './sending.ts';
+import { Punctuality } from './slices.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
 
 /** Connections of one thread: batches load and checkpoint in turns. */
@@ -38,10 +39,11 @@ const senders = new SenderCache({
   vault,
   publicUrl: data.publicUrl,
 });
+const punctuality = new Punctuality();
 const stopFlag = new Int32Array(data.stopFlag);
 const cuts = new Int32Array(data.cuts);
 
 /** What piscina calls for each batch. */
 export default function deliver(task: DeliverTask): Promise<DeliverResult> {
-  return new Sending({ db, senders, clock: systemClock, log, stopFlag, cuts }, task).run();
+  return new Sending({ db, senders, clock: systemClock, punctuality, log, stopFlag, cuts }, task).run();
 }
