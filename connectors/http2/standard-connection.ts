@@ -19,8 +19,6 @@ import { Watchdog } from './watchdog.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = http2.constants;
 
-/** Ids end at 2^31; a connection is renewed long before (gateways-apns 1.7). */
-const maxStreamsPerLife = 500_000_000;
 /** Bound where the peer names none. */
 const maxStreams = 1000;
 
@@ -42,6 +40,7 @@ export interface ConnectionOptions {
   agent: http2.Agent;
   proxy: URL | undefined;
   firstStreams: number;
+  streamsPerConnection: number;
   timing: TransportTiming;
   monotonicMs(): number;
 }
@@ -100,7 +99,7 @@ export class StandardConnection implements PooledConnection {
     this.#inFlight.set(exchange, stream);
     this.#watch(stream, exchange);
     stream.end(bodyOf(exchange));
-    if (++this.#streams >= maxStreamsPerLife) this.drain();
+    if (++this.#streams >= this.#options.streamsPerConnection) this.drain();
   }
 
   /** Takes no more requests; closes when the last answer is in. */

@@ -11,17 +11,18 @@ import { requestOne } from './reply.ts';
 import { RequestQueue } from './request-queue.ts';
 import { type ConnectionOwner, StandardConnection } from './standard-connection.ts';
 import { isCertificateRefusal, secureContextOf } from './tls.ts';
-import type {
-  Batch,
-  OnReply,
-  Reply,
-  RequestTemplate,
-  Transport,
-  TransportFact,
-  TransportOptions,
-  TransportReason,
-  TransportRequest,
-  Verdict,
+import {
+  type Batch,
+  defaultStreamsPerConnection,
+  type OnReply,
+  type Reply,
+  type RequestTemplate,
+  type Transport,
+  type TransportFact,
+  type TransportOptions,
+  type TransportReason,
+  type TransportRequest,
+  type Verdict,
 } from './transport.ts';
 
 /** How often one request may be handed back and written again before the caller is told. */
@@ -54,6 +55,7 @@ class StandardTransport implements Transport, ConnectionOwner {
       agent: this.#agent,
       proxy: proxy === undefined ? undefined : new URL(proxy),
       firstStreams,
+      streamsPerConnection: options.streamsPerConnection ?? defaultStreamsPerConnection,
       timing,
       monotonicMs: () => clock.monotonicMs(),
     };

@@ -128,6 +128,8 @@ export interface TransportOptions {
   firstStreams?: number;
   /** Most connections at a time. */
   maxConnections: number;
+  /** Requests after which a connection is replaced: numbers of streams end at 2^31. Default 500 million. */
+  streamsPerConnection?: number;
   /** About the age at which a connection is replaced by another; default 8 hours. */
   maxAgeMs?: number;
   timing: TransportTiming;
@@ -158,3 +160,6 @@ export const defaultTiming: TransportTiming = {
   pingMs: 10_000,
   drainMs: 5_000,
 };
+
+/** Far below 2^30, where the numbers of our streams end (gateways-apns 1.7). */
+export const defaultStreamsPerConnection = 500_000_000;

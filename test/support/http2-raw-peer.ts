@@ -90,12 +90,20 @@ export interface RawPeer {
   close(): Promise<void>;
 }
 
+/** Keys take longer to make than most tests to run: one pair serves all peers of a file. */
+let identity: ReturnType<typeof newIdentity> | undefined;
+
+async function newIdentity() {
+  const authority = await openCertificateAuthority();
+  return { ca: authority.certificate, ...(await authority.issueServer()) };
+}
+
 /** A TLS server on loopback that agrees on HTTP/2 and leaves the rest to `serve`. */
 export async function startRawPeer(
   serve: (connection: RawConnection, index: number) => void,
 ): Promise<RawPeer> {
-  const authority = await openCertificateAuthority();
-  const { certificate, privateKey } = await authority.issueServer();
+  identity ??= newIdentity();
+  const { ca, certificate, privateKey } = await identity;
   const connections: RawConnection[] = [];
   const server = createServer({ cert: certificate, key: privateKey, ALPNProtocols: ['h2'] }, (socket) => {
     const connection = new RawConnection(socket);
@@ -107,7 +115,7 @@ export async function startRawPeer(
   await once(server, 'listening');
   return {
     url: `https://127.0.0.1:${portOf(server)}`,
-    ca: authority.certificate,
+    ca,
     connections,
     close: async () => {
       for (const { socket } of connections) socket.destroy();

@@ -29,8 +29,6 @@ import {
 
 /** Bound where the peer names none, and where it names more. */
 const maxStreams = 1000;
-/** Ids end at 2^31; a connection is renewed long before (gateways-apns 1.7). */
-const maxStreamsPerLife = 500_000_000;
 /** What the peer may send on all streams before we say that we read it. */
 const receiveWindowBytes = 1_048_576;
 /** Answers to its PINGs and SETTINGS that a peer may leave unread. */
@@ -62,8 +60,8 @@ export interface OwnConnectionOptions {
   firstStreams: number;
   timing: TransportTiming;
   clock: Clock;
-  /** Streams after which it is let go; far below 2^30, where the ids end. */
-  streamsPerLife?: number;
+  /** See `TransportOptions`. */
+  streamsPerConnection: number;
 }
 
 export class OwnConnection implements PooledConnection, FrameHandler, RepliesHost {
@@ -86,6 +84,8 @@ export class OwnConnection implements PooledConnection, FrameHandler, RepliesHos
   #output: Output | null = null;
   #sending: Sending | null = null;
   #received = 0;
+  /** Streams that it may still open. */
+  #left: number;
   #pong: ((error: null) => void) | null = null;
   #goawayLastId = Number.POSITIVE_INFINITY;
   #failure = '';
@@ -97,6 +97,7 @@ export class OwnConnection implements PooledConnection, FrameHandler, RepliesHos
     this.#options = options;
     this.#owner = owner;
     this.clock = options.clock;
+    this.#left = options.streamsPerConnection;
     this.startedAtMs = options.clock.monotonicMs();
     this.#replies = new Replies(this, this.#table, this.#guard);
     this.#reader = new FrameReader(this);
@@ -124,9 +125,10 @@ export class OwnConnection implements PooledConnection, FrameHandler, RepliesHos
   write(run: BatchRun, count: number, nowMs: number): number {
     const sending = this.#sending;
     if (sending === null) return 0;
-    const room = Math.min(count, this.room);
+    const room = Math.min(count, this.room, this.#left);
     const written = sending.write(run, room, { nowMs, reads: this.#watchdog.reads });
-    if (sending.nextId > 2 * (this.#options.streamsPerLife ?? maxStreamsPerLife)) this.drain();
+    if (this.#left === written) this.drain();
+    this.#left -= written;
     return written;
   }
 
@@ -325,7 +327,7 @@ export class OwnConnection implements PooledConnection, FrameHandler, RepliesHos
       this.#received = 0;
     }
     if (this.#isStirred) {
-      this.#sending?.pump();
+      this.#guard.onProgress(this.#sending?.pump() ?? 0);
       this.#owner.onRoom();
     }
     this.#endIfIdle();

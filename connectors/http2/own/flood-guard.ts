@@ -3,8 +3,8 @@ import { errorCode } from './wire-format.ts';
 
 /** So many frames that bring nothing may come in a burst, … */
 const burst = 10_000;
-/** … this many more for every reply, and … */
-const perReply = 4;
+/** … this many more for every reply and for every DATA frame that waited for a window, and … */
+const perProgress = 4;
 /** … per sweep, of which there are at least two a second. */
 const perSweep = 250;
 
@@ -21,8 +21,9 @@ export class FloodGuard {
     if (this.#count > burst) fault(errorCode.enhanceYourCalm, 'too many frames that bring nothing');
   }
 
-  onReply(): void {
-    if (this.#count > 0) this.#count = Math.max(0, this.#count - perReply);
+  /** So many replies came, or DATA frames left. */
+  onProgress(steps: number): void {
+    if (this.#count > 0) this.#count = Math.max(0, this.#count - perProgress * steps);
   }
 
   onSweep(): void {

@@ -3,16 +3,17 @@ import { connectTls } from '../connect.ts';
 import { ConnectionPool } from '../pool.ts';
 import { requestOne } from '../reply.ts';
 import { isCertificateRefusal, secureContextOf } from '../tls.ts';
-import type {
-  Batch,
-  OnReply,
-  Reply,
-  RequestTemplate,
-  Transport,
-  TransportFact,
-  TransportOptions,
-  TransportReason,
-  TransportRequest,
+import {
+  type Batch,
+  defaultStreamsPerConnection,
+  type OnReply,
+  type Reply,
+  type RequestTemplate,
+  type Transport,
+  type TransportFact,
+  type TransportOptions,
+  type TransportReason,
+  type TransportRequest,
 } from '../transport.ts';
 import { BatchQueue } from './batch-queue.ts';
 import { BatchRun } from './batch-run.ts';
@@ -43,6 +44,7 @@ class OwnTransport implements Transport, OwnConnectionOwner {
     this.#options = options;
     this.#baseUrl = new URL(options.baseUrl);
     const { clock, firstStreams = Number.POSITIVE_INFINITY, timing } = options;
+    const { streamsPerConnection = defaultStreamsPerConnection } = options;
     const target = {
       url: this.#baseUrl,
       secureContext: secureContextOf(options),
@@ -51,7 +53,7 @@ class OwnTransport implements Transport, OwnConnectionOwner {
     const connect = (signal: AbortSignal) => connectTls(target, signal);
     this.#pool = new ConnectionPool(
       options,
-      () => new OwnConnection({ connect, firstStreams, timing, clock }, this),
+      () => new OwnConnection({ connect, firstStreams, timing, clock, streamsPerConnection }, this),
     );
     const shortestMs = Math.min(timing.requestMs, timing.connectMs, timing.queueMs);
     this.#sweeper = setInterval(() => this.#sweep(), Math.min(Math.max(shortestMs / 10, 10), 500)).unref();

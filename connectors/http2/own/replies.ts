@@ -157,7 +157,7 @@ export class Replies {
     const run = table.runs[slot];
     const index = table.indices[slot] ?? 0;
     this.#free(slot);
-    this.#guard.onReply();
+    this.#guard.onProgress(1);
     this.#host.onAnswer(reply.status);
     if (run && run.reply(index, reply) === 'drain') this.#host.drain();
   }

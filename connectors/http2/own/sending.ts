@@ -101,14 +101,16 @@ export class Sending {
     return null;
   }
 
-  /** Goes on with bodies that waited. */
-  pump(): void {
-    if (this.#uploads.count === 0) return;
+  /** Goes on with bodies that waited; gives how many frames that were. */
+  pump(): number {
+    if (this.#uploads.count === 0) return 0;
+    const before = this.#uploads.frames;
     this.#window -= this.#uploads.pump(this.#output, {
       connectionWindow: this.#window,
       frameBytes: this.settings.maxFrameSize,
       backlogBytes: maxBacklogBytes,
     });
+    return this.#uploads.frames - before;
   }
 
   /** Forgets the rest of a body; true when there was one. */

@@ -20,6 +20,8 @@ export interface UploadLimits {
 }
 
 export class Uploads {
+  /** DATA frames written in all. */
+  frames = 0;
   readonly #uploads = new Map<number, Upload>();
 
   get count(): number {
@@ -79,6 +81,7 @@ export class Uploads {
         streamId: upload.id,
       });
       output.append(upload.body.subarray(upload.at, upload.at + length));
+      this.frames += 1;
       upload.at += length;
       upload.window -= length;
       taken += length;
