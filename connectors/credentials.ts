@@ -66,13 +66,6 @@ const secretSchemas = {
     ...common,
     ...authEndpoint,
   }),
-  vendor_f: z.strictObject({
-    appId: secretText('appId'),
-    clientId: secretText('clientId'),
-    clientSecret: secretText('clientSecret'),
-    ...common,
-    ...authEndpoint,
-  }),
 };
 
 /** Schema by connector, for every connector but APNs and our own channel, which bring their own. */
@@ -83,7 +76,6 @@ export const credentialSchemas = { ...secretSchemas } as const satisfies Partial
 export type MeizuCredentials = z.infer<typeof secretSchemas.vendor_c>;
 export type OppoCredentials = z.infer<typeof secretSchemas.vendor_d>;
 export type VivoCredentials = z.infer<typeof secretSchemas.vendor_e>;
-export type HonorCredentials = z.infer<typeof secretSchemas.vendor_f>;
 
 /**
  * What the certificates of `ca` say of their end: the earliest, in epoch milliseconds, and sentences about
