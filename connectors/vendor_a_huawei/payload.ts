@@ -2,7 +2,7 @@
  * `data` of a push → the message of Huawei's v1 API (gateways-apns 3.3; compat.md 5.7, 5.8): a notification whose tap
  * opens an intent with the app's members, or with `silent` a data message of all of them. Pure.
  */
-import type { JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Capabilities, ConnectorLimits, Message, Rendering, TestLimit } from '../connector.ts';
 import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../kit/android.ts';
 import { merge } from '../kit/merge.ts';
@@ -81,6 +81,9 @@ function contentMessage(content: AndroidContent, { pushId }: Message, intentHost
     tag: collapseId(content) ?? pushId,
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
   };
+  // What a tap does is said once: halves of two actions make none.
+  if (isJsonObject(objectOf(objectOf(placed.android).notification).click_action))
+    delete notification.click_action;
   return merge({ android: { notification } }, placed);
 }
 

@@ -98,6 +98,7 @@ describe('members of the vendor’s object', () => {
         ttl: '60s',
         importance: 'LOW',
         channel_id: 'own',
+        click_action: { type: 3 },
         tag: null,
         notification: { image: 'https://example.com/i.png' },
         review: { reviewer: ['x'] },
@@ -119,6 +120,7 @@ describe('members of the vendor’s object', () => {
       },
     });
     expect(message.android.notification.tag).toBeUndefined();
+    expect(message.android.notification.click_action).toEqual({ type: 3 });
     expect(message.review).toEqual({ reviewer: ['x'] });
   });
 
