@@ -359,4 +359,24 @@ describe('linking and unlinking', () => {
     );
     expect(rows).toEqual([]);
   });
+
+  test("users that want each other's accounts at the same time get them or 208, and nobody waits in a ring", async () => {
+    const account = () => github().github;
+    const rounds = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const [one, two] = await Promise.all([signUp(api, app), signUp(api, app)]);
+        const [a, z] = [account(), account()];
+        await one.put({ authData: { zeta: z } });
+        await two.put({ authData: { alpha: a } });
+        return { one, two, a, z };
+      }),
+    );
+    const replies = await Promise.all(
+      rounds.flatMap(({ one, two, a, z }) => [
+        one.put({ 'authData.zeta': { __op: 'Delete' }, 'authData.alpha': a }),
+        two.put({ 'authData.alpha': { __op: 'Delete' }, 'authData.zeta': z }),
+      ]),
+    );
+    for (const { status, body } of replies) expect([200, 208]).toContain(status === 400 ? body.code : status);
+  });
 });

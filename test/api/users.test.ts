@@ -194,6 +194,20 @@ describe('PUT /1.1/users/:id', () => {
     for (const { status, body } of replies) if (status !== 200) expect(body.code).toBe(202);
   });
 
+  test('two that want the name of the other at the same time get an answer, and both have one', async () => {
+    const pairs = await Promise.all(
+      Array.from({ length: 4 }, () => Promise.all([signUp(api, app), signUp(api, app)])),
+    );
+    const replies = await Promise.all(
+      pairs.flatMap(([one, two]) => [
+        one.put({ username: two.body.username }),
+        two.put({ username: one.body.username }),
+      ]),
+    );
+    for (const reply of replies) expect(refusalOf(reply)).toEqual(refused(202));
+    for (const user of pairs.flat()) expect((await user.me()).username).toBe(user.body.username);
+  });
+
   test('a changed address is unverified where addresses are verified, a changed number always', async () => {
     const own = await api.createApp();
     const user = await signUp(api, own, { email: 'a@b.cn', mobilePhoneNumber: newPhone() });

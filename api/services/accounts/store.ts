@@ -1,4 +1,4 @@
-import { type Handle, violatedConstraint } from '../../../shared/db/pool.ts';
+import { type Handle, isDeadlock, violatedConstraint } from '../../../shared/db/pool.ts';
 import { setIdentities } from '../../../shared/db/tables/user-identities.ts';
 import { insertUser, updateUser } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/app.ts';
@@ -34,13 +34,17 @@ export class UserStore {
   }
 
   /**
-   * Runs `work` in one transaction. Names, addresses and numbers that another user has are 202, 203 and 214,
-   * whoever was first; third-party accounts are 208.
+   * Runs `work` in one transaction, again when two users wanted what the other had. Names, addresses and numbers that
+   * another user has are 202, 203 and 214, whoever was first; third-party accounts are 208.
    */
-  async change<T>(work: (tx: Handle) => Promise<T>): Promise<T> {
+  async change<T>(work: (tx: Handle) => Promise<T>, triesLeft = 3): Promise<T> {
     try {
       return await this.#means.db.transaction(work);
     } catch (error) {
+      if (isDeadlock(error)) {
+        if (triesLeft > 1) return this.change(work, triesLeft - 1);
+        throw refuse('conflict');
+      }
       if (error instanceof IdentityTaken) throw refuse('accountLinked');
       const refusal = refusalOfIndex.get(violatedConstraint(error) ?? '');
       throw refusal ? refuse(refusal) : error;

@@ -23,34 +23,39 @@ export async function findUsersOfIdentities(
 }
 
 /**
- * Makes these, and no others, the third-party accounts of a locked user; gives those that are another user's.
- * Written in the order of the index, so that no two calls wait in a ring.
+ * Makes these, and no others, the third-party accounts of a locked user; gives those that are another user's. They are
+ * written in the order of the index, and before any is deleted: whoever deletes waits for nobody, so that no two calls
+ * wait for each other.
  */
 export async function setIdentities(
   tx: Handle,
   appId: string,
   { userId, identities }: { userId: number; identities: Identity[] },
 ): Promise<Identity[]> {
-  const columns = columnsOf(identities);
+  const values = [appId, userId, ...columnsOf(identities)];
+  const taken = identities.length === 0 ? [] : await addIdentities(tx, values);
   await tx.query(
     `DELETE FROM user_identity
       WHERE app_id = $1 AND user_id = $2
         AND (platform, uid) NOT IN (SELECT * FROM unnest($3::text[], $4::text[]))`,
-    [appId, userId, ...columns],
+    values,
   );
-  if (identities.length === 0) return [];
+  return taken;
+}
+
+async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]> {
   await tx.query(
     `INSERT INTO user_identity (app_id, user_id, platform, uid)
      SELECT $1, $2, platform, uid FROM unnest($3::text[], $4::text[]) AS wanted (platform, uid)
       ORDER BY platform, uid
      ON CONFLICT DO NOTHING`,
-    [appId, userId, ...columns],
+    values,
   );
   const { rows } = await tx.query<Identity>(
     `SELECT platform, uid FROM user_identity
        JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
       WHERE app_id = $1 AND user_id <> $2`,
-    [appId, userId, ...columns],
+    values,
   );
   return rows;
 }
