@@ -71,6 +71,7 @@ export class FrameReader {
   }
 
   push(chunk: Buffer): void {
+    if (this.#isStopped) return;
     try {
       this.#read(chunk);
     } catch (error) {
