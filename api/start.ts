@@ -13,6 +13,7 @@ import { JobQueue } from '../shared/queue/queue.ts';
 import { closeServer, createApp, listen } from './app.ts';
 import { Channel } from './channel/server.ts';
 import { loadRoutes } from './load.ts';
+import { PushBacklog } from './middleware/backlog.ts';
 import { PushCallLimit } from './middleware/limit.ts';
 import { createServices, type Services } from './services/services.ts';
 
@@ -22,15 +23,18 @@ export interface RunningApi {
   stack: ClosingStack;
 }
 
+/** What a test may choose. */
+export interface ApiOptions {
+  stack?: ClosingStack;
+  clock?: Clock;
+  maxWaitingPushes?: number;
+}
+
 /**
  * Opens all that an api process needs and listens. What opens is put on the closing stack in the same
  * breath; `stack` may hold more of the caller's. Used by `main.ts` and by tests, which hand in a clock.
  */
-export async function startApi(
-  config: Config,
-  log: Logger,
-  options: { stack?: ClosingStack; clock?: Clock } = {},
-): Promise<RunningApi> {
+export async function startApi(config: Config, log: Logger, options: ApiOptions = {}): Promise<RunningApi> {
   const stack = options.stack ?? new ClosingStack(log);
   const clock = options.clock ?? systemClock;
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
@@ -50,7 +54,10 @@ export async function startApi(
   const services = createServices({ config, db, readDb, queue, vault, clock, metrics, directory });
   stack.add('accounts', () => services.accounts.close());
   const routes = await loadRoutes();
-  const app = createApp({ routes, services, config, log, metrics, pushCallLimit: new PushCallLimit(db) });
+  const { maxWaitingPushes: maxWaiting } = options;
+  const backlog = new PushBacklog({ queue, clock, ...(maxWaiting === undefined ? {} : { maxWaiting }) });
+  const pushCallLimit = new PushCallLimit(db, backlog);
+  const app = createApp({ routes, services, config, log, metrics, pushCallLimit });
   const server = await listen(app, config.port, config.host);
   stack.add('http', () => closeServer(server));
   const channel = new Channel(server, { db, directory, listener, metrics, clock, log });

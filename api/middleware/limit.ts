@@ -3,6 +3,7 @@ import type { Handle } from '../../shared/db/pool.ts';
 import { countCall } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
+import type { PushBacklog } from './backlog.ts';
 
 const windowSeconds = 60;
 
@@ -12,18 +13,23 @@ const windowSeconds = 60;
  */
 export class PushCallLimit {
   readonly #db: Handle;
+  readonly #backlog: PushBacklog;
   readonly #limiters = new Map<number, RateLimiterPostgres>();
 
-  constructor(db: Handle) {
+  constructor(db: Handle, backlog: PushBacklog) {
     this.#db = db;
+    this.#backlog = backlog;
   }
 
   /**
    * Counts one call, for the rate and for the day's usage: the peak is the most calls that one window of
-   * this limit held. Throws 429 with the seconds left of the refusal.
+   * this limit held. Throws 429 with the seconds left of the refusal, or where too many
+   * pushes wait already.
    */
   async consume(app: App): Promise<void> {
-    await countCall(this.#db, app.appId, await this.#take(app));
+    const calls = await this.#take(app);
+    await this.#backlog.check();
+    await countCall(this.#db, app.appId, calls);
   }
 
   /** Gives how many calls this minute has had, this one included. */

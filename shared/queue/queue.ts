@@ -178,6 +178,17 @@ export class JobQueue {
     return rows[0]?.front ?? 0;
   }
 
+  /** Whether at least `count` jobs could be taken now; counts no further. */
+  async hasWaiting(kind: { queue: string }, count: number): Promise<boolean> {
+    const { rows } = await this.#db.query<{ waiting: number }>(
+      `SELECT count(*) AS waiting FROM (
+         SELECT FROM pgboss.job
+          WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now() LIMIT $2) AS ready`,
+      [kind.queue, count],
+    );
+    return (rows[0]?.waiting ?? 0) >= count;
+  }
+
   /** Jobs that could be taken now, by queue, and how long the oldest has waited. */
   async depths(): Promise<QueueDepth[]> {
     const { rows } = await this.#db.query<{ queue: string; depth: number; oldest: number }>(

@@ -1,0 +1,44 @@
+import type { Clock } from '../../shared/clock.ts';
+import { Refusal } from '../../shared/domain/errors.ts';
+import { planJob } from '../../shared/queue/jobs.ts';
+import type { JobQueue } from '../../shared/queue/queue.ts';
+
+/** Over an hour and a half of one app's highest call rate (9600 a minute): dispatchers that run leave far less. */
+export const defaultMaxWaiting = 1_000_000;
+
+/** How old a count may be, and how soon a refused caller may ask again. */
+const countMs = 1000;
+const retryAfterSeconds = 10;
+
+export interface PushBacklogOptions {
+  queue: JobQueue;
+  clock: Clock;
+  maxWaiting?: number;
+}
+
+/**
+ * Refuses pushes while too many wait for a dispatcher (field.md 1, complaint 20): what is accepted is kept, so a
+ * caller who is faster than all dispatchers together must be told, before the disk tells him.
+ */
+export class PushBacklog {
+  readonly #options: PushBacklogOptions;
+  readonly #maxWaiting: number;
+  #countedAtMs = Number.NEGATIVE_INFINITY;
+  #isFull: Promise<boolean> = Promise.resolve(false);
+
+  constructor(options: PushBacklogOptions) {
+    this.#options = options;
+    this.#maxWaiting = options.maxWaiting ?? defaultMaxWaiting;
+  }
+
+  /** Throws 429 with the seconds to wait. */
+  async check(): Promise<void> {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs - this.#countedAtMs >= countMs) {
+      this.#countedAtMs = nowMs;
+      // One count at a time, for all callers of that second.
+      this.#isFull = this.#options.queue.hasWaiting(planJob, this.#maxWaiting);
+    }
+    if (await this.#isFull) throw new Refusal('tooManyRequests', { retryAfterSeconds });
+  }
+}
