@@ -1,21 +1,29 @@
-import type { TestLimit } from '../connectors/connector.ts';
+import type { Rate, TestLimit } from '../connectors/connector.ts';
 import { messageOf } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
 import type { DeliverSnapshot } from '../shared/db/tables/delivery.ts';
 import { grantTest } from '../shared/db/tables/gateway-days.ts';
 import { reserveRate } from '../shared/db/tables/gateway-rates.ts';
 import { findNotification } from '../shared/db/tables/notifications.ts';
+import type { Slot } from '../shared/db/tables/pace.ts';
 import type { DeliverJob } from '../shared/queue/jobs.ts';
 import { capRest } from './caps.ts';
 import type { Means } from './means.ts';
 import { type Turn, turnOf } from './pace.ts';
 
-/** A batch that comes later than this has missed its time: what it would send now is other batches' time. */
+/** A batch that is to leave whole may come so late: it was counted, and nobody else has its time. */
 const lateMs = 1000;
+/** One that is spread over its time may not: what it would send now is other batches' time. */
+const lateSpreadMs = 50;
+
+const isKept = ({ inMs, durationMs }: Slot): boolean => inMs >= -(durationMs === 0 ? lateMs : lateSpreadMs);
+
+/** Free to go: there is room for all of it now, so that it need not be punctual. */
+const isFree = ({ inMs, durationMs }: Slot): boolean => inMs <= 1 && durationMs === 0;
 
 /**
  * The time that the rate of its gateway leaves for a batch, reserved over all dispatchers once however often the
- * batch is taken, unless it was missed. Undefined where the connector names no rate.
+ * batch is taken, unless it was missed. Undefined where it may go at once: no rate is named, or there is room for it.
  */
 export async function takeRate(
   means: Pick<Means, 'db' | 'directory' | 'clock'>,
@@ -31,15 +39,22 @@ export async function takeRate(
   const credentials = connector.credentials.safeParse(profile?.credentials);
   const rate = credentials.success ? connector.rate(credentials.data) : null;
   if (!rate) return undefined;
-  const nowMs = means.clock.now();
-  if (batch.rateSlot && batch.rateSlot.inMs >= -lateMs) return turnOf(batch.rateSlot, nowMs);
-  const { recipientsPerRequest } = connector.limits;
+  const slot =
+    batch.rateSlot && isKept(batch.rateSlot)
+      ? batch.rateSlot
+      : await reserve(means, { ...batch, appId, batchId }, { rate, ...connector.limits });
+  return isFree(slot) ? undefined : turnOf(slot, means.clock.now());
+}
+
+function reserve(
+  { db }: Pick<Means, 'db'>,
+  batch: Pick<DeliverSnapshot, 'connector' | 'profile' | 'open'> & { appId: string; batchId: number },
+  { rate, recipientsPerRequest }: { rate: Rate; recipientsPerRequest: number },
+): Promise<Slot> {
   const units = rate.counts === 'recipients' ? batch.open : Math.ceil(batch.open / recipientsPerRequest);
-  const key = { appId, connector: batch.connector, profile: batch.profile, batchId };
-  const slot = await means.db.transaction((tx) =>
-    reserveRate(tx, key, rate, { units, isSpread: recipientsPerRequest === 1 }),
+  return db.transaction((tx) =>
+    reserveRate(tx, batch, rate, { units, isSpread: recipientsPerRequest === 1 }),
   );
-  return turnOf(slot, means.clock.now());
 }
 
 /**

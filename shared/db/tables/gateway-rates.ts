@@ -22,6 +22,9 @@ export interface Wanted {
   isSpread: boolean;
 }
 
+/** What a time that is to be kept leaves for the way to the thread and for loading the recipients. */
+const leadMs = 100;
+
 const epochMs = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
 
 /**
@@ -40,8 +43,10 @@ export async function reserveRate(
   const beganMs = isIdle ? row.now_ms : row.began_ms;
   // What was not used is lost but for the burst.
   const used = isIdle ? 0 : Math.max(row.units, unitsAt(limit, row.now_ms - beganMs) - limit.burst);
-  const firstMs = Math.max(row.now_ms, beganMs + timeOf(limit, used));
-  const lastMs = Math.max(row.now_ms, beganMs + timeOf(limit, used + wanted.units));
+  const endMs = beganMs + timeOf(limit, used + wanted.units);
+  const isAtOnce = endMs <= row.now_ms;
+  const firstMs = Math.max(row.now_ms + (isAtOnce ? 0 : leadMs), beganMs + timeOf(limit, used));
+  const lastMs = Math.max(firstMs, endMs);
   const startMs = wanted.isSpread ? firstMs : lastMs;
   const { rows } = await tx.query<SlotRow>(
     `WITH rate AS (
