@@ -47,12 +47,6 @@ export const common = {
 export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
 
 const secretSchemas = {
-  vendor_c: z.strictObject({
-    appId: secretText('appId'),
-    appSecret: secretText('appSecret'),
-    ...common,
-    ...authEndpoint,
-  }),
   vendor_d: z.strictObject({
     appKey: secretText('appKey'),
     masterSecret: secretText('masterSecret'),
@@ -73,7 +67,6 @@ export const credentialSchemas = { ...secretSchemas } as const satisfies Partial
   Record<ConnectorId, z.ZodType>
 >;
 
-export type MeizuCredentials = z.infer<typeof secretSchemas.vendor_c>;
 export type OppoCredentials = z.infer<typeof secretSchemas.vendor_d>;
 export type VivoCredentials = z.infer<typeof secretSchemas.vendor_e>;
 

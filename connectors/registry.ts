@@ -7,6 +7,7 @@ import { credentialSchemas, inspectTrust } from './credentials.ts';
 import { fcm, vendorG } from './fcm/index.ts';
 import { huawei } from './vendor_a_huawei/index.ts';
 import { xiaomi } from './vendor_b_xiaomi/index.ts';
+import { meizu } from './vendor_c_meizu/index.ts';
 import { honor } from './vendor_f_honor/index.ts';
 
 /** Every connector that can send. Adding a vendor is one line here (design.md 3). */
@@ -16,6 +17,7 @@ export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<Connector
   [vendorG.id, vendorG],
   [huawei.id, huawei],
   [xiaomi.id, xiaomi],
+  [meizu.id, meizu],
   [honor.id, honor],
   [channel.id, channel],
 ]);
