@@ -59,6 +59,7 @@ async function answer(ctx: Context, route: Route, options: AppOptions): Promise<
     prodHeader: prodOf(ctx),
     sessionToken: sessionOf(ctx),
     remoteAddress: ctx.ip,
+    language: languageOf(ctx),
   };
   write(ctx, await route.run(call, options.services), route.status);
 }
@@ -113,6 +114,8 @@ function refusalOf(issue: z.core.$ZodIssue): Refusal | undefined {
   const refusal: unknown = issue.params?.refusal;
   return refusal instanceof Refusal ? refusal : undefined;
 }
+
+const languageOf = (ctx: Context): 'en' | 'zh' => (ctx.acceptsLanguages('en', 'zh') === 'zh' ? 'zh' : 'en');
 
 function write(ctx: Context, reply: Reply, status: number): void {
   ctx.status = reply.status ?? status;

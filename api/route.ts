@@ -27,6 +27,8 @@ export interface Call<Q, B> {
   prodHeader: 'dev' | 'prod' | undefined;
   sessionToken: string | undefined;
   remoteAddress: string;
+  /** Which of the languages of our pages its sender reads, by `Accept-Language`. */
+  language: 'en' | 'zh';
 }
 
 export interface AppCall<Q, B> extends Call<Q, B> {

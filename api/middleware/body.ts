@@ -46,17 +46,20 @@ export async function readBody(ctx: Context): Promise<ParsedBody> {
   ctx.req.headers['content-type'] ||= 'application/json';
   await read(ctx, async () => {});
   const text: string = typeof ctx.request.body === 'string' ? ctx.request.body : '';
-  const parsed = { value: parseDictionary(text), bytes: Buffer.byteLength(text) };
+  const isForm = Boolean(ctx.is('application/x-www-form-urlencoded'));
+  const parsed = { value: parseDictionary(text, isForm), bytes: Buffer.byteLength(text) };
   ctx.state.parsedBody = parsed;
   return parsed;
 }
 
-function parseDictionary(text: string): JsonObject {
+function parseDictionary(text: string, isForm: boolean): JsonObject {
   if (text.trim() === '') return {};
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
+    // What a form without scripts sends; clients in the field send JSON under its type too.
+    if (isForm) return Object.fromEntries(new URLSearchParams(text));
     throw new Refusal('malformedJson', { cause });
   }
   // JSS's updatePassword and refreshSessionToken send `null` for "no body" (compat.md 9.2).

@@ -5,6 +5,7 @@ import { authPlatformProblem } from '../../shared/domain/auth-platforms.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { newAppId, newKey } from '../../shared/domain/ids.ts';
 import type { Means } from './means.ts';
+import { mailTemplateProblem } from './verification/mails.ts';
 
 export interface NewAppRequest {
   name: string;
@@ -66,7 +67,9 @@ export class AppService {
 }
 
 const optionProblem = (plan: Plan, options: AppOptionsPatch): string | undefined =>
-  planProblem(plan, options) ?? authPlatformProblem(options.authPlatforms ?? {});
+  planProblem(plan, options) ??
+  authPlatformProblem(options.authPlatforms ?? {}) ??
+  mailTemplateProblem(options);
 
 /** The app as it is stored now. Throws 404 when there is none. */
 export async function requireApp({ db, vault }: Means, appId: string): Promise<App> {

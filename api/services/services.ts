@@ -21,7 +21,7 @@ import { UsageService } from './usage.ts';
 export function createServices(means: Means) {
   const notifications = new NotificationService(means);
   const messaging = createMessaging(means);
-  const accounts = new Accounts(means);
+  const accounts = new Accounts(means, messaging);
   return {
     directory: means.directory,
     accounts,
@@ -45,6 +45,8 @@ export function createServices(means: Means) {
     login: accounts.login,
     sessions: accounts.sessions,
     ownSession: accounts.ownSession,
+    phones: accounts.phones,
+    emails: accounts.emails,
     usage: new UsageService(means),
     dryRun: new DryRunService(means),
     why: new WhyService(means),

@@ -10,6 +10,7 @@ const mailTemplate = z.strictObject({
   html: z.string().max(100_000).optional(),
   text: z.string().max(100_000).optional(),
 });
+export type MailTemplate = z.infer<typeof mailTemplate>;
 
 /** Members every app may set, with their types (contract.md "Options of an app"). */
 const optionShape = {

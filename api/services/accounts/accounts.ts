@@ -1,4 +1,8 @@
 import type { Means } from '../means.ts';
+import type { Messaging } from '../sms/index.ts';
+import { EmailService } from '../verification/emails.ts';
+import { MailLinks } from '../verification/links.ts';
+import { PhoneService } from '../verification/phones.ts';
 import { LoginLocks } from './locks.ts';
 import { LoginService } from './login.ts';
 import { UserLookup } from './lookup.ts';
@@ -17,22 +21,27 @@ export class Accounts {
   readonly lookup: UserLookup;
   readonly login: LoginService;
   readonly ownSession: OwnSessionService;
+  readonly phones: PhoneService;
+  readonly emails: EmailService;
   readonly #passwords = new Passwords();
   readonly #platforms: AuthPlatforms;
 
-  constructor(means: Means) {
+  constructor(means: Means, { codes, sender }: Messaging) {
     const sessions = new Sessions(means);
     const locks = new LoginLocks(means);
-    const store = new UserStore(means, sessions);
+    const links = new MailLinks(means);
+    const store = new UserStore(means, { sessions, links });
     const passwords = this.#passwords;
     const platforms = new AuthPlatforms(means);
-    const login = new LoginService(means, { passwords, sessions, locks });
+    const login = new LoginService(means, { passwords, sessions, locks, codes });
     const thirdParty = new ThirdPartyLogin({ store, login, platforms });
     this.#platforms = platforms;
     this.sessions = sessions;
     this.login = login;
     this.lookup = new UserLookup(means);
     this.users = new UserService(means, { passwords, sessions, platforms, store, thirdParty });
+    this.phones = new PhoneService(means, { codes, sender, store, sessions, passwords, locks, login });
+    this.emails = new EmailService(means, { links, store, sessions, passwords });
     this.ownSession = new OwnSessionService(means, { passwords, sessions, locks, store });
   }
 

@@ -1,11 +1,13 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { findUser, replaceHash, type UserKey } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/app.ts';
-import { type ErrorName, refuse } from '../../../shared/domain/errors.ts';
+import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { readPhone } from '../../../shared/domain/user-members.ts';
 import type { Means } from '../means.ts';
+import type { CodeBook } from '../sms/codes.ts';
+import { requirePhone } from '../sms/sms.ts';
 import type { Identifier, LoginLocks } from './locks.ts';
 import type { Passwords } from './passwords.ts';
 import type { Sessions } from './sessions.ts';
@@ -15,6 +17,8 @@ export interface Proof {
   holds(user: User | undefined): Promise<boolean>;
   /** What a failed one is answered with. */
   refusal: ErrorName;
+  /** It allows a few guesses only, however many come at once, so that a right one counts whatever failed beside it. */
+  isBounded?: boolean;
 }
 
 /** Who somebody claims to be; kinds by which users are found. */
@@ -28,20 +32,27 @@ export class LoginService {
   readonly #passwords: Passwords;
   readonly #sessions: Sessions;
   readonly #locks: LoginLocks;
+  readonly #codes: CodeBook;
 
-  constructor(means: Means, parts: { passwords: Passwords; sessions: Sessions; locks: LoginLocks }) {
+  constructor(
+    means: Means,
+    parts: { passwords: Passwords; sessions: Sessions; locks: LoginLocks; codes: CodeBook },
+  ) {
     this.#means = means;
     this.#passwords = parts.passwords;
     this.#sessions = parts.sessions;
     this.#locks = parts.locks;
+    this.#codes = parts.codes;
   }
 
   /**
    * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user and a wrong password get
    * the same answer after the same work. Throws 200, 125, 127, 217 without a claim, 201 or 218 without a password,
-   * 210 when they do not fit, 216 by the app's option, 219 when locked, 429 when too many wait.
+   * 210 when they do not fit, 216 by the app's option, 219 when locked, 429 when too many wait. With
+   * `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 when they do not fit.
    */
-  login(app: App, body: JsonObject): Promise<JsonObject> {
+  async login(app: App, body: JsonObject): Promise<JsonObject> {
+    if (isGiven(body.smsCode) && !isGiven(body.password)) return this.#loginByCode(app, body);
     const claim = claimOf(body);
     const { password } = body;
     if (!isGiven(password) || password === '') throw refuse('passwordMissing');
@@ -63,12 +74,30 @@ export class LoginService {
       throw refuse(proof.refusal);
     }
     // Failures of the same moment may have locked it while we looked.
-    await this.#locks.requireOpen(app, claim);
+    if (!proof.isBounded) await this.#locks.requireOpen(app, claim);
     const document = await this.enter(app, user);
     // accounts.md "User": mobilePhone is there where a number was logged in with.
     return claim.kind === 'mobilePhoneNumber'
       ? { ...document, mobilePhone: user.mobilePhoneNumber }
       : document;
+  }
+
+  #loginByCode(app: App, { mobilePhoneNumber, smsCode }: JsonObject): Promise<JsonObject> {
+    const phone = requirePhone(mobilePhoneNumber);
+    const use = { appId: app.appId, purpose: 'login', phone } as const;
+    const holds = async (user: User | undefined) => {
+      const checked = await this.#codes.check(use, smsCode);
+      // A number that was taken from this account and given to another is another's.
+      if (!user?.mobilePhoneVerified) return false;
+      await this.#means.db.transaction((tx) => this.#codes.spend(tx, checked));
+      return true;
+    };
+    const claim = { kind: 'mobilePhoneNumber', value: phone.e164 } as const;
+    return this.signIn(app, claim, {
+      holds: (user) => falseWhen603(holds(user)),
+      refusal: 'invalidSmsCode',
+      isBounded: true,
+    });
   }
 
   /** What a user who has proven itself gets. Throws 216 when the app lets in nobody with an unverified address. */
@@ -106,6 +135,15 @@ export class LoginService {
 }
 
 const maxClaimLength = 255;
+
+async function falseWhen603(proof: Promise<boolean>): Promise<boolean> {
+  try {
+    return await proof;
+  } catch (error) {
+    if (error instanceof Refusal && error.kind === 'invalidSmsCode') return false;
+    throw error;
+  }
+}
 
 /** Only texts claim anything: an operator where a name belongs is refused (field.md 4.2 "Operator injection"). */
 function claimOf({ username, email, mobilePhoneNumber }: JsonObject): Claim {

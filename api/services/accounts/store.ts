@@ -7,6 +7,7 @@ import { type ErrorName, refuse } from '../../../shared/domain/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import type { User, UserDraft } from '../../../shared/domain/user.ts';
 import type { Means } from '../means.ts';
+import type { MailLinks } from '../verification/links.ts';
 import type { Sessions } from './sessions.ts';
 
 /** A third-party account belongs to another user. */
@@ -27,10 +28,12 @@ const refusalOfIndex = new Map<string, ErrorName>([
 export class UserStore {
   readonly #means: Pick<Means, 'db' | 'clock'>;
   readonly #sessions: Sessions;
+  readonly #links: MailLinks;
 
-  constructor(means: Pick<Means, 'db' | 'clock'>, sessions: Sessions) {
+  constructor(means: Pick<Means, 'db' | 'clock'>, parts: { sessions: Sessions; links: MailLinks }) {
     this.#means = means;
-    this.#sessions = sessions;
+    this.#sessions = parts.sessions;
+    this.#links = parts.links;
   }
 
   /**
@@ -54,30 +57,38 @@ export class UserStore {
   /** Makes a user and its session; gives the token too. Throws `IdentityTaken`. */
   async create(
     tx: Handle,
-    { appId }: App,
+    app: App,
     { draft, passwordHash }: { draft: UserDraft; passwordHash: string | null },
   ): Promise<{ user: User; token: string }> {
+    const { appId } = app;
     const objectId = newObjectId();
     const { token, ...session } = this.#sessions.seed(appId, objectId);
     const user = await insertUser(tx, appId, { objectId, draft, passwordHash, session, now: this.now() });
     // Who is found by nothing is new: a UnionID that is taken by now was so by a call of the same moment.
     if (draft.authData !== null && (await this.#taken(tx, appId, user)).length > 0) throw new IdentityTaken();
+    await this.#askToConfirm(tx, app, user);
     return { user, token };
   }
 
   /** Writes a locked user anew. Throws `IdentityTaken`. */
-  async save(
-    tx: Handle,
-    { appId }: App,
-    { current, draft }: { current: User; draft: UserDraft },
-  ): Promise<User> {
+  async save(tx: Handle, app: App, { current, draft }: { current: User; draft: UserDraft }): Promise<User> {
+    const { appId } = app;
     const user = await updateUser(tx, appId, { id: current.id, draft, now: this.now() });
+    if (user.email !== current.email) await this.#askToConfirm(tx, app, user);
     if (draft.authData === current.authData) return user;
     // A UnionID that another user has already stays there: it finds users, but names none.
     const taken = await this.#taken(tx, appId, user);
     if (taken.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
       throw new IdentityTaken();
     return user;
+  }
+
+  /** A new address that is to be confirmed gets a mail (accounts.md "States and transitions"). */
+  async #askToConfirm(tx: Handle, app: App, user: User): Promise<void> {
+    if (user.email === null || user.emailVerified !== false || !app.options.emailVerification) return;
+    // Whoever enters the same address again and again must not fill its box.
+    if (await this.#links.takeBudget(tx, app, 'verifyEmail', user.email))
+      await this.#links.send(tx, app, user, 'verifyEmail');
   }
 
   /** Makes the accounts of a user its own; gives those that are another's. */

@@ -65,3 +65,16 @@ export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): 
   );
   return rowCount ?? 0;
 }
+
+/** The account that asked last for a code to this number; undefined when none did. */
+export async function findCodeSubject(
+  db: Handle,
+  { appId, purpose, number }: Omit<CodeOwner, 'subject'>,
+): Promise<string | undefined> {
+  const { rows } = await db.query<{ subject: string }>(
+    `SELECT subject FROM verification_code WHERE app_id = $1 AND purpose = $2 AND number = $3
+      ORDER BY expires_at DESC LIMIT 1`,
+    [appId, purpose, number],
+  );
+  return rows[0]?.subject;
+}

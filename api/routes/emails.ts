@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { json, type Reply, route } from '../route.ts';
+
+/** Accounts by e-mail, and the pages behind the links in mails (accounts.md "E-mail and password reset"). */
+const anyBody = z.custom<JsonObject>(isJsonObject);
+
+/** The token is in the address: it must not travel on in a Referer, nor stay in a cache; and nothing runs here. */
+const pageHeaders = {
+  'Cache-Control': 'no-store',
+  'Referrer-Policy': 'no-referrer',
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+};
+
+const show = ({ status, html }: { status: number; html: string }): Reply => ({
+  status,
+  body: html,
+  type: 'text/html; charset=utf-8',
+  headers: pageHeaders,
+});
+
+export default [
+  route({
+    method: 'POST',
+    path: '/1.1/requestEmailVerify',
+    auth: 'app',
+    body: anyBody,
+    handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
+      await emails.requestVerification({ app, isMaster, address: remoteAddress }, body.email);
+      return json({});
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/1.1/requestPasswordReset',
+    auth: 'app',
+    body: anyBody,
+    handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
+      await emails.requestReset({ app, isMaster, address: remoteAddress }, body.email);
+      return json({});
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/1.1/verifyEmail/:token',
+    auth: 'none',
+    handle: async ({ params, language }, { emails }) =>
+      show(await emails.verifyPage(params.token ?? '', language)),
+  }),
+  route({
+    method: 'GET',
+    path: '/1.1/resetPassword/:token',
+    auth: 'none',
+    handle: async ({ params, language }, { emails }) =>
+      show(await emails.resetForm(params.token ?? '', language)),
+  }),
+  route({
+    method: 'POST',
+    path: '/1.1/resetPassword/:token',
+    auth: 'none',
+    body: anyBody,
+    handle: async ({ params, body, language }, { emails }) =>
+      show(await emails.submitReset(params.token ?? '', body, language)),
+  }),
+];

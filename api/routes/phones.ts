@@ -1,0 +1,109 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { type AppCall, json, route } from '../route.ts';
+import type { Services } from '../services/services.ts';
+
+/** Accounts by phone (accounts.md "E-mail and password reset", usersByMobilePhone). */
+const anyBody = z.custom<JsonObject>(isJsonObject);
+const anyQuery = z.record(z.string(), z.unknown());
+
+const codeRequest = z
+  .looseObject({
+    mobilePhoneNumber: z.json().optional(),
+    validate_token: z.string('expected a text').max(100).nullish(),
+    ttl: z.number('expected minutes as a number').nullish(),
+  })
+  .transform(({ mobilePhoneNumber, validate_token, ttl }) => ({
+    mobilePhoneNumber,
+    validate_token: validate_token ?? undefined,
+    ttl: ttl ?? undefined,
+  }));
+
+type CodeCall = AppCall<unknown, z.infer<typeof codeRequest>>;
+
+const callerOf = ({ app, isMaster, remoteAddress }: CodeCall) => ({
+  app,
+  isMaster,
+  address: remoteAddress,
+});
+
+/** A call that sends a code and answers `{}`, whoever has the number. */
+const sending = (path: string, send: (call: CodeCall, services: Services) => Promise<void>) =>
+  route({
+    method: 'POST',
+    path,
+    auth: 'app',
+    body: codeRequest,
+    handle: async (call, services) => {
+      await send(call, services);
+      return json({});
+    },
+  });
+
+export default [
+  route({
+    method: 'POST',
+    path: '/1.1/usersByMobilePhone',
+    auth: 'app',
+    query: anyQuery,
+    body: anyBody,
+    handle: async (call, { phones, users }) => {
+      const failOnNotExist = ['true', '1'].includes(String(call.query.failOnNotExist));
+      const { document, isNew } = await phones.enter(call, call.body, failOnNotExist);
+      return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
+    },
+  }),
+  sending('/1.1/requestLoginSmsCode', (call, { phones }) => phones.requestLogin(callerOf(call), call.body)),
+  sending('/1.1/requestMobilePhoneVerify', (call, { phones }) =>
+    phones.requestVerification(callerOf(call), call.body),
+  ),
+  sending('/1.1/requestPasswordResetBySmsCode', (call, { phones }) =>
+    phones.requestReset(callerOf(call), call.body),
+  ),
+  route({
+    method: 'POST',
+    path: '/1.1/verifyMobilePhone/:code',
+    auth: 'app',
+    session: 'welcome',
+    body: anyBody,
+    handle: async ({ app, params, body, session }, { phones }) =>
+      json(
+        await phones.verify(app, params.code ?? '', {
+          mobilePhoneNumber: body.mobilePhoneNumber,
+          session,
+        }),
+      ),
+  }),
+  route({
+    method: 'POST',
+    path: '/1.1/requestChangePhoneNumber',
+    auth: 'app',
+    session: 'needed',
+    body: codeRequest,
+    handle: async (call, { phones }) => {
+      await phones.requestChange(callerOf(call), call.session, call.body);
+      return json({});
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/1.1/changePhoneNumber',
+    auth: 'app',
+    session: 'welcome',
+    body: anyBody,
+    handle: async ({ app, body, session }, { phones }) => {
+      await phones.change(app, { mobilePhoneNumber: body.mobilePhoneNumber, code: body.code }, session);
+      return json({});
+    },
+  }),
+  route({
+    method: 'PUT',
+    path: '/1.1/resetPasswordBySmsCode/:code',
+    auth: 'app',
+    body: anyBody,
+    handle: async ({ app, params, body }, { phones }) => {
+      await phones.reset(app, params.code ?? '', body);
+      return json({});
+    },
+  }),
+];

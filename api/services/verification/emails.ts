@@ -1,0 +1,186 @@
+import type { Handle } from '../../../shared/db/pool.ts';
+import { deleteLinksOfUser, type Link, type LinkPurpose } from '../../../shared/db/tables/link-tokens.ts';
+import { takeBudget } from '../../../shared/db/tables/send-budgets.ts';
+import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import { hourMs } from '../../../shared/domain/sms.ts';
+import type { User } from '../../../shared/domain/user.ts';
+import { readEmail, readPassword } from '../../../shared/domain/user-members.ts';
+import type { Passwords } from '../accounts/passwords.ts';
+import type { Sessions } from '../accounts/sessions.ts';
+import type { UserStore } from '../accounts/store.ts';
+import type { Means } from '../means.ts';
+import { addressKey } from '../sms/budgets.ts';
+import type { SmsCaller } from '../sms/sender.ts';
+import type { Addressee, MailLinks } from './links.ts';
+import { deadLinkPage, type Language, type Page, passwordForm, resetPage, verifiedPage } from './pages.ts';
+
+interface Parts {
+  links: MailLinks;
+  store: UserStore;
+  sessions: Sessions;
+  passwords: Passwords;
+}
+
+/** Mails that one network address may ask for. */
+const mailsPerAddressAndHour = 500;
+
+/** Ends a transaction whose work was done for its time only. */
+class Undone extends Error {
+  override name = 'Undone';
+}
+
+/**
+ * Accounts by e-mail: verification and reset by links (accounts.md "E-mail and password reset"). Asking for a mail
+ * gets the same answer after the same work whether there is such an account or not.
+ */
+export class EmailService {
+  readonly #means: Means;
+  readonly #parts: Parts;
+
+  constructor(means: Means, parts: Parts) {
+    this.#means = means;
+    this.#parts = parts;
+  }
+
+  /** Throws 1 when the feature is off or an address gets too many mails, 125, 204. */
+  async requestVerification(caller: SmsCaller, email: Json | undefined): Promise<void> {
+    if (!caller.app.options.emailVerification)
+      throw refuse(
+        'invalidParameter',
+        'Please enable the option to verify user emails in application settings.',
+      );
+    await this.#request(caller, 'verifyEmail', { email, isFor: (user) => user.emailVerified !== true });
+  }
+
+  /** Throws 1 when an address gets too many mails, 125, 204. */
+  async requestReset(caller: SmsCaller, email: Json | undefined): Promise<void> {
+    await this.#request(caller, 'resetPassword', { email, isFor: () => true });
+  }
+
+  /** Opens a verification link, and says in a page what became of it. */
+  async verifyPage(token: string, language: Language): Promise<Page> {
+    return (await this.#verify(token)) ? verifiedPage(language) : deadLinkPage(language);
+  }
+
+  /** The form for a new password; opening it spends nothing. */
+  async resetForm(token: string, language: Language): Promise<Page> {
+    const app = await this.#appOfReset(token);
+    return app ? passwordForm(app.name, language) : deadLinkPage(language);
+  }
+
+  /** What became of the form that was sent. */
+  async submitReset(token: string, { password, repeat }: JsonObject, language: Language): Promise<Page> {
+    const app = await this.#appOfReset(token);
+    if (!app) return deadLinkPage(language);
+    if (!isPassword(password)) return passwordForm(app.name, language, 'unfit');
+    if (password !== repeat) return passwordForm(app.name, language, 'different');
+    return (await this.#reset(app, token, password)) ? resetPage(language) : deadLinkPage(language);
+  }
+
+  /** The address is confirmed. False for a link that is forged, used or expired. */
+  #verify(token: string): Promise<boolean> {
+    return this.#parts.store.change(async (tx) => {
+      const opened = await this.#open(tx, 'verifyEmail', token);
+      if (!opened) return false;
+      const { app, user } = opened;
+      await this.#parts.store.save(tx, app, { current: user, draft: { ...user, emailVerified: true } });
+      return true;
+    });
+  }
+
+  /** The app that a reset link belongs to, as long as it can be used. */
+  async #appOfReset(token: string): Promise<App | undefined> {
+    const link = await this.#parts.links.look('resetPassword', token);
+    return link && (await this.#userOf(this.#means.db, link))?.app;
+  }
+
+  /** Sets the password by a reset link, and ends the session. False for one that is forged, used or expired. */
+  async #reset(app: App, token: string, password: string): Promise<boolean> {
+    const hash = await this.#parts.passwords.hash(app.appId, password);
+    return this.#parts.store.change(async (tx) => {
+      const opened = await this.#open(tx, 'resetPassword', token);
+      if (!opened) return false;
+      const { appId } = opened.app;
+      const now = this.#parts.store.now();
+      const user = await setPassword(tx, appId, { id: opened.user.id, hash, now });
+      await this.#parts.sessions.replace(tx, appId, { user, now });
+      // Other reset mails were for the old password.
+      await deleteLinksOfUser(tx, { appId, userId: user.id, purpose: 'resetPassword' });
+      return true;
+    });
+  }
+
+  async #request(
+    caller: SmsCaller,
+    purpose: LinkPurpose,
+    { email, isFor }: { email: Json | undefined; isFor: (user: User) => boolean },
+  ): Promise<void> {
+    const { app } = caller;
+    if (email === undefined || email === null || email === '') throw refuse('emailMissing');
+    const address = readEmail(email);
+    await this.#means.db.transaction((tx) => this.#spendBudgets(tx, caller, { purpose, email: address }));
+    const user = await findUser(this.#means.db, app.appId, { key: { email: address } });
+    const isMeant = user !== undefined && isFor(user);
+    const work = this.#parts.store.change(async (tx) => {
+      await this.#parts.links.send(tx, app, isMeant ? user : nobodyAt(address), purpose);
+      if (!isMeant) throw new Undone();
+    });
+    await work.catch((error: unknown) => {
+      if (!(error instanceof Undone)) throw error;
+    });
+  }
+
+  async #spendBudgets(
+    tx: Handle,
+    { app, isMaster, address }: SmsCaller,
+    { purpose, email }: { purpose: LinkPurpose; email: string },
+  ): Promise<void> {
+    const budget = {
+      appId: app.appId,
+      scope: 'mailAddress',
+      key: addressKey(this.#means, address),
+      limit: mailsPerAddressAndHour,
+      windowMs: hourMs,
+    } as const;
+    const isGranted =
+      (await this.#parts.links.takeBudget(tx, app, purpose, email)) &&
+      (isMaster || (await takeBudget(tx, budget, new Date(this.#means.clock.now()))));
+    if (!isGranted)
+      throw refuse('invalidParameter', 'Please do not send too many emails to the same address.');
+  }
+
+  /** Spends a link and locks its user; undefined when either is gone, or the user has another address by now. */
+  async #open(
+    tx: Handle,
+    purpose: LinkPurpose,
+    token: string,
+  ): Promise<{ app: App; user: User } | undefined> {
+    const link = await this.#parts.links.spend(tx, purpose, token);
+    return link && this.#userOf(tx, link, true);
+  }
+
+  async #userOf(
+    db: Handle,
+    { appId, userId, email }: Link,
+    isLocked = false,
+  ): Promise<{ app: App; user: User } | undefined> {
+    const app = await this.#means.directory.app(appId);
+    const user = await findUser(db, appId, { key: { id: userId }, isLocked });
+    return app && user?.email === email ? { app, user } : undefined;
+  }
+}
+
+function isPassword(value: Json | undefined): value is string {
+  try {
+    return typeof value === 'string' && readPassword(value) === value;
+  } catch (error) {
+    if (error instanceof Refusal) return false;
+    throw error;
+  }
+}
+
+/** Nobody has the key 0: what is written for it is taken back. */
+const nobodyAt = (email: string): Addressee => ({ id: 0, email, username: email });

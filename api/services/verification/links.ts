@@ -1,0 +1,82 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Handle } from '../../../shared/db/pool.ts';
+import {
+  findLink,
+  insertLink,
+  type Link,
+  type LinkPurpose,
+  spendLink,
+} from '../../../shared/db/tables/link-tokens.ts';
+import { takeBudget } from '../../../shared/db/tables/send-budgets.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { dayMs } from '../../../shared/domain/sms.ts';
+import type { User } from '../../../shared/domain/user.ts';
+import type { Means } from '../means.ts';
+import { postMessage } from '../messages.ts';
+import { writeMail } from './mails.ts';
+
+/** accounts.md "Limits": links are valid for one week. */
+const linkMs = 7 * 24 * 3_600_000;
+
+/** Mails of one purpose to one address. */
+const mailsPerDay = 10;
+
+const tokenForm = /^[\w-]{32}$/;
+
+const paths: Record<LinkPurpose, string> = {
+  verifyEmail: '/1.1/verifyEmail',
+  resetPassword: '/1.1/resetPassword',
+};
+
+/** 192 random bits need no key. */
+const digestOf = (token: string) => createHash('sha256').update(token).digest();
+
+/** Who gets a mail. */
+export type Addressee = Pick<User, 'id' | 'email' | 'username'>;
+
+/** Links in mails: made, looked at, spent once (accounts.md "States and transitions"). */
+export class MailLinks {
+  readonly #means: Pick<Means, 'db' | 'vault' | 'queue' | 'clock' | 'config'>;
+
+  constructor(means: Pick<Means, 'db' | 'vault' | 'queue' | 'clock' | 'config'>) {
+    this.#means = means;
+  }
+
+  /** Mails a user a link as part of `tx`. Its address is built from PUBLIC_URL only (field.md 4.2, GoTrue). */
+  async send(tx: Handle, app: App, user: Addressee, purpose: LinkPurpose): Promise<void> {
+    if (user.email === null) return;
+    const { clock, config } = this.#means;
+    const token = randomBytes(24).toString('base64url');
+    const expiresAt = new Date(clock.now() + linkMs);
+    const link: Link = { appId: app.appId, purpose, userId: user.id, email: user.email };
+    await insertLink(tx, link, { digest: digestOf(token), expiresAt });
+    const mail = writeMail(app, purpose, {
+      appname: app.name,
+      email: user.email,
+      username: user.username,
+      link: `${config.publicUrl}${paths[purpose]}/${token}`,
+    });
+    await postMessage(this.#means, tx, app.appId, mail);
+  }
+
+  /** Counts a mail of one purpose to one address; false when it has had its share of the day. */
+  takeBudget(tx: Handle, { appId }: App, purpose: LinkPurpose, email: string): Promise<boolean> {
+    const key = this.#means.vault.derive(`mail ${purpose} ${email}`).slice(0, 22);
+    const budget = { appId, scope: 'mail', key, limit: mailsPerDay, windowMs: dayMs } as const;
+    return takeBudget(tx, budget, new Date(this.#means.clock.now()));
+  }
+
+  /** Undefined for a token that is forged, used or expired. */
+  async look(purpose: LinkPurpose, token: string): Promise<Link | undefined> {
+    return tokenForm.test(token) ? findLink(this.#means.db, purpose, this.#at(token)) : undefined;
+  }
+
+  /** As `look`; of any number at once one gets the link. */
+  async spend(tx: Handle, purpose: LinkPurpose, token: string): Promise<Link | undefined> {
+    return tokenForm.test(token) ? spendLink(tx, purpose, this.#at(token)) : undefined;
+  }
+
+  #at(token: string) {
+    return { digest: digestOf(token), now: new Date(this.#means.clock.now()) };
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * The pages that people open from their mails (contract.md "Options of an app"): plain HTML that works without
+ * scripts and is readable on a phone, English or Chinese.
+ */
+export type Language = 'en' | 'zh';
+
+export interface Page {
+  status: number;
+  html: string;
+}
+
+interface Words {
+  title: string;
+  text: string;
+}
+
+const words: Record<string, Record<Language, Words>> = {
+  verified: {
+    en: { title: 'E-mail address confirmed', text: 'Thank you. You can close this page.' },
+    zh: { title: '邮箱验证成功', text: '谢谢，您可以关闭此页面。' },
+  },
+  deadLink: {
+    en: {
+      title: 'This link does not work',
+      text: 'It was used already, has expired, or is incomplete. Please ask for a new mail in the app.',
+    },
+    zh: { title: '链接无效', text: '链接已被使用、已过期或不完整，请在应用中重新发送邮件。' },
+  },
+  reset: {
+    en: { title: 'Password changed', text: 'You can sign in with your new password now.' },
+    zh: { title: '密码已重置', text: '现在可以使用新密码登录了。' },
+  },
+};
+
+const form = {
+  en: {
+    title: 'Set a new password',
+    password: 'New password',
+    repeat: 'New password again',
+    submit: 'Set password',
+    different: 'The two passwords are not the same.',
+    unfit: 'Please enter a password that is not blank and not longer than 1024 bytes.',
+  },
+  zh: {
+    title: '设置新密码',
+    password: '新密码',
+    repeat: '再次输入新密码',
+    submit: '设置密码',
+    different: '两次输入的密码不一致。',
+    unfit: '请输入密码，不能为空白，长度不超过 1024 字节。',
+  },
+};
+
+export const verifiedPage = (language: Language): Page => notice(200, language, words.verified);
+export const resetPage = (language: Language): Page => notice(200, language, words.reset);
+export const deadLinkPage = (language: Language): Page => notice(404, language, words.deadLink);
+
+/** The form for a new password of an account at `appName`; with a problem it is shown again. */
+export function passwordForm(appName: string, language: Language, problem?: 'different' | 'unfit'): Page {
+  const text = form[language];
+  const field = (name: string, label: string) =>
+    `<label>${label}<input type="password" name="${name}" autocomplete="new-password" required></label>`;
+  return page(problem ? 400 : 200, language, text.title, [
+    `<p>${escapeHtml(appName)}</p>`,
+    ...(problem ? [`<p role="alert">${text[problem]}</p>`] : []),
+    // Without an action the form goes to the address of the page: the token is in that and nowhere else.
+    `<form method="post">${field('password', text.password)}${field('repeat', text.repeat)}`,
+    `<button>${text.submit}</button></form>`,
+  ]);
+}
+
+function notice(status: number, language: Language, said: Record<Language, Words> | undefined): Page {
+  const { title, text } = said?.[language] ?? { title: '', text: '' };
+  return page(status, language, title, [`<p>${text}</p>`]);
+}
+
+const style = `
+body{font:17px/1.5 system-ui,sans-serif;max-width:26em;margin:10vh auto;padding:0 1.2em;color:#222;background:#fff}
+h1{font-size:1.4em}label{display:block;margin:1em 0}[role=alert]{color:#a00}
+input,button{box-sizing:border-box;width:100%;font:inherit;padding:.6em;margin-top:.3em}
+@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}[role=alert]{color:#f77}}`;
+
+function page(status: number, language: Language, title: string, body: string[]): Page {
+  const html = [
+    `<!doctype html><html lang="${language}"><head><meta charset="utf-8">`,
+    '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="robots" content="noindex">',
+    `<title>${title}</title><style>${style}</style></head><body><h1>${title}</h1>`,
+    ...body,
+    '</body></html>',
+  ];
+  return { status, html: html.join('\n') };
+}
+
+function escapeHtml(text: string): string {
+  const entities: Record<string, string> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&#39;',
+  };
+  return text.replace(/[&<>"']/g, (char) => entities[char] ?? char);
+}

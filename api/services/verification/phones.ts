@@ -1,0 +1,242 @@
+import type { Handle } from '../../../shared/db/pool.ts';
+import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
+import { findCodeSubject } from '../../../shared/db/tables/verification-codes.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import type { Phone } from '../../../shared/domain/phone.ts';
+import { codeTtl } from '../../../shared/domain/sms.ts';
+import { type User, userDocument } from '../../../shared/domain/user.ts';
+import { newUser, readUserChanges } from '../../../shared/domain/user-changes.ts';
+import { readPassword } from '../../../shared/domain/user-members.ts';
+import type { LoginLocks } from '../accounts/locks.ts';
+import type { LoginService } from '../accounts/login.ts';
+import type { Passwords } from '../accounts/passwords.ts';
+import type { SessionOwner, Sessions } from '../accounts/sessions.ts';
+import type { UserStore } from '../accounts/store.ts';
+import type { Entered } from '../accounts/third-party.ts';
+import type { Means } from '../means.ts';
+import type { CheckedCode, CodeBook, CodeUse } from '../sms/codes.ts';
+import type { SmsCaller, SmsSender } from '../sms/sender.ts';
+import { readTtl, requirePhone } from '../sms/sms.ts';
+
+interface Parts {
+  codes: CodeBook;
+  sender: SmsSender;
+  store: UserStore;
+  sessions: Sessions;
+  passwords: Passwords;
+  locks: LoginLocks;
+  login: LoginService;
+}
+
+/** Body of a call that asks for a code. */
+export interface CodeRequest {
+  mobilePhoneNumber?: Json | undefined;
+  validate_token?: string | undefined;
+  ttl?: number | undefined;
+}
+
+/**
+ * Accounts by phone: registration, login, verification, change of number and reset by code (accounts.md
+ * "Endpoints"). Asking for a code says nothing about an account: whoever has no use for one gets the same answer,
+ * counted against the same limits, and no message (field.md 4.2 "Enumeration").
+ */
+export class PhoneService {
+  readonly #means: Pick<Means, 'db'>;
+  readonly #parts: Parts;
+
+  constructor(means: Pick<Means, 'db'>, parts: Parts) {
+    this.#means = means;
+    this.#parts = parts;
+  }
+
+  /** A code to log in with, for a verified number. Throws as `SmsSender.send`, 127, 212. */
+  requestLogin(caller: SmsCaller, request: CodeRequest): Promise<void> {
+    return this.#request(caller, 'login', { request, isFor: (user) => user.mobilePhoneVerified });
+  }
+
+  /** A code that verifies the number of an account; none is sent when it is verified already (accounts.md). */
+  requestVerification(caller: SmsCaller, request: CodeRequest): Promise<void> {
+    return this.#request(caller, 'verifyPhone', { request, isFor: (user) => !user.mobilePhoneVerified });
+  }
+
+  /** A code to set a new password with, for a verified number. */
+  requestReset(caller: SmsCaller, request: CodeRequest): Promise<void> {
+    return this.#request(caller, 'resetPassword', { request, isFor: (user) => user.mobilePhoneVerified });
+  }
+
+  /** A code to the number that shall be the caller's; only this account can use it. */
+  async requestChange(
+    caller: SmsCaller,
+    session: SessionOwner | undefined,
+    request: CodeRequest,
+  ): Promise<void> {
+    // The master key goes without a session, but a number is some account's.
+    if (!session) throw refuse('sessionNeeded');
+    await this.#parts.sender.send(caller, {
+      phone: requirePhone(request.mobilePhoneNumber),
+      type: 'changePhone',
+      ttlMinutes: readTtl(request.ttl, codeTtl.forPhoneChange),
+      subject: session.objectId,
+      validateToken: request.validate_token,
+    });
+  }
+
+  /**
+   * POST /1.1/usersByMobilePhone: logs in whose number it is, or registers one; with a code of the general service.
+   * Wrong codes lock as at login. Throws 603, 211 with `failOnNotExist`, 219, and as registration.
+   */
+  async enter(
+    { app, isMaster }: { app: App; isMaster: boolean },
+    body: JsonObject,
+    failOnNotExist: boolean,
+  ): Promise<Entered> {
+    const { mobilePhoneNumber, smsCode, ...members } = body;
+    const phone = requirePhone(mobilePhoneNumber);
+    const claim = { kind: 'mobilePhoneNumber', value: phone.e164 } as const;
+    await this.#parts.locks.requireOpen(app, claim);
+    const checked = await this.#checkOrFail(app, phone, smsCode);
+    const known = await this.#find(this.#means.db, app, phone);
+    const make = known || failOnNotExist ? undefined : await this.#draft({ app, isMaster }, phone, members);
+    const entered = await this.#parts.store.change(async (tx) => {
+      const user = await this.#find(tx, app, phone, true);
+      if (!user && !make) throw refuse(failOnNotExist ? 'userNotFound' : 'conflict');
+      await this.#parts.codes.spend(tx, checked);
+      if (user) return { document: await this.#logIn(tx, app, user), isNew: false };
+      if (!make) throw refuse('conflict');
+      const made = await this.#parts.store.create(tx, app, make);
+      return {
+        document: { ...userDocument(made.user, { isOwn: true }), sessionToken: made.token },
+        isNew: true,
+      };
+    });
+    return { ...entered, document: { ...entered.document, mobilePhone: phone.e164 } };
+  }
+
+  /** The account of this number is verified. Throws 212 without number and session, 603. */
+  async verify(
+    app: App,
+    code: string,
+    {
+      mobilePhoneNumber,
+      session,
+    }: { mobilePhoneNumber: Json | undefined; session: SessionOwner | undefined },
+  ): Promise<JsonObject> {
+    const phone = requirePhone(mobilePhoneNumber ?? (await this.#numberOf(app, session)));
+    const checked = await this.#parts.codes.check({ appId: app.appId, purpose: 'verifyPhone', phone }, code);
+    return this.#withOwner(app, checked, async (tx, user) => {
+      const { objectId, updatedAt } = await this.#verified(tx, app, user);
+      return { updatedAt: updatedAt.toISOString(), objectId };
+    });
+  }
+
+  /**
+   * Gives the account that asked for the code the number that the code was sent to. With a session it must be the
+   * session's account. Throws 212, 214 when the number is another's, 603.
+   */
+  async change(
+    app: App,
+    { mobilePhoneNumber, code }: { mobilePhoneNumber: Json | undefined; code: Json | undefined },
+    session: SessionOwner | undefined,
+  ): Promise<void> {
+    const phone = requirePhone(mobilePhoneNumber);
+    const use: CodeUse = { appId: app.appId, purpose: 'changePhone', phone };
+    const number = { appId: app.appId, purpose: use.purpose, number: phone.e164 };
+    use.subject = session?.objectId ?? (await findCodeSubject(this.#means.db, number));
+    const checked = await this.#parts.codes.check(use, code);
+    const objectId = use.subject ?? '';
+    await this.#parts.store.change(async (tx) => {
+      const current = await findUser(tx, app.appId, { key: { objectId }, isLocked: true });
+      if (!current) throw refuse('invalidSmsCode');
+      await this.#parts.codes.spend(tx, checked);
+      const draft = { ...current, mobilePhoneNumber: phone.e164, mobilePhoneVerified: true };
+      await this.#parts.store.save(tx, app, { current, draft });
+    });
+  }
+
+  /** Sets a new password and ends the session. Throws 201, 212, 218, 603. */
+  async reset(app: App, code: string, { mobilePhoneNumber, password }: JsonObject): Promise<void> {
+    const phone = requirePhone(mobilePhoneNumber);
+    if (password === undefined || password === null) throw refuse('passwordMissing');
+    const fresh = readPassword(password);
+    const use: CodeUse = { appId: app.appId, purpose: 'resetPassword', phone };
+    const checked = await this.#parts.codes.check(use, code);
+    const hash = await this.#parts.passwords.hash(app.appId, fresh);
+    await this.#withOwner(app, checked, async (tx, { id }) => {
+      const now = this.#parts.store.now();
+      const user = await setPassword(tx, app.appId, { id, hash, now });
+      await this.#parts.sessions.replace(tx, app.appId, { user, now });
+    });
+  }
+
+  async #request(
+    caller: SmsCaller,
+    type: 'login' | 'verifyPhone' | 'resetPassword',
+    { request, isFor }: { request: CodeRequest; isFor: (user: User) => boolean },
+  ): Promise<void> {
+    const phone = requirePhone(request.mobilePhoneNumber);
+    const user = await this.#find(this.#means.db, caller.app, phone);
+    await this.#parts.sender.send(caller, {
+      phone,
+      type,
+      ttlMinutes: codeTtl.default,
+      validateToken: request.validate_token,
+      isSilent: !user || !isFor(user),
+    });
+  }
+
+  /** Spends a code and does what it is for, with its number's account locked. Throws 603 when it has none. */
+  #withOwner<T>(app: App, checked: CheckedCode, work: (tx: Handle, user: User) => Promise<T>): Promise<T> {
+    return this.#parts.store.change(async (tx) => {
+      const user = await this.#find(tx, app, checked.use.phone, true);
+      if (!user) throw refuse('invalidSmsCode');
+      await this.#parts.codes.spend(tx, checked);
+      return work(tx, user);
+    });
+  }
+
+  /** Whoever holds the phone of an account may enter it, and has proven that the number is right. */
+  async #logIn(tx: Handle, app: App, user: User): Promise<JsonObject> {
+    return this.#parts.login.enter(app, await this.#verified(tx, app, user), tx);
+  }
+
+  async #verified(tx: Handle, app: App, user: User): Promise<User> {
+    if (user.mobilePhoneVerified) return user;
+    return this.#parts.store.save(tx, app, { current: user, draft: { ...user, mobilePhoneVerified: true } });
+  }
+
+  async #checkOrFail(app: App, phone: Phone, smsCode: Json | undefined): Promise<CheckedCode> {
+    try {
+      return await this.#parts.codes.check({ appId: app.appId, purpose: 'general', phone }, smsCode);
+    } catch (error) {
+      if (error instanceof Refusal && error.kind === 'invalidSmsCode')
+        await this.#parts.locks.fail(app, { kind: 'mobilePhoneNumber', value: phone.e164 });
+      throw error;
+    }
+  }
+
+  /** A user of this number, named after it unless the body says otherwise (accounts.md "User", username). */
+  async #draft({ app, isMaster }: { app: App; isMaster: boolean }, phone: Phone, members: JsonObject) {
+    const changes = readUserChanges(members);
+    const rules = { emailVerification: app.options.emailVerification, isMaster };
+    const draft = {
+      ...newUser(changes, changes.username ?? phone.e164, rules),
+      mobilePhoneNumber: phone.e164,
+      mobilePhoneVerified: true,
+    };
+    const { password } = changes;
+    const passwordHash =
+      password === undefined ? null : await this.#parts.passwords.hash(app.appId, password);
+    return { draft, passwordHash };
+  }
+
+  async #numberOf({ appId }: App, session: SessionOwner | undefined): Promise<string | null> {
+    const user = session && (await findUser(this.#means.db, appId, { key: { id: session.id } }));
+    return user?.mobilePhoneNumber ?? null;
+  }
+
+  #find(db: Handle, { appId }: App, phone: Phone, isLocked = false): Promise<User | undefined> {
+    return findUser(db, appId, { key: { mobilePhoneNumber: phone.e164 }, isLocked });
+  }
+}

@@ -1,0 +1,397 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../shared/domain/app.ts';
+import { startTestApi, type TestApi, type TestResponse } from '../support/api.ts';
+import { movableClock } from '../support/apns.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { newName, newPhone, refusalOf, refused, signUp, TestUser } from '../support/users.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let secondApi: TestApi;
+let app: App;
+const clock = movableClock(Date.now());
+const minute = 60_000;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url, clock });
+  secondApi = await startTestApi({ databaseUrl: database.url, clock });
+  app = await api.createApp();
+});
+
+afterAll(async () => {
+  await Promise.all([api.close(), secondApi.close()]);
+  await database.drop();
+});
+
+const post = (path: string, body: object, of = app) => api.request('POST', `/1.1/${path}`, { app: of, body });
+
+async function messages(to: string, of = app) {
+  const path = `/console/api/apps/${of.appId}/outbox?to=${encodeURIComponent(to)}`;
+  return (await api.request('GET', path, { admin: true })).body.results;
+}
+
+const codeTo = async (to: string): Promise<string> => (await messages(to))[0].code;
+const another = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, '0');
+
+/** Asks for a code as a person would: no sooner than a minute after the last one. */
+async function ask(path: string, body: { mobilePhoneNumber: string } & object): Promise<string> {
+  clock.moveMs(minute);
+  const reply = await post(path, body);
+  expect([reply.status, reply.body]).toEqual([200, {}]);
+  return codeTo(body.mobilePhoneNumber);
+}
+
+/** Registers by phone. */
+async function newUser(mobilePhoneNumber = newPhone(), more: object = {}): Promise<TestUser> {
+  const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
+  const reply = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode, ...more });
+  expect(reply.status, JSON.stringify(reply.body)).toBe(201);
+  return new TestUser(api, app, reply.body);
+}
+
+const numberOf = (user: TestUser) => String(user.body.mobilePhoneNumber);
+
+const fifty = (call: (api: TestApi) => Promise<TestResponse>) =>
+  Promise.all(Array.from({ length: 50 }, (_, i) => call(i % 2 ? api : secondApi)));
+
+const wonBy = (replies: TestResponse[]) => replies.filter(({ status }) => status < 300).length;
+
+describe('POST /1.1/usersByMobilePhone', () => {
+  test.each([
+    [{ smsCode: '123456' }, 212],
+    [{ mobilePhoneNumber: '', smsCode: '123456' }, 212],
+    [{ mobilePhoneNumber: '12', smsCode: '123456' }, 127],
+    [{ mobilePhoneNumber: { $ne: 1 }, smsCode: '123456' }, 127],
+    [{ mobilePhoneNumber: '+8613800001234' }, 603],
+    [{ mobilePhoneNumber: '+8613800001234', smsCode: '123456' }, 603],
+    [{ mobilePhoneNumber: '+8613800001234', smsCode: 123456 }, 603],
+    [{ mobilePhoneNumber: '+8613800001234', smsCode: { $ne: '' } }, 603],
+    [{ mobilePhoneNumber: '+8613800001235', smsCode: ['123456'] }, 603],
+  ])('refuses %j with code %i', async (body, code) => {
+    expect(refusalOf(await post('usersByMobilePhone', body))).toEqual(refused(code));
+  });
+
+  test('registers: the number is verified, and the name by default', async () => {
+    const mobilePhoneNumber = newPhone();
+    const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
+    const reply = await post('usersByMobilePhone', {
+      mobilePhoneNumber: mobilePhoneNumber.slice(3),
+      smsCode,
+      nick: 'Tom',
+    });
+    expect(reply.status).toBe(201);
+    expect(reply.body).toEqual({
+      objectId: expect.stringMatching(/^[0-9a-f]{24}$/),
+      username: mobilePhoneNumber,
+      mobilePhoneNumber,
+      mobilePhone: mobilePhoneNumber,
+      mobilePhoneVerified: true,
+      emailVerified: null,
+      nick: 'Tom',
+      sessionToken: expect.stringMatching(/^[a-z0-9]{25}$/),
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+    });
+    expect(reply.headers.get('location')).toBe(`http://carillon.test/1.1/users/${reply.body.objectId}`);
+    // Without a password there is no login with one.
+    expect((await post('login', { mobilePhoneNumber, password: 'a password' })).body.code).toBe(210);
+  });
+
+  test('takes name and password along, and refuses a name that is taken without using up the code', async () => {
+    const taken = await signUp(api, app);
+    const mobilePhoneNumber = newPhone();
+    const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
+    const enter = (username: string) =>
+      post('usersByMobilePhone', { mobilePhoneNumber, smsCode, username, password: 'secret' });
+    expect((await enter(taken.body.username)).body.code).toBe(202);
+    const username = newName();
+    expect((await enter(username)).status).toBe(201);
+    expect((await post('login', { username, password: 'secret' })).status).toBe(200);
+  });
+
+  test('logs in whom it knows, ignoring the password', async () => {
+    const user = await newUser();
+    const mobilePhoneNumber = numberOf(user);
+    const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
+    const reply = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode, password: 'other' });
+    expect(reply.status).toBe(200);
+    expect(reply.body).toMatchObject({ objectId: user.id, sessionToken: user.token });
+    expect((await post('login', { mobilePhoneNumber, password: 'other' })).body.code).toBe(210);
+  });
+
+  test('knows no one with failOnNotExist', async () => {
+    const mobilePhoneNumber = newPhone();
+    const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
+    const reply = await post('usersByMobilePhone?failOnNotExist=true', { mobilePhoneNumber, smsCode });
+    expect(reply.body.code).toBe(211);
+  });
+
+  test('takes no protected members', async () => {
+    const mobilePhoneNumber = newPhone();
+    const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
+    const reply = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode, sessionToken: 'x' });
+    expect(reply.body.code).toBe(117);
+  });
+
+  test('makes one user of 50 calls at once', async () => {
+    const mobilePhoneNumber = newPhone();
+    const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
+    const replies = await fifty((one) =>
+      one.request('POST', '/1.1/usersByMobilePhone', { app, body: { mobilePhoneNumber, smsCode } }),
+    );
+    expect(wonBy(replies)).toBe(1);
+  });
+});
+
+describe('login with a code', () => {
+  test.each([
+    [{ smsCode: '123456' }, 212],
+    [{ mobilePhoneNumber: { $ne: 1 }, smsCode: '123456' }, 127],
+    [{ mobilePhoneNumber: '+8613800001236', smsCode: { $ne: '' } }, 603],
+    [{ mobilePhoneNumber: '+8613800001236', smsCode: '123456' }, 603],
+  ])('refuses %j with code %i', async (body, code) => {
+    expect(refusalOf(await post('login', body))).toEqual(refused(code));
+  });
+
+  test('works once, for the code that was asked for it', async () => {
+    const user = await newUser();
+    const mobilePhoneNumber = numberOf(user);
+    const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber });
+    expect((await messages(mobilePhoneNumber))[0]).toMatchObject({ type: 'login' });
+    expect((await post(`verifySmsCode/${smsCode}`, { mobilePhoneNumber })).body.code).toBe(603);
+    expect((await post('login', { mobilePhoneNumber, smsCode: another(smsCode) })).body.code).toBe(603);
+    const reply = await post('login', { mobilePhoneNumber, smsCode });
+    expect(reply.status).toBe(200);
+    expect(reply.body).toMatchObject({
+      objectId: user.id,
+      sessionToken: user.token,
+      mobilePhone: mobilePhoneNumber,
+    });
+    expect((await post('login', { mobilePhoneNumber, smsCode })).body.code).toBe(603);
+  });
+
+  test('has one winner among 50 at once', async () => {
+    const mobilePhoneNumber = numberOf(await newUser());
+    const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber });
+    const replies = await fifty((one) =>
+      one.request('POST', '/1.1/login', { app, body: { mobilePhoneNumber, smsCode } }),
+    );
+    expect(wonBy(replies)).toBe(1);
+    expect(replies.every(({ body }) => [undefined, 603, 219].includes(body.code))).toBe(true);
+  });
+
+  test('locks after more than six wrong ones, known or not, and takes the right one no more', async () => {
+    const known = numberOf(await newUser());
+    const unknown = newPhone();
+    const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber: known });
+    for (const mobilePhoneNumber of [known, unknown]) {
+      const codes = [];
+      for (let i = 0; i < 8; i += 1)
+        codes.push((await post('login', { mobilePhoneNumber, smsCode: another(smsCode) })).body.code);
+      expect(codes.slice(0, 6)).toEqual(Array(6).fill(603));
+      expect(codes[7]).toBe(219);
+    }
+    expect((await post('login', { mobilePhoneNumber: known, smsCode })).body.code).toBe(219);
+  });
+});
+
+describe('asking for a code of an account', () => {
+  const paths = ['requestLoginSmsCode', 'requestMobilePhoneVerify', 'requestPasswordResetBySmsCode'];
+
+  test.each(
+    paths.flatMap((path) => [
+      [path, {}, 212] as const,
+      [path, { mobilePhoneNumber: { $ne: 1 } }, 127] as const,
+    ]),
+  )('%s refuses %j with code %i', async (path, body, code) => {
+    expect(refusalOf(await post(path, body))).toEqual(refused(code));
+  });
+
+  test.each(paths)(
+    '%s gives the same replies and limits for a number that nobody has, and sends nothing',
+    async (path) => {
+      const verified = await newUser();
+      const unverified = newPhone();
+      await signUp(api, app, { mobilePhoneNumber: unverified });
+      const known = path === 'requestMobilePhoneVerify' ? unverified : numberOf(verified);
+      clock.moveMs(minute);
+      const unknown = newPhone();
+      const of = async (mobilePhoneNumber: string) => {
+        const replies = [];
+        for (const pauseMs of [0, 10_000, 50_000]) {
+          clock.moveMs(pauseMs);
+          const { status, body, headers } = await post(path, { mobilePhoneNumber });
+          replies.push({ status, body, names: [...headers.keys()].sort() });
+        }
+        return replies;
+      };
+      const sentBefore = (await messages(known)).length;
+      expect(await of(unknown)).toEqual(await of(known));
+      expect((await messages(known)).length - sentBefore).toBe(2);
+      expect(await messages(unknown)).toEqual([]);
+    },
+  );
+
+  test.each([
+    ['requestLoginSmsCode', false],
+    ['requestPasswordResetBySmsCode', false],
+    ['requestMobilePhoneVerify', true],
+  ])('%s sends nothing to a number whose flag is not fit', async (path, isVerified) => {
+    const mobilePhoneNumber = newPhone();
+    if (isVerified) await newUser(mobilePhoneNumber);
+    else await signUp(api, app, { mobilePhoneNumber });
+    clock.moveMs(minute);
+    const before = (await messages(mobilePhoneNumber)).length;
+    const reply = await post(path, { mobilePhoneNumber });
+    expect([reply.status, reply.body]).toEqual([200, {}]);
+    expect(await messages(mobilePhoneNumber)).toHaveLength(before);
+  });
+
+  test('needs a captcha where the app wants one, known or not', async () => {
+    const guarded = await api.createApp({ captchaForSms: true });
+    const known = newPhone();
+    await signUp(api, guarded, { mobilePhoneNumber: known });
+    for (const mobilePhoneNumber of [known, newPhone()])
+      for (const path of paths)
+        expect((await post(path, { mobilePhoneNumber }, guarded)).body.code).toBe(608);
+  });
+});
+
+describe('verification of a number', () => {
+  async function unverified() {
+    const user = await signUp(api, app, { mobilePhoneNumber: newPhone() });
+    return { user, mobilePhoneNumber: numberOf(user) };
+  }
+
+  test('sets the flag, by number or by session', async () => {
+    const { user, mobilePhoneNumber } = await unverified();
+    expect(user.body.mobilePhoneVerified).toBe(false);
+    const code = await ask('requestMobilePhoneVerify', { mobilePhoneNumber });
+    expect((await post(`verifyMobilePhone/${another(code)}`, { mobilePhoneNumber })).body.code).toBe(603);
+    expect((await post(`verifyMobilePhone/${code}`, {})).body.code).toBe(212);
+    const reply = await post(`verifyMobilePhone/${code}`, { mobilePhoneNumber });
+    expect(reply.body).toEqual({ objectId: user.id, updatedAt: expect.any(String) });
+    expect((await user.me()).mobilePhoneVerified).toBe(true);
+    expect((await post(`verifyMobilePhone/${code}`, { mobilePhoneNumber })).body.code).toBe(603);
+
+    const other = await unverified();
+    const own = await ask('requestMobilePhoneVerify', { mobilePhoneNumber: other.mobilePhoneNumber });
+    expect((await other.user.request('POST', `/1.1/verifyMobilePhone/${own}`, {})).status).toBe(200);
+    expect((await other.user.me()).mobilePhoneVerified).toBe(true);
+  });
+
+  test('takes no other code: not that of the general service, nor that of another number', async () => {
+    const { user, mobilePhoneNumber } = await unverified();
+    const general = await ask('requestSmsCode', { mobilePhoneNumber });
+    expect((await post(`verifyMobilePhone/${general}`, { mobilePhoneNumber })).body.code).toBe(603);
+    const other = await unverified();
+    const foreign = await ask('requestMobilePhoneVerify', { mobilePhoneNumber: other.mobilePhoneNumber });
+    expect((await post(`verifyMobilePhone/${foreign}`, { mobilePhoneNumber })).body.code).toBe(603);
+    expect((await user.me()).mobilePhoneVerified).toBe(false);
+  });
+
+  test('is not to be had by PUT, and is lost with a new number', async () => {
+    const user = await newUser();
+    expect((await user.put({ mobilePhoneVerified: false })).body.code).toBe(117);
+    expect((await user.put({ mobilePhoneNumber: newPhone() })).status).toBe(200);
+    expect((await user.me()).mobilePhoneVerified).toBe(false);
+  });
+});
+
+describe('change of number', () => {
+  test('needs a session to be asked for', async () => {
+    const reply = await post('requestChangePhoneNumber', { mobilePhoneNumber: newPhone() });
+    expect(reply.status).toBe(403);
+    const user = await newUser();
+    const request = (body: object) => user.request('POST', '/1.1/requestChangePhoneNumber', body);
+    expect((await request({})).body.code).toBe(212);
+    expect((await request({ mobilePhoneNumber: 'x' })).body.code).toBe(127);
+    expect((await request({ mobilePhoneNumber: newPhone(), ttl: 31 })).body.code).toBe(1);
+    expect((await request({ mobilePhoneNumber: newPhone(), ttl: '6' })).body.code).toBe(111);
+  });
+
+  test('gives the account the number that got the code, verified, within six minutes', async () => {
+    const user = await newUser();
+    const mobilePhoneNumber = newPhone();
+    const request = () => user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
+    expect((await request()).body).toEqual({});
+    const late = await codeTo(mobilePhoneNumber);
+    clock.moveMs(6 * minute);
+    const change = (body: object) => user.request('POST', '/1.1/changePhoneNumber', body);
+    expect((await change({ mobilePhoneNumber, code: late })).body.code).toBe(603);
+    await request();
+    const code = await codeTo(mobilePhoneNumber);
+    expect((await change({ mobilePhoneNumber: newPhone(), code })).body.code).toBe(603);
+    expect((await change({ mobilePhoneNumber, code: { $ne: 1 } })).body.code).toBe(603);
+    expect((await change({ mobilePhoneNumber })).body.code).toBe(603);
+    expect((await change({ mobilePhoneNumber, code })).body).toEqual({});
+    expect(await user.me()).toMatchObject({ mobilePhoneNumber, mobilePhoneVerified: true });
+    expect((await change({ mobilePhoneNumber, code })).body.code).toBe(603);
+  });
+
+  test("takes nobody else's code", async () => {
+    const [user, thief] = [await newUser(), await newUser()];
+    const mobilePhoneNumber = newPhone();
+    await user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
+    const code = await codeTo(mobilePhoneNumber);
+    const stolen = await thief.request('POST', '/1.1/changePhoneNumber', { mobilePhoneNumber, code });
+    expect(stolen.body.code).toBe(603);
+    // The specification's call carries no session: the account is the one that asked.
+    expect((await post('changePhoneNumber', { mobilePhoneNumber, code })).body).toEqual({});
+    expect((await user.me()).mobilePhoneNumber).toBe(mobilePhoneNumber);
+  });
+
+  test('refuses a number that another user has with 214', async () => {
+    const [user, owner] = [await newUser(), await newUser()];
+    clock.moveMs(minute);
+    const mobilePhoneNumber = numberOf(owner);
+    await user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
+    const body = { mobilePhoneNumber, code: await codeTo(mobilePhoneNumber) };
+    expect((await user.request('POST', '/1.1/changePhoneNumber', body)).body.code).toBe(214);
+    expect((await owner.me()).mobilePhoneNumber).toBe(mobilePhoneNumber);
+  });
+});
+
+describe('reset of the password by code', () => {
+  const reset = (code: string, body: object, of: TestApi = api) =>
+    of.request('PUT', `/1.1/resetPasswordBySmsCode/${code}`, { app, body });
+
+  test.each([
+    [{ password: 'new' }, 212],
+    [{ mobilePhoneNumber: { $ne: 1 }, password: 'new' }, 127],
+    [{ mobilePhoneNumber: '+8613800001237' }, 201],
+    [{ mobilePhoneNumber: '+8613800001237', password: '' }, 201],
+    [{ mobilePhoneNumber: '+8613800001237', password: ' ' }, 218],
+    [{ mobilePhoneNumber: '+8613800001237', password: { $ne: '' } }, 218],
+    [{ mobilePhoneNumber: '+8613800001237', password: 'new' }, 603],
+  ])('refuses %j with code %i', async (body, code) => {
+    expect(refusalOf(await reset('123456', body))).toEqual(refused(code));
+  });
+
+  test('sets the password and ends the session at once, on every process', async () => {
+    const user = await newUser(newPhone(), { password: 'old password' });
+    const mobilePhoneNumber = numberOf(user);
+    const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
+    expect((await reset(another(code), { mobilePhoneNumber, password: 'new' })).body.code).toBe(603);
+    expect((await reset(code, { mobilePhoneNumber, password: 'new' })).body).toEqual({});
+    expect((await reset(code, { mobilePhoneNumber, password: 'newer' })).body.code).toBe(603);
+    for (const one of [api, secondApi]) {
+      const headers = { 'X-LC-Session': user.token };
+      const stale = await one.request('PUT', `/1.1/users/${user.id}`, { app, headers, body: { a: 1 } });
+      expect(stale.status).toBe(403);
+    }
+    expect((await post('login', { mobilePhoneNumber, password: 'old password' })).body.code).toBe(210);
+    const fresh = await post('login', { mobilePhoneNumber, password: 'new' });
+    expect(fresh.status).toBe(200);
+    expect(fresh.body.sessionToken).not.toBe(user.token);
+  });
+
+  test('has one winner among 50 at once', async () => {
+    const mobilePhoneNumber = numberOf(await newUser());
+    const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
+    const replies = await fifty((one) => reset(code, { mobilePhoneNumber, password: 'new' }, one));
+    expect(wonBy(replies)).toBe(1);
+    expect(replies.filter(({ body }) => body.code === 603)).toHaveLength(49);
+  });
+});
