@@ -2,6 +2,7 @@ import { sleep } from '../shared/clock.ts';
 import { deleteExpiredLetters } from '../shared/db/tables/channel.ts';
 import { deleteOldGatewayDays } from '../shared/db/tables/gateway-days.ts';
 import { deleteOldGatewayMessages } from '../shared/db/tables/gateway-messages.ts';
+import { deleteOldRates } from '../shared/db/tables/gateway-rates.ts';
 import { deleteOldGatewayTokens } from '../shared/db/tables/gateway-tokens.ts';
 import { deleteOldLoginLocks } from '../shared/db/tables/login-locks.ts';
 import { deleteOldNotifications } from '../shared/db/tables/notifications.ts';
@@ -51,6 +52,7 @@ const cleaner: Duty = {
     const days = await deleteOldUsage(db, new Date(now - usageRetentionMs), rowsAtOnce);
     const messages = await deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rowsAtOnce);
     const gatewayDays = await deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rowsAtOnce);
+    await deleteOldRates(db, new Date(now - recordRetentionMs));
     await deleteOldGatewayTokens(db, new Date(now - recordRetentionMs));
     const locks = await deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rowsAtOnce);
     return Math.max(records, letters, days, messages, gatewayDays, locks);

@@ -7,7 +7,13 @@ import { sleep, systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { deleteOldGatewayDays, grantTest, readHanded } from '../../shared/db/tables/gateway-days.ts';
-import { reserveRate, timeOf, unitsAt } from '../../shared/db/tables/gateway-rates.ts';
+import {
+  deleteOldGatewayMessages,
+  insertGatewayMessages,
+  listGatewayMessages,
+} from '../../shared/db/tables/gateway-messages.ts';
+import { deleteOldRates, reserveRate, timeOf, unitsAt } from '../../shared/db/tables/gateway-rates.ts';
+import { deleteOldGatewayTokens } from '../../shared/db/tables/gateway-tokens.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const vault = new Vault([Buffer.alloc(32, 1)]);
@@ -204,6 +210,28 @@ describe('the rate of a gateway', () => {
     // The first waits for 500 units to come together, the second for as many again.
     expect(later.at.getTime() - earlier.at.getTime()).toBeGreaterThanOrEqual(499);
   });
+});
+
+test('what is kept for a while goes when it is old: messages after a week, rates and tokens that nobody uses', async () => {
+  const push = { appId, id: 77 };
+  const batch = { appId, pushId: push.id, batchId: 1, connector: 'vendor_a' };
+  await insertGatewayMessages(one, batch, [
+    { messageId: 'old', devices: 1000 },
+    { messageId: 'new', devices: 2 },
+  ]);
+  await one.query(
+    `UPDATE gateway_message SET created_at = now() - interval '8 days' WHERE message_id = 'old'`,
+  );
+  await one.query(`UPDATE gateway_rate SET busy_until = now() - interval '8 days' WHERE connector = 'fcm'`);
+  await one.query(`UPDATE gateway_token SET expires_at = now() - interval '8 days'`);
+  const before = new Date(systemClock.now() - 7 * 86_400_000);
+  expect(await deleteOldGatewayMessages(one, before, 10)).toBe(1);
+  await deleteOldRates(one, before);
+  expect(await deleteOldGatewayTokens(one, before)).toBeGreaterThan(0);
+  expect((await listGatewayMessages(one, push, 10)).map(({ messageId }) => messageId)).toEqual(['new']);
+  const { rows } = await one.query<{ connector: string }>('SELECT connector FROM gateway_rate');
+  expect(rows).toEqual([{ connector: 'vendor_a' }]);
+  expect((await one.query('SELECT FROM gateway_token')).rows).toEqual([]);
 });
 
 test('the secret in the address of receipts is derived, and that of an older key still counts', () => {

@@ -109,3 +109,8 @@ export function timeOf({ perSecond, burst, rampMs }: RateLimit, units: number): 
 
 /** Columns of a `SlotRow` from `push_batch b`: the time that was reserved for it. */
 export const rateColumns = `b.rate_at, b.rate_ms, ${epochMs('b.rate_at - clock_timestamp()')} AS rate_in_ms`;
+
+/** Forgets the rates of profiles that have not sent since: their ramps begin anew anyway. */
+export async function deleteOldRates(db: Handle, before: Date): Promise<void> {
+  await db.query('DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
+}
