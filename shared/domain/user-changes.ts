@@ -36,16 +36,20 @@ const protectedNames = new Set([
   'mobilePhoneNumberVerified',
   'mobilePhone',
 ]);
+/** As many as a user can have: each of them costs time. */
+const maxMembersSent = 320;
 const maxNameParts = 8;
 const innerName = /^[^$.\p{Cc}]{1,128}$/u;
 
 /**
  * Reads a body. Private members (`_…`: hints of SDKs and of batches, compat.md 3.5) are left out. Throws 105 for a
- * bad name, 123, 125, 127, 217, 218 and 250 to 252 for built-in members; values of custom ones are checked when
+ * bad name, 116 for too many, 123, 125, 127, 217, 218 and 250 to 252 for built-in members; values of custom ones are checked when
  * they are applied.
  */
 export function readUserChanges(body: JsonObject): UserChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isHint(name, value));
+  if (entries.length > maxMembersSent)
+    throw refuse('tooLarge', `A call writes at most ${maxMembersSent} members.`);
   const writes: Write[] = [];
   const protectedMembers = new Map<string, Json>();
   const authData = new Map<string, JsonObject | null>();

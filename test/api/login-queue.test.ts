@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FairQueue, QueueFull } from '../../api/services/accounts/fair-queue.ts';
+import { Passwords } from '../../api/services/accounts/passwords.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { countLoginFailure, deleteOldLoginLocks, isLoginLocked } from '../../shared/db/tables/login-locks.ts';
 import type { App } from '../../shared/domain/app.ts';
@@ -59,6 +60,18 @@ describe('the queue of hashes', () => {
     await expect(failing).rejects.toThrow('no');
     expect(await next).toBe('yes');
   });
+});
+
+test('what is too much for one app is answered 429 with a time; other apps go on', async () => {
+  const passwords = new Passwords({ atOnce: 1, maxWaiting: 1 });
+  const known = await passwords.hash('a', 'right');
+  const calls = [passwords.verify('a', 'right', known), passwords.verify('a', 'wrong', known)];
+  const refusal = passwords.verify('a', 'right', known);
+  await expect(refusal).rejects.toMatchObject({ code: 429, status: 429, retryAfterSeconds: 5 });
+  await expect(passwords.hash('a', 'more')).rejects.toMatchObject({ code: 429 });
+  expect(await passwords.verify('b', 'right', null)).toEqual({ isRight: false, isOutdated: false });
+  expect((await Promise.all(calls)).map(({ isRight }) => isRight)).toEqual([true, false]);
+  await passwords.close();
 });
 
 describe('a flood of logins', () => {

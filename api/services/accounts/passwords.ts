@@ -31,10 +31,15 @@ export interface Verdict {
  * to compare with or not, so that the time says nothing about an account (field.md B6, B7).
  */
 export class Passwords {
-  readonly #queue = new FairQueue({ atOnce, maxWaiting });
+  readonly #queue: FairQueue;
   readonly #foreign = new ForeignHashes();
   /** Of a password that nobody knows. */
   readonly #dummy = argon2(randomBytes(32), cost);
+
+  /** `limits` are those of this process. */
+  constructor(limits: { atOnce: number; maxWaiting: number } = { atOnce, maxWaiting }) {
+    this.#queue = new FairQueue(limits);
+  }
 
   /** Throws 429 when a thousand calls of this app wait already. */
   hash(appId: string, password: string): Promise<string> {
