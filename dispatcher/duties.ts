@@ -13,6 +13,7 @@ import { resumeExpiredPushes } from './holding.ts';
 import { deleteIdle } from './idle.ts';
 import type { Means } from './means.ts';
 import { fireDue } from './scheduler.ts';
+import { cleanVerification } from './verification-cleaner.ts';
 
 /** A background duty: what it does in one pass, and how long it rests after one that found nothing. */
 export interface Duty {
@@ -82,6 +83,13 @@ const ledger: Duty = {
   },
 };
 
+/** Codes, captchas, links and messages whose time is over. */
+const verificationCleaner: Duty = {
+  name: 'verification cleaner',
+  restMs: 60_000,
+  runOnce: ({ db, clock }) => cleanVerification(db, clock.now(), rowsAtOnce),
+};
+
 /** Idle installations go in small statements; they have not been sent to since they became idle anyway. */
 const idleEnder: Duty = {
   name: 'idle installations',
@@ -89,7 +97,7 @@ const idleEnder: Duty = {
   runOnce: (means) => deleteIdle(means, rowsAtOnce),
 };
 
-export const duties: Duty[] = [breakers, scheduler, reaper, pauseEnder, cleaner, idleEnder, ledger];
+export const duties: Duty[] = [breakers, scheduler, reaper, pauseEnder, cleaner, verificationCleaner, idleEnder, ledger];
 
 /** Runs a duty until the signal aborts; a pass that fails is logged and tried again after the rest. */
 export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {
