@@ -97,7 +97,16 @@ const idleEnder: Duty = {
   runOnce: (means) => deleteIdle(means, rowsAtOnce),
 };
 
-export const duties: Duty[] = [breakers, scheduler, reaper, pauseEnder, cleaner, verificationCleaner, idleEnder, ledger];
+export const duties: Duty[] = [
+  breakers,
+  scheduler,
+  reaper,
+  pauseEnder,
+  cleaner,
+  verificationCleaner,
+  idleEnder,
+  ledger,
+];
 
 /** Runs a duty until the signal aborts; a pass that fails is logged and tried again after the rest. */
 export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {
