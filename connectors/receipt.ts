@@ -36,6 +36,8 @@ export interface Receipt {
   code: string;
   /** When it happened, in epoch milliseconds, where the gateway tells. */
   atMs: number | null;
+  /** `dead_token` on the gateway's advice, not its word: to be believed when another message meets the same. */
+  needsConfirmation?: true;
 }
 
 /** The receipts of one call, and what the gateway wants to hear; or why they are not taken. */

@@ -89,7 +89,7 @@ function contentMessage(content: AndroidContent, { pushId }: Message, intentHost
 
 /** What a tap opens: the address that the clients of this protocol listen to (compat.md 5.8). */
 export function intentOf(host: string, custom: JsonObject): string {
-  const content = encodeURIComponent(JSON.stringify(custom).toWellFormed());
+  const content = encodeURIComponent(JSON.stringify(custom));
   return `intent://${host}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
 }
 

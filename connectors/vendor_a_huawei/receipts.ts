@@ -48,11 +48,14 @@ function receiptOf(status: JsonObject): Receipt | null {
   if (typeof token !== 'string' || token === '') return null;
   if (typeof told.code !== 'number' && typeof told.code !== 'string') return null;
   const code = String(told.code).slice(0, 24);
+  const event = events.get(code) ?? 'undelivered';
   return {
+    // A user of the device may come back, and an app too (3.6: dead "after confirmation").
+    ...(event === 'dead_token' ? { needsConfirmation: true } : {}),
     pushId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
     messageId: typeof requestId === 'string' && requestId !== '' ? requestId : null,
     address: token,
-    event: events.get(code) ?? 'undelivered',
+    event,
     code,
     atMs: Number.isSafeInteger(Number(told.atMs)) && Number(told.atMs) > 0 ? Number(told.atMs) : null,
   };

@@ -89,7 +89,7 @@ function withBigText(notification: JsonObject): JsonObject {
 }
 
 function intentOf(custom: JsonObject): string {
-  const content = encodeURIComponent(JSON.stringify(custom).toWellFormed());
+  const content = encodeURIComponent(JSON.stringify(custom));
   return `intent://${intentHost}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
 }
 

@@ -66,6 +66,7 @@ describe('receipts of Huawei', () => {
     expect(receiptsOf(read(huaweiReceipt(appId, [{ ...one, status }])))[0]).toMatchObject({
       event,
       code: String(status),
+      ...(event === 'dead_token' ? { needsConfirmation: true } : {}),
     });
   });
 

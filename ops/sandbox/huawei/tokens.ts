@@ -64,6 +64,7 @@ export function jwtProblem(
   if (!verify('sha256', Buffer.from(`${head}.${claims}`), key, Buffer.from(signature, 'base64url')))
     return '80200001';
   if (exp - iat > dayS) return '80300036';
+  if (iat > nowS) return '80200001';
   return exp <= nowS ? '80200005' : null;
 }
 
