@@ -52,9 +52,10 @@ function reserve(
   { rate, recipientsPerRequest }: { rate: Rate; recipientsPerRequest: number },
 ): Promise<Slot> {
   const units = rate.counts === 'recipients' ? batch.open : Math.ceil(batch.open / recipientsPerRequest);
-  return db.transaction((tx) =>
-    reserveRate(tx, batch, rate, { units, isSpread: recipientsPerRequest === 1 }),
-  );
+  // What fits into one request leaves with it; what needs several anyway leaves evenly, or all of it would leave in
+  // the moment in which there is room for the last.
+  const isSpread = recipientsPerRequest === 1 || batch.open > recipientsPerRequest;
+  return db.transaction((tx) => reserveRate(tx, batch, rate, { units, isSpread }));
 }
 
 /**
