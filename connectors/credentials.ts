@@ -47,12 +47,6 @@ export const common = {
 export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
 
 const secretSchemas = {
-  vendor_d: z.strictObject({
-    appKey: secretText('appKey'),
-    masterSecret: secretText('masterSecret'),
-    ...common,
-    ...authEndpoint,
-  }),
   vendor_e: z.strictObject({
     appId: secretText('appId'),
     appKey: secretText('appKey'),
@@ -67,7 +61,6 @@ export const credentialSchemas = { ...secretSchemas } as const satisfies Partial
   Record<ConnectorId, z.ZodType>
 >;
 
-export type OppoCredentials = z.infer<typeof secretSchemas.vendor_d>;
 export type VivoCredentials = z.infer<typeof secretSchemas.vendor_e>;
 
 /**

@@ -8,6 +8,7 @@ import { fcm, vendorG } from './fcm/index.ts';
 import { huawei } from './vendor_a_huawei/index.ts';
 import { xiaomi } from './vendor_b_xiaomi/index.ts';
 import { meizu } from './vendor_c_meizu/index.ts';
+import { oppo } from './vendor_d_oppo/index.ts';
 import { honor } from './vendor_f_honor/index.ts';
 
 /** Every connector that can send. Adding a vendor is one line here (design.md 3). */
@@ -18,6 +19,7 @@ export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<Connector
   [huawei.id, huawei],
   [xiaomi.id, xiaomi],
   [meizu.id, meizu],
+  [oppo.id, oppo],
   [honor.id, honor],
   [channel.id, channel],
 ]);

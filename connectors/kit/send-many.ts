@@ -28,6 +28,8 @@ export interface Answer {
   /** Targets that were judged one by one; all others share `row`. */
   targets?: ReadonlyMap<string, Row>;
   messageId?: string | undefined;
+  /** Ids of targets that have one each. */
+  messageIds?: ReadonlyMap<string, string>;
   retryAfterMs?: number | null;
 }
 
@@ -173,7 +175,8 @@ class ManySend {
     if (row.reaction === 'cap') await this.#closeForToday(row);
     for (const address of group) {
       const own = targets?.get(address);
-      this.#report(address, own ? attemptOf(own, status, { retryAfterMs, isAlone: true }) : attempt);
+      const told = own ? attemptOf(own, status, { retryAfterMs, isAlone: true }) : attempt;
+      this.#report(address, withMessage(told, answer.messageIds?.get(address)));
     }
   }
 

@@ -1,0 +1,83 @@
+/**
+ * A stand-in for OPPO's push gateway on loopback: as strict as the wire facts (gateways-xiaomi section 2), able to
+ * misbehave on demand, and it sends receipts when told.
+ */
+import { randomBytes } from 'node:crypto';
+import { systemClock } from '../../../shared/clock.ts';
+import { TokenDesk } from '../http/access-tokens.ts';
+import { postReceipt } from '../http/post-receipt.ts';
+import { type SandboxGateway, type SandboxOptions, startGateway } from '../http/server.ts';
+import { type OppoMemory, OppoRules, type Taken } from './rules.ts';
+
+export interface OppoGatewayOptions extends SandboxOptions {
+  /** The app it knows; absent: a made-up one. */
+  app?: { appKey: string; masterSecret: string };
+  /** Each of these absent: any number. */
+  devicesPerSecond?: number;
+  devicesPerDay?: number;
+  savesPerDay?: number;
+  categories?: readonly string[];
+}
+
+export interface OppoGateway extends SandboxGateway {
+  /** What it knows and can be told; changes count at once. */
+  readonly memory: OppoMemory;
+  /**
+   * Sends receipts of an event for these devices to the addresses that came with their messages, one call for each
+   * message; gives the HTTP statuses.
+   */
+  sendReceipt(tokens: readonly string[], eventType?: string): Promise<number[]>;
+}
+
+/** A made-up app. */
+export const createOppoApp = (): { appKey: string; masterSecret: string } => ({
+  appKey: randomBytes(16).toString('hex'),
+  masterSecret: randomBytes(16).toString('hex'),
+});
+
+const dayMs = 86_400_000;
+
+/** Starts the gateway of one app; resolves when it listens. */
+export async function startOppoGateway(options: OppoGatewayOptions = {}): Promise<OppoGateway> {
+  const clock = options.clock ?? systemClock;
+  const any = Number.POSITIVE_INFINITY;
+  const { app = createOppoApp(), devicesPerDay = any, devicesPerSecond = any, savesPerDay = any } = options;
+  const memory: OppoMemory = {
+    app,
+    desk: new TokenDesk(() => clock.now(), dayMs),
+    unsubscribed: new Set(),
+    spoilers: new Set(),
+    devicesPerSecond,
+    devicesPerDay,
+    savesPerDay,
+    categories: options.categories,
+    taken: [],
+    saved: new Map(),
+    sent: new Set(),
+  };
+  const gateway = await startGateway(options, (state) => new OppoRules(memory, state));
+  const forget = gateway.forget.bind(gateway);
+  return Object.assign(gateway, {
+    memory,
+    forget: () => {
+      memory.taken.length = 0;
+      memory.sent.clear();
+      forget();
+    },
+    sendReceipt: (tokens: readonly string[], eventType = 'push_arrive') =>
+      Promise.all(
+        memory.taken
+          .filter(({ token }) => tokens.includes(token))
+          .map((message) => postReceipt(message.callback, receiptOf(message, eventType, clock.now()))),
+      ),
+  });
+}
+
+/** A JSON array (2.9); its time is a text. */
+function receiptOf({ id, param, token }: Taken, eventType: string, nowMs: number) {
+  const receipt = { messageId: id, appId: '1', taskId: id, registrationIds: token, eventType, param };
+  return {
+    headers: { 'content-type': 'application/json; charset=UTF-8' },
+    body: JSON.stringify([{ ...receipt, eventTime: String(nowMs) }]),
+  };
+}
