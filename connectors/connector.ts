@@ -9,6 +9,7 @@ import type { Clock } from '../shared/clock.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
 import type { ConnectorId } from '../shared/domain/labels.ts';
 import type { PushOrder } from '../shared/domain/push.ts';
+import type { TransportFact, TransportLoad } from './http2/transport.ts';
 import type { ReceiptCall, ReceiptReading } from './receipt.ts';
 import type { DayQuota, TokenStore } from './shared-state.ts';
 
@@ -144,6 +145,8 @@ export interface SendRequest {
 export interface Sender {
   /** Resolves when every recipient was reported exactly once. Rejects only on a defect of ours. */
   send(request: SendRequest): Promise<void>;
+  /** What it holds at the moment, where it holds HTTP/2 connections. */
+  load?(): TransportLoad;
   close(): Promise<void>;
 }
 
@@ -165,6 +168,8 @@ export interface SenderContext {
   /** Where this app's receipts of this connector are taken; the callback parameter is the push's `pushId`. */
   callbackUrl: string;
   onCall(call: GatewayCall): void;
+  /** Hears what happens to HTTP/2 connections, for the metrics of the main thread. */
+  onTransport?(fact: TransportFact): void;
 }
 
 /** What a gateway can, as data: nobody outside asks for its name. */

@@ -1,7 +1,9 @@
 import { Piscina } from 'piscina';
+import { systemClock } from '../shared/clock.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import { cut, cutBytes } from './cuts.ts';
 import type { DeliverResult, DeliverTask, ThreadData } from './task.ts';
+import { TransportReadings } from './transports.ts';
 
 /**
  * Batches one thread holds at a time: while some wait for a gateway, others load and render. More than the
@@ -43,6 +45,9 @@ function openThreads(
     minThreads: threads,
     maxThreads: threads,
     concurrentTasksPerWorker: batchesPerThread,
+    // Otherwise an idle thread sleeps in Atomics.wait and its event loop stands still: no PING of a gateway would
+    // be answered, no GOAWAY heard, no dead connection found until the next batch.
+    atomics: 'disabled',
     niceIncrement,
     resourceLimits: threadMemory,
     workerData,
@@ -56,6 +61,7 @@ export class SenderPool {
   readonly #stopFlag = new SharedArrayBuffer(4);
   readonly #cuts = new SharedArrayBuffer(cutBytes);
   readonly #threads: number;
+  readonly #transports = new TransportReadings(() => systemClock.monotonicMs());
   #active = 0;
 
   constructor({ threads, data }: PoolOptions) {
@@ -63,6 +69,8 @@ export class SenderPool {
     const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag, cuts: this.#cuts };
     this.#bulk = openThreads(threads, workerData, bulkNiceness);
     this.#express = openThreads(1, workerData);
+    for (const threads of [this.#bulk, this.#express])
+      threads.on('message', (message: unknown) => this.#transports.take(message));
   }
 
   /** Has a thread send one batch. Rejects when the thread failed: the batch is then taken again. */
@@ -94,6 +102,7 @@ export class SenderPool {
     const busy = Math.min(this.#active, this.#threads);
     metrics.workerThreads.set({ state: 'busy' }, busy);
     metrics.workerThreads.set({ state: 'idle' }, this.#threads - busy);
+    this.#transports.reportTo(metrics);
   }
 
   async close(): Promise<void> {

@@ -9,11 +9,13 @@ import { depositLetters } from '../shared/db/tables/channel.ts';
 import type { ConnectorId } from '../shared/domain/labels.ts';
 import { dayQuota, tokenStore } from './gateway-state.ts';
 import type { CallCount } from './task.ts';
+import { TransportLog, type TransportReading } from './transports.ts';
 
 /** A door that nobody used for this long is closed. */
 const idleMs = 10 * 60_000;
 
 interface Entry {
+  connector: ConnectorId;
   sender: Sender;
   /** Which version of the profile it was opened with. */
   version: number;
@@ -77,6 +79,7 @@ export class SenderCache {
   readonly #options: SenderCacheOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #calls = new Map<string, CallLog>();
+  readonly #facts = new TransportLog();
   /** Internal ids of pushes in work, by the public id that connectors know. */
   readonly #pushIds = new Map<string, number>();
 
@@ -111,6 +114,15 @@ export class SenderCache {
     return this.#calls.get(keyOf(appId, connector, profile))?.drain() ?? { calls: [], seconds: [] };
   }
 
+  /** What its HTTP/2 connections did since this was last asked, and what they hold now. */
+  drainTransports(): TransportReading[] {
+    const loads = [...this.#entries.values()].map(({ connector, sender }) => ({
+      connector,
+      load: sender.load?.(),
+    }));
+    return this.#facts.drain(loads);
+  }
+
   async #credentials(
     appId: string,
     connector: Connector,
@@ -143,8 +155,15 @@ export class SenderCache {
       quota: dayQuota(db, gateway),
       callbackUrl: callbackUrl(publicUrl, vault, gateway),
       onCall: (call) => calls.add(connector.id, call),
+      onTransport: (fact) => this.#facts.add(connector.id, fact),
     });
-    const entry = { sender, version, usedAtMs: this.#options.clock.monotonicMs(), users: 0 };
+    const entry = {
+      connector: connector.id,
+      sender,
+      version,
+      usedAtMs: this.#options.clock.monotonicMs(),
+      users: 0,
+    };
     this.#entries.set(key, entry);
     if (known?.users === 0) void known.sender.close();
     return entry;

@@ -1,4 +1,4 @@
-import { workerData } from 'node:worker_threads';
+import { parentPort, threadId, workerData } from 'node:worker_threads';
 import { z } from 'zod';
 import { systemClock } from '../shared/clock.ts';
 import { Vault } from '../shared/crypto.ts';
@@ -9,6 +9,7 @@ import { SenderCache } from './senders.ts';
 import { Sending } from './sending.ts';
 import { Punctuality } from './slices.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
+import { readingEveryMs } from './transports.ts';
 
 /** Connections of one thread: batches load and checkpoint in turns. */
 const connectionsPerThread = 4;
@@ -40,6 +41,9 @@ const senders = new SenderCache({
   publicUrl: data.publicUrl,
 });
 const punctuality = new Punctuality();
+setInterval(() => {
+  parentPort?.postMessage({ thread: threadId, http2: senders.drainTransports() });
+}, readingEveryMs).unref();
 const stopFlag = new Int32Array(data.stopFlag);
 const cuts = new Int32Array(data.cuts);
 

@@ -23,6 +23,10 @@ export interface Metrics {
   workerThreads: Gauge<'state'>;
   httpRequestSeconds: Histogram<'route' | 'method' | 'status'>;
   channelConnections: Gauge;
+  http2Connections: Gauge<'connector'>;
+  http2Streams: Gauge<'connector'>;
+  http2Events: Counter<'connector' | 'event'>;
+  http2RoundTripSeconds: Histogram<'connector'>;
 }
 
 export interface QueueReading {
@@ -48,6 +52,13 @@ export function createMetrics(): Metrics {
     gatewayRequestSeconds: new Histogram({
       name: 'carillon_gateway_request_seconds',
       help: 'Time from a request to a gateway to its answer',
+      labelNames: ['connector'],
+      buckets: gatewayBuckets,
+      registers,
+    }),
+    http2RoundTripSeconds: new Histogram({
+      name: 'carillon_http2_round_trip_seconds',
+      help: 'Time from our SETTINGS to their acknowledgement, once per HTTP/2 connection',
       labelNames: ['connector'],
       buckets: gatewayBuckets,
       registers,
@@ -92,6 +103,12 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_gateway_responses_total',
       help: 'Answers of gateways; status 0 is no answer',
       labelNames: ['connector', 'status', 'reason'],
+      registers,
+    }),
+    http2Events: new Counter({
+      name: 'carillon_http2_events_total',
+      help: 'What happened to connections and streams of gateways that are spoken to over HTTP/2',
+      labelNames: ['connector', 'event'],
       registers,
     }),
     messages: new Counter({
@@ -140,6 +157,18 @@ function gaugesIn(registers: Registry[]) {
       name: 'carillon_breaker_state',
       help: '0 closed, 1 half-open, 2 open',
       labelNames: ['connector', 'app', 'profile'],
+      registers,
+    }),
+    http2Connections: new Gauge({
+      name: 'carillon_http2_connections',
+      help: 'HTTP/2 connections to gateways, of all threads',
+      labelNames: ['connector'],
+      registers,
+    }),
+    http2Streams: new Gauge({
+      name: 'carillon_http2_streams',
+      help: 'Requests on their way over HTTP/2, of all threads',
+      labelNames: ['connector'],
       registers,
     }),
     queueDepth: new Gauge({

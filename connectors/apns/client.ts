@@ -1,6 +1,11 @@
 import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../connector.ts';
 import { openTransport } from '../http2/open.ts';
-import { defaultTiming, type Transport, type TransportTiming } from '../http2/transport.ts';
+import {
+  defaultTiming,
+  type Transport,
+  type TransportLoad,
+  type TransportTiming,
+} from '../http2/transport.ts';
 import { failed, halt, retry } from '../kit/attempts.ts';
 import { pauseMs } from './attempt.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
@@ -70,6 +75,14 @@ class ApnsSender implements Sender {
         return new Delivery({ ...options, isOnlyTopic: isOnlyTopic && isListed }).run(members);
       }),
     );
+  }
+
+  load(): TransportLoad {
+    const loads = [...this.#doors.values()].map(({ transport }) => transport.load());
+    return {
+      connections: loads.reduce((sum, { connections }) => sum + connections, 0),
+      streams: loads.reduce((sum, { streams }) => sum + streams, 0),
+    };
   }
 
   async close(): Promise<void> {
@@ -157,6 +170,7 @@ class ApnsSender implements Sender {
       maxConnections: this.#tuning.maxConnections,
       timing: this.#tuning.timing,
       clock: this.#context.clock,
+      onFact: this.#context.onTransport,
     };
     return openTransport(options, transport);
   }

@@ -1,7 +1,12 @@
 import { defaultHttpTiming, type HttpDoor, openHttpDoor } from '../../shared/http.ts';
 import type { Attempt, Sender, SenderContext, SendRequest } from '../connector.ts';
 import { openTransport } from '../http2/open.ts';
-import { defaultTiming, type Transport, type TransportTiming } from '../http2/transport.ts';
+import {
+  defaultTiming,
+  type Transport,
+  type TransportLoad,
+  type TransportTiming,
+} from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
 import { expired, unfit } from '../kit/attempts.ts';
 import type { FcmCredentials } from './credentials.ts';
@@ -34,7 +39,10 @@ export function openFcm(
   const { connectMs, requestMs, drainMs } = tuning.timing;
   const timing = { ...defaultHttpTiming, connectMs, requestMs, drainMs };
   const door = openHttpDoor({ baseUrl: tokenAddress(credentials).base, ca, connections: 1, timing, clock });
-  const transport = openTransport({ baseUrl: endpoint, ca, ...tuning, clock }, choice);
+  const transport = openTransport(
+    { baseUrl: endpoint, ca, ...tuning, clock, onFact: context.onTransport },
+    choice,
+  );
   const tokens = accountTokens({ credentials, store, clock, door });
   return new FcmSender({ label, context, door, transport, tokens, projectId: serviceAccount.project_id });
 }
@@ -68,6 +76,10 @@ class FcmSender implements Sender {
     if (!rendering.ok) return end(unfit(rendering));
     const { payload } = rendering;
     await new Delivery({ ...this.#parts, payload, request }).run();
+  }
+
+  load(): TransportLoad {
+    return this.#parts.transport.load();
   }
 
   async close(): Promise<void> {

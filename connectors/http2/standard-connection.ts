@@ -25,6 +25,7 @@ const maxStreams = 1000;
 /** What the pool wants to hear from a connection. */
 export interface ConnectionOwner {
   onOpen(): void;
+  onRoundTrip(seconds: number): void;
   /** A place became free or the limit moved. */
   onRoom(): void;
   onAnswer(connection: StandardConnection, exchange: Exchange): void;
@@ -158,6 +159,10 @@ export class StandardConnection implements PooledConnection {
         settings: { enablePush: false },
       });
       this.#session = session;
+      const greetedAtMs = this.#options.monotonicMs();
+      session.once('localSettings', () =>
+        this.#owner.onRoundTrip((this.#options.monotonicMs() - greetedAtMs) / 1000),
+      );
       session.on('error', (error) => this.#note(error));
       session.on('remoteSettings', (settings) => this.#onSettings(settings.maxConcurrentStreams));
       session.on('goaway', (code, lastId, data) => this.#onGoaway(code, lastId, data));

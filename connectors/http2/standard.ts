@@ -19,6 +19,7 @@ import {
   type RequestTemplate,
   type Transport,
   type TransportFact,
+  type TransportLoad,
   type TransportOptions,
   type TransportReason,
   type TransportRequest,
@@ -88,6 +89,10 @@ class StandardTransport implements Transport, ConnectionOwner {
     return requestOne(this, { template, requests: [request], signal });
   }
 
+  load(): TransportLoad {
+    return { connections: this.#pool.size, streams: this.#pool.active };
+  }
+
   renew(): void {
     this.#pool.drainAll();
     this.#schedulePump();
@@ -105,6 +110,10 @@ class StandardTransport implements Transport, ConnectionOwner {
   onOpen(): void {
     this.#fact('connected', '');
     this.#pump();
+  }
+
+  onRoundTrip(seconds: number): void {
+    this.#fact('round_trip', '', seconds);
   }
 
   onRoom(): void {
@@ -227,7 +236,7 @@ class StandardTransport implements Transport, ConnectionOwner {
     return verdict;
   }
 
-  #fact(event: TransportFact['event'], detail: string): void {
-    this.#options.onFact?.({ event, detail, connections: this.#pool.size });
+  #fact(event: TransportFact['event'], detail: string, seconds?: number): void {
+    this.#options.onFact?.({ event, detail, connections: this.#pool.size, seconds });
   }
 }

@@ -90,10 +90,20 @@ export interface TransportFact {
     | 'refused'
     | 'reset'
     | 'timeout'
-    | 'ping_timeout';
+    | 'ping_timeout'
+    | 'round_trip';
   /** Error code or GOAWAY reason; never a token. */
   detail: string;
   connections: number;
+  /** Of `round_trip`: from our SETTINGS to their acknowledgement, once per connection. */
+  seconds?: number;
+}
+
+/** What a transport holds at the moment. */
+export interface TransportLoad {
+  connections: number;
+  /** Requests on their way. */
+  streams: number;
 }
 
 /** A long-lived pool of connections to one gateway with one credential. */
@@ -105,6 +115,7 @@ export interface Transport {
   sendMany(batch: Batch, onReply: OnReply): Promise<void>;
   /** Sends one request by itself. */
   request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<Reply>;
+  load(): TransportLoad;
   /** Lets every connection of now finish and opens new ones: after a change of provider token. */
   renew(): void;
   /** Hands back what waits, gives what is in flight `drainMs`, closes every connection. */

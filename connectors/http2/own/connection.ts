@@ -45,6 +45,7 @@ const ourSettings = settingsFrame([
 /** What the transport wants to hear from a connection. */
 export interface OwnConnectionOwner {
   onOpen(): void;
+  onRoundTrip(seconds: number): void;
   /** A place became free, the limit moved, or the socket caught up. */
   onRoom(): void;
   onAnswered(): void;
@@ -89,6 +90,8 @@ export class OwnConnection implements PooledConnection, FrameHandler, RepliesHos
   #pong: ((error: null) => void) | null = null;
   #goawayLastId = Number.POSITIVE_INFINITY;
   #failure = '';
+  /** When our SETTINGS left; 0 once they were acknowledged. */
+  #greetedAtMs = 0;
   #endedAtMs = 0;
   /** Something happened in what was read that may make room. */
   #isStirred = false;
@@ -203,6 +206,8 @@ export class OwnConnection implements PooledConnection, FrameHandler, RepliesHos
 
   onSettingsAck(): void {
     this.#guard.note();
+    if (this.#greetedAtMs > 0) this.#owner.onRoundTrip((this.readAtMs - this.#greetedAtMs) / 1000);
+    this.#greetedAtMs = 0;
   }
 
   onPing(isAck: boolean, opaque: Buffer): void {
@@ -310,6 +315,7 @@ export class OwnConnection implements PooledConnection, FrameHandler, RepliesHos
     });
     socket.on('end', () => this.destroy(this.#failure));
     socket.on('close', () => this.destroy(this.#failure));
+    this.#greetedAtMs = this.clock.monotonicMs();
     this.#send(preface);
     this.#send(ourSettings);
     this.#send(numberFrame(frame.windowUpdate, 0, receiveWindowBytes - defaultWindowBytes));

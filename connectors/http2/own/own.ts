@@ -11,6 +11,7 @@ import {
   type RequestTemplate,
   type Transport,
   type TransportFact,
+  type TransportLoad,
   type TransportOptions,
   type TransportReason,
   type TransportRequest,
@@ -87,6 +88,10 @@ class OwnTransport implements Transport, OwnConnectionOwner {
     return requestOne(this, { template, requests: [request], signal });
   }
 
+  load(): TransportLoad {
+    return { connections: this.#pool.size, streams: this.#pool.active };
+  }
+
   renew(): void {
     this.#pool.drainAll();
     this.#schedulePump();
@@ -103,6 +108,10 @@ class OwnTransport implements Transport, OwnConnectionOwner {
   onOpen(): void {
     this.#fact('connected', '');
     this.#schedulePump();
+  }
+
+  onRoundTrip(seconds: number): void {
+    this.#fact('round_trip', '', seconds);
   }
 
   onRoom(): void {
@@ -202,7 +211,7 @@ class OwnTransport implements Transport, OwnConnectionOwner {
     for (const run of this.#queue.list()) run.handBackWaiting(reason, afterMs);
   }
 
-  #fact(event: TransportFact['event'], detail: string): void {
-    this.#options.onFact?.({ event, detail, connections: this.#pool.size });
+  #fact(event: TransportFact['event'], detail: string, seconds?: number): void {
+    this.#options.onFact?.({ event, detail, connections: this.#pool.size, seconds });
   }
 }
