@@ -223,6 +223,8 @@ describe('devices of the newer system', () => {
   test('are not dead when all are refused without a reason', async () => {
     answer('80300007', { msg: 'All the tokens are invalid' });
     expect(kinds(await push(newer(2)))).toEqual({ rejected: 2 });
+    const byType = older(2).map((one) => ({ ...one, deviceType: 'harmony' }));
+    expect(kinds(await push(byType))).toEqual({ rejected: 2 });
   });
 
   test('get a new JWT when theirs is called expired, and stop after that', async () => {
