@@ -36,8 +36,7 @@ export function openFcm(
 ): Sender {
   const { clock, tokens: store } = context;
   const { ca, endpoint = host, serviceAccount, transport: choice } = credentials;
-  const { connectMs, requestMs, drainMs } = tuning.timing;
-  const timing = { ...defaultHttpTiming, connectMs, requestMs, drainMs };
+  const timing = { ...defaultHttpTiming, drainMs: tuning.timing.drainMs };
   const door = openHttpDoor({ baseUrl: tokenAddress(credentials).base, ca, connections: 1, timing, clock });
   const transport = openTransport(
     { baseUrl: endpoint, ca, ...tuning, clock, onFact: context.onTransport },

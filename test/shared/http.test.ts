@@ -67,7 +67,7 @@ describe('a door', () => {
     ['reset', 'connection_lost'],
   ] as const)('does not know what became of a request when the gateway does %s', async (kind, reason) => {
     gateway.misbehave({ kind });
-    const reply = await open({ requestMs: 300 }).request(jsonPost('/', {}));
+    const reply = await open({ requestMs: kind === 'hang' ? 1500 : 15_000 }).request(jsonPost('/', {}));
     expect(reply).toMatchObject({ kind: 'unknown', reason });
     expect(gateway.total).toBe(1);
   });
