@@ -248,6 +248,18 @@ describe('asking for a code of an account', () => {
     expect(await messages(mobilePhoneNumber)).toHaveLength(before);
   });
 
+  test('costs the same, known or not: nothing that an empty balance could tell', async () => {
+    const poor = await api.createApp({ smsBalance: 0 });
+    const known = '+14155552671';
+    await signUp(api, poor, { mobilePhoneNumber: known });
+    for (const mobilePhoneNumber of [known, '+14155552672'])
+      expect((await post('requestMobilePhoneVerify', { mobilePhoneNumber }, poor)).body.code).toBe(160);
+    const rich = await api.createApp({ smsBalance: 10 });
+    expect((await post('requestMobilePhoneVerify', { mobilePhoneNumber: known }, rich)).body).toEqual({});
+    const { body } = await api.request('GET', `/console/api/apps/${rich.appId}`, { admin: true });
+    expect(body.options.smsBalance).toBe(10);
+  });
+
   test('needs a captcha where the app wants one, known or not', async () => {
     const guarded = await api.createApp({ captchaForSms: true });
     const known = newPhone();

@@ -4,7 +4,6 @@ import {
   type Budget,
   charge,
   insertSend,
-  leftOfBudget,
   readNumberHistory,
   takeBudget,
 } from '../../../shared/db/tables/send-budgets.ts';
@@ -32,8 +31,6 @@ export interface Spending {
   sign: string;
   /** Undefined for a caller whose address says nothing of whom it serves: a server with the master key. */
   address: string | undefined;
-  /** Counted like a message, but nothing is paid: there is nobody to send it to. */
-  isSilent: boolean;
 }
 
 /** Longer than any app lives. */
@@ -43,8 +40,8 @@ const blockDigits = 4;
 
 /**
  * Counts a message against every budget it falls under, as part of `tx`: refused by one, it is counted by none.
- * Throws 1 within 10 seconds, 601 within a number's other limits, 154 for those of address, block and app, 160
- * without balance (compat.md 1.4, contract.md "Options of an app").
+ * Throws 1 within 10 seconds, 601 within a number's other limits, 154 for those of address, block and app
+ * (compat.md 1.4, contract.md "Options of an app").
  */
 export async function spendBudgets(means: Means, tx: Handle, spending: Spending): Promise<void> {
   const { app, phone, kind, sign, address } = spending;
@@ -64,7 +61,6 @@ export async function spendBudgets(means: Means, tx: Handle, spending: Spending)
       windowMs: hourMs,
     });
   for (const budget of budgets) if (!(await takeBudget(tx, budget, now))) throw refuse('thresholdExceeded');
-  await pay(tx, spending, now);
   await insertSend(tx, { appId, number: phone.e164, kind, sign }, now);
 }
 
@@ -85,18 +81,17 @@ async function spendNumber(tx: Handle, { app, phone, kind, sign }: Spending, now
     throw refuse('smsTooFrequent');
 }
 
-/** The first hundred at home are free, the rest is taken off the balance. */
-async function pay(tx: Handle, { app, phone, isSilent }: Spending, now: Date): Promise<void> {
-  const { appId, plan, options } = app;
+/** Pays for a message: the first hundred at home are free, the rest is taken off the balance. Throws 160. */
+export async function payMessage(
+  { clock }: Pick<Means, 'clock'>,
+  tx: Handle,
+  { app, phone }: Pick<Spending, 'app' | 'phone'>,
+): Promise<void> {
+  const { appId, plan } = app;
   const isHome = isHomePhone(phone);
-  const price = isHome ? prices.domestic : prices.abroad;
   const free: Budget = { appId, scope: 'free', key: '', limit: freeMessages, windowMs: foreverMs };
-  if (isSilent) {
-    if (isHome && (await leftOfBudget(tx, free, now)) > 0) return;
-    if (options.smsBalance < price) throw refuse('insufficientBalance');
-    return;
-  }
-  if (isHome && (await takeBudget(tx, free, now))) return;
+  if (isHome && (await takeBudget(tx, free, new Date(clock.now())))) return;
+  const price = isHome ? prices.domestic : prices.abroad;
   if (!(await charge(tx, appId, price, effectiveOptions(plan, {}).smsBalance)))
     throw refuse('insufficientBalance');
 }

@@ -1,3 +1,4 @@
+import type { Handle } from '../../../shared/db/pool.ts';
 import { defaultSignature, findSignature, findTemplate } from '../../../shared/db/tables/sms-texts.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors.ts';
@@ -8,7 +9,7 @@ import { readTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { Means } from '../means.ts';
 import { postMessage } from '../messages.ts';
-import { spendBudgets } from './budgets.ts';
+import { payMessage, spendBudgets } from './budgets.ts';
 import type { CodeBook } from './codes.ts';
 import type { PumpingGuard } from './pumping.ts';
 import { type Wording, wordMessage } from './wording.ts';
@@ -33,7 +34,7 @@ export interface SmsOrder {
   op?: string | undefined;
   sign?: string | undefined;
   template?: { name: string; values: JsonObject } | undefined;
-  /** There is nobody to send it to, and the caller must not learn of it: all is done but the sending. */
+  /** There is nobody to send it to, and the caller must not learn of it: all is done, and what it wrote taken back. */
   isSilent?: boolean;
 }
 
@@ -109,38 +110,45 @@ export class SmsSender {
     return signature?.isApproved ? signature.name : unsigned();
   }
 
-  async #post(caller: SmsCaller, order: SmsOrder, { wording, type, kind }: Prepared): Promise<void> {
+  async #post(caller: SmsCaller, order: SmsOrder, prepared: Prepared): Promise<void> {
     const { app, isMaster, address } = caller;
+    const { wording, kind } = prepared;
     const { phone, isSilent = false } = order;
-    const expiresAt = new Date(this.#means.clock.now() + order.ttlMinutes * 60_000);
     await this.#means.db.transaction(async (tx) => {
       if (app.options.captchaForSms) await this.#parts.captchas.spend(tx, app.appId, order.validateToken);
-      const sign = wording.sign;
       const spender = isMaster ? undefined : address;
-      await spendBudgets(this.#means, tx, { app, phone, kind, sign, address: spender, isSilent });
-      if (isSilent) return;
-      const code =
-        type === 'notification'
-          ? undefined
-          : await this.#parts.codes.issue(
-              tx,
-              { appId: app.appId, purpose: type, phone, subject: order.subject },
-              expiresAt,
-            );
-      if (code !== undefined)
-        await this.#parts.pumping.countSent(tx, { appId: app.appId, prefix: phone.callingCode });
-      const { text, variables } = wordMessage(wording, code);
-      const isVoice = kind === 'voice';
-      await postMessage(this.#means, tx, app.appId, {
-        kind: 'sms',
-        to: phone.e164,
-        type: isVoice ? 'voice' : type,
-        text: isVoice ? (code ?? '') : text,
-        code,
-        sms: { isVoice, sign, template: wording.custom?.name, variables },
-        // A notification is of use for longer than a code.
-        ...(code === undefined ? {} : { expiresAt }),
-      });
+      await spendBudgets(this.#means, tx, { app, phone, kind, sign: wording.sign, address: spender });
+      // For nobody the same is done, for its time and its refusals only, and taken back.
+      if (isSilent) await tx.query('SAVEPOINT nobody');
+      await payMessage(this.#means, tx, { app, phone });
+      await this.#write(tx, app, order, prepared);
+      if (isSilent) await tx.query('ROLLBACK TO SAVEPOINT nobody');
+    });
+  }
+
+  async #write(
+    tx: Handle,
+    { appId }: App,
+    { phone, subject, ttlMinutes }: SmsOrder,
+    { wording, type, kind }: Prepared,
+  ): Promise<void> {
+    const expiresAt = new Date(this.#means.clock.now() + ttlMinutes * 60_000);
+    let code: string | undefined;
+    if (type !== 'notification') {
+      code = await this.#parts.codes.issue(tx, { appId, purpose: type, phone, subject }, expiresAt);
+      await this.#parts.pumping.countSent(tx, { appId, prefix: phone.callingCode });
+    }
+    const { text, variables } = wordMessage(wording, code);
+    const isVoice = kind === 'voice';
+    await postMessage(this.#means, tx, appId, {
+      kind: 'sms',
+      to: phone.e164,
+      type: isVoice ? 'voice' : type,
+      text: isVoice ? (code ?? '') : text,
+      code,
+      sms: { isVoice, sign: wording.sign, template: wording.custom?.name, variables },
+      // A notification is of use for longer than a code.
+      ...(code === undefined ? {} : { expiresAt }),
     });
   }
 }

@@ -30,16 +30,6 @@ export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise
   return (rowCount ?? 0) > 0;
 }
 
-/** How many of a budget are left. */
-export async function leftOfBudget(db: Handle, budget: Budget, now: Date): Promise<number> {
-  const { appId, scope, key, limit, windowMs } = budget;
-  const { rows } = await db.query<{ n: number }>(
-    'SELECT n FROM send_budget WHERE app_id = $1 AND scope = $2 AND key = $3 AND since > $4',
-    [appId, scope, key, new Date(now.getTime() - windowMs)],
-  );
-  return Math.max(0, limit - (rows[0]?.n ?? 0));
-}
-
 /** What a number was sent lately. */
 export interface NumberHistory {
   /** Milliseconds since the last message of any kind; infinite when there was none within the day. */
