@@ -73,8 +73,8 @@ export function snakeName(name: string): string {
 /** What is wrong with a notification, as a sentence; null when nothing is. */
 export function notificationProblem(notification: JsonObject): string | null {
   const { category, click_action_type: click, content, title } = notification;
-  if (typeof title !== 'string' || title.trim() === '') return 'vendor_d needs a title';
   if (typeof content !== 'string' || content.trim() === '') return 'vendor_d needs a content';
+  if (typeof title !== 'string' || title.trim() === '') return 'vendor_d needs a title';
   for (const [name, isRight, expected] of rules) {
     const value = notification[name];
     if (value !== undefined && !isRight(value, notification))
