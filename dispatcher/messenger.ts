@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { Sending } from '../connectors/supplier.ts';
 import { openSuppliers, type SupplierSettings, type Suppliers } from '../connectors/suppliers.ts';
 import type { Clock } from '../shared/clock.ts';
-import type { Vault } from '../shared/crypto.ts';
+import { SealError, type Vault } from '../shared/crypto.ts';
 import type { Listener } from '../shared/db/listener.ts';
 import type { Database } from '../shared/db/pool.ts';
 import { dueIn } from '../shared/db/tables/delivery.ts';
@@ -73,7 +73,7 @@ export async function sendMessage(
   { signal }: Pick<Shift, 'signal'>,
 ): Promise<boolean> {
   const { appId, messageId } = job.data;
-  const message = await findWaitingMessage(means.db, means.vault, appId, messageId);
+  const message = await readMessage(means, job);
   if (!message) {
     await means.queue.complete(messageJob, job, means.db);
     return true;
@@ -82,6 +82,21 @@ export async function sendMessage(
   if (ending === 'stopped') return false;
   await record(means, job, message, ending);
   return true;
+}
+
+/** Undefined when there is nothing to send; one that was sealed with a key that is gone is given up. */
+async function readMessage(
+  { db, vault, log }: MessengerMeans,
+  { data: { appId, messageId } }: Job<MessageJob>,
+): Promise<WaitingMessage | undefined> {
+  try {
+    return await findWaitingMessage(db, vault, appId, messageId);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    log.error({ err: error, app: appId, messageId }, 'a message cannot be read');
+    await settleMessage(db, appId, messageId, { state: 'failed', reason: 'unreadable' });
+    return undefined;
+  }
 }
 
 type Ending = Settlement | Extract<Sending, { kind: 'retry' }>;

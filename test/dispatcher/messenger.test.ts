@@ -115,6 +115,12 @@ describe('a message', () => {
     expect(webhook.requests.some(({ body }) => body.includes('+8613800000005'))).toBe(false);
   });
 
+  test('is given up when the key that it was sealed with is gone', async () => {
+    const other = new Vault([Buffer.alloc(32, 7)]);
+    await db.transaction((tx) => postMessage({ vault: other, queue }, tx, 'app1', smsTo('+8613800000007')));
+    await expect.poll(() => rowOf('+8613800000007')).toMatchObject({ state: 'failed', reason: 'unreadable' });
+  });
+
   test('is counted, without a word of whom it was for', async () => {
     const text = await dispatcher.means.metrics.registry.metrics();
     expect(text).toMatch(/carillon_messages_total\{kind="sms",outcome="sent"\} \d/);

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startApi } from '../../api/start.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { cleanVerification } from '../../dispatcher/verification-cleaner.ts';
 import { Database } from '../../shared/db/pool.ts';
+import { createLogger } from '../../shared/logging.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
@@ -68,6 +70,48 @@ describe('from a call to the person', () => {
     expect((await api.request('GET', link.replace('http://carillon.test', ''))).status).toBe(200);
     expect((await user.me()).emailVerified).toBe(true);
   });
+});
+
+test('no log holds a number, an address, a code or a link, whatever goes wrong', async () => {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  const log = createLogger({ level: 'trace', name: 'test', destination });
+  const angry = await startMailServer({
+    onRcptTo: ({ address }, _session, callback) =>
+      callback(Object.assign(new Error(`no ${address}, and no mail`), { responseCode: 450 })),
+  });
+  const other = await createTestDatabase();
+  const env = { SMTP_URL: angry.url, SMS_WEBHOOK_URL: webhook.url };
+  const config = testConfig(other.url, env);
+  const loud = await startApi(config, log);
+  const loudDispatcher = await startDispatcher(config, log);
+  try {
+    webhook.answers.push({ status: 400 });
+    const url = `http://127.0.0.1:${loud.port}`;
+    const app = await loud.services.apps.create({ name: 'Loud', options: { emailVerification: true } });
+    const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, 'Content-Type': 'application/json' };
+    const post = (path: string, body: object) =>
+      fetch(`${url}/1.1/${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    const mobilePhoneNumber = '+8613900139000';
+    await post('requestSmsCode', { mobilePhoneNumber });
+    await post('requestSmsCode', { mobilePhoneNumber });
+    await post('users', { username: 'loud', password: 'p', email: 'loud@example.com' });
+    const [mail, sms] = await loud.services.outbox.list(app.appId, {});
+    await post(`verifySmsCode/${sms?.code}`, { mobilePhoneNumber });
+    await fetch(`${mail?.link?.replace('http://carillon.test', url)}`);
+    await expect.poll(() => lines.filter((line) => line.includes('a message was not taken')).length).toBe(2);
+    const text = lines.join('');
+    expect(text).toContain('envelope_450');
+    expect(text).toContain('status_400');
+    expect(text).toContain('/1.1/verifySmsCode/:code');
+    const link = mail?.link?.split('/').at(-1) ?? 'no link';
+    for (const secret of ['13900139000', 'loud@example.com', sms?.code ?? 'no code', link])
+      expect(text).not.toContain(secret);
+  } finally {
+    await Promise.all([loud.stack.close(), loudDispatcher.stack.close()]);
+    await angry.close();
+    await other.drop();
+  }
 });
 
 test('what is over is removed, and nothing before', async () => {
