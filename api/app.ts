@@ -20,7 +20,7 @@ import type { Services } from './services/services.ts';
 export interface AppOptions {
   routes: Route[];
   services: Services;
-  config: Pick<Config, 'adminToken'>;
+  config: Pick<Config, 'adminToken' | 'trustedProxies'>;
   log: Logger;
   metrics: Metrics;
   pushCallLimit: PushCallLimit;
@@ -31,6 +31,9 @@ export function createApp(options: AppOptions): Koa {
   const app = new Koa();
   // Koa would print to standard error what the log already holds.
   app.silent = true;
+  // Each proxy adds the address that it saw; what is further left in the header anybody may have written.
+  app.proxy = options.config.trustedProxies > 0;
+  app.maxIpsCount = options.config.trustedProxies;
   app.use(logRequests(options.log, options.metrics));
   app.use(allowBrowsers());
   app.use(errors);

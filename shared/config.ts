@@ -48,6 +48,9 @@ const schema = z
       .pipe(z.number().min(1, 'expected at least 1').max(256, 'expected at most 256'))
       .default(availableParallelism()),
     METRICS_PORT: port.default(9464),
+    TRUSTED_PROXIES: wholeNumber('expected how many proxies stand in front, a whole number')
+      .pipe(z.number().max(10, 'expected at most 10'))
+      .default(0),
     SMTP_URL: z.url({ protocol: /^smtps?$/, error: 'expected an smtp:// or smtps:// URL' }).optional(),
     SMS_WEBHOOK_URL: z.url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL' }).optional(),
     LOG_LEVEL: z.enum(logLevels, `expected one of ${logLevels.join(', ')}`).default('info'),
@@ -63,6 +66,7 @@ const schema = z
     secrets: env.CARILLON_SECRET,
     dispatcherThreads: env.DISPATCHER_THREADS,
     metricsPort: env.METRICS_PORT,
+    trustedProxies: env.TRUSTED_PROXIES,
     smtpUrl: env.SMTP_URL,
     smsWebhookUrl: env.SMS_WEBHOOK_URL,
     logLevel: env.LOG_LEVEL,

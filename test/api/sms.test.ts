@@ -335,6 +335,31 @@ describe('the spending limits', () => {
     expect(codes(await many(app, 30, 31))).toEqual({ 200: 1 });
   });
 
+  test('per address: what a caller writes into X-Forwarded-For counts for nothing', async () => {
+    const app = await appWith({ smsPerAddressPerHour: 1 });
+    const from = (n: number, list: string, of = api) =>
+      of.request('POST', '/1.1/requestSmsCode', {
+        app,
+        body: { mobilePhoneNumber: numberOf(n) },
+        headers: { 'X-Forwarded-For': list },
+      });
+    expect((await from(0, '192.0.2.1')).status).toBe(200);
+    expect((await from(1, '192.0.2.2')).body.code).toBe(154);
+    // Behind one proxy the last address is the one that it saw; a host has a whole network of IPv6.
+    const env = { TRUSTED_PROXIES: '1' };
+    const behind = await startTestApi({ databaseUrl: database.url, clock, env });
+    try {
+      expect((await from(2, '192.0.2.9, 192.0.2.1', behind)).status).toBe(200);
+      expect((await from(3, '192.0.2.8, 192.0.2.1', behind)).body.code).toBe(154);
+      expect((await from(4, '192.0.2.1, 192.0.2.2', behind)).status).toBe(200);
+      expect((await from(5, '2001:db8:1:2::1', behind)).status).toBe(200);
+      expect((await from(6, '2001:0db8:1:2:ffff::9', behind)).body.code).toBe(154);
+      expect((await from(7, '2001:db8:1:3::1', behind)).status).toBe(200);
+    } finally {
+      await behind.close();
+    }
+  });
+
   test('per app and day', async () => {
     const app = await appWith({ smsPerAppPerDay: 3 });
     expect(codes(await many(app, 0, 10))).toEqual({ 200: 3, 154: 7 });
