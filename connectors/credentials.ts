@@ -28,6 +28,16 @@ export const trustedCertificates = z
   .max(1_000_000, 'ca must be at most 1000000 characters')
   .refine((pem) => certificatesOf(pem) !== null, 'ca must be one or several PEM certificates');
 
+/** An HTTP proxy to reach the gateway through by CONNECT; user and password may stand in it. */
+export const proxyUrl = z
+  .url({ protocol: /^https?$/, error: 'proxy must be an http:// or https:// URL' })
+  .max(2048)
+  .refine((text) => {
+    if (!URL.canParse(text)) return false;
+    const { hash, pathname, search } = new URL(text);
+    return `${search}${hash}` === '' && pathname === '/';
+  }, 'proxy must name a host, and a user and password at most');
+
 /** Members that every profile takes, whatever its gateway. */
 export const common = {
   /** In place of the gateway's own host; the gateway's paths follow it. */

@@ -4,9 +4,10 @@
  * peer's stream limit (libraries.md).
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import { createSecureContext, getCACertificates } from 'node:tls';
-import { type Dispatcher, Pool } from 'undici';
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import { buildConnector, type Dispatcher, Pool } from 'undici';
 import type { Clock } from './clock.ts';
+import { openTunnel } from './tunnel.ts';
 
 export interface HttpTiming {
   /** TCP and TLS. */
@@ -24,6 +25,8 @@ export interface HttpDoorOptions {
   baseUrl: string;
   /** PEM trusted beside the system's. */
   ca?: string | undefined;
+  /** URL of an HTTP proxy to go through by CONNECT, with user and password where it wants them. */
+  proxy?: string | undefined;
   /** Most connections, and so most requests at a time; further ones wait. Default 16. */
   connections?: number;
   timing?: HttpTiming;
@@ -136,11 +139,19 @@ class UndiciDoor implements HttpDoor {
   readonly #clock: Clock;
   #closing: Promise<void> | null = null;
 
-  constructor({ baseUrl, ca, connections = 16, timing = defaultHttpTiming, clock }: HttpDoorOptions) {
+  constructor({ baseUrl, ca, proxy, connections = 16, timing = defaultHttpTiming, clock }: HttpDoorOptions) {
     const url = new URL(baseUrl);
     this.#pathPrefix = url.pathname.replace(/\/$/, '');
     this.#timing = timing;
     this.#clock = clock;
+    const trust: Trust = {
+      timeout: timing.connectMs,
+      // `ca` replaces the system's list unless that is given too (contract: "trusted beside the system's").
+      ...(ca === undefined
+        ? {}
+        : { secureContext: createSecureContext({ ca: [...getCACertificates('default'), ca] }) }),
+      minVersion: 'TLSv1.2',
+    };
     this.#pool = new Pool(url.origin, {
       connections,
       pipelining: 1,
@@ -149,14 +160,7 @@ class UndiciDoor implements HttpDoor {
       // The deadline below is for the whole exchange; these two would be further timers.
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: {
-        timeout: timing.connectMs,
-        // `ca` replaces the system's list unless that is given too (contract: "trusted beside the system's").
-        ...(ca === undefined
-          ? {}
-          : { secureContext: createSecureContext({ ca: [...getCACertificates('default'), ca] }) }),
-        minVersion: 'TLSv1.2',
-      },
+      connect: proxy === undefined ? trust : throughProxy(new URL(proxy), timing, trust),
     });
   }
 
@@ -189,6 +193,30 @@ class UndiciDoor implements HttpDoor {
     await this.#pool.close().catch(() => undefined);
     clearTimeout(late);
   }
+}
+
+type Trust = buildConnector.BuildOptions & { secureContext?: SecureContext };
+
+/** Connects through a tunnel, and with TLS in it where the gateway wants that. */
+function throughProxy(proxy: URL, { connectMs }: HttpTiming, trust: Trust): buildConnector.connector {
+  const connect = buildConnector({ ...trust, allowH2: false });
+  return (target, callback) => {
+    const isSecure = target.protocol === 'https:';
+    const port = Number(target.port || (isSecure ? 443 : 80));
+    const host = target.hostname.replace(/^\[|\]$/g, '');
+    openTunnel(proxy, {
+      host,
+      port,
+      signal: AbortSignal.timeout(connectMs),
+      secureContext: trust.secureContext,
+    }).then(
+      (httpSocket) => {
+        if (isSecure) connect({ ...target, httpSocket }, callback);
+        else callback(null, httpSocket);
+      },
+      (error: Error) => callback(error, null),
+    );
+  };
 }
 
 /** One request from the call to its reply. Before `onRequestStart` nothing of it was written. */

@@ -155,7 +155,7 @@ class ApnsSender implements Sender {
   }
 
   #openTransport(environment: 'prod' | 'dev'): Transport {
-    const { auth, ca, endpoint, transport } = this.#credentials;
+    const { auth, ca, endpoint, proxy, transport } = this.#credentials;
     const { certificate, privateKey } =
       this.#credentials.auth === 'certificate'
         ? this.#credentials
@@ -163,6 +163,7 @@ class ApnsSender implements Sender {
     const options = {
       baseUrl: endpoint ?? hosts[environment],
       ca,
+      proxy,
       certificate,
       privateKey,
       // gateways-apns 1.7: one stream until a valid token was answered; certificates start large.

@@ -1,7 +1,7 @@
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import type { CredentialReport } from '../connector.ts';
-import { keyOf } from '../credentials.ts';
+import { keyOf, proxyUrl } from '../credentials.ts';
 
 /** Members both kinds of credentials take (contract.md "Credentials of a push profile"). */
 const common = {
@@ -15,6 +15,7 @@ const common = {
     .refine((pem) => certificateOf(pem) !== null, 'ca must be a PEM certificate')
     .optional(),
   transport: z.literal('standard').optional(),
+  proxy: proxyUrl.optional(),
 };
 
 const tenCharacters = (name: string) =>

@@ -35,11 +35,18 @@ export function openFcm(
   { context, tuning }: { context: SenderContext; tuning: FcmTuning },
 ): Sender {
   const { clock, tokens: store } = context;
-  const { ca, endpoint = host, serviceAccount, transport: choice } = credentials;
+  const { ca, endpoint = host, proxy, serviceAccount, transport: choice } = credentials;
   const timing = { ...defaultHttpTiming, drainMs: tuning.timing.drainMs };
-  const door = openHttpDoor({ baseUrl: tokenAddress(credentials).base, ca, connections: 1, timing, clock });
+  const door = openHttpDoor({
+    baseUrl: tokenAddress(credentials).base,
+    ca,
+    proxy,
+    connections: 1,
+    timing,
+    clock,
+  });
   const transport = openTransport(
-    { baseUrl: endpoint, ca, ...tuning, clock, onFact: context.onTransport },
+    { baseUrl: endpoint, ca, proxy, ...tuning, clock, onFact: context.onTransport },
     choice,
   );
   const tokens = accountTokens({ credentials, store, clock, door });

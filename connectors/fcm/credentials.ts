@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CredentialReport } from '../connector.ts';
-import { authEndpoint, baseUrl, common, inspectTrust, keyOf, secretText } from '../credentials.ts';
+import { authEndpoint, baseUrl, common, inspectTrust, keyOf, proxyUrl, secretText } from '../credentials.ts';
 
 /** Google's file as it is downloaded: members that we do not need are dropped, not refused. */
 const serviceAccount = z.object(
@@ -19,7 +19,12 @@ const serviceAccount = z.object(
   'serviceAccount must be the content of a service account file',
 );
 
-export const fcmCredentials = z.strictObject({ serviceAccount, ...common, ...authEndpoint });
+export const fcmCredentials = z.strictObject({
+  serviceAccount,
+  proxy: proxyUrl.optional(),
+  ...common,
+  ...authEndpoint,
+});
 
 export type FcmCredentials = z.infer<typeof fcmCredentials>;
 

@@ -2,14 +2,28 @@ import { lookup as resolve } from 'node:dns';
 import { once } from 'node:events';
 import type { LookupFunction, Socket } from 'node:net';
 import { connect, type SecureContext, type TLSSocket } from 'node:tls';
-import { openTunnel } from './proxy.ts';
-import { serverNameOf } from './tls.ts';
+import { openTunnel } from '../../shared/tunnel.ts';
+import { secureContextOf, serverNameOf } from './tls.ts';
+import type { TransportOptions } from './transport.ts';
 
 export interface ConnectTarget {
   url: URL;
   secureContext: SecureContext;
   /** HTTP proxy to go through, with its user and password in the URL; absent: straight. */
-  proxy?: URL;
+  proxy?: { url: URL; secureContext: SecureContext };
+}
+
+/** What a transport's connections go to; its options are trusted to be checked. */
+export function targetOf(options: TransportOptions): ConnectTarget {
+  const { baseUrl, ca, proxy } = options;
+  return {
+    url: new URL(baseUrl),
+    secureContext: secureContextOf(options),
+    // The proxy is shown no client certificate.
+    ...(proxy === undefined
+      ? {}
+      : { proxy: { url: new URL(proxy), secureContext: secureContextOf({ ca }) } }),
+  };
 }
 
 /** The peer is there and does not speak HTTP/2. */
@@ -26,7 +40,8 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
   const { url, secureContext, proxy } = target;
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || 443);
-  const tunnel: Socket | undefined = proxy && (await openTunnel(proxy, { host, port, signal }));
+  const tunnel: Socket | undefined =
+    proxy && (await openTunnel(proxy.url, { host, port, signal, secureContext: proxy.secureContext }));
   const socket = connect({
     host,
     port,

@@ -1,5 +1,5 @@
 import { type OutgoingHttpHeaders, sensitiveHeaders } from 'node:http2';
-import { retryAfterMs } from './reply.ts';
+import { retryAfterMs } from '../../shared/http.ts';
 import type { Batch, OnReply, Reply, TransportReason, TransportRequest } from './transport.ts';
 
 /** A batch on its way: how many replies are still owed. */

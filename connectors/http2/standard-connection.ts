@@ -7,9 +7,9 @@
  * streams, limits and farewells itself.
  */
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
-import type { SecureContext, TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import http2 from 'http2-wrapper';
-import { connectTls } from './connect.ts';
+import { type ConnectTarget, connectTls } from './connect.ts';
 import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
 import { fateOf, type Goaway, goawayReason } from './fate.ts';
 import type { PooledConnection } from './pool.ts';
@@ -36,10 +36,8 @@ export interface ConnectionOwner {
 }
 
 export interface ConnectionOptions {
-  url: URL;
-  secureContext: SecureContext;
+  target: ConnectTarget;
   agent: http2.Agent;
-  proxy: URL | undefined;
   firstStreams: number;
   streamsPerConnection: number;
   timing: TransportTiming;
@@ -142,10 +140,11 @@ export class StandardConnection implements PooledConnection {
   }
 
   async #connect(): Promise<void> {
-    const { url, agent, secureContext, proxy } = this.#options;
+    const { agent, target } = this.#options;
+    const { url, secureContext } = target;
     try {
-      const socket = await (proxy
-        ? connectTls({ url, secureContext, proxy }, this.#connecting.signal)
+      const socket = await (target.proxy
+        ? connectTls(target, this.#connecting.signal)
         : agent.createConnection(url, { secureContext, servername: serverNameOf(url.hostname) }));
       socket.once('error', (error) => this.#note(error));
       // A renewal or the deadline may have come first.

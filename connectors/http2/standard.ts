@@ -5,12 +5,13 @@
  * processed are repeated here, a few times, before the caller hears of them.
  */
 import http2 from 'http2-wrapper';
+import { targetOf } from './connect.ts';
 import { type BatchState, type Exchange, newBatchState, newExchange, responseOf } from './exchange.ts';
 import { ConnectionPool } from './pool.ts';
 import { requestOne } from './reply.ts';
 import { RequestQueue } from './request-queue.ts';
 import { type ConnectionOwner, StandardConnection } from './standard-connection.ts';
-import { isCertificateRefusal, secureContextOf } from './tls.ts';
+import { isCertificateRefusal } from './tls.ts';
 import {
   type Batch,
   defaultStreamsPerConnection,
@@ -49,12 +50,10 @@ class StandardTransport implements Transport, ConnectionOwner {
 
   constructor(options: TransportOptions) {
     this.#options = options;
-    const { clock, firstStreams = Number.POSITIVE_INFINITY, proxy, timing } = options;
+    const { clock, firstStreams = Number.POSITIVE_INFINITY, timing } = options;
     const connectionOptions = {
-      url: new URL(options.baseUrl),
-      secureContext: secureContextOf(options),
+      target: targetOf(options),
       agent: this.#agent,
-      proxy: proxy === undefined ? undefined : new URL(proxy),
       firstStreams,
       streamsPerConnection: options.streamsPerConnection ?? defaultStreamsPerConnection,
       timing,

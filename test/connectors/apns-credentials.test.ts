@@ -36,6 +36,7 @@ describe('credentials', () => {
       authEndpoint: 'https://127.0.0.1:4444',
       ca: authority.certificate,
       transport: 'standard',
+      proxy: 'http://user:secret@proxy.example:3128',
     };
     expect(apnsCredentials.parse(all)).toEqual(all);
   });
@@ -52,6 +53,8 @@ describe('credentials', () => {
     ['a short team id', { ...token, teamId: 'ABC' }, /teamId must be the 10/],
     ['another environment', { ...token, environment: 'staging' }, /environment/],
     ['an endpoint without TLS', { ...token, endpoint: 'http://127.0.0.1' }, /https/],
+    ['a proxy that is none', { ...token, proxy: 'socks5://x' }, /proxy must be an http/],
+    ['a proxy with a path', { ...token, proxy: 'http://x/MY-SECRET-KEY' }, /proxy must name a host/],
     ['a ca that is none', { ...token, ca: 'x' }, /ca must be a PEM certificate/],
     ['no key at all', { ...token, privateKey: 'MY-SECRET-KEY' }, /PKCS#8 PEM with an EC P-256/],
   ])('are refused with %s', (_name, value, sentence) => {

@@ -27,8 +27,12 @@ test('what the threads’ HTTP/2 connections do is told among the metrics', asyn
   await service.untilDone(app, await beginPush(service, app, {}));
   await expect.poll(() => metric('carillon_http2_connections{connector="apns"}'), patience).toBe(1);
   expect(await metric('carillon_http2_streams{connector="apns"}')).toBe(0);
-  expect(await metric('carillon_http2_events_total{connector="apns",event="connected"}')).toBe(1);
-  expect(await metric('carillon_http2_round_trip_seconds_count{connector="apns"}')).toBe(1);
+  await expect
+    .poll(() => metric('carillon_http2_events_total{connector="apns",event="connected"}'), patience)
+    .toBe(1);
+  await expect
+    .poll(() => metric('carillon_http2_round_trip_seconds_count{connector="apns"}'), patience)
+    .toBe(1);
   service.apns.goaway('IdleTimeout');
   await expect
     .poll(() => metric('carillon_http2_events_total{connector="apns",event="goaway"}'), patience)

@@ -1,8 +1,8 @@
 /** Our own HTTP/2 transport: frames straight onto `node:tls`, for many small requests that are alike. */
-import { connectTls } from '../connect.ts';
+import { connectTls, targetOf } from '../connect.ts';
 import { ConnectionPool } from '../pool.ts';
 import { requestOne } from '../reply.ts';
-import { isCertificateRefusal, secureContextOf } from '../tls.ts';
+import { isCertificateRefusal } from '../tls.ts';
 import {
   type Batch,
   defaultStreamsPerConnection,
@@ -46,11 +46,7 @@ class OwnTransport implements Transport, OwnConnectionOwner {
     this.#baseUrl = new URL(options.baseUrl);
     const { clock, firstStreams = Number.POSITIVE_INFINITY, timing } = options;
     const { streamsPerConnection = defaultStreamsPerConnection } = options;
-    const target = {
-      url: this.#baseUrl,
-      secureContext: secureContextOf(options),
-      ...(options.proxy === undefined ? {} : { proxy: new URL(options.proxy) }),
-    };
+    const target = targetOf(options);
     const connect = (signal: AbortSignal) => connectTls(target, signal);
     this.#pool = new ConnectionPool(
       options,

@@ -1,8 +1,8 @@
 /** The streams' side of a connection: frames of streams into outcomes of requests (RFC 9113 5.1, 8.1). */
 import type { Clock } from '../../../shared/clock.ts';
+import { retryAfterMs } from '../../../shared/http.ts';
 import { HeaderDecoder } from '../hpack/decoder.ts';
 import { defaultTableSize } from '../hpack/static-table.ts';
-import { retryAfterMs } from '../reply.ts';
 import type { ResponseReply, TransportReason } from '../transport.ts';
 import type { BatchRun } from './batch-run.ts';
 import { fault } from './fault.ts';

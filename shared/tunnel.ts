@@ -1,7 +1,6 @@
 import { once } from 'node:events';
-import { connect as connectTcp, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
-import { serverNameOf } from './tls.ts';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type SecureContext } from 'node:tls';
 
 /** Longest answer to a CONNECT that is read. */
 const maxHeadBytes = 16_384;
@@ -10,6 +9,8 @@ export interface TunnelTarget {
   host: string;
   port: number;
   signal: AbortSignal;
+  /** Whom an https:// proxy is believed; absent: the system's list. */
+  secureContext?: SecureContext;
 }
 
 /** The proxy was reached and opens no tunnel; `code` tells its status. */
@@ -27,7 +28,10 @@ export class ProxyRefusal extends Error {
  * Basic authentication. `proxy` is http:// or https://. Rejects with `ProxyRefusal`, the socket's error or the
  * signal's.
  */
-export async function openTunnel(proxy: URL, { host, port, signal }: TunnelTarget): Promise<Socket> {
+export async function openTunnel(
+  proxy: URL,
+  { host, port, secureContext, signal }: TunnelTarget,
+): Promise<Socket> {
   const isSecure = proxy.protocol === 'https:';
   const proxyHost = proxy.hostname.replace(/^\[|\]$/g, '');
   const proxyPort = Number(proxy.port || (isSecure ? 443 : 80));
@@ -35,7 +39,9 @@ export async function openTunnel(proxy: URL, { host, port, signal }: TunnelTarge
     ? connectTls({
         host: proxyHost,
         port: proxyPort,
-        servername: serverNameOf(proxy.hostname),
+        secureContext,
+        // RFC 6066 allows names only, not addresses.
+        servername: isIP(proxyHost) ? '' : proxyHost,
         ALPNProtocols: ['http/1.1'],
       })
     : connectTcp({ host: proxyHost, port: proxyPort });
