@@ -1,6 +1,7 @@
 import { table } from '../cli/report.ts';
 import { benchControl } from './control.ts';
 import type { Figure } from './figure.ts';
+import { benchHttp2 } from './http2/compare.ts';
 import { benchFairness, benchLatency } from './latency.ts';
 import { benchPace } from './pace.ts';
 import { benchPipeline } from './pipeline.ts';
@@ -29,6 +30,13 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'fairness',
     { description: 'the same during a push to many of another app [devices]', run: benchFairness },
+  ],
+  [
+    'http2',
+    {
+      description: 'CPU per request of HTTP/2 clients, ours and others, on one sink [requests] [rounds]',
+      run: benchHttp2,
+    },
   ],
   [
     'control',

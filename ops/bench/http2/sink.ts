@@ -4,11 +4,7 @@
  * started by the benchmark with an IPC channel.
  */
 import { createServer, type TLSSocket } from 'node:tls';
-import { z } from 'zod';
 import { openCertificateAuthority } from '../../sandbox/certificates.ts';
-
-export const sinkReady = z.object({ port: z.number(), ca: z.string() });
-export const sinkCounts = z.object({ requests: z.number(), bodyBytes: z.number() });
 
 const frameHeaderBytes = 9;
 const prefaceBytes = 24;
@@ -75,7 +71,7 @@ function serve(socket: TLSSocket): void {
     }
     rest = Buffer.from(bytes.subarray(at));
     if (used > refillBytes) {
-      const refill = Buffer.from('0000040800000000000000 0000'.replace(' ', ''), 'hex');
+      const refill = Buffer.from('00000408000000000000000000', 'hex');
       refill.writeUInt32BE(used, frameHeaderBytes);
       used = 0;
       socket.write(refill);

@@ -1,0 +1,146 @@
+/**
+ * What a request costs the client: our own transport beside the libraries, all against the same sink, with the
+ * same headers and body (design.md 3). Every client runs in a fresh process and only its own CPU time counts.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import type { Figure } from '../figure.ts';
+import { isH2loadInstalled, runH2load } from './h2load.ts';
+import { type BodyKind, bodyKinds, type Measured, measured, sharedBody } from './shape.ts';
+import { sinkCounts, sinkReady } from './sink-protocol.ts';
+
+interface Contender {
+  client: string;
+  /** Of the requests that ours sends. */
+  share: number;
+}
+
+const contenders: readonly Contender[] = [
+  { client: 'own', share: 1 },
+  { client: 'node:http2', share: 1 / 15 },
+  { client: 'http2-wrapper', share: 1 / 30 },
+  { client: 'undici', share: 1 / 30 },
+  { client: 'standard transport', share: 1 / 30 },
+];
+
+const defaultRequests = 900_000;
+const defaultRounds = 3;
+/** Streams at a time, on one connection. */
+const warmUpShare = 0.2;
+
+interface Sample extends Measured {
+  requests: number;
+}
+
+/** Compares the clients `args[1]` times (3); ours sends `args[0]` requests (900,000) each time. */
+export async function benchHttp2(args: string[], log: (line: string) => void): Promise<Figure[]> {
+  const [requests = defaultRequests, rounds = defaultRounds] = args.map(Number);
+  if (!Number.isSafeInteger(requests) || requests < 30_000)
+    throw new Error('the number of requests is a whole number of at least 30000');
+  const sink = fork(new URL('sink.ts', import.meta.url));
+  try {
+    const [ready] = await once(sink, 'message');
+    const { port, ca } = sinkReady.parse(ready);
+    const bench = new Comparison(sink, { url: `https://127.0.0.1:${port}`, ca, requests });
+    for (let round = 1; round <= rounds; round++)
+      for (const kind of bodyKinds) {
+        log(`round ${round} of ${rounds}, ${kind} body`);
+        await bench.round(kind, log);
+      }
+    return bench.figures();
+  } finally {
+    sink.kill();
+  }
+}
+
+class Comparison {
+  readonly #sink: ChildProcess;
+  readonly #target: { url: string; ca: string; requests: number };
+  readonly #samples = new Map<string, Sample[]>();
+
+  constructor(sink: ChildProcess, target: { url: string; ca: string; requests: number }) {
+    this.#sink = sink;
+    this.#target = target;
+  }
+
+  async round(kind: BodyKind, log: (line: string) => void): Promise<void> {
+    const { url, ca, requests: most } = this.#target;
+    for (const { client, share } of contenders) {
+      const requests = roundUp(most * share);
+      const warmUp = roundUp(requests * warmUpShare);
+      const order = { client, url, ca, body: kind, warmUp, requests };
+      const sample = await this.#counted(warmUp + requests, () => runClient(order));
+      this.#add(kind, client, { ...sample, requests }, log);
+    }
+    if (!isH2loadInstalled()) return;
+    const requests = roundUp(most / 3);
+    const sample = await this.#counted(requests, () => runH2load(url, requests));
+    this.#add(kind, 'h2load', { ...sample, requests }, log);
+  }
+
+  figures(): Figure[] {
+    return bodyKinds.flatMap((kind) => {
+      const names = [...contenders.map(({ client }) => client), 'h2load'].filter((name) =>
+        this.#samples.has(`${kind} ${name}`),
+      );
+      const cost = (name: string) => this.#median(kind, name, (s) => (s.cpuSeconds * 1e6) / s.requests);
+      const speed = (name: string) => this.#median(kind, name, (s) => s.requests / s.seconds);
+      return [
+        ...names.map((name) => ({
+          name: `${kind} body, ${name}`,
+          value: cost(name),
+          unit: 'CPU µs/request',
+        })),
+        ...names.map((name) => ({ name: `${kind} body, ${name}`, value: speed(name), unit: 'requests/s' })),
+        ...names.slice(1).map((name) => ({
+          name: `${kind} body, ${name} to ours`,
+          value: cost(name) / cost('own'),
+          unit: 'times the CPU',
+        })),
+      ];
+    });
+  }
+
+  /** Runs a client and sees to it that the sink got every request, whole. */
+  async #counted(requests: number, run: () => Promise<Measured>): Promise<Measured> {
+    const before = await this.#counts();
+    const sample = await run();
+    const after = await this.#counts();
+    const got = after.requests - before.requests;
+    if (got !== requests) throw new Error(`the sink got ${got} of ${requests} requests`);
+    const bytes = (after.bodyBytes - before.bodyBytes) / requests;
+    if (Math.abs(bytes - sharedBody.length) > 1) throw new Error(`bodies of ${bytes} bytes arrived`);
+    return sample;
+  }
+
+  async #counts() {
+    this.#sink.send('counts');
+    const [counts] = await once(this.#sink, 'message');
+    return sinkCounts.parse(counts);
+  }
+
+  #add(kind: BodyKind, client: string, sample: Sample, log: (line: string) => void): void {
+    const key = `${kind} ${client}`;
+    this.#samples.set(key, [...(this.#samples.get(key) ?? []), sample]);
+    log(`  ${client}: ${((sample.cpuSeconds * 1e6) / sample.requests).toFixed(2)} µs`);
+  }
+
+  #median(kind: BodyKind, client: string, of: (sample: Sample) => number): number {
+    const values = (this.#samples.get(`${kind} ${client}`) ?? []).map(of).sort((a, b) => a - b);
+    return values[Math.floor(values.length / 2)] ?? Number.NaN;
+  }
+}
+
+/** Whole batches, so that all send the same. */
+const roundUp = (requests: number): number => Math.ceil(requests / 1000) * 1000;
+
+async function runClient(order: object): Promise<Measured> {
+  // http2-wrapper names an address as the server's name, which Node has words about.
+  const child = fork(new URL('client.ts', import.meta.url), { execArgv: ['--disable-warning=DEP0123'] });
+  child.send(order);
+  const [message] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+  const result = measured.safeParse(message);
+  if (!result.success) throw new Error(`a client ended with ${JSON.stringify(message)}`);
+  if (child.exitCode === null) await once(child, 'exit');
+  return result.data;
+}
