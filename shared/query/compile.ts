@@ -1,7 +1,7 @@
-import { testColumn } from './compile-column.ts';
-import { testPath } from './compile-path.ts';
 import type { ClassSchema } from './fields.ts';
 import type { Params } from './params.ts';
+import { testColumn } from './sql/column.ts';
+import { testPath } from './sql/path.ts';
 import type { Condition } from './tree.ts';
 
 /**

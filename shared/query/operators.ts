@@ -1,7 +1,7 @@
 import { refuse } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { canonicalValue, timeOfDate } from '../domain/typed-values.ts';
-import { translateRegex } from './regex.ts';
+import { translateRegex } from './regex/regex.ts';
 import type { Comparable, Relation, Test } from './tree.ts';
 
 /** Members of one `$in`, `$nin` or `$all`. */

@@ -1,6 +1,6 @@
 import type { Json } from '../domain/json.ts';
 import type { Field } from './fields.ts';
-import type { Pattern } from './regex.ts';
+import type { Pattern } from './regex/regex.ts';
 
 /** A condition after all checks: names resolved, values canonical, sizes limited. */
 export type Condition =

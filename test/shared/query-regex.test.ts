@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
-import { sqlPattern, translateRegex } from '../../shared/query/regex.ts';
+import { sqlPattern, translateRegex } from '../../shared/query/regex/regex.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;

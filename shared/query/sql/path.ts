@@ -1,8 +1,8 @@
-import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
-import { negated } from './compile-column.ts';
-import type { Params } from './params.ts';
-import { sqlPattern } from './regex.ts';
-import type { Comparison, Test } from './tree.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
+import type { Params } from '../params.ts';
+import { sqlPattern } from '../regex/regex.ts';
+import type { Comparison, Test } from '../tree.ts';
+import { negated } from './column.ts';
 
 /**
  * Tests of custom members, kept in a jsonb column. A lax JSON path does what documents do: it looks into

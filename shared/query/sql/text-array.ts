@@ -1,7 +1,7 @@
-import type { Json } from '../domain/json.ts';
-import type { Params } from './params.ts';
-import { sqlPattern } from './regex.ts';
-import type { Comparison, Test } from './tree.ts';
+import type { Json } from '../../domain/json.ts';
+import type { Params } from '../params.ts';
+import { sqlPattern } from '../regex/regex.ts';
+import type { Comparison, Test } from '../tree.ts';
 
 /** A test of a `text[]` column such as `channels`: a value means "contains it" (compat.md 3.2). */
 export function testTextArray(sql: string, test: Test, params: Params): string {

@@ -1,4 +1,4 @@
-import { classRange, classSql, quoteLiteral, type Reader, readEscape, unsupported } from './regex-reader.ts';
+import { classRange, classSql, quoteLiteral, type Reader, readEscape, unsupported } from './reader.ts';
 
 type Item =
   | { kind: 'char'; char: string }

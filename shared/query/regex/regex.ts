@@ -1,6 +1,6 @@
-import { refuse } from '../domain/errors.ts';
-import { translateBracket } from './regex-bracket.ts';
-import { classSql, type Escape, quoteLiteral, Reader, readEscape, unsupported } from './regex-reader.ts';
+import { refuse } from '../../domain/errors.ts';
+import { translateBracket } from './bracket.ts';
+import { classSql, type Escape, quoteLiteral, Reader, readEscape, unsupported } from './reader.ts';
 
 /**
  * `$regex` is written in the dialect of PCRE; PostgreSQL has its own (compat.md 3.2). The pattern is read

@@ -1,4 +1,4 @@
-import { type Refusal, refuse } from '../domain/errors.ts';
+import { type Refusal, refuse } from '../../domain/errors.ts';
 
 /** Reads a pattern from left to right. */
 export class Reader {

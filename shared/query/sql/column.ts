@@ -1,10 +1,10 @@
-import type { Json } from '../domain/json.ts';
-import { canonicalTime, timeOfDate } from '../domain/typed-values.ts';
-import { testTextArray } from './compile-text-array.ts';
-import type { Column, PlainColumn, TextColumn } from './fields.ts';
-import type { Params } from './params.ts';
-import { sqlPattern } from './regex.ts';
-import type { Comparison, Test } from './tree.ts';
+import type { Json } from '../../domain/json.ts';
+import { canonicalTime, timeOfDate } from '../../domain/typed-values.ts';
+import type { Column, PlainColumn, TextColumn } from '../fields.ts';
+import type { Params } from '../params.ts';
+import { sqlPattern } from '../regex/regex.ts';
+import type { Comparison, Test } from '../tree.ts';
+import { testTextArray } from './text-array.ts';
 
 type ScalarColumn = TextColumn | PlainColumn;
 
