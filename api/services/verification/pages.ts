@@ -14,7 +14,7 @@ interface Words {
   text: string;
 }
 
-const words: Record<string, Record<Language, Words>> = {
+const words = {
   verified: {
     en: { title: 'E-mail address confirmed', text: 'Thank you. You can close this page.' },
     zh: { title: '邮箱验证成功', text: '谢谢，您可以关闭此页面。' },
@@ -30,7 +30,7 @@ const words: Record<string, Record<Language, Words>> = {
     en: { title: 'Password changed', text: 'You can sign in with your new password now.' },
     zh: { title: '密码已重置', text: '现在可以使用新密码登录了。' },
   },
-};
+} satisfies Record<string, Record<Language, Words>>;
 
 const form = {
   en: {
@@ -69,8 +69,8 @@ export function passwordForm(appName: string, language: Language, problem?: 'dif
   ]);
 }
 
-function notice(status: number, language: Language, said: Record<Language, Words> | undefined): Page {
-  const { title, text } = said?.[language] ?? { title: '', text: '' };
+function notice(status: number, language: Language, said: Record<Language, Words>): Page {
+  const { title, text } = said[language];
   return page(status, language, title, [`<p>${text}</p>`]);
 }
 
