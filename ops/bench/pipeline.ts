@@ -20,6 +20,8 @@ export async function benchPipeline(args: string[], log: (line: string) => void)
     const setup = { ...(threads === undefined ? {} : { threads }), ...asked };
     log(`${nameOf(setup)}: starting the service`);
     const found = await withBench(log, setup, (bench) => run(bench, devices, log));
+    // Should a later combination fail, what is known by now was told.
+    for (const { name, value, unit } of found) log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
     figures.push(...found.map((figure) => ({ ...figure, name: `${nameOf(setup)}: ${figure.name}` })));
   }
   return figures;
