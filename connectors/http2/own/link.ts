@@ -1,0 +1,285 @@
+/** What is said over an established connection: every frame of the peer, and our own words to it (RFC 9113 6). */
+import type { TLSSocket } from 'node:tls';
+import type { Clock } from '../../../shared/clock.ts';
+import { goawayReason } from '../fate.ts';
+import type { TransportReason } from '../transport.ts';
+import type { BatchRun } from './batch-run.ts';
+import { type ConnectionFault, fault } from './fault.ts';
+import { FloodGuard } from './flood-guard.ts';
+import { type FrameHandler, FrameReader, type Piece } from './frame-reader.ts';
+import { Output } from './output.ts';
+import { maxHeaderListBytes, Replies, type RepliesHost, streamWindowBytes } from './replies.ts';
+import { Sending } from './sending.ts';
+import { StreamTable } from './stream-table.ts';
+import {
+  defaultWindowBytes,
+  errorCode,
+  flag,
+  frame,
+  frameOf,
+  goawayFrame,
+  numberFrame,
+  preface,
+  setting,
+  settingsFrame,
+} from './wire-format.ts';
+
+/** What the peer may send on all streams before we say that we read it. */
+const receiveWindowBytes = 1_048_576;
+/** Answers to its PINGs and SETTINGS that a peer may leave unread. */
+const maxUnreadBytes = 1_048_576;
+/** How long a connection that said goodbye may take to close. */
+const farewellMs = 1000;
+
+const ourSettings = settingsFrame([
+  [setting.enablePush, 0],
+  [setting.initialWindowSize, streamWindowBytes],
+  [setting.maxHeaderListSize, maxHeaderListBytes],
+]);
+
+/** What the connection wants to hear. */
+export interface LinkHost {
+  readonly clock: Clock;
+  /** The peer's SETTINGS came, the first or others. */
+  onSettings(): void;
+  onRoundTrip(seconds: number): void;
+  /** Bytes came. */
+  onRead(): void;
+  /** What came may have made room, or the socket caught up. */
+  onRoom(): void;
+  onAnswer(status: number): void;
+  drain(): void;
+  onHandedBack(run: BatchRun, index: number, reason: TransportReason): void;
+  onUnknown(run: BatchRun, index: number, reason: TransportReason, seconds: number): void;
+  onGoaway(detail: string): void;
+  /** The peer broke the protocol; it has been told, and the socket closes. */
+  onFault(code: number): void;
+  /** The peer reads nothing of what we owe it. */
+  onUnread(): void;
+}
+
+export class Link implements FrameHandler, RepliesHost {
+  readonly clock: Clock;
+  readAtMs = 0;
+  readonly table = new StreamTable();
+  readonly sending: Sending;
+  readonly #host: LinkHost;
+  readonly #socket: TLSSocket;
+  readonly #output: Output;
+  readonly #guard = new FloodGuard();
+  readonly #replies: Replies;
+  readonly #reader: FrameReader;
+  #received = 0;
+  #pong: ((error: null) => void) | null = null;
+  #goawayLastId = Number.POSITIVE_INFINITY;
+  /** When our SETTINGS left; 0 once they were acknowledged. */
+  #greetedAtMs: number;
+  #isClosed = false;
+  /** Something in what was read may make room. */
+  #isStirred = false;
+
+  constructor(socket: TLSSocket, host: LinkHost) {
+    this.#socket = socket;
+    this.#host = host;
+    this.clock = host.clock;
+    this.#output = new Output(socket);
+    this.sending = new Sending(this.#output, this.table);
+    this.#replies = new Replies(this, this.table, this.#guard);
+    this.#reader = new FrameReader(this);
+    this.#greetedAtMs = this.clock.monotonicMs();
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('drain', () => {
+      this.sending.pump();
+      this.flush();
+      host.onRoom();
+    });
+    this.#send(preface);
+    this.#send(ourSettings);
+    this.#send(numberFrame(frame.windowUpdate, 0, receiveWindowBytes - defaultWindowBytes));
+    this.flush();
+  }
+
+  get nextId(): number {
+    return this.sending.nextId;
+  }
+
+  get isWritable(): boolean {
+    return this.#socket.writable && !this.sending.isBlocked;
+  }
+
+  flush(): void {
+    this.#output.flush();
+  }
+
+  /** Sends a PING; `callback` hears when it was answered. */
+  ping(callback: (error: null) => void): void {
+    this.#pong = callback;
+    this.#send(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
+    this.flush();
+  }
+
+  /** Says goodbye, with the code of an error or of none, and closes when that has left. */
+  close(code: number): void {
+    this.#send(goawayFrame(code));
+    this.flush();
+    this.#socket.destroySoon();
+    // A peer that reads nothing is not waited for.
+    setTimeout(() => this.#socket.destroy(), farewellMs).unref();
+  }
+
+  /** Reads and answers no more; requests on their way end as `giveUpAll` says. */
+  destroy(): void {
+    this.#isClosed = true;
+    this.#reader.stop();
+    this.#socket.destroy();
+  }
+
+  /** Ends requests that waited too long for their answer; gives `readsBefore` of each. */
+  timeOut(nowMs: number, requestMs: number): number[] {
+    const { ids, readsBefore, statuses, writtenAtMs } = this.table;
+    const late: number[] = [];
+    this.readAtMs = nowMs;
+    this.#guard.onSweep();
+    for (let slot = 0; this.table.count > 0 && slot < ids.length; slot++) {
+      const id = ids[slot] ?? 0;
+      if (id === 0 || nowMs - (writtenAtMs[slot] ?? 0) <= requestMs) continue;
+      late.push(readsBefore[slot] ?? 0);
+      this.reset(id, errorCode.cancel);
+      if ((statuses[slot] ?? 0) > 0) this.#replies.answer(slot);
+      else this.#replies.giveUp(slot, 'timeout');
+    }
+    return late;
+  }
+
+  /** The connection is lost: a status is an answer, even when what followed it was cut off. */
+  giveUpAll(): void {
+    this.readAtMs = this.clock.monotonicMs();
+    for (const slot of this.table.openSlots()) {
+      if ((this.table.statuses[slot] ?? 0) > 0) this.#replies.answer(slot);
+      else this.#replies.giveUp(slot, 'connection_lost');
+    }
+  }
+
+  onHeaders(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
+    this.#replies.onHeaders(id, isEnd, bytes, start, end);
+  }
+
+  onData(id: number, isEnd: boolean, flowBytes: number, piece: Piece): void {
+    this.#received += flowBytes;
+    if (this.#received > receiveWindowBytes) fault(errorCode.flowControl, 'more than the window');
+    this.#replies.onData(id, isEnd, flowBytes, piece);
+  }
+
+  onReset(id: number, code: number): void {
+    this.sending.dropUpload(id);
+    this.#replies.onReset(id, code);
+    this.#isStirred = true;
+  }
+
+  onSettings(payload: Buffer): void {
+    this.#guard.note();
+    this.sending.onSettings(payload);
+    this.#send(frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0)));
+    this.#isStirred = true;
+    this.#host.onSettings();
+  }
+
+  onSettingsAck(): void {
+    this.#guard.note();
+    if (this.#greetedAtMs > 0) this.#host.onRoundTrip((this.readAtMs - this.#greetedAtMs) / 1000);
+    this.#greetedAtMs = 0;
+  }
+
+  onPing(isAck: boolean, opaque: Buffer): void {
+    this.#guard.note();
+    if (!isAck) this.#send(frameOf(frame.ping, flag.ack, 0, opaque));
+    else {
+      this.#pong?.(null);
+      this.#pong = null;
+    }
+  }
+
+  onWindow(id: number, increment: number): void {
+    this.#guard.note();
+    this.#isStirred = true;
+    const problem = this.sending.onWindow(id, increment);
+    const slot = problem === null ? -1 : this.table.find(id);
+    if (problem !== null && slot >= 0) {
+      this.reset(id, problem);
+      this.#replies.giveUp(slot, 'stream_reset');
+    } else if (id !== 0 && ((id & 1) === 0 || id >= this.nextId))
+      fault(errorCode.protocol, 'a window of a stream that is not');
+  }
+
+  onIgnored(): void {
+    this.#guard.note();
+  }
+
+  /** Streams above `lastId` were not processed, and the peer takes no more (RFC 9113 6.8). */
+  onGoaway(lastId: number, code: number, debugData: Buffer): void {
+    this.#guard.note();
+    this.#goawayLastId = Math.min(this.#goawayLastId, lastId);
+    this.#host.onGoaway(goawayReason(debugData) ?? `code_${code}`);
+    for (const slot of this.table.openSlots()) {
+      const id = this.table.ids[slot] ?? 0;
+      if (id <= this.#goawayLastId) continue;
+      this.sending.dropUpload(id);
+      this.#replies.handBack(slot, 'goaway');
+    }
+  }
+
+  onFault({ code }: ConnectionFault): void {
+    this.#isClosed = true;
+    this.#socket.pause();
+    this.close(code);
+    this.#host.onFault(code);
+  }
+
+  onAnswer(status: number): void {
+    this.#isStirred = true;
+    this.#host.onAnswer(status);
+  }
+
+  drain(): void {
+    this.#host.drain();
+  }
+
+  onClosed(id: number): void {
+    if (this.sending.dropUpload(id)) this.#send(numberFrame(frame.reset, id, errorCode.cancel));
+  }
+
+  reset(id: number, code: number): void {
+    this.sending.dropUpload(id);
+    this.#send(numberFrame(frame.reset, id, code));
+  }
+
+  onHandedBack(run: BatchRun, index: number, reason: TransportReason): void {
+    this.#host.onHandedBack(run, index, reason);
+  }
+
+  onUnknown(run: BatchRun, index: number, reason: TransportReason, seconds: number): void {
+    this.#host.onUnknown(run, index, reason, seconds);
+  }
+
+  #receive(chunk: Buffer): void {
+    this.readAtMs = this.clock.monotonicMs();
+    this.#host.onRead();
+    this.#isStirred = false;
+    this.#reader.push(chunk);
+    if (this.#isClosed) return;
+    if (this.#received >= receiveWindowBytes / 2) {
+      this.#send(numberFrame(frame.windowUpdate, 0, this.#received));
+      this.#received = 0;
+    }
+    if (this.#isStirred) {
+      this.#guard.onProgress(this.sending.pump());
+      this.#host.onRoom();
+    }
+    this.flush();
+    if (this.#socket.writableLength > maxUnreadBytes) this.#host.onUnread();
+  }
+
+  #send(bytes: Buffer): void {
+    this.#output.append(bytes);
+  }
+}
