@@ -1,6 +1,5 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import type { ConnectorId } from '../shared/domain/labels.ts';
 import type { CredentialReport } from './connector.ts';
 
 /**
@@ -55,23 +54,6 @@ export const common = {
 
 /** In place of the host of the token call, where there is one. */
 export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
-
-const secretSchemas = {
-  vendor_e: z.strictObject({
-    appId: secretText('appId'),
-    appKey: secretText('appKey'),
-    appSecret: secretText('appSecret'),
-    ...common,
-    ...authEndpoint,
-  }),
-};
-
-/** Schema by connector, for every connector but APNs and our own channel, which bring their own. */
-export const credentialSchemas = { ...secretSchemas } as const satisfies Partial<
-  Record<ConnectorId, z.ZodType>
->;
-
-export type VivoCredentials = z.infer<typeof secretSchemas.vendor_e>;
 
 /**
  * What the certificates of `ca` say of their end: the earliest, in epoch milliseconds, and sentences about

@@ -3,12 +3,12 @@ import { type ConnectorId, profileConnectorIds } from '../shared/domain/labels.t
 import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';
 import type { Connector, CredentialReport } from './connector.ts';
-import { credentialSchemas, inspectTrust } from './credentials.ts';
 import { fcm, vendorG } from './fcm/index.ts';
 import { huawei } from './vendor_a_huawei/index.ts';
 import { xiaomi } from './vendor_b_xiaomi/index.ts';
 import { meizu } from './vendor_c_meizu/index.ts';
 import { oppo } from './vendor_d_oppo/index.ts';
+import { vivo } from './vendor_e_vivo/index.ts';
 import { honor } from './vendor_f_honor/index.ts';
 
 /** Every connector that can send. Adding a vendor is one line here (design.md 3). */
@@ -20,13 +20,13 @@ export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<Connector
   [xiaomi.id, xiaomi],
   [meizu.id, meizu],
   [oppo.id, oppo],
+  [vivo.id, vivo],
   [honor.id, honor],
   [channel.id, channel],
 ]);
 
-/** Those of gateways that are not served yet stand in credentials.ts; a connector brings its own. */
+/** A connector brings its own; our own channel takes none. */
 const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
-  ...Object.entries(credentialSchemas),
   ...[...connectors.values()]
     .filter(({ id }) => profileConnectorIds.some((known) => known === id))
     .map(({ id, credentials }) => [id, credentials] as const),
@@ -62,20 +62,11 @@ export function inspectCredentials(
   credentials: unknown,
   nowMs: number,
 ): CredentialReport {
-  const checked = checkCredentials(connectorId, credentials);
-  if (!checked.ok)
-    return { kind: 'unfit', expiresAtMs: null, problems: [`${checked.problem}: put the profile again.`] };
   const connector = connectors.get(connectorId);
-  if (connector) return connector.inspect(checked.credentials, nowMs);
-  return { kind: 'secret', ...inspectTrust(caOf(checked.credentials), nowMs) };
-}
-
-function caOf(credentials: unknown): string | undefined {
-  const ca =
-    typeof credentials === 'object' && credentials !== null && 'ca' in credentials
-      ? credentials.ca
-      : undefined;
-  return typeof ca === 'string' ? ca : undefined;
+  const checked = checkCredentials(connectorId, credentials);
+  if (connector && checked.ok) return connector.inspect(checked.credentials, nowMs);
+  const problem = checked.ok ? `${connectorId} sends nothing` : checked.problem;
+  return { kind: 'unfit', expiresAtMs: null, problems: [`${problem}: put the profile again.`] };
 }
 
 /** Name and reason; a name that somebody made up is shown only where it looks like one. */
