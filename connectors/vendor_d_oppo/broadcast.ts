@@ -33,6 +33,7 @@ export class SavedMessages {
     if (saved.kind !== 'answer') {
       this.#saves.delete(key);
       // Saving sends to nobody: without an answer it is always worth another try.
+      if (saved.kind === 'unreadable') return { kind: 'answer', status: saved.status, row: unsaved };
       return saved.kind === 'unknown' ? { ...saved, kind: 'not_sent' } : saved;
     }
     if (saved.row.reaction !== 'sent' || saved.messageId === undefined) {

@@ -110,7 +110,12 @@ describe('OPPO’s own object', () => {
   test('may be a whole message of its own, which needs no alert and chooses no devices', () => {
     const notification = { title: 'T', content: 'C', style: 2 };
     const whole = { target_type: 2, target_value: 'CN_x', verify_registration_id: true, notification };
-    for (const oppo of [whole, { message: whole }, { ...notification, verify_registration_id: true }]) {
+    const forms: JsonObject[] = [
+      whole,
+      { message: whole },
+      { ...notification, verify_registration_id: true },
+    ];
+    for (const oppo of forms) {
       const payload = payloadOf({ oppo });
       expect(payload.notification).toMatchObject(notification);
       expect(payload.notification).not.toHaveProperty('target_value');
@@ -120,10 +125,11 @@ describe('OPPO’s own object', () => {
   });
 
   test('asks for a broadcast with a big picture or an even speed, whose repeats nobody hides', () => {
-    for (const oppo of [
+    const forms: JsonObject[] = [
       { style: 3, big_picture_id: 'p' },
       { fix_speed: true, fix_speed_rate: 1000 },
-    ])
+    ];
+    for (const oppo of forms)
       expect(payloadOf({ alert: 'a', oppo })).toMatchObject({
         isBroadcast: true,
         isRepeatHidden: false,

@@ -402,9 +402,11 @@ describe('a broadcast', () => {
     gateway.misbehave({ kind: 'reset', path });
     expect(kinds(await push({ message: even() }))).toEqual({ retry: 3 });
     gateway.behave();
-    gateway.misbehave({ kind: 'answer', status: 200, body: { code: 0, data: {} }, path });
-    expect((await push({ message: even() })).attempts[0]).toMatchObject({ kind: 'retry' });
-    gateway.behave();
+    for (const body of [{ code: 0, data: {} }, '<html>']) {
+      gateway.misbehave({ kind: 'answer', status: 200, body, path });
+      expect((await push({ message: even() })).attempts[0]).toMatchObject({ kind: 'retry' });
+      gateway.behave();
+    }
     gateway.misbehave({ kind: 'answer', status: 200, body: { code: 11 }, path, count: 1 });
     expect(kinds(await push({ message: even() }))).toEqual({ sent: 3 });
   });
