@@ -51,7 +51,9 @@ export async function startTestService(
     databaseUrl: database.url,
     apns,
     async dispatch(clock) {
-      const dispatcher = await startDispatcher(testConfig(database.url), silentLog, clock ? { clock } : {});
+      // Gateways send receipts to the public address.
+      const config = testConfig(database.url, { PUBLIC_URL: env.PUBLIC_URL });
+      const dispatcher = await startDispatcher(config, silentLog, clock ? { clock } : {});
       dispatchers.push(dispatcher);
       return dispatcher;
     },
