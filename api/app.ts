@@ -7,7 +7,7 @@ import { Refusal } from '../shared/domain/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import { type Identity, identify, prodOf, requireOperator, sessionOf } from './middleware/access.ts';
-import { readBody } from './middleware/body.ts';
+import { readBody, readText } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
 import { errors } from './middleware/errors.ts';
 import type { PushCallLimit } from './middleware/limit.ts';
@@ -49,8 +49,9 @@ export function createApp(options: AppOptions): Koa {
 /** One call from keys to reply: who, how often, what, and only then the work. */
 async function answer(ctx: Context, route: Route, options: AppOptions): Promise<void> {
   const identity = await admit(ctx, route, options);
-  const sent = await readBody(ctx);
   const limit = route.limit.bodyBytesBelow;
+  const raw = route.isRaw ? { headers: headersOf(ctx), text: await readText(ctx, limit) } : undefined;
+  const sent = raw ? { value: {}, bytes: Buffer.byteLength(raw.text) } : await readBody(ctx);
   if (limit !== undefined && sent.bytes >= limit)
     throw new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
   const call = {
@@ -63,6 +64,7 @@ async function answer(ctx: Context, route: Route, options: AppOptions): Promise<
     sessionToken: sessionOf(ctx),
     remoteAddress: ctx.ip,
     language: languageOf(ctx),
+    ...(raw ? { raw } : {}),
   };
   write(ctx, await route.run(call, options.services), route.status);
 }
@@ -71,9 +73,9 @@ type Admission = Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 's
 
 /** Keys first, then the rate, then the session: none costs more than a look-up, and none reads the body. */
 async function admit(ctx: Context, route: Route, options: AppOptions): Promise<Admission> {
-  if (route.auth === 'none') return {};
-  if (route.auth === 'admin') {
-    requireOperator(ctx, options.config.adminToken);
+  if (route.auth === 'admin') requireOperator(ctx, options.config.adminToken);
+  if (route.auth === 'none' || route.auth === 'admin') {
+    await route.admit(ctx.params, options.services);
     return {};
   }
   const identity = await identify(ctx, route.auth, (appId) => options.services.directory.app(appId));
@@ -119,6 +121,15 @@ function refusalOf(issue: z.core.$ZodIssue): Refusal | undefined {
 }
 
 const languageOf = (ctx: Context): 'en' | 'zh' => (ctx.acceptsLanguages('en', 'zh') === 'zh' ? 'zh' : 'en');
+
+/** Of a header that came several times, the first. */
+const headersOf = (ctx: Context): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(ctx.headers).flatMap(([name, value]) => {
+      const first = Array.isArray(value) ? value[0] : value;
+      return first === undefined ? [] : [[name, first]];
+    }),
+  );
 
 function write(ctx: Context, reply: Reply, status: number): void {
   ctx.status = reply.status ?? status;

@@ -29,6 +29,8 @@ export interface Call<Q, B> {
   remoteAddress: string;
   /** Which of the languages of our pages its sender reads, by `Accept-Language`. */
   language: 'en' | 'zh';
+  /** What was sent as it was sent; there where the route says `isRaw`. */
+  raw?: { headers: Record<string, string>; text: string };
 }
 
 export interface AppCall<Q, B> extends Call<Q, B> {
@@ -51,7 +53,7 @@ export interface Reply {
 export type JsonLike = object;
 
 export interface Limit {
-  /** A body of this size or more is refused with code 116. */
+  /** A body of this size or more is refused with code 116, or unread with 413 where the route `isRaw`. */
   bodyBytesBelow?: number;
   /** Counts as a push call: the app's `pushCallsPerMinute` (push.md "Limits"). */
   rate?: 'push';
@@ -70,6 +72,10 @@ interface RouteShape<Q, B> {
 
 export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'none' | 'admin';
+  /** The body is no JSON dictionary: it is handed on as text, with the headers, in `call.raw`. */
+  isRaw?: boolean;
+  /** Throws a refusal before the body is read. */
+  admit?(params: Record<string, string>, services: Services): Promise<void> | void;
   handle(call: Call<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
@@ -94,6 +100,8 @@ export interface Route {
   body: z.ZodType | undefined;
   limit: Limit;
   status: number;
+  isRaw: boolean;
+  admit(params: Record<string, string>, services: Services): Promise<void> | void;
   run(call: AnyCall, services: Services): Promise<Reply> | Reply;
 }
 
@@ -108,6 +116,8 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     body: spec.body,
     limit: spec.limit ?? {},
     status: spec.status ?? 200,
+    isRaw: 'isRaw' in spec && spec.isRaw === true,
+    admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),
     // The server hands in exactly what the schemas gave; one cast here spares one in every endpoint.
     run: (call, services) => spec.handle(call as AppCall<Q, B>, services),
   };

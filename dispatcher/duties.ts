@@ -1,5 +1,6 @@
 import { sleep } from '../shared/clock.ts';
 import { deleteExpiredLetters } from '../shared/db/tables/channel.ts';
+import { deleteOldDeadNotices } from '../shared/db/tables/dead-notices.ts';
 import { deleteOldGatewayDays } from '../shared/db/tables/gateway-days.ts';
 import { deleteOldGatewayMessages } from '../shared/db/tables/gateway-messages.ts';
 import { deleteOldRates } from '../shared/db/tables/gateway-rates.ts';
@@ -28,6 +29,8 @@ const recordRetentionMs = 7 * 24 * 3600 * 1000;
 const requestRetentionMs = 10 * 60_000;
 /** Failures count for 15 minutes, and lock for as long (accounts.md "Account lock"). */
 const loginRetentionMs = 35 * 60_000;
+/** An advice of a gateway that a device is dead waits so long for the next push to it. */
+const noticeRetentionMs = 30 * 24 * 3600 * 1000;
 /** More than a year, so that a year's bill can be made up when it is over. */
 const usageRetentionMs = 400 * 24 * 3600 * 1000;
 
@@ -55,8 +58,9 @@ const cleaner: Duty = {
     const gatewayDays = await deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rowsAtOnce);
     await deleteOldRates(db, new Date(now - recordRetentionMs));
     await deleteOldGatewayTokens(db, new Date(now - recordRetentionMs));
+    const notices = await deleteOldDeadNotices(db, new Date(now - noticeRetentionMs), rowsAtOnce);
     const locks = await deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rowsAtOnce);
-    return Math.max(records, letters, days, messages, gatewayDays, locks);
+    return Math.max(records, letters, days, messages, gatewayDays, notices, locks);
   },
 };
 

@@ -10,6 +10,7 @@ export interface Metrics {
   recipients: Counter<'app' | 'connector' | 'outcome'>;
   gatewayRequestSeconds: Histogram<'connector'>;
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
+  receipts: Counter<'connector' | 'event'>;
   messages: Counter<'kind' | 'outcome'>;
   smsRequests: Counter<'app' | 'type' | 'outcome'>;
   smsVerifications: Counter<'app' | 'outcome'>;
@@ -108,6 +109,12 @@ function countersIn(registers: Registry[]) {
     http2Events: new Counter({
       name: 'carillon_http2_events_total',
       help: 'What happened to connections and streams of gateways that are spoken to over HTTP/2',
+      labelNames: ['connector', 'event'],
+      registers,
+    }),
+    receipts: new Counter({
+      name: 'carillon_receipts_total',
+      help: 'What gateways told afterwards of single devices, as often as they told it',
       labelNames: ['connector', 'event'],
       registers,
     }),

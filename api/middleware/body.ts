@@ -12,22 +12,37 @@ const methodsWithBody = new Set(['POST', 'PUT', 'PATCH']);
  * Reads every body as text: clients in the field send JSON under several content types (compat.md 2.3),
  * and parsing it here gives one refusal for all of them.
  */
-const read = koaBody({
-  json: false,
-  urlencoded: false,
-  multipart: false,
-  textTypes: ['*/*'],
-  textLimit: maxBodyBytes,
-  onError: (error) => {
-    throw bodyRefusal(error);
-  },
-});
+const readerOf = (textLimit: number) =>
+  koaBody({
+    json: false,
+    urlencoded: false,
+    multipart: false,
+    textTypes: ['*/*'],
+    textLimit,
+    onError: (error) => {
+      throw bodyRefusal(error);
+    },
+  });
+
+/** One for each limit that routes name. */
+const readers = new Map<number, ReturnType<typeof readerOf>>();
 
 function bodyRefusal(error: Error): Refusal {
   const status = 'status' in error ? error.status : undefined;
   if (status === 413) return new Refusal('payloadTooLarge', { cause: error });
   if (status === 415) return new Refusal('unsupportedMediaType', { cause: error });
   return new Refusal('malformedJson', { cause: error });
+}
+
+/** The body of a request as text, whatever it is. Throws 413 when it is longer than `bodyBytes`. */
+export async function readText(ctx: Context, bodyBytes = maxBodyBytes): Promise<string> {
+  if (!methodsWithBody.has(ctx.method)) return '';
+  const read = readers.get(bodyBytes) ?? readerOf(bodyBytes);
+  readers.set(bodyBytes, read);
+  // The reader takes a body without a type for none at all.
+  ctx.req.headers['content-type'] ||= 'application/json';
+  await read(ctx, async () => {});
+  return typeof ctx.request.body === 'string' ? ctx.request.body : '';
 }
 
 export interface ParsedBody {
@@ -42,10 +57,7 @@ export interface ParsedBody {
 export async function readBody(ctx: Context): Promise<ParsedBody> {
   if (ctx.state.parsedBody) return ctx.state.parsedBody;
   if (!methodsWithBody.has(ctx.state.sentMethod ?? ctx.method)) return { value: {}, bytes: 0 };
-  // The reader takes a body without a type for none at all.
-  ctx.req.headers['content-type'] ||= 'application/json';
-  await read(ctx, async () => {});
-  const text: string = typeof ctx.request.body === 'string' ? ctx.request.body : '';
+  const text = await readText(ctx);
   const isForm = Boolean(ctx.is('application/x-www-form-urlencoded'));
   const parsed = { value: parseDictionary(text, isForm), bytes: Buffer.byteLength(text) };
   ctx.state.parsedBody = parsed;

@@ -18,7 +18,8 @@ const allowedMethods = new Set(['GET', 'PUT', 'DELETE', 'POST']);
  * body. Turned here into the request that was meant; members that begin with one `_` go no further.
  */
 export const textForm: Middleware = async (ctx, next) => {
-  if (ctx.method === 'POST' && !ctx.get('x-lc-id') && ctx.is('text/plain')) {
+  const isCall = ctx.path.startsWith('/1.1/');
+  if (isCall && ctx.method === 'POST' && !ctx.get('x-lc-id') && ctx.is('text/plain')) {
     const { value, bytes } = await readBody(ctx);
     for (const [member, header] of headerOfMember) {
       const sent = value[member];

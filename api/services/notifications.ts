@@ -5,6 +5,7 @@ import {
   listNotifications,
 } from '../../shared/db/tables/notifications.ts';
 import { readTotals } from '../../shared/db/tables/push-progress.ts';
+import { readReceipts } from '../../shared/db/tables/receipts.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
@@ -17,6 +18,7 @@ import {
   toPublicRecord,
 } from '../../shared/domain/notification.ts';
 import { addTotals, sumTotals } from '../../shared/domain/outcome.ts';
+import { addReceipts, noReceipts, type ReceiptTotals } from '../../shared/domain/receipts.ts';
 import type { Means } from './means.ts';
 
 export interface ListRequest {
@@ -43,7 +45,10 @@ export class NotificationService {
   async list(app: App, request: ListRequest): Promise<JsonObject> {
     const { db } = this.#means;
     const records = request.limit === 0 ? [] : await listNotifications(db, app.appId, request);
-    const results = await Promise.all(records.map((record) => this.#toPublic(record)));
+    const receipts = await this.#receiptsOf(app.appId, records);
+    const results = await Promise.all(
+      records.map((record) => this.#toPublic(record, receipts.get(record.id) ?? noReceipts)),
+    );
     return request.isCounted ? { results, count: await countNotifications(db, app.appId) } : { results };
   }
 
@@ -62,12 +67,15 @@ export class NotificationService {
     const seconds = record.firstSentAt ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000 : 0;
     const perSecond = seconds > 0 ? Math.round(settled / seconds) : 0;
     const left = record.devices - settled;
+    const receipts = (await this.#receiptsOf(appId, [record])).get(record.id) ?? noReceipts;
     return {
       status: operatorStatus(record),
       devices: record.devices,
       planned: record.isPlanned,
       outcomes,
       connectors,
+      delivered: receipts.delivered,
+      clicked: receipts.clicked,
       perSecond,
       secondsLeft: record.totals ? 0 : perSecond > 0 ? Math.ceil(left / perSecond) : null,
     };
@@ -108,11 +116,26 @@ export class NotificationService {
     const sumOf = (count: (record: Notification) => number) =>
       group.reduce((sum, record) => sum + count(record), 0);
     const devices = sumOf((record) => record.devices);
-    return toPublicRecord({ ...newest, devices, acked: sumOf((record) => record.acked) }, together);
+    const acked = sumOf((record) => record.acked);
+    const receipts = [...(await this.#receiptsOf(newest.appId, group)).values()];
+    return toPublicRecord(
+      { ...newest, devices, acked },
+      together,
+      receipts.reduce(addReceipts, { ...noReceipts }),
+    );
   }
 
-  async #toPublic(record: Notification): Promise<JsonObject> {
+  #receiptsOf(appId: string, records: readonly Notification[]): Promise<Map<number, ReceiptTotals>> {
+    return readReceipts(
+      this.#means.db,
+      appId,
+      records.map(({ id }) => id),
+    );
+  }
+
+  async #toPublic(record: Notification, known?: Readonly<ReceiptTotals>): Promise<JsonObject> {
     const totals = record.totals ?? (await readTotals(this.#means.db, record.appId, record.id));
-    return toPublicRecord(record, totals);
+    const receipts = known ?? (await this.#receiptsOf(record.appId, [record])).get(record.id);
+    return toPublicRecord(record, totals, receipts);
   }
 }

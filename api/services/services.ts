@@ -13,6 +13,7 @@ import { NotificationService } from './notifications.ts';
 import { OutboxService } from './outbox.ts';
 import { ProfileService } from './profiles.ts';
 import { PushService } from './pushes.ts';
+import { ReceiptService } from './receipts.ts';
 import { ScheduleService } from './schedules.ts';
 import { createMessaging } from './sms/index.ts';
 import { UsageService } from './usage.ts';
@@ -33,6 +34,7 @@ export function createServices(means: Means) {
     outbox: new OutboxService(means),
     profiles: new ProfileService(means),
     pushes: new PushService(means),
+    receipts: new ReceiptService(means),
     schedules: new ScheduleService(means),
     sms: messaging.sms,
     smsTexts: messaging.smsTexts,

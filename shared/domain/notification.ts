@@ -2,6 +2,7 @@ import type { JsonObject } from './json.ts';
 import { type ConnectorId, connectorIds, successField } from './labels.ts';
 import { addTotals, type OutcomeTotals } from './outcome.ts';
 import type { PushOrder } from './push.ts';
+import { noReceipts, type ReceiptTotals } from './receipts.ts';
 
 /** Where a push is on its way; drawn in dispatcher/README.md. */
 export type PushState = 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
@@ -67,9 +68,14 @@ export function publicWhere(order: PushOrder): JsonObject {
 
 /**
  * The record as `GET /1.1/notifications/:id` gives it (compat.md 5.3). Successes of our own channel are
- * acknowledgements of devices; those of a gateway are what the gateway took.
+ * acknowledgements of devices; those of a gateway are what the gateway took. `delivered` and `clicked` are what
+ * gateways told afterwards: devices that it reached, and that it was opened on.
  */
-export function toPublicRecord(record: Notification, totals: ConnectorTotals): JsonObject {
+export function toPublicRecord(
+  record: Notification,
+  totals: ConnectorTotals,
+  receipts: Readonly<ReceiptTotals> = noReceipts,
+): JsonObject {
   const successes: JsonObject = {};
   let sum = 0;
   for (const connector of connectorIds) {
@@ -91,6 +97,8 @@ export function toPublicRecord(record: Notification, totals: ConnectorTotals): J
     devices: record.devices,
     successes: sum,
     ...successes,
+    delivered: receipts.delivered,
+    clicked: receipts.clicked,
     invalidTokens: outcomes.invalid_token ?? 0,
     outcomes,
     errors: record.error ?? '',

@@ -1,0 +1,34 @@
+import { json, route } from '../route.ts';
+
+/** Where gateways send delivery receipts (shared/callbacks.ts); each connector reads its gateway's form of them. */
+const path = '/callbacks/:connector/:appId/:secret';
+
+/** A thousand receipts, the most that any gateway is known to merge, are some 400 KB. */
+const bodyBytes = 2 * 1024 * 1024;
+
+const addressOf = ({ connector = '', appId = '', secret = '' }: Record<string, string>) => ({
+  connector,
+  appId,
+  secret,
+});
+
+export default [
+  route({
+    method: 'POST',
+    path,
+    auth: 'none',
+    isRaw: true,
+    limit: { bodyBytesBelow: bodyBytes },
+    admit: (params, { receipts }) => receipts.admit(addressOf(params)),
+    handle: async ({ params, raw }, { receipts }) =>
+      json(await receipts.take(addressOf(params), { headers: raw?.headers ?? {}, body: raw?.text ?? '' })),
+  }),
+  // For whoever looks whether the address is there before using it; HEAD comes with it.
+  route({
+    method: 'GET',
+    path,
+    auth: 'none',
+    admit: (params, { receipts }) => receipts.admit(addressOf(params)),
+    handle: () => json({}),
+  }),
+];

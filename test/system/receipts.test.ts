@@ -1,0 +1,335 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { callbackUrl } from '../../shared/callbacks.ts';
+import { Vault } from '../../shared/crypto.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { testConfig } from '../support/api.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { startVendors, type Vendors } from '../support/vendors.ts';
+
+let service: TestService;
+let vendors: Vendors;
+
+beforeAll(async () => {
+  service = await startTestService();
+  vendors = await startVendors(service);
+  await service.dispatch();
+});
+afterAll(async () => {
+  await service.close();
+  await vendors.close();
+});
+afterEach(() => {
+  for (const gateway of Object.values(vendors.gateways)) gateway.forget();
+});
+
+const addressFor = (app: App, connector: string) =>
+  callbackUrl(service.api.url, new Vault(testConfig(service.databaseUrl).secrets), {
+    appId: app.appId,
+    connector,
+  });
+
+async function push(app: App): Promise<string> {
+  const body = { data: { alert: 'Hello' } };
+  const { body: reply } = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+  expect(await service.untilDone(app, reply.objectId)).toMatchObject({ delivered: 0, clicked: 0 });
+  return reply.objectId;
+}
+
+async function counts(app: App, objectId: string) {
+  const { body } = await service.api.request('GET', `/1.1/notifications/${objectId}`, { app });
+  return { delivered: body.delivered, clicked: body.clicked };
+}
+
+async function idsLeft(app: App): Promise<string[]> {
+  const { rows } = await service.db.query<{ registration_id: string }>(
+    'SELECT registration_id FROM installation WHERE app_id = $1',
+    [app.appId],
+  );
+  return rows.map((row) => row.registration_id);
+}
+
+async function post(url: string, body: string, headers: Record<string, string> = {}) {
+  const reply = await fetch(url, { method: 'POST', body, headers });
+  return { status: reply.status, text: await reply.text() };
+}
+
+/** Honor's form, the simplest. */
+const honorBody = (pushId: string, tokens: string[], status = 40_000_002) =>
+  JSON.stringify({ statuses: tokens.map((token) => ({ token, biTag: pushId, status, timestamp: 1 })) });
+
+describe('receipts over the address that came with the message', () => {
+  test('of Xiaomi count each device once, however often they come', async () => {
+    const app = await vendors.app('vendor_b');
+    const ids = await vendors.add(app, 'vendor_b', 30);
+    const { xiaomi } = vendors.gateways;
+    const id = await push(app);
+    expect(await xiaomi.sendReceipt(1, ids.slice(0, 20))).toEqual([200]);
+    expect(await counts(app, id)).toEqual({ delivered: 20, clicked: 0 });
+    await Promise.all([1, 1, 1, 2, 2].map((type) => xiaomi.sendReceipt(type, ids.slice(10, 20))));
+    expect(await counts(app, id)).toEqual({ delivered: 20, clicked: 10 });
+    // An opened message has arrived, whatever came before.
+    expect(await xiaomi.sendReceipt(2, ids.slice(25))).toEqual([200]);
+    await xiaomi.sendReceipt(1, ids.slice(25));
+    expect(await counts(app, id)).toEqual({ delivered: 25, clicked: 15 });
+  });
+
+  test('of Meizu bring its token, or are refused', async () => {
+    const app = await vendors.app('vendor_c');
+    const ids = await vendors.add(app, 'vendor_c', 5);
+    const { meizu } = vendors.gateways;
+    const id = await push(app);
+    expect(await meizu.sendReceipt(1, ids, 'another')).toEqual([401]);
+    expect(await counts(app, id)).toEqual({ delivered: 0, clicked: 0 });
+    expect(await meizu.sendReceipt(1, ids)).toEqual([200]);
+    expect(await meizu.sendReceipt(2, ids.slice(0, 2))).toEqual([200]);
+    expect(await counts(app, id)).toEqual({ delivered: 5, clicked: 2 });
+  });
+
+  test('of OPPO come one by one', async () => {
+    const app = await vendors.app('vendor_d');
+    const ids = await vendors.add(app, 'vendor_d', 12);
+    const { oppo } = vendors.gateways;
+    const id = await push(app);
+    for (let i = 0; i < 2; i++)
+      expect(new Set(await oppo.sendReceipt(ids.slice(0, 7)))).toEqual(new Set([200]));
+    expect(await counts(app, id)).toEqual({ delivered: 7, clicked: 0 });
+  });
+
+  test('of Honor and Huawei name the push by its tag, and hear what they want to hear', async () => {
+    const app = await vendors.app('vendor_a', 'vendor_f');
+    const [ofHonor, ofHuawei] = [
+      await vendors.add(app, 'vendor_f', 4),
+      await vendors.add(app, 'vendor_a', 3),
+    ];
+    const { honor, huawei } = vendors.gateways;
+    await vendors.put(app, vendors.stand('vendor_a'), { callbackKey: 'key', callbackUser: 'user' });
+    const biTag = await push(app);
+    const fromHonor = ofHonor.map((token) => ({ token, biTag, status: 40_000_002 }));
+    expect(await honor.sendReceipt(addressFor(app, 'vendor_f'), fromHonor)).toEqual({
+      status: 200,
+      body: '{"code":200,"message":"success"}',
+    });
+    const fromHuawei = ofHuawei.map((token) => ({ token, biTag, status: 0 }));
+    const url = addressFor(app, 'vendor_a');
+    // Profiles are remembered for half a second.
+    const sign = () => huawei.sendReceipt(url, fromHuawei, { key: 'key', user: 'user' });
+    expect(await sign()).toEqual({ status: 200, body: '{"code":"0","message":"success"}' });
+    expect(await counts(app, biTag)).toEqual({ delivered: 7, clicked: 0 });
+    const forged = () => huawei.sendReceipt(url, fromHuawei, { key: 'guessed' }).then(({ status }) => status);
+    await expect.poll(forged).toBe(401);
+    expect((await huawei.sendReceipt(url, fromHuawei)).status).toBe(401);
+  });
+
+  test('are told in the list and in the progress too, and added up under a custom id', async () => {
+    const app = await vendors.app('vendor_f');
+    const tokens = await vendors.add(app, 'vendor_f', 3);
+    const url = addressFor(app, 'vendor_f');
+    const ids: string[] = [];
+    for (let i = 0; i < 2; i++) {
+      const body = { data: { alert: 'Hello' }, notification_id: 'campaign1' };
+      const { body: reply } = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+      await service.untilDone(app, reply.objectId);
+      ids.push(reply.objectId);
+    }
+    await post(url, honorBody(ids[0] ?? '', tokens));
+    await post(url, honorBody(ids[1] ?? '', tokens.slice(0, 1)));
+    const list = await service.api.request('GET', '/1.1/notifications', { app, master: true });
+    expect(list.body.results.map((one: { delivered: number }) => one.delivered)).toEqual([1, 3]);
+    expect(await counts(app, 'campaign1')).toEqual({ delivered: 4, clicked: 0 });
+    const path = `/console/api/apps/${app.appId}/notifications/${ids[0]}/progress`;
+    const progress = await service.api.request('GET', path, { admin: true });
+    expect(progress.body).toMatchObject({ delivered: 3, clicked: 0 });
+  });
+
+  test('of thousands at the same time add up to each device once, in a few bits for each', async () => {
+    const app = await vendors.app('vendor_f');
+    const tokens = await vendors.add(app, 'vendor_f', 6000);
+    const id = await push(app);
+    const url = addressFor(app, 'vendor_f');
+    // Calls overlap, run against each other, and all of it comes twice.
+    const slices = Array.from({ length: 24 }, (_, i) => tokens.slice(i * 240, i * 240 + 480));
+    const calls = [...slices, ...slices.map((slice) => [...slice].reverse())];
+    const replies = await Promise.all(calls.map((slice) => post(url, honorBody(id, slice))));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(await counts(app, id)).toEqual({ delivered: 6000, clicked: 0 });
+    const { rows } = await service.db.query<{ n: number }>(
+      'SELECT count(*) AS n FROM push_receipt WHERE app_id = $1',
+      [app.appId],
+    );
+    expect(rows[0]?.n).toBeLessThanOrEqual(6000 / 512 + 2);
+  });
+});
+
+describe('what is no receipt of the app', () => {
+  test('an unknown address is a 404 that tells nothing, a right one answers probes', async () => {
+    const app = await vendors.app('vendor_f');
+    const other = await vendors.app('vendor_f');
+    const right = addressFor(app, 'vendor_f');
+    const secret = right.split('/').at(-1) ?? '';
+    const base = `${service.api.url}/callbacks`;
+    const wrong = [
+      `${base}/vendor_f/${other.appId}/${secret}`,
+      `${base}/vendor_a/${app.appId}/${secret}`,
+      `${base}/vendor_f/${app.appId}/${secret.slice(1)}x`,
+      `${base}/vendor_f/${app.appId}/${secret}x`,
+      `${base}/vendor_f/${app.appId.toUpperCase()}0/${secret}`,
+      addressFor({ ...app, appId: 'nobody' }, 'vendor_f'),
+      // A gateway without receipts, and one that is none.
+      addressFor(app, 'apns'),
+      addressFor(app, 'constructor'),
+    ];
+    const nowhere = await post(`${base}/vendor_f`, '{}');
+    for (const url of wrong) {
+      expect(await post(url, honorBody('x', []))).toEqual(nowhere);
+      expect((await fetch(url)).status).toBe(404);
+    }
+    expect(nowhere.status).toBe(404);
+    for (const method of ['GET', 'HEAD']) expect((await fetch(right, { method })).status).toBe(200);
+    expect((await fetch(right, { method: 'DELETE' })).status).toBe(405);
+  });
+
+  test('foreign apps, unknown pushes and unknown devices count nothing, and are not asked for again', async () => {
+    const [app, other] = [await vendors.app('vendor_f'), await vendors.app('vendor_f')];
+    const tokens = await vendors.add(app, 'vendor_f', 2);
+    const theirs = await vendors.add(other, 'vendor_f', 2);
+    const [id, foreign] = [await push(app), await push(other)];
+    const url = addressFor(app, 'vendor_f');
+    for (const body of [
+      honorBody(foreign, theirs),
+      honorBody(foreign, tokens),
+      honorBody(id, theirs),
+      honorBody('A'.repeat(16), tokens),
+      honorBody('', tokens),
+      honorBody(id, ['nobody', `nobody\u0000`, '\ud800', 'x'.repeat(5000)]),
+    ])
+      expect((await post(url, body)).status).toBe(200);
+    expect(await counts(app, id)).toEqual({ delivered: 0, clicked: 0 });
+    expect(await counts(other, foreign)).toEqual({ delivered: 0, clicked: 0 });
+  });
+
+  test('nonsense is refused without a 5xx, and what is too long is not read', async () => {
+    const app = await vendors.app();
+    const texts = [
+      '',
+      '[]',
+      'null',
+      '{',
+      '{"statuses":5}',
+      'data=%',
+      'cb=5&access_token=',
+      '\u0000',
+      '[[[[',
+      '%ff',
+    ];
+    const types = [
+      'application/json',
+      'application/x-www-form-urlencoded',
+      'text/plain',
+      'multipart/form-data',
+      '',
+    ];
+    for (const connector of ['vendor_a', 'vendor_b', 'vendor_c', 'vendor_d', 'vendor_f'])
+      for (const text of texts)
+        for (const type of types) {
+          const { status } = await post(addressFor(app, connector), text, { 'content-type': type });
+          expect(status, `${connector} ${text} ${type}`).toBeLessThan(500);
+        }
+    const long = 'x'.repeat(2 * 1024 * 1024 + 1);
+    expect((await post(addressFor(app, 'vendor_f'), long)).status).toBe(413);
+    const many = Array.from({ length: 30_000 }, (_, i) => i.toString(36)).join(',');
+    const crowd = JSON.stringify([
+      { eventType: 'push_arrive', registrationIds: many, param: 'A'.repeat(16) },
+    ]);
+    expect((await post(addressFor(app, 'vendor_d'), crowd)).status).toBe(413);
+  });
+});
+
+describe('receipts that call a device dead', () => {
+  const dead = 16;
+
+  test('delete it, once the push has reached anybody, and no other', async () => {
+    const app = await vendors.app('vendor_b');
+    const ids = await vendors.add(app, 'vendor_b', 6);
+    const { xiaomi } = vendors.gateways;
+    const id = await push(app);
+    await xiaomi.sendReceipt(dead, ids.slice(0, 2));
+    // So far the push has reached nobody: it may be the app that is wrong, not the devices.
+    expect(await idsLeft(app)).toHaveLength(6);
+    await xiaomi.sendReceipt(1, ids.slice(2, 3));
+    expect((await idsLeft(app)).sort()).toEqual(ids.slice(2).sort());
+    await xiaomi.sendReceipt(dead, ids.slice(3, 4));
+    expect((await idsLeft(app)).sort()).toEqual([ids[2], ids[4], ids[5]].sort());
+    expect(await counts(app, id)).toEqual({ delivered: 1, clicked: 0 });
+  });
+
+  test('leave it when it was saved since, and do nothing on any other code', async () => {
+    const app = await vendors.app('vendor_b');
+    const ids = await vendors.add(app, 'vendor_b', 6);
+    const { xiaomi } = vendors.gateways;
+    await push(app);
+    await xiaomi.sendReceipt(1, ids.slice(0, 1));
+    const touch = (id = '') =>
+      service.db.query('UPDATE installation SET updated_at = now() WHERE registration_id = $1', [id]);
+    await touch(ids[1]);
+    await xiaomi.sendReceipt(dead, [ids[1] ?? '']);
+    for (const type of [32, 64, 128]) await xiaomi.sendReceipt(type, ids);
+    await xiaomi.sendReceipt(1, ids.slice(2, 3), 'Disable');
+    expect(await idsLeft(app)).toHaveLength(6);
+  });
+
+  test('leave it when it was saved between the receipt and the first sign of success', async () => {
+    const app = await vendors.app('vendor_b');
+    const ids = await vendors.add(app, 'vendor_b', 3);
+    const { xiaomi } = vendors.gateways;
+    await push(app);
+    await xiaomi.sendReceipt(dead, ids.slice(0, 2));
+    await service.db.query('UPDATE installation SET updated_at = now() WHERE registration_id = $1', [ids[0]]);
+    await xiaomi.sendReceipt(1, ids.slice(2));
+    expect((await idsLeft(app)).sort()).toEqual([ids[0], ids[2]].sort());
+  });
+
+  test('are believed at the second push where the gateway only advises it, unless it was reached between', async () => {
+    const app = await vendors.app('vendor_a');
+    const tokens = await vendors.add(app, 'vendor_a', 3);
+    const [gone = '', back = '', alive = ''] = tokens;
+    const { huawei } = vendors.gateways;
+    const tell = async (biTag: string, told: [string, number][]) => {
+      const receipts = told.map(([token, status]) => ({ token, biTag, status }));
+      expect((await huawei.sendReceipt(addressFor(app, 'vendor_a'), receipts)).status).toBe(200);
+    };
+    const first = await push(app);
+    for (let i = 0; i < 3; i++)
+      await tell(first, [
+        [gone, 2],
+        [back, 5],
+        [alive, 0],
+      ]);
+    expect(await idsLeft(app)).toHaveLength(3);
+    await tell(await push(app), [[back, 0]]);
+    await tell(await push(app), [
+      [gone, 2],
+      [back, 5],
+      [alive, 0],
+    ]);
+    expect((await idsLeft(app)).sort()).toEqual([back, alive].sort());
+  });
+});
+
+test('what was counted goes with its record', async () => {
+  const app = await vendors.app('vendor_f');
+  const tokens = await vendors.add(app, 'vendor_f', 2);
+  const id = await push(app);
+  await post(addressFor(app, 'vendor_f'), honorBody(id, tokens));
+  const { deleteOldNotifications } = await import('../../shared/db/tables/notifications.ts');
+  const tables = ['push_receipt', 'push_receipt_total'];
+  const rows = async () =>
+    Promise.all(
+      tables.map(async (table) => {
+        const found = await service.db.query(`SELECT FROM ${table} WHERE app_id = $1`, [app.appId]);
+        return found.rowCount;
+      }),
+    );
+  expect(await rows()).toEqual([1, 1]);
+  await deleteOldNotifications(service.db, new Date(Date.now() + 60_000), 10_000);
+  expect(await rows()).toEqual([0, 0]);
+});
