@@ -1,4 +1,5 @@
-import { type Sandbox, startGateways } from '../../ops/sandbox/all/gateways.ts';
+import { checkCredentials } from '../../connectors/registry.ts';
+import { type Sandbox, type StartOptions, startGateways } from '../../ops/sandbox/all/gateways.ts';
 import type { Stand } from '../../ops/sandbox/all/stands.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { putProfile } from '../../shared/db/tables/profiles.ts';
@@ -17,8 +18,8 @@ export interface Vendors extends Sandbox {
   stand(connector: string): Stand;
 }
 
-export async function startVendors(service: TestService): Promise<Vendors> {
-  const sandbox = await startGateways();
+export async function startVendors(service: TestService, options: StartOptions = {}): Promise<Vendors> {
+  const sandbox = await startGateways(options);
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   let last = 0;
   const standOf = (connector: string): Stand => {
@@ -27,13 +28,10 @@ export async function startVendors(service: TestService): Promise<Vendors> {
     return found;
   };
   const put = async (app: App, { connector, credentials }: Stand, more: object = {}) => {
-    const whole = { ...credentials, ...more };
-    await putProfile(service.db, vault, {
-      appId: app.appId,
-      connector,
-      name: '_default',
-      credentials: whole,
-    });
+    const checked = checkCredentials(connector, { ...credentials, ...more });
+    if (!checked.ok) throw new Error(checked.problem);
+    const profile = { appId: app.appId, connector, name: '_default', credentials: checked.credentials };
+    await putProfile(service.db, vault, profile);
   };
   return {
     ...sandbox,

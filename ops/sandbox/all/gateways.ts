@@ -28,6 +28,8 @@ export interface StartOptions {
   host?: string;
   /** The first of as many ports in a row as there are gateways; absent: free ones. */
   firstPort?: number;
+  /** How many of the last requests each remembers whole. */
+  keptRequests?: number;
 }
 
 /** Starts one gateway of each kind, in the order of the contract; resolves when all listen. */
@@ -44,6 +46,7 @@ export async function startGateways(options: StartOptions = {}): Promise<Sandbox
   const place = (i: number): Place => ({
     authority,
     host,
+    ...(options.keptRequests === undefined ? {} : { keptRequests: options.keptRequests }),
     ...(firstPort === undefined ? {} : { port: firstPort + i }),
   });
   try {

@@ -19,6 +19,8 @@ export interface ApnsGatewayOptions {
   isStrictAfterRefusal?: boolean;
   /** Told of every request instead of remembering it: for more devices than a ledger should hold. */
   onRequest?: (request: SeenRequest) => void;
+  /** How many of the last requests are remembered whole; default 1000. */
+  keptRequests?: number;
   clock?: Clock;
 }
 
@@ -37,7 +39,7 @@ export interface ApnsGateway {
   /** How often this device token was processed. */
   seen(token: string): number;
   refusals(reason: string): number;
-  /** The last 1000 requests, oldest first. */
+  /** The last requests, oldest first. */
   readonly requests: SeenRequest[];
   /** Connections made in all. */
   readonly connections: number;

@@ -78,7 +78,7 @@ class LoopbackApns implements ApnsGateway {
     this.authority = authority;
     this.#server = server;
     this.#verifier = new TokenVerifier(options.keys ?? []);
-    this.#ledger = new Ledger(options.onRequest);
+    this.#ledger = new Ledger(options.onRequest, options.keptRequests);
     this.#clock = options.clock ?? systemClock;
     this.#maxStreams = options.maxStreams ?? 1000;
     this.#isStrictAfterRefusal = options.isStrictAfterRefusal ?? false;

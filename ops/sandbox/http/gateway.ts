@@ -48,6 +48,8 @@ export interface SandboxOptions {
   port?: number;
   /** Streams that an HTTP/2 connection may have open; default 100. */
   maxStreams?: number;
+  /** How many of the last requests are remembered whole; default 1000. */
+  keptRequests?: number;
   clock?: Clock;
 }
 
@@ -64,7 +66,7 @@ export interface SandboxGateway {
   readonly accepted: number;
   /** How many different devices were named. */
   readonly distinct: number;
-  /** The last 1000 requests, oldest first. */
+  /** The last requests, oldest first. */
   readonly requests: SeenCall[];
   readonly connections: number;
   /** What clients did that they must never do. */

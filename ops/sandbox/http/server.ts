@@ -53,7 +53,7 @@ class LoopbackGateway implements SandboxGateway {
   connections = 0;
   readonly #server: Http2SecureServer;
   readonly #rules: GatewayRules;
-  readonly #ledger = new CallLedger();
+  readonly #ledger: CallLedger;
   readonly #misbehaviours = new Misbehaviours();
   readonly #sockets = new Set<Socket>();
   /** Number of each open connection, by the client's port: what a request knows of its connection. */
@@ -70,6 +70,7 @@ class LoopbackGateway implements SandboxGateway {
     this.url = `https://${options.host ?? '127.0.0.1'}:${port}`;
     this.ca = ca;
     this.#server = server;
+    this.#ledger = new CallLedger(options.keptRequests);
     this.#rules = options.makeRules({ deadTokens: this.deadTokens, nowMs: () => clock.now() });
     server.on('secureConnection', (socket: Socket) => {
       this.connections += 1;

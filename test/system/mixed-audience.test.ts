@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectDevices, type SimulatedDevices } from '../../ops/sandbox/devices.ts';
+import { currentEnvironment } from '../../shared/config.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { type ConnectorId, connectorIds, successField } from '../../shared/domain/labels.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { startVendors, type Vendors } from '../support/vendors.ts';
+
+/** One push to so many devices, a tenth of them for each channel. */
+const devices = Number(currentEnvironment().MIXED_DEVICES ?? 20_000);
+const share = devices / connectorIds.length;
+/** Of the own channel's devices, those that are connected: the others find their letters later. */
+const connected = Math.min(share, 200);
+
+/** What each channel's devices are to read; each differs, so that no channel can get another's. */
+const alerts: Record<ConnectorId, string> = {
+  apns: 'Your parcel is waiting at the red door',
+  fcm: 'Your parcel is waiting at the blue door',
+  vendor_a: 'Your parcel is waiting at the green door',
+  vendor_b: 'Your parcel is waiting at the white door',
+  vendor_c: 'Your parcel is waiting at the black door',
+  vendor_d: 'Your parcel is waiting at the brown door',
+  vendor_e: 'Your parcel is waiting at the grey door',
+  vendor_f: 'Your parcel is waiting at the pink door',
+  vendor_g: 'Your parcel is waiting at the blue door',
+  channel: 'Your parcel is waiting at the gold door',
+};
+
+const data = {
+  alert: 'Your parcel is waiting',
+  title: 'Good news',
+  order: 'A-4711',
+  ios: { alert: alerts.apns },
+  android: { alert: alerts.channel },
+  hms: { alert: alerts.vendor_a },
+  mi: { alert: alerts.vendor_b },
+  mz: { alert: alerts.vendor_c },
+  oppo: { alert: alerts.vendor_d },
+  // A message of the system class goes at any hour.
+  vivo: { alert: alerts.vendor_e, classification: 1, category: 'ORDER' },
+  honor: { alert: alerts.vendor_f },
+  fcm: { alert: alerts.fcm },
+};
+
+let service: TestService;
+let vendors: Vendors;
+let players: SimulatedDevices | undefined;
+const heard = new Map<string, unknown[]>();
+
+beforeAll(async () => {
+  service = await startTestService();
+  vendors = await startVendors(service, { keptRequests: devices });
+  await service.dispatch();
+  await service.dispatch();
+});
+afterAll(async () => {
+  await players?.close();
+  await service.close();
+  await vendors.close();
+});
+
+/** Devices that no maker serves; gives their installation ids. */
+async function addOwn(app: App, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => randomUUID());
+  await service.db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id)
+     SELECT $1, left(replace(i, '-', ''), 24), 'android', i FROM unnest($2::text[]) AS i`,
+    [app.appId, ids],
+  );
+  return ids;
+}
+
+test(`a push to ${devices} devices over all channels reaches each once, with its own words`, {
+  timeout: 300_000,
+}, async () => {
+  const app = await service.api.createApp({ hybridPush: true });
+  const channels: ConnectorId[] = [...vendors.stands.map(({ connector }) => connector), 'channel'];
+  const planned = channels.length * share;
+  const addresses = new Map<ConnectorId, string[]>();
+  for (const stand of vendors.stands) {
+    await vendors.put(app, stand);
+    addresses.set(stand.connector, await vendors.add(app, stand.connector, share));
+  }
+  const own = await addOwn(app, share);
+  players = await connectDevices({
+    apiUrl: service.api.url,
+    appId: app.appId,
+    installationIds: own.slice(0, connected),
+    onMessage: (id, content) => heard.set(id, [...(heard.get(id) ?? []), content.alert]),
+  });
+
+  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: { data } });
+  expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+  const { objectId } = reply.body;
+  const record = await service.untilDone(app, objectId, 240_000);
+  expect(record).toMatchObject({ status: 'done', devices: planned, errors: '', outcomes: { sent: planned } });
+
+  // Totals per channel: on the record under their old names, in the progress under their labels.
+  const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
+  const progress = (await service.api.request('GET', path, { admin: true })).body;
+  for (const connector of channels) expect(progress.connectors[connector]).toEqual({ sent: share });
+  for (const { connector } of vendors.stands)
+    expect(record[successField[connector]]).toBe(
+      successField[connector] === 'fcmSuccesses' ? 2 * share : share,
+    );
+
+  for (const stand of vendors.stands) {
+    expect(stand.violations(), stand.title).toEqual([]);
+    expect(stand.summary(), stand.title).toMatchObject({ accepted: share, devices: share });
+    const mine = addresses.get(stand.connector) ?? [];
+    expect(mine.filter((address) => stand.seen(address) !== 1)).toEqual([]);
+    const sent = stand.requests().filter(({ devices: named }) => named > 0);
+    expect(sent.reduce((sum, { devices: named }) => sum + named, 0)).toBe(share);
+    for (const { body } of sent) expectWords(stand.connector, body);
+  }
+
+  await players.acked(connected);
+  expect(players.counters).toMatchObject({ received: connected, repeated: 0 });
+  for (const id of own.slice(0, connected)) expect(heard.get(id)).toEqual([alerts.channel]);
+  const acknowledged = async () =>
+    (await service.api.request('GET', `/1.1/notifications/${objectId}`, { app })).body.lcSuccesses;
+  await expect.poll(acknowledged, { timeout: 10_000 }).toBe(connected);
+  const letters = await service.db.query('SELECT FROM channel_inbox WHERE app_id = $1', [app.appId]);
+  expect(letters.rowCount).toBe(share - connected);
+});
+
+/** A body as JSON or a form, JSON in JSON unescaped: this channel's words are in it, and nobody else's. */
+function expectWords(connector: ConnectorId, body: Buffer): void {
+  const sent = body.toString('utf8');
+  const text = sent.startsWith('{') ? sent : new URLSearchParams(sent).toString();
+  const plain = decodeURIComponent(text.replaceAll('+', ' '));
+  for (const words of new Set(Object.values(alerts)))
+    expect(plain.includes(words), `${connector}: ${words}`).toBe(words === alerts[connector]);
+  expect(plain).toContain('Good news');
+  expect(plain).toContain('A-4711');
+}
