@@ -29,15 +29,16 @@ export class SavedMessages {
   /** Sends to a list of devices what was saved, saving it before where it was not. */
   async broadcast({ addresses, payload, signal, token }: Broadcast): Promise<Reading> {
     const key = keyOf(payload);
-    const saved = await this.#save(key, payload, token);
+    const saving = this.#save(key, payload, token);
+    const saved = await saving;
     if (saved.kind !== 'answer') {
-      this.#saves.delete(key);
+      this.#forget(key, saving);
       // Saving sends to nobody: without an answer it is always worth another try.
       if (saved.kind === 'unreadable') return { kind: 'answer', status: saved.status, row: unsaved };
       return saved.kind === 'unknown' ? { ...saved, kind: 'not_sent' } : saved;
     }
     if (saved.row.reaction !== 'sent' || saved.messageId === undefined) {
-      this.#saves.delete(key);
+      this.#forget(key, saving);
       return saved.row.reaction === 'sent' ? { ...saved, row: unsaved } : saved;
     }
     const form = {
@@ -48,8 +49,13 @@ export class SavedMessages {
       ...flat(payload.envelope),
     };
     const reading = await this.#post({ ...formPost(`${this.#root}/broadcast`, form), signal });
-    if (reading.kind === 'answer' && reading.row.code === '31') this.#saves.delete(key);
+    if (reading.kind === 'answer' && reading.row.code === '31') this.#forget(key, saving);
     return reading;
+  }
+
+  /** Unless somebody who shared it has saved it anew. */
+  #forget(key: string, saving: Promise<Reading>): void {
+    if (this.#saves.get(key) === saving) this.#saves.delete(key);
   }
 
   #save(key: string, { notification }: OppoPayload, token: string): Promise<Reading> {

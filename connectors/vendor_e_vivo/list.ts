@@ -29,22 +29,28 @@ export class ListPush {
 
   /** Pushes what was saved under `key`, saving it before where it was not. */
   async exchange({ key, pushed, saved }: { key: string; saved: Call; pushed: Call }): Promise<Reading> {
-    const save = await this.#save(key, saved);
+    const saving = this.#save(key, saved);
+    const save = await saving;
     if (save.kind !== 'answer') {
-      this.#saves.delete(key);
+      this.#forget(key, saving);
       // Saving sends to nobody: without an answer it is always worth another try.
       if (save.kind === 'unreadable') return { ...unsaved, status: save.status };
       return save.kind === 'unknown' ? { ...save, kind: 'not_sent' } : save;
     }
     const { messageId: taskId, row, status } = save;
     if (row.reaction !== 'sent' || taskId === undefined) {
-      this.#saves.delete(key);
+      this.#forget(key, saving);
       return row.reaction === 'sent' ? { ...unsaved, status } : save;
     }
     const reading = await this.#calls.push({ ...pushed, body: { ...pushed.body, taskId } });
     if (reading.kind !== 'answer') return reading;
-    if (reading.row.code === taskExpiredCode) this.#saves.delete(key);
+    if (reading.row.code === taskExpiredCode) this.#forget(key, saving);
     return { ...reading, messageId: taskId };
+  }
+
+  /** Unless somebody who shared it has saved it anew. */
+  #forget(key: string, saving: Promise<Reading>): void {
+    if (this.#saves.get(key) === saving) this.#saves.delete(key);
   }
 
   #save(key: string, call: Call): Promise<Reading> {

@@ -316,6 +316,14 @@ describe('a saved message', () => {
     expect(gateway.accepted).toBe(0);
   });
 
+  test('that is refused for its token is saved once more, for all lists that wait for it', async () => {
+    const path = '/message/saveListPayload';
+    gateway.misbehave({ kind: 'answer', status: 200, body: { result: 10000 }, path, count: 1 });
+    expect(kinds(await push({ to: someone(3500) }))).toEqual({ sent: 3500 });
+    expect(paths().filter((one) => one === path)).toHaveLength(2);
+    expect(gateway.tokenCalls).toBe(2);
+  });
+
   test('whose answer does not come may be saved again', async () => {
     gateway.misbehave({ kind: 'reset', path: '/message/saveListPayload' });
     expect(kinds(await push())).toEqual({ retry: 3 });
