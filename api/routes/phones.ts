@@ -66,13 +66,8 @@ export default [
     auth: 'app',
     session: 'welcome',
     body: anyBody,
-    handle: async ({ app, params, body, session }, { phones }) =>
-      json(
-        await phones.verify(app, params.code ?? '', {
-          mobilePhoneNumber: body.mobilePhoneNumber,
-          session,
-        }),
-      ),
+    handle: async ({ app, params, body, session, remoteAddress: address }, { phones }) =>
+      json(await phones.verify({ app, address, session }, params.code ?? '', body.mobilePhoneNumber)),
   }),
   route({
     method: 'POST',
@@ -101,8 +96,8 @@ export default [
     path: '/1.1/resetPasswordBySmsCode/:code',
     auth: 'app',
     body: anyBody,
-    handle: async ({ app, params, body }, { phones }) => {
-      await phones.reset(app, params.code ?? '', body);
+    handle: async ({ app, params, body, remoteAddress: address }, { phones }) => {
+      await phones.reset({ app, address }, params.code ?? '', body);
       return json({});
     },
   }),

@@ -31,6 +31,12 @@ export const codeTtl = { default: 10, forPhoneChange: 6, max: 30 } as const;
 /** Wrong tries after which a code is of no use: with ten codes a day, 50 guesses at a million. */
 export const maxCodeAttempts = 5;
 
+/**
+ * Codes that come back without their number: tries of one network address within the window, and how many of the
+ * newest codes asked for from there are looked at. So 60 guesses an hour at ten codes, whoever guesses.
+ */
+export const codeAlone = { tries: 10, windowMs: 10 * minute, candidates: 10 } as const;
+
 /** Messages to one block of 10,000 numbers an hour: people are spread, pumped ranges are not. */
 export const blockPerHour = 1000;
 /** Domestic messages without charge (accounts.md "Limits"). */

@@ -1,17 +1,20 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
+import { takeBudget } from '../../../shared/db/tables/send-budgets.ts';
 import { countConversion } from '../../../shared/db/tables/sms-conversion.ts';
 import {
   type CodeOwner,
   countAttempt,
   putCode,
+  selectCodesAskedFrom,
   spendCode,
 } from '../../../shared/db/tables/verification-codes.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
-import type { Phone } from '../../../shared/domain/phone.ts';
-import { maxCodeAttempts, pumping, type SmsType } from '../../../shared/domain/sms.ts';
+import { type Phone, parsePhone } from '../../../shared/domain/phone.ts';
+import { codeAlone, maxCodeAttempts, pumping, type SmsType } from '../../../shared/domain/sms.ts';
 import type { Means } from '../means.ts';
+import { addressKey } from './budgets.ts';
 
 /** What a code is for and whose it is. */
 export interface CodeUse {
@@ -28,6 +31,14 @@ export interface CheckedCode {
   id: string;
 }
 
+/** Which codes may be meant by one that comes without its number. */
+export interface CodeAlone {
+  appId: string;
+  purpose: CodeUse['purpose'];
+  /** Network address that it comes from. */
+  address: string;
+}
+
 const codePattern = /^\d{6}$/;
 
 /** Six-digit codes (accounts.md "Captcha and code artifacts"): kept as HMACs, tried five times, spent once. */
@@ -38,13 +49,17 @@ export class CodeBook {
     this.#means = means;
   }
 
-  /** Makes a code as part of `tx`; the one before it is void. */
-  async issue(tx: Handle, use: CodeUse, expiresAt: Date): Promise<string> {
+  /** Makes a code as part of `tx`; the one before it is void. `address` is the network address that asks. */
+  async issue(
+    tx: Handle,
+    use: CodeUse,
+    { expiresAt, address }: { expiresAt: Date; address: string },
+  ): Promise<string> {
     const code = String(randomInt(1_000_000)).padStart(6, '0');
     const id = randomUUID();
     const owner = ownerOf(use);
     const digest = this.#means.vault.derive(contextOf(owner, id, code));
-    await putCode(tx, { ...owner, id, digest, expiresAt });
+    await putCode(tx, { ...owner, id, digest, expiresAt, askedFrom: addressKey(this.#means, address) });
     return code;
   }
 
@@ -71,6 +86,34 @@ export class CodeBook {
       throw refuse('invalidSmsCode');
     }
     return { use, id: found.id };
+  }
+
+  /**
+   * The number that a code was sent to, for clients that send the code alone (compat.md 9.2, resetPasswordBySmsCode
+   * and verifyMobilePhone): found among the codes that the same network address asked for, so that nobody can guess at
+   * the codes of a whole app. Throws 603 when none fits, or two do, or the address has tried too often.
+   */
+  async numberOf({ appId, purpose, address }: CodeAlone, code: unknown): Promise<Phone> {
+    const { db, vault, clock } = this.#means;
+    const askedFrom = addressKey(this.#means, address);
+    const now = new Date(clock.now());
+    const { tries: limit, windowMs, candidates } = codeAlone;
+    const budget = { appId, scope: 'codeAlone', key: askedFrom, limit, windowMs } as const;
+    const mayTry = typeof code === 'string' && codePattern.test(code) && (await takeBudget(db, budget, now));
+    const asked = mayTry
+      ? await selectCodesAskedFrom(db, { appId, purpose, askedFrom }, { now, limit: candidates })
+      : [];
+    const fitting = asked.filter(({ number, id, digest }) =>
+      vault
+        .derivedBy(contextOf({ appId, purpose, number, subject: '' }, id, String(code)))
+        .some((derived) => equalInConstantTime(derived, digest)),
+    );
+    const phone = fitting.length === 1 ? parsePhone(fitting[0]?.number) : undefined;
+    if (!phone) {
+      this.#means.metrics.smsVerifications.inc({ app: appId, outcome: 'wrong' });
+      throw refuse('invalidSmsCode');
+    }
+    return phone;
   }
 
   /** Throws 603 when somebody else was faster. */

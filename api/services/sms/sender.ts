@@ -121,21 +121,22 @@ export class SmsSender {
       // For nobody the same is done, for its time and its refusals only, and taken back.
       if (isSilent) await tx.query('SAVEPOINT nobody');
       await payMessage(this.#means, tx, { app, phone });
-      await this.#write(tx, app, order, prepared);
+      await this.#write(tx, caller, order, prepared);
       if (isSilent) await tx.query('ROLLBACK TO SAVEPOINT nobody');
     });
   }
 
   async #write(
     tx: Handle,
-    { appId }: App,
+    { app: { appId }, address }: SmsCaller,
     { phone, subject, ttlMinutes }: SmsOrder,
     { wording, type, kind }: Prepared,
   ): Promise<void> {
     const expiresAt = new Date(this.#means.clock.now() + ttlMinutes * 60_000);
     let code: string | undefined;
     if (type !== 'notification') {
-      code = await this.#parts.codes.issue(tx, { appId, purpose: type, phone, subject }, expiresAt);
+      const use = { appId, purpose: type, phone, subject };
+      code = await this.#parts.codes.issue(tx, use, { expiresAt, address });
       await this.#parts.pumping.countSent(tx, { appId, prefix: phone.callingCode });
     }
     const { text, variables } = wordMessage(wording, code);

@@ -16,7 +16,7 @@ import type { SessionOwner, Sessions } from '../accounts/sessions.ts';
 import type { UserStore } from '../accounts/store.ts';
 import type { Entered } from '../accounts/third-party.ts';
 import type { Means } from '../means.ts';
-import type { CheckedCode, CodeBook, CodeUse } from '../sms/codes.ts';
+import type { CheckedCode, CodeAlone, CodeBook, CodeUse } from '../sms/codes.ts';
 import type { SmsCaller, SmsSender } from '../sms/sender.ts';
 import { readTtl, requirePhone } from '../sms/sms.ts';
 
@@ -28,6 +28,14 @@ interface Parts {
   passwords: Passwords;
   locks: LoginLocks;
   login: LoginService;
+}
+
+/** Who comes with a code. */
+export interface CodeHolder {
+  app: App;
+  /** Network address. */
+  address: string;
+  session?: SessionOwner | undefined;
 }
 
 /** Body of a call that asks for a code. */
@@ -114,16 +122,17 @@ export class PhoneService {
     return { ...entered, document: { ...entered.document, mobilePhone: phone.e164 } };
   }
 
-  /** The account of this number is verified. Throws 212 without number and session, 603. */
+  /**
+   * The account of this number is verified: the number that is named, else the session's, else the one that the code
+   * was sent to. Throws 127, 603.
+   */
   async verify(
-    app: App,
+    { app, address, session }: CodeHolder,
     code: string,
-    {
-      mobilePhoneNumber,
-      session,
-    }: { mobilePhoneNumber: Json | undefined; session: SessionOwner | undefined },
+    mobilePhoneNumber: Json | undefined,
   ): Promise<JsonObject> {
-    const phone = requirePhone(mobilePhoneNumber ?? (await this.#numberOf(app, session)));
+    const named = mobilePhoneNumber ?? (await this.#numberOf(app, session));
+    const phone = await this.#phoneOf({ appId: app.appId, purpose: 'verifyPhone', address }, named, code);
     const checked = await this.#parts.codes.check({ appId: app.appId, purpose: 'verifyPhone', phone }, code);
     return this.#withOwner(app, checked, async (tx, user) => {
       const { objectId, updatedAt } = await this.#verified(tx, app, user);
@@ -155,13 +164,17 @@ export class PhoneService {
     });
   }
 
-  /** Sets a new password and ends the session. Throws 201, 212, 218, 603. */
-  async reset(app: App, code: string, { mobilePhoneNumber, password }: JsonObject): Promise<void> {
-    const phone = requirePhone(mobilePhoneNumber);
+  /** Sets a new password and ends the session. Throws 127, 201, 218, 603. */
+  async reset(
+    { app, address }: CodeHolder,
+    code: string,
+    { mobilePhoneNumber, password }: JsonObject,
+  ): Promise<void> {
     if (password === undefined || password === null) throw refuse('passwordMissing');
     const fresh = readPassword(password);
-    const use: CodeUse = { appId: app.appId, purpose: 'resetPassword', phone };
-    const checked = await this.#parts.codes.check(use, code);
+    const purpose = 'resetPassword' as const;
+    const phone = await this.#phoneOf({ appId: app.appId, purpose, address }, mobilePhoneNumber, code);
+    const checked = await this.#parts.codes.check({ appId: app.appId, purpose, phone }, code);
     const hash = await this.#parts.passwords.hash(app.appId, fresh);
     await this.#withOwner(app, checked, async (tx, { id }) => {
       const now = this.#parts.store.now();
@@ -229,6 +242,11 @@ export class PhoneService {
     const passwordHash =
       password === undefined ? null : await this.#parts.passwords.hash(app.appId, password);
     return { draft, passwordHash };
+  }
+
+  #phoneOf(alone: CodeAlone, named: Json | undefined, code: string): Phone | Promise<Phone> {
+    const isNamed = named !== undefined && named !== null && named !== '';
+    return isNamed ? requirePhone(named) : this.#parts.codes.numberOf(alone, code);
   }
 
   async #numberOf({ appId }: App, session: SessionOwner | undefined): Promise<string | null> {

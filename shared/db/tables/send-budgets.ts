@@ -4,7 +4,7 @@ import type { Handle } from '../pool.ts';
 /** What is counted: `key` names one of its scope, such as an address. */
 export interface Budget {
   appId: string;
-  scope: 'address' | 'block' | 'app' | 'free' | 'mail' | 'mailAddress';
+  scope: 'address' | 'block' | 'app' | 'free' | 'mail' | 'mailAddress' | 'codeAlone';
   key: string;
   /** Most within the window. */
   limit: number;

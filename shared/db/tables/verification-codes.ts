@@ -14,16 +14,28 @@ export interface NewCode extends CodeOwner {
   id: string;
   digest: string;
   expiresAt: Date;
+  /** Digest of the network address that asked. */
+  askedFrom: string;
 }
 
 /** Takes the place of an older code of the same owner. */
 export async function putCode(tx: Handle, code: NewCode): Promise<void> {
   await tx.query(
-    `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)
+    `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at, asked_from)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (app_id, purpose, number, subject) DO UPDATE
-        SET id = excluded.id, digest = excluded.digest, expires_at = excluded.expires_at, attempts = 0`,
-    [code.appId, code.purpose, code.number, code.subject, code.id, code.digest, code.expiresAt],
+        SET id = excluded.id, digest = excluded.digest, expires_at = excluded.expires_at, attempts = 0,
+            asked_from = excluded.asked_from`,
+    [
+      code.appId,
+      code.purpose,
+      code.number,
+      code.subject,
+      code.id,
+      code.digest,
+      code.expiresAt,
+      code.askedFrom,
+    ],
   );
 }
 
@@ -64,6 +76,21 @@ export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): 
     [now, limit],
   );
   return rowCount ?? 0;
+}
+
+/** The newest codes for a purpose that one network address asked for and that anybody who holds the phone may use. */
+export async function selectCodesAskedFrom(
+  db: Handle,
+  { appId, purpose, askedFrom }: Pick<NewCode, 'appId' | 'purpose' | 'askedFrom'>,
+  { now, limit }: { now: Date; limit: number },
+): Promise<{ number: string; id: string; digest: string }[]> {
+  const { rows } = await db.query<{ number: string; id: string; digest: string }>(
+    `SELECT number, id, digest FROM verification_code
+      WHERE app_id = $1 AND purpose = $2 AND asked_from = $3 AND subject = '' AND expires_at > $4
+      ORDER BY expires_at DESC LIMIT $5`,
+    [appId, purpose, askedFrom, now, limit],
+  );
+  return rows;
 }
 
 /** The account that asked last for a code to this number; undefined when none did. */
