@@ -1,4 +1,4 @@
-import type { Logger } from './logging.ts';
+import { isWritten, type Logger } from './logging.ts';
 
 type Closer = { name: string; close: () => Promise<unknown> | unknown };
 
@@ -68,7 +68,7 @@ export interface ProcessHooks {
  * Ties a process to its end: SIGINT, SIGTERM and the loss of a supervising parent close the stack and
  * exit 0; an error nobody caught is logged, closes the stack and exits 1.
  */
-export function closeOnSignals({ log, stack, exit = (code) => process.exit(code) }: ProcessHooks): void {
+export function closeOnSignals({ log, stack, exit = (code) => void leave(log, code) }: ProcessHooks): void {
   let isStopping = false;
   const stop = (reason: string, code: number) => {
     if (isStopping) return;
@@ -85,6 +85,12 @@ export function closeOnSignals({ log, stack, exit = (code) => process.exit(code)
   };
   process.on('uncaughtException', crash);
   process.on('unhandledRejection', crash);
+}
+
+/** An orderly exit waits for what is being written; where nobody reads that any more, it would wait for ever. */
+async function leave(log: Logger, code: number): Promise<void> {
+  if (await isWritten(log)) process.exit(code);
+  process.kill(process.pid, 'SIGKILL');
 }
 
 /**

@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { sleep } from './clock.ts';
 
 export type { Logger };
 
@@ -70,6 +71,27 @@ export interface LoggerOptions {
   destination?: DestinationStream;
 }
 
+/** What waits for a reader of standard output; beyond it lines are lost, and nothing else. */
+const maxWaitingBytes = 4 * 1024 * 1024;
+
+/**
+ * Standard output, written without waiting for it: a pipe that nobody reads any more (a pager, a collector that
+ * hangs) would otherwise stop the whole process in the middle of its work, so that not even a signal ends it.
+ */
+function standardOutput(): DestinationStream {
+  // A least length, since only then can be asked whether all has been written.
+  return pino.destination({ fd: 1, sync: false, minLength: 1, maxLength: maxWaitingBytes });
+}
+
+/** How long the last lines of a process may take. */
+const flushMs = 500;
+
+/** Whether everything logged has been written, waiting a moment for it. */
+export function isWritten(log: Logger): Promise<boolean> {
+  const written = new Promise<boolean>((resolve) => log.flush(() => resolve(true)));
+  return Promise.race([written, sleep(flushMs).then(() => false)]);
+}
+
 /**
  * One JSON line per event on standard output. Secrets are taken out here, by the logger, so that no
  * caller has to remember it (style.md section 4).
@@ -83,5 +105,5 @@ export function createLogger(options: LoggerOptions): Logger {
     formatters: { level: (label: string) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
   };
-  return options.destination ? pino(settings, options.destination) : pino(settings);
+  return pino(settings, options.destination ?? standardOutput());
 }

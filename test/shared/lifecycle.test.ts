@@ -96,14 +96,15 @@ const program = (body: string) => `
   import { createLogger } from '${new URL('../../shared/logging.ts', import.meta.url).href}';
   const log = createLogger({ level: 'info', name: 'test' });
   const stack = new ClosingStack(log);
+  let isNoisy = false;
   stack.add('line', async () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
-    console.log('closed');
+    if (!isNoisy) console.log('closed');
   });
   closeOnSignals({ log, stack });
   setInterval(() => {}, 1000);
   ${body}
-  console.log('ready');
+  if (!isNoisy) console.log('ready');
 `;
 
 async function run(body: string, act: (child: ReturnType<typeof spawn>) => void) {
@@ -133,6 +134,21 @@ describe('closeOnSignals', () => {
 
   test('the loss of the supervisor closes and ends with 0', async () => {
     expect(await run('', (child) => child.disconnect())).toMatchObject({ code: 0, closed: 1 });
+  });
+
+  test('a log that nobody reads stops neither the work nor its end', async () => {
+    // Nothing is printed beside the log: printing waits for a reader.
+    const noise = `
+      isNoisy = true;
+      for (let i = 0; i < 20_000; i += 1) log.info({ i, filler: 'x'.repeat(100) }, 'line');
+      setTimeout(() => process.send('at work'), 10);`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program(noise)], {
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    });
+    const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
+    expect(await new Promise((resolve) => child.once('message', resolve))).toBe('at work');
+    child.disconnect();
+    expect(await ended).toBe('SIGKILL');
   });
 
   test.each([
