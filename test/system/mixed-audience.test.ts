@@ -3,7 +3,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectDevices, type SimulatedDevices } from '../../ops/sandbox/devices.ts';
 import { currentEnvironment } from '../../shared/config.ts';
 import type { App } from '../../shared/domain/app.ts';
-import { type ConnectorId, connectorIds, successField } from '../../shared/domain/labels.ts';
+import {
+  type ConnectorId,
+  connectorIds,
+  profileConnectorIds,
+  successField,
+} from '../../shared/domain/labels.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { startVendors, type Vendors } from '../support/vendors.ts';
 
@@ -75,9 +80,8 @@ test(`a push to ${devices} devices over all channels reaches each once, with its
   timeout: 300_000,
 }, async () => {
   const app = await service.api.createApp({ hybridPush: true });
-  const channels: ConnectorId[] = [...vendors.stands.map(({ connector }) => connector), 'channel'];
-  const planned = channels.length * share;
   const addresses = new Map<ConnectorId, string[]>();
+  expect(vendors.stands.map(({ connector }) => connector)).toEqual(profileConnectorIds);
   for (const stand of vendors.stands) {
     await vendors.put(app, stand);
     addresses.set(stand.connector, await vendors.add(app, stand.connector, share));
@@ -94,12 +98,12 @@ test(`a push to ${devices} devices over all channels reaches each once, with its
   expect(reply.status, JSON.stringify(reply.body)).toBe(200);
   const { objectId } = reply.body;
   const record = await service.untilDone(app, objectId, 240_000);
-  expect(record).toMatchObject({ status: 'done', devices: planned, errors: '', outcomes: { sent: planned } });
+  expect(record).toMatchObject({ status: 'done', devices, errors: '', outcomes: { sent: devices } });
 
   // Totals per channel: on the record under their old names, in the progress under their labels.
   const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
   const progress = (await service.api.request('GET', path, { admin: true })).body;
-  for (const connector of channels) expect(progress.connectors[connector]).toEqual({ sent: share });
+  for (const connector of connectorIds) expect(progress.connectors[connector]).toEqual({ sent: share });
   for (const { connector } of vendors.stands)
     expect(record[successField[connector]]).toBe(
       successField[connector] === 'fcmSuccesses' ? 2 * share : share,
@@ -110,9 +114,11 @@ test(`a push to ${devices} devices over all channels reaches each once, with its
     expect(stand.summary(), stand.title).toMatchObject({ accepted: share, devices: share });
     const mine = addresses.get(stand.connector) ?? [];
     expect(mine.filter((address) => stand.seen(address) !== 1)).toEqual([]);
-    const sent = stand.requests().filter(({ devices: named }) => named > 0);
+    const sent = stand.requests();
     expect(sent.reduce((sum, { devices: named }) => sum + named, 0)).toBe(share);
-    for (const { body } of sent) expectWords(stand.connector, body);
+    // Lists are sent with the id of a message that was saved before: the words are in that call.
+    for (const { body } of sent)
+      if (!/"taskId":/.test(body.toString('utf8'))) expectWords(stand.connector, body);
   }
 
   await players.acked(connected);

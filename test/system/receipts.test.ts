@@ -95,6 +95,19 @@ describe('receipts over the address that came with the message', () => {
     expect(await counts(app, id)).toEqual({ delivered: 7, clicked: 0 });
   });
 
+  test('of vivo tell its codes: arrived, and why not', async () => {
+    const app = await vendors.app('vendor_e');
+    const ids = await vendors.add(app, 'vendor_e', 8);
+    const { vivo } = vendors.gateways;
+    const id = await push(app);
+    for (let i = 0; i < 2; i++) expect(await vivo.sendReceipt(ids.slice(0, 5), '0')).toEqual([200]);
+    expect(await counts(app, id)).toEqual({ delivered: 5, clicked: 0 });
+    for (const code of ['2161', '11001', '20006', '9']) await vivo.sendReceipt(ids, code);
+    expect(await idsLeft(app)).toHaveLength(8);
+    await vivo.sendReceipt(ids.slice(6), '2183');
+    expect((await idsLeft(app)).sort()).toEqual(ids.slice(0, 6).sort());
+  });
+
   test('of Honor and Huawei name the push by its tag, and hear what they want to hear', async () => {
     const app = await vendors.app('vendor_a', 'vendor_f');
     const [ofHonor, ofHuawei] = [
@@ -228,7 +241,7 @@ describe('what is no receipt of the app', () => {
       'multipart/form-data',
       '',
     ];
-    for (const connector of ['vendor_a', 'vendor_b', 'vendor_c', 'vendor_d', 'vendor_f'])
+    for (const connector of ['vendor_a', 'vendor_b', 'vendor_c', 'vendor_d', 'vendor_e', 'vendor_f'])
       for (const text of texts)
         for (const type of types) {
           const { status } = await post(addressFor(app, connector), text, { 'content-type': type });

@@ -7,6 +7,7 @@ import type { SandboxOptions } from '../http/server.ts';
 import { startHuaweiGateway } from '../huawei/server.ts';
 import { startMeizuGateway } from '../meizu/server.ts';
 import { startOppoGateway } from '../oppo/server.ts';
+import { startVivoGateway } from '../vivo/server.ts';
 import { startXiaomiGateway } from '../xiaomi/server.ts';
 import { createSandboxSecrets, type SandboxSecrets } from './secrets.ts';
 import { type Gateways, type Stand, standsOf } from './stands.ts';
@@ -57,6 +58,7 @@ export async function startGateways(options: StartOptions = {}): Promise<Sandbox
       xiaomi: started(await startXiaomiGateway({ ...place(3), ...secrets.vendor_b })),
       meizu: started(await startMeizuGateway({ ...place(4), ...secrets.vendor_c })),
       oppo: started(await startOppoGateway({ ...place(5), app: secrets.vendor_d })),
+      vivo: started(await startVivoGateway({ ...place(6), app: secrets.vendor_e })),
       honor: started(await startHonorGateway({ ...place(7), app: secrets.vendor_f })),
       google: started(await startFcmGateway({ ...place(8), account: secrets.vendor_g })),
     };

@@ -6,6 +6,7 @@ import { createServiceAccount, type ServiceAccount } from '../fcm/server.ts';
 import { createHonorApp, type HonorApp } from '../honor/server.ts';
 import { createHuaweiApp, type HuaweiApp } from '../huawei/server.ts';
 import { createOppoApp } from '../oppo/server.ts';
+import { createVivoApp, type VivoApp } from '../vivo/server.ts';
 
 /** What gateways accept, so that they can be started again with the same. */
 export interface SandboxSecrets {
@@ -17,6 +18,7 @@ export interface SandboxSecrets {
   vendor_b: { appId: string; appSecret: string; packageName: string };
   vendor_c: { appId: string; appSecret: string; receiptToken: string };
   vendor_d: { appKey: string; masterSecret: string };
+  vendor_e: VivoApp;
   vendor_f: HonorApp;
 }
 
@@ -32,6 +34,7 @@ export async function createSandboxSecrets(): Promise<SandboxSecrets> {
     vendor_b: { appId: digits(), appSecret: text(), packageName: 'com.example.app' },
     vendor_c: { appId: digits(), appSecret: text(), receiptToken: text() },
     vendor_d: createOppoApp(),
+    vendor_e: createVivoApp(),
     vendor_f: createHonorApp(),
   };
 }

@@ -1,7 +1,5 @@
 /** The gateways of a sandbox, all alike: what they saw, and the credentials of a profile that sends to each. */
-import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import type { ApnsGateway } from '../apns/server.ts';
 import type { FcmGateway } from '../fcm/server.ts';
 import type { HonorGateway } from '../honor/server.ts';
@@ -9,12 +7,14 @@ import type { SandboxGateway } from '../http/server.ts';
 import type { HuaweiGateway } from '../huawei/server.ts';
 import type { MeizuGateway } from '../meizu/server.ts';
 import type { OppoGateway } from '../oppo/server.ts';
+import type { VivoGateway } from '../vivo/server.ts';
 import type { XiaomiGateway } from '../xiaomi/server.ts';
+import { addressOf, kinds, type SandboxConnector } from './kinds.ts';
 import type { SandboxSecrets } from './secrets.ts';
 
 /** A gateway as whoever looks after all of them sees it. */
 export interface Stand {
-  connector: ConnectorId;
+  connector: SandboxConnector;
   title: string;
   /** `vendor` of its installations; null where they are told by their device type. */
   vendor: string | null;
@@ -53,99 +53,38 @@ export interface Gateways {
   xiaomi: XiaomiGateway;
   meizu: MeizuGateway;
   oppo: OppoGateway;
+  vivo: VivoGateway;
   honor: HonorGateway;
   /** FCM under its second label. */
   google: FcmGateway;
 }
-/** What differs between the stands. */
-interface Description {
-  connector: ConnectorId;
-  title: string;
-  vendor: string | null;
-  credentials: JsonObject;
-  address(hash: string, n: number): string;
-}
-
 /** The stands in the order of the contract. */
 export function standsOf(secrets: SandboxSecrets, gateways: Gateways): Stand[] {
-  const { vendor_a: huawei, vendor_b, vendor_c, vendor_d, vendor_f, fcm, vendor_g } = secrets;
+  const { fcm, vendor_a, vendor_b, vendor_c, vendor_d, vendor_e, vendor_f, vendor_g } = secrets;
   const { publicKey: _, ...apns } = secrets.apns;
-  const { publicKey: __, ...ofHuawei } = huawei;
-  const ofGoogle = (hash: string) => `fcm${hash.slice(0, 19)}:APA91b${hash}${hash}`;
+  const { publicKey: __, ...huawei } = vendor_a;
   return [
-    apnsStand(gateways.apns, {
-      connector: 'apns',
-      title: 'APNs',
-      vendor: null,
-      credentials: { auth: 'token', ...apns },
-      address: (hash) => hash,
-    }),
-    stand(gateways.fcm, {
-      connector: 'fcm',
-      title: 'FCM',
-      vendor: 'fcm',
-      credentials: { serviceAccount: { ...fcm } },
-      address: ofGoogle,
-    }),
-    stand(gateways.huawei, {
-      connector: 'vendor_a',
-      title: 'Huawei',
-      vendor: 'HMS',
-      credentials: ofHuawei,
-      address: (hash) => `IQAAAACy${hash}`,
-    }),
-    stand(gateways.xiaomi, {
-      connector: 'vendor_b',
-      title: 'Xiaomi',
-      vendor: 'mi',
-      credentials: vendor_b,
-      // With the characters that a form must escape.
-      address: (hash) => `+/${Buffer.from(hash, 'hex').toString('base64')}`,
-    }),
-    stand(gateways.meizu, {
-      connector: 'vendor_c',
-      title: 'Meizu',
-      vendor: 'mz',
-      credentials: vendor_c,
-      address: (hash) => `RA5${hash.slice(0, 44)}`,
-    }),
-    stand(gateways.oppo, {
-      connector: 'vendor_d',
-      title: 'OPPO',
-      vendor: 'oppo',
-      credentials: vendor_d,
-      address: (hash) => `CN_${hash.slice(0, 32)}`,
-    }),
-    stand(gateways.honor, {
-      connector: 'vendor_f',
-      title: 'Honor',
-      vendor: 'honor',
-      credentials: { ...vendor_f },
-      address: (hash) => `BAEBQ${hash.slice(0, 40)}`,
-    }),
-    stand(gateways.google, {
-      connector: 'vendor_g',
-      title: 'FCM (vendor_g)',
-      vendor: 'vendor_g',
-      credentials: { serviceAccount: { ...vendor_g } },
-      address: ofGoogle,
-    }),
+    apnsStand(gateways.apns, { auth: 'token', ...apns }),
+    stand('fcm', gateways.fcm, { serviceAccount: { ...fcm } }),
+    stand('vendor_a', gateways.huawei, huawei),
+    stand('vendor_b', gateways.xiaomi, vendor_b),
+    stand('vendor_c', gateways.meizu, vendor_c),
+    stand('vendor_d', gateways.oppo, vendor_d),
+    stand('vendor_e', gateways.vivo, { ...vendor_e }),
+    stand('vendor_f', gateways.honor, { ...vendor_f }),
+    stand('vendor_g', gateways.google, { serviceAccount: { ...vendor_g } }),
   ];
 }
 
 /** The originals allow less, and connectors keep to that unless told otherwise; nobody here needs to be spared. */
 const ratePerSecond = 1_000_000;
 
-const hashOf = (connector: string, n: number): string =>
-  createHash('sha256').update(`${connector} ${n}`).digest('hex');
-
-function stand(gateway: SandboxGateway, { address, credentials, ...rest }: Description): Stand {
+function stand(connector: SandboxConnector, gateway: SandboxGateway, credentials: JsonObject): Stand {
   const { ca, url } = gateway;
   return {
-    ...rest,
+    ...identityOf(connector),
     url,
     credentials: { ...credentials, endpoint: url, authEndpoint: url, ca, ratePerSecond },
-    address: (n) => address(hashOf(rest.connector, n), n),
     seen: (one) => gateway.seen(one),
     summary: () => ({
       requests: gateway.total,
@@ -164,13 +103,12 @@ function stand(gateway: SandboxGateway, { address, credentials, ...rest }: Descr
   };
 }
 
-function apnsStand(gateway: ApnsGateway, { address, credentials, ...rest }: Description): Stand {
+function apnsStand(gateway: ApnsGateway, credentials: JsonObject): Stand {
   const { ca, url } = gateway;
   return {
-    ...rest,
+    ...identityOf('apns'),
     url,
     credentials: { ...credentials, endpoint: url, ca },
-    address: (n) => address(hashOf(rest.connector, n), n),
     seen: (one) => gateway.seen(one),
     summary: () => ({
       requests: gateway.total,
@@ -179,8 +117,8 @@ function apnsStand(gateway: ApnsGateway, { address, credentials, ...rest }: Desc
       violations: gateway.protocolErrors.length,
     }),
     requests: () =>
-      gateway.requests.map(({ body, headers, status }) => ({
-        path: String(headers[':path'] ?? ''),
+      gateway.requests.map(({ body, status, token }) => ({
+        path: `/3/device/${token}`,
         status,
         devices: 1,
         body,
@@ -188,3 +126,10 @@ function apnsStand(gateway: ApnsGateway, { address, credentials, ...rest }: Desc
     violations: () => gateway.protocolErrors,
   };
 }
+
+const identityOf = (connector: SandboxConnector) => ({
+  connector,
+  title: kinds[connector].title,
+  vendor: kinds[connector].vendor,
+  address: (n: number) => addressOf(connector, n),
+});
