@@ -136,7 +136,7 @@ module.exports = {
     home('libphonenumber-js', ['shared/domain/phone.ts']),
     home('nodemailer', ['connectors/smtp/']),
     home('handlebars', ['shared/template.ts']),
-    home('undici', ['shared/http.ts']),
+    home('undici', ['shared/http.ts', 'shared/http-forward.ts']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { Readable } from 'node:stream';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
 import type { z } from 'zod';
@@ -6,8 +7,8 @@ import type { Config } from '../shared/config.ts';
 import { Refusal } from '../shared/domain/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
-import { type Identity, identify, prodOf, requireOperator, sessionOf } from './middleware/access.ts';
-import { readBody, readText } from './middleware/body.ts';
+import { type Identity, identify, prodOf, requireOperator, sessionOf, stageOf } from './middleware/access.ts';
+import { readBody, readText, sendOn } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
 import { errors } from './middleware/errors.ts';
 import type { PushCallLimit } from './middleware/limit.ts';
@@ -51,7 +52,9 @@ async function answer(ctx: Context, route: Route, options: AppOptions): Promise<
   const identity = await admit(ctx, route, options);
   const limit = route.limit.bodyBytesBelow;
   const raw = route.isRaw ? { headers: headersOf(ctx), text: await readText(ctx, limit) } : undefined;
-  const sent = raw ? { value: {}, bytes: Buffer.byteLength(raw.text) } : await readBody(ctx);
+  const stream = route.isStreamed ? sendOn(ctx, limit) : undefined;
+  const unread = raw ? Buffer.byteLength(raw.text) : stream && (stream.length ?? 0);
+  const sent = unread === undefined ? await readBody(ctx) : { value: {}, bytes: unread };
   if (limit !== undefined && sent.bytes >= limit)
     throw new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
   const call = {
@@ -61,15 +64,17 @@ async function answer(ctx: Context, route: Route, options: AppOptions): Promise<
     body: check(route.body, sent.value, 'body'),
     bodyBytes: sent.bytes,
     prodHeader: prodOf(ctx),
+    stage: stageOf(ctx),
     sessionToken: sessionOf(ctx),
     remoteAddress: ctx.ip,
     language: languageOf(ctx),
     ...(raw ? { raw } : {}),
+    ...(stream ? { stream } : {}),
   };
   write(ctx, await route.run(call, options.services), route.status);
 }
 
-type Admission = Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'session'>>;
+type Admission = Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'>>;
 
 /** Keys first, then the rate, then the session: none costs more than a look-up, and none reads the body. */
 async function admit(ctx: Context, route: Route, options: AppOptions): Promise<Admission> {
@@ -135,7 +140,8 @@ function write(ctx: Context, reply: Reply, status: number): void {
   ctx.status = reply.status ?? status;
   for (const [name, value] of Object.entries(reply.headers ?? {})) ctx.set(name, value);
   ctx.type = reply.type ?? 'application/json; charset=utf-8';
-  const isReady = typeof reply.body === 'string' || Buffer.isBuffer(reply.body);
+  const isReady =
+    typeof reply.body === 'string' || Buffer.isBuffer(reply.body) || reply.body instanceof Readable;
   ctx.body = isReady ? reply.body : JSON.stringify(reply.body);
 }
 

@@ -1,5 +1,7 @@
+import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { App } from '../shared/domain/app.ts';
+import type { FunctionStage } from '../shared/domain/functions.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
 import type { SessionOwner } from './services/accounts/sessions.ts';
 import type { Services } from './services/services.ts';
@@ -25,6 +27,8 @@ export interface Call<Q, B> {
   bodyBytes: number;
   /** `X-LC-Prod`: present and not 1 is `dev` (push.md, `prod`); absent is undefined. */
   prodHeader: 'dev' | 'prod' | undefined;
+  /** `X-LC-Prod` as cloud functions read it: 0 is staging, anything else and nothing production. */
+  stage: FunctionStage;
   sessionToken: string | undefined;
   remoteAddress: string;
   /** Which of the languages of our pages its sender reads, by `Accept-Language`. */
@@ -36,15 +40,31 @@ export interface Call<Q, B> {
 export interface AppCall<Q, B> extends Call<Q, B> {
   app: App;
   isMaster: boolean;
+  /** The app's hook key came with it, as a function host sends it (compat.md 7.2). */
+  hasHookKey: boolean;
+  /** What was sent as it comes; there where the route says `isStreamed`. */
+  stream?: SentBody;
   /** Whose valid session token came with the call; undefined also where the route has no `session`. */
   session: SessionOwner | undefined;
+}
+
+/** A body that is passed on, not read. */
+export interface SentBody {
+  /** As text where it had to be read already, or where there is none (`{}`). */
+  body: Readable | string;
+  /** In bytes, where that is known before. */
+  length: number | undefined;
+  /** Headers that say who calls with what, and by which ways. */
+  userAgent: string;
+  clientAgent: string;
+  via: string;
 }
 
 export interface Reply {
   status?: number;
   headers?: Record<string, string>;
-  /** JSON; or text or bytes with `type`. */
-  body: JsonObject | JsonLike | string | Buffer;
+  /** JSON; or text, bytes or a stream of them with `type`. */
+  body: JsonObject | JsonLike | string | Buffer | Readable;
   /** Content type of a body that is not JSON. */
   type?: string;
 }
@@ -83,12 +103,14 @@ export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'app' | 'push' | 'master';
   /** Looks up whose session it is; where it is needed, only the master key goes without (403). */
   session?: 'welcome' | 'needed';
+  /** The body is passed on unread, in `call.stream`, as far as `limit.bodyBytesBelow` allows. */
+  isStreamed?: boolean;
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
 /** A call before it is known what the route needs: routes for no app get none. */
 export type AnyCall = Call<unknown, unknown> &
-  Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'session'>>;
+  Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'stream'>>;
 
 /** A route as the loader and the server see it: its shapes are checked before `run` is called. */
 export interface Route {
@@ -101,6 +123,7 @@ export interface Route {
   limit: Limit;
   status: number;
   isRaw: boolean;
+  isStreamed: boolean;
   admit(params: Record<string, string>, services: Services): Promise<void> | void;
   run(call: AnyCall, services: Services): Promise<Reply> | Reply;
 }
@@ -117,6 +140,7 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     limit: spec.limit ?? {},
     status: spec.status ?? 200,
     isRaw: 'isRaw' in spec && spec.isRaw === true,
+    isStreamed: 'isStreamed' in spec && spec.isStreamed === true,
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),
     // The server hands in exactly what the schemas gave; one cast here spares one in every endpoint.
     run: (call, services) => spec.handle(call as AppCall<Q, B>, services),

@@ -52,6 +52,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const vault = new Vault(config.secrets);
   const directory = new Directory(db, vault, clock);
   const services = createServices({ config, db, readDb, queue, vault, clock, metrics, directory });
+  stack.add('functions', () => services.functionHosts.close());
   stack.add('accounts', () => services.accounts.close());
   const routes = await loadRoutes();
   const { maxWaitingPushes: maxWaiting } = options;

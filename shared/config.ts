@@ -53,6 +53,8 @@ const schema = z
       .default(0),
     SMTP_URL: z.url({ protocol: /^smtps?$/, error: 'expected an smtp:// or smtps:// URL' }).optional(),
     SMS_WEBHOOK_URL: z.url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL' }).optional(),
+    CARILLON_FUNCTIONS_URL: publicUrl.optional(),
+    CARILLON_FUNCTIONS_TOKEN: z.string().min(16, 'expected at least 16 characters').optional(),
     LOG_LEVEL: z.enum(logLevels, `expected one of ${logLevels.join(', ')}`).default('info'),
     NODE_ENV: z.string().default('production'),
   })
@@ -69,6 +71,9 @@ const schema = z
     trustedProxies: env.TRUSTED_PROXIES,
     smtpUrl: env.SMTP_URL,
     smsWebhookUrl: env.SMS_WEBHOOK_URL,
+    /** The host of functions of apps that name none, and what tells it that a call is ours. */
+    functionsUrl: env.CARILLON_FUNCTIONS_URL,
+    functionsToken: env.CARILLON_FUNCTIONS_TOKEN,
     logLevel: env.LOG_LEVEL,
     isTest: env.NODE_ENV === 'test',
   }));
@@ -121,6 +126,11 @@ function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
       return `${name} ${text}`;
     }),
   );
+}
+
+/** The keys of a `CARILLON_SECRET`. Throws `ConfigError` as `readConfig` does. */
+export function readSecretKeys(text: string): Buffer[] {
+  return check(z.object({ CARILLON_SECRET: secretList }), { CARILLON_SECRET: text }).CARILLON_SECRET;
 }
 
 const localSchema = z

@@ -1,6 +1,6 @@
 /**
  * The door to an HTTP gateway: keep-alive connections to one base URL, requests with a deadline, and every end
- * told as data (design.md 3 and 6). The only home of undici. HTTP/1.1 on purpose: its HTTP/2 does not obey the
+ * told as data (design.md 3 and 6). With `http-forward.ts` the only home of undici. HTTP/1.1 on purpose: its HTTP/2 does not obey the
  * peer's stream limit (libraries.md).
  */
 import type { IncomingHttpHeaders } from 'node:http';
@@ -39,6 +39,8 @@ export interface HttpRequest {
   path: string;
   headers?: Readonly<Record<string, string>>;
   body?: string;
+  /** In place of the door's `requestMs`. */
+  timeoutMs?: number;
   /** Takes back a request that has not left (`not_sent`, `aborted`); one in flight is finished. */
   signal?: AbortSignal | undefined;
 }
@@ -165,9 +167,9 @@ class UndiciDoor implements HttpDoor {
   }
 
   request(request: HttpRequest): Promise<HttpReply> {
-    const { method, path, headers = {}, body = null, signal } = request;
+    const { method, path, headers = {}, body = null, signal, timeoutMs = this.#timing.requestMs } = request;
     return new Promise((resolve) => {
-      const exchange = new Exchange(resolve, this.#clock, this.#timing.requestMs, signal);
+      const exchange = new Exchange(resolve, this.#clock, timeoutMs, signal);
       if (this.#closing) exchange.fail('closed');
       else if (signal?.aborted) exchange.fail('aborted');
       else if (!path.startsWith('/') || /[^!-~]/.test(path)) exchange.fail('bad_request');

@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import { equalInConstantTime } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
+import type { FunctionStage } from '../../shared/domain/functions.ts';
 import type { Access } from '../route.ts';
 
 /** Header names that mean the same, first the specification's (compat.md 2.2). */
@@ -12,6 +13,7 @@ const names = {
   masterKey: ['x-avoscloud-master-key', 'x-uluru-master-key', 'x-avoscloud-super-key'],
   sign: ['x-lc-sign', 'x-avoscloud-request-sign'],
   session: ['x-lc-session', 'x-avoscloud-session-token', 'x-uluru-session-token'],
+  hookKey: ['x-lc-hook-key'],
   prod: ['x-lc-prod', 'x-avoscloud-application-production', 'x-uluru-application-production'],
 } as const;
 
@@ -56,6 +58,8 @@ function proofOf(ctx: Context): Proof | undefined {
 export interface Identity {
   app: App;
   isMaster: boolean;
+  /** It came from a function host of the app, which alone has this key beside the operator. */
+  hasHookKey: boolean;
 }
 
 /**
@@ -75,7 +79,9 @@ export async function identify(
   if (!app || !proof.matches(proof.isMaster ? app.masterKey : app.appKey)) throw new Refusal('unauthorized');
   const isMasterNeeded = needs === 'master' || (needs === 'push' && app.options.forbidClientPush);
   if (isMasterNeeded && !proof.isMaster) throw new Refusal('masterKeyRequired');
-  return { app, isMaster: proof.isMaster };
+  const hookKey = header(ctx, 'hookKey');
+  const hasHookKey = hookKey !== undefined && equalInConstantTime(app.hookKey, hookKey);
+  return { app, isMaster: proof.isMaster, hasHookKey };
 }
 
 /** The operator: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (contract.md "Admin API"). */
@@ -89,6 +95,12 @@ export function prodOf(ctx: Context): 'dev' | 'prod' | undefined {
   const value = header(ctx, 'prod');
   if (value === undefined) return undefined;
   return value === '1' || value === 'true' ? 'prod' : 'dev';
+}
+
+/** `X-LC-Prod` as cloud functions read it (compat.md 2.2): `0` and `false` are staging, anything else is not. */
+export function stageOf(ctx: Context): FunctionStage {
+  const value = header(ctx, 'prod');
+  return value === '0' || value === 'false' ? 'staging' : 'production';
 }
 
 export const sessionOf = (ctx: Context): string | undefined => header(ctx, 'session');

@@ -1,7 +1,10 @@
+import type { Readable, Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import { Refusal } from '../../shared/domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import type { SentBody } from '../route.ts';
 
 /** The most any endpoint reads (compat.md 4: body 20 MB). */
 const maxBodyBytes = 20 * 1024 * 1024;
@@ -78,4 +81,41 @@ function parseDictionary(text: string, isForm: boolean): JsonObject {
   if (value === null) return {};
   if (!isJsonObject(value)) throw new Refusal('malformedJson');
   return value;
+}
+
+/** The body of a request for somebody who passes it on. Throws 413 when it says that it is too long, 415. */
+export function sendOn(ctx: Context, limit = maxBodyBytes): SentBody {
+  const told = ctx.get('content-length');
+  if (Number(told) >= limit) throw new Refusal('payloadTooLarge');
+  const parsed: ParsedBody | undefined = ctx.state.parsedBody;
+  const isEmpty = told === '0' || (told === '' && !ctx.get('transfer-encoding'));
+  const text = parsed ? JSON.stringify(parsed.value) : isEmpty ? '{}' : undefined;
+  const isPlain = isUnencoded(ctx);
+  return {
+    body: text ?? (isPlain ? ctx.req : inflated(ctx)),
+    length: text !== undefined ? Buffer.byteLength(text) : isPlain && told ? Number(told) : undefined,
+    userAgent: ctx.get('user-agent'),
+    clientAgent: ctx.get('x-lc-ua'),
+    via: ctx.get('via'),
+  };
+}
+
+const isUnencoded = (ctx: Context): boolean => ['', 'identity'].includes(ctx.get('content-encoding'));
+
+const unpackers = new Map<string, () => Transform>([
+  ['gzip', createGunzip],
+  ['deflate', createInflate],
+  ['br', createBrotliDecompress],
+]);
+
+/** What was packed by the sender, unpacked: limits are for what it holds. */
+function inflated(ctx: Context): Readable {
+  const open = unpackers.get(ctx.get('content-encoding'));
+  if (!open) throw new Refusal('unsupportedMediaType');
+  const unpacked = open();
+  const breakOff = () => {
+    if (!ctx.req.readableEnded) unpacked.destroy(new Error('broken off'));
+  };
+  ctx.req.once('error', breakOff).once('close', breakOff);
+  return ctx.req.pipe(unpacked);
 }

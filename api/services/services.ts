@@ -6,6 +6,8 @@ import { ControlService } from './control.ts';
 import { DateService } from './date.ts';
 import { DryRunService } from './explain/dry-run.ts';
 import { WhyService } from './explain/why.ts';
+import { FunctionService } from './functions/functions.ts';
+import { FunctionHosts } from './functions/hosts.ts';
 import { HealthService } from './health.ts';
 import { InstallationService } from './installations.ts';
 import type { Means } from './means.ts';
@@ -23,12 +25,15 @@ export function createServices(means: Means) {
   const notifications = new NotificationService(means);
   const messaging = createMessaging(means);
   const accounts = new Accounts(means, messaging);
+  const functionHosts = new FunctionHosts(means);
   return {
     directory: means.directory,
     accounts,
     apps: new AppService(means),
     breakers: new BreakerService(means),
     channel: new ChannelService(means),
+    functionHosts,
+    functions: new FunctionService(functionHosts),
     health: new HealthService(means, messaging.pumping),
     installations: new InstallationService(means),
     outbox: new OutboxService(means),

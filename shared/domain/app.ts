@@ -2,6 +2,13 @@ import { z } from 'zod';
 
 const httpUrl = z.url({ protocol: /^https?$/ });
 
+/** Paths of calls are put behind it; who may call is said by keys, not by its user part. */
+const functionsUrl = httpUrl.refine((text) => {
+  if (!URL.canParse(text)) return false;
+  const { username, password, search, hash } = new URL(text);
+  return `${username}${password}${search}${hash}` === '';
+}, 'expected an address without user, query and fragment');
+
 /** Credentials of platforms whose access tokens are checked; each platform's members are its own. */
 const authPlatforms = z.record(z.string().max(64), z.record(z.string().max(64), z.unknown()));
 
@@ -27,8 +34,8 @@ const optionShape = {
   pushCallsPerMinute: z.int().min(1).max(9600),
   dailyRecipientCap: z.int().min(0).max(1_000_000_000_000),
   installationValidityDays: z.int().min(1).max(365),
-  functionsUrl: httpUrl.nullable(),
-  functionsStagingUrl: httpUrl.nullable(),
+  functionsUrl: functionsUrl.nullable(),
+  functionsStagingUrl: functionsUrl.nullable(),
   authPlatforms,
   mailTemplates: z.record(z.string().max(64), mailTemplate),
   smsBalance: z.number().min(0).max(1_000_000_000),

@@ -1,0 +1,141 @@
+import type { Readable } from 'node:stream';
+import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { checkFunctionName, isInternalName } from '../../../shared/domain/functions.ts';
+import type { ForwardFailure, ForwardReply, ForwardRequest } from '../../../shared/http-forward.ts';
+import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHosts } from './hosts.ts';
+
+/** What a caller sent, to be passed on. */
+export interface SentArguments {
+  body: Readable | string;
+  length: number | undefined;
+  userAgent: string;
+  clientAgent: string;
+  via: string;
+}
+
+export interface FunctionCall {
+  /** `call`: the object-typed encoding (push.md "Cloud functions"). Both are between caller and host; we read neither. */
+  encoding: 'functions' | 'call';
+  name: string;
+  sent: SentArguments;
+}
+
+/** What the host answered: JSON, with its own status. */
+export interface FunctionReply {
+  status: number;
+  headers: Record<string, string>;
+  body: Readable;
+}
+
+/** Cloud functions of apps: calls go on to the server that runs them (push.md "Cloud functions", compat.md 7). */
+export class FunctionService {
+  readonly #hosts: FunctionHosts;
+
+  constructor(hosts: FunctionHosts) {
+    this.#hosts = hosts;
+  }
+
+  /**
+   * Calls a function; what the host says, errors too, is handed back as it is. Throws 404 for a name that no function
+   * has or an app without a host, 401 for an internal one, 413 and 408 for the arguments, 429 when too many calls
+   * are under way, 124 (HTTP 503) when the host does not answer in time, 524 when it cannot be reached in time, 503
+   * when it is not there, 502 when what it says is no answer.
+   */
+  async call(caller: FunctionCaller, { encoding, name, sent }: FunctionCall): Promise<FunctionReply> {
+    const checked = checkFunctionName(name);
+    // A host that looks such names up would run a hook that nobody checked the key for.
+    if (isInternalName(checked) && !caller.isMaster && !caller.hasHookKey) throw refuse('unauthorized');
+    const host = this.#hostOf(caller, checked);
+    if (this.#hosts.isLoop(sent.via))
+      throw refuse('badGateway', 'The address of this app’s functions leads back to this service.');
+    return this.#forward(host, {
+      method: 'POST',
+      path: `/1.1/${encoding}/${encodeURIComponent(checked)}`,
+      headers: {
+        ...this.#hosts.headers(caller, host),
+        ...agentHeaders(sent),
+        'content-type': 'application/json; charset=utf-8',
+        'accept-encoding': 'identity',
+        accept: 'application/json',
+        ...(sent.length === undefined ? {} : { 'content-length': String(sent.length) }),
+      },
+      body: sent.body,
+    });
+  }
+
+  /** What the host declares: names of functions and hooks. For the master key; throws 401 for others, and as `call`. */
+  async metadatas(caller: FunctionCaller): Promise<FunctionReply> {
+    if (!caller.isMaster) throw refuse('unauthorized');
+    const host = this.#hostOf(caller, '_ops');
+    const headers = { ...this.#hosts.headers(caller, host), 'accept-encoding': 'identity' };
+    const request = { method: 'GET', path: '/1.1/functions/_ops/metadatas', headers, body: null } as const;
+    return this.#forward(host, request);
+  }
+
+  #hostOf(caller: FunctionCaller, name: string): FunctionHost {
+    const host = this.#hosts.of(caller);
+    if (host) return host;
+    throw refuse('noSuchFunction', `No such cloud function '${name}': this app has no functionsUrl.`);
+  }
+
+  async #forward(host: FunctionHost, request: ForwardRequest): Promise<FunctionReply> {
+    const reply = await host.door.forward(request);
+    if (reply.kind === 'failed') throw refusalOf(reply.reason);
+    const { status, headers, body } = reply;
+    const refusal = problemOf(reply);
+    if (refusal) {
+      body.once('error', () => undefined).destroy();
+      throw refusal;
+    }
+    const retryAfter = headers['retry-after'];
+    return {
+      status,
+      headers: {
+        // What functions say is data, also for a browser that is led here.
+        'X-Content-Type-Options': 'nosniff',
+        ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
+      },
+      body,
+    };
+  }
+}
+
+const isJson = (type: string | undefined): boolean =>
+  /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type ?? '');
+
+/**
+ * An answer that is not handed on: a redirect (nobody follows one), a page in place of data (it would be shown under
+ * our own address), or packed data that was not asked for.
+ */
+function problemOf({ status, headers }: Extract<ForwardReply, { kind: 'response' }>): Refusal | undefined {
+  const isPlain = [undefined, 'identity'].includes(headers['content-encoding']);
+  const isAnswer = (status >= 200 && status < 300) || (status >= 400 && status < 600);
+  if (isAnswer && isPlain && isJson(headers['content-type'])) return undefined;
+  if (status === 504) return refuse('upstreamTimeout');
+  if (status === 503) return new Refusal('unavailable', { retryAfterSeconds: 5 });
+  return refuse('badGateway');
+}
+
+function refusalOf(reason: ForwardFailure): Refusal {
+  switch (reason) {
+    case 'busy':
+      return new Refusal('tooManyRequests', { retryAfterSeconds: 1 });
+    case 'bad_request':
+    case 'upload_broken':
+      return refuse('malformedJson');
+    case 'request_too_large':
+      return refuse('payloadTooLarge');
+    case 'upload_timeout':
+      return refuse('requestTimeout');
+    case 'timeout':
+      return refuse('functionTimedOut');
+    case 'connect_timeout':
+      return refuse('upstreamTimeout');
+    case 'connect_failed':
+    case 'closed':
+      return new Refusal('unavailable', { text: 'The function host is not there.', retryAfterSeconds: 5 });
+    case 'reply_too_large':
+    case 'connection_lost':
+      return refuse('badGateway');
+  }
+}

@@ -1,0 +1,121 @@
+import type { App } from '../../../shared/domain/app.ts';
+import type { FunctionStage } from '../../../shared/domain/functions.ts';
+import { type HttpDoor, openHttpDoor } from '../../../shared/http.ts';
+import { type ForwardDoor, openForwardDoor } from '../../../shared/http-forward.ts';
+import type { Means } from '../means.ts';
+
+/** Who calls, and what a function host is told of it. */
+export interface FunctionCaller {
+  app: App;
+  isMaster: boolean;
+  hasHookKey: boolean;
+  stage: FunctionStage;
+  sessionToken: string | undefined;
+  remoteAddress: string;
+}
+
+/** One server that runs functions of an app. */
+export interface FunctionHost {
+  url: string;
+  /** For calls of functions: streamed. One app's calls wait for no other's. */
+  door: ForwardDoor;
+  /** For hooks and lists of names: short. */
+  asker: HttpDoor;
+}
+
+/** Of hooks that are run before a write (compat.md 7.2): the longest. */
+const askMs = 10_000;
+const maxHosts = 1000;
+
+/** What may stand in a header as it is; a token of a session that holds anything else is none. */
+const headerText = /^[\x21-\x7e]{1,512}$/;
+const agentText = /^[\x20-\x7e]{1,512}$/;
+
+/** Which server runs an app's functions, and connections to it, kept by app and address. */
+export class FunctionHosts {
+  readonly #means: Pick<Means, 'clock' | 'config' | 'vault'>;
+  readonly #hosts = new Map<string, FunctionHost>();
+  /** Names this service in `Via`, on every of its processes. */
+  readonly #pseudonym: string;
+
+  constructor(means: Pick<Means, 'clock' | 'config' | 'vault'>) {
+    this.#means = means;
+    this.#pseudonym = `carillon-${means.vault.derive('via').slice(0, 12)}`;
+  }
+
+  /**
+   * The host of a stage; undefined when the app has none. Without a staging host production answers: else a header
+   * would be enough to go round the hooks.
+   */
+  of({ app, stage }: Pick<FunctionCaller, 'app' | 'stage'>): FunctionHost | undefined {
+    const { functionsUrl, functionsStagingUrl } = app.options;
+    const own = (stage === 'staging' ? functionsStagingUrl : null) ?? functionsUrl;
+    const url = own ?? this.#means.config.functionsUrl;
+    return url === undefined ? undefined : this.#host(app, url);
+  }
+
+  #host({ appId }: App, url: string): FunctionHost {
+    const key = `${appId} ${url}`;
+    const known = this.#hosts.get(key);
+    if (known) return known;
+    const [oldest] = this.#hosts;
+    if (oldest && this.#hosts.size >= maxHosts) {
+      this.#hosts.delete(oldest[0]);
+      void closeHost(oldest[1]);
+    }
+    const timing = { connectMs: 3000, requestMs: askMs, drainMs: 1000 };
+    const asker = openHttpDoor({ baseUrl: url, timing, connections: 64, clock: this.#means.clock });
+    const host = { url, door: openForwardDoor(url), asker };
+    this.#hosts.set(key, host);
+    return host;
+  }
+
+  /**
+   * What a host is told of a caller: the id and the key of its own class, the session, the stage, the address (compat.md
+   * 7.2). Every header is ours, so that none of a caller's can change what the request is.
+   */
+  headers(caller: FunctionCaller, host: FunctionHost): Record<string, string> {
+    const { app, isMaster, hasHookKey, stage, sessionToken, remoteAddress } = caller;
+    const address = remoteAddress.replace(/^::ffff:(?=\d+\.)/, '');
+    return {
+      'x-lc-id': app.appId,
+      'x-lc-key': isMaster ? `${app.masterKey},master` : app.appKey,
+      'x-lc-prod': stage === 'staging' ? '0' : '1',
+      ...(hasHookKey ? { 'x-lc-hook-key': app.hookKey } : {}),
+      ...(sessionToken && headerText.test(sessionToken) ? { 'x-lc-session': sessionToken } : {}),
+      ...(address ? { 'x-real-ip': address, 'x-forwarded-for': address } : {}),
+      via: `1.1 ${this.#pseudonym}`,
+      ...this.#embeddedHeaders(app, host),
+    };
+  }
+
+  /** The embedded host knows no app's keys; it is given what functions work with. */
+  #embeddedHeaders(app: App, { url }: FunctionHost): Record<string, string> {
+    const { functionsUrl, functionsToken } = this.#means.config;
+    if (url !== functionsUrl || functionsToken === undefined) return {};
+    return {
+      'x-carillon-functions-token': functionsToken,
+      'x-carillon-app-key': app.appKey,
+      'x-carillon-master-key': app.masterKey,
+    };
+  }
+
+  /** Whether a call has passed here before: an address of functions that leads back to us would never end. */
+  isLoop(via: string): boolean {
+    return via.includes(this.#pseudonym);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#hosts.values()].map(closeHost));
+  }
+}
+
+const closeHost = ({ door, asker }: FunctionHost) => Promise.all([door.close(), asker.close()]);
+
+/** Names of clients as they may be passed on. */
+export function agentHeaders({ userAgent, clientAgent }: { userAgent: string; clientAgent: string }) {
+  return {
+    ...(agentText.test(userAgent) ? { 'user-agent': userAgent } : {}),
+    ...(agentText.test(clientAgent) ? { 'x-lc-ua': clientAgent } : {}),
+  };
+}
