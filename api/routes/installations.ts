@@ -30,7 +30,7 @@ async function register(call: AppCall<Query, JsonObject>, { installations }: Ser
 }
 
 async function update(call: AppCall<Query, JsonObject>, { installations }: Services): Promise<Reply> {
-  const { document, changed } = await installations.update(call.app, call.params.objectId ?? '', {
+  const { document, changed } = await installations.update(call, call.params.objectId ?? '', {
     body: call.body,
     where: call.query.where,
   });

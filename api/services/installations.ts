@@ -27,11 +27,14 @@ import {
 import { deviceIdsOf, isPublicId, registeredAmong } from '../../shared/domain/installation-identity.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { installationClass } from '../../shared/query/classes.ts';
-import { compileWhere } from '../../shared/query/compile.ts';
 import { parseKeys, project } from '../../shared/query/keys.ts';
-import { compileList, parseListQuery } from '../../shared/query/list.ts';
-import { Params } from '../../shared/query/params.ts';
-import { parseWhere } from '../../shared/query/parse.ts';
+import {
+  compileList,
+  compileRowCondition,
+  parseListQuery,
+  type RowCondition,
+} from '../../shared/query/list.ts';
+import { readerOf } from '../../shared/query/reader.ts';
 import type { Means } from './means.ts';
 
 /** Who asks, and whether with the master key. */
@@ -86,12 +89,13 @@ export class InstallationService {
 
   /** PUT. Throws 1 for an unknown id, 305 when `where` is given and not met, and as `register`. */
   async update(
-    app: App,
+    caller: Caller,
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<Saved> {
+    const { app } = caller;
     const changes = readChanges(body);
-    const condition = compileCondition(app, where);
+    const condition = compileRowCondition(where, installationClass, readerOf(app, caller));
     return takenIs137(() =>
       this.#means.db.transaction(async (tx) => {
         const current = await lock(tx, app, objectId);
@@ -120,8 +124,9 @@ export class InstallationService {
     query: Record<string, unknown>,
   ): Promise<{ results: JsonObject[]; count?: number }> {
     if (!caller.isMaster && !caller.app.options.allowInstallationQuery) throw refuse('forbiddenFind');
-    const list = parseListQuery(query, installationClass);
-    const selection = compileList(list, installationClass, { appId: caller.app.appId });
+    const reader = readerOf(caller.app, caller);
+    const list = parseListQuery(query, installationClass, reader);
+    const selection = compileList(list, installationClass, reader);
     return this.#means.readDb.transaction(async (tx) => {
       await beginScan(tx, scanTimeoutMs);
       const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
@@ -139,7 +144,7 @@ export class InstallationService {
     if (!isMaster && !app.options.allowInstallationDelete) throw refuse('forbiddenDelete');
     const wanted = [...new Set(objectIds.split(',').filter(isPublicId))];
     if (wanted.length > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
-    const condition = compileCondition(app, where);
+    const condition = compileRowCondition(where, installationClass, readerOf(app, caller));
     await this.#means.db.transaction(async (tx) => {
       const ids = await lockInstallations(tx, app.appId, wanted);
       // Unknown ids meet no condition.
@@ -194,21 +199,7 @@ async function takenIs137<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-type CompiledCondition = { condition: string; values: unknown[] };
-
-/** `where` of PUT and DELETE; undefined when there is none (an empty one counts as none, compat.md 4). */
-function compileCondition(app: App, where: unknown): CompiledCondition | undefined {
-  if (where === undefined || where === '') return undefined;
-  const params = new Params([app.appId]);
-  const condition = compileWhere(parseWhere(where, installationClass), installationClass, params);
-  return { condition, values: params.values };
-}
-
-async function requireCondition(
-  tx: Handle,
-  id: number,
-  condition: CompiledCondition | undefined,
-): Promise<void> {
+async function requireCondition(tx: Handle, id: number, condition: RowCondition | undefined): Promise<void> {
   if (!condition) return;
   await limitStatements(tx, scanTimeoutMs);
   if (!(await meetsCondition(tx, id, condition))) throw refuse('noEffect');

@@ -17,6 +17,7 @@ import {
   parsePush,
   parsePushToDevices,
 } from '../../shared/domain/push.ts';
+import { masterReader, type Reader } from '../../shared/query/reader.ts';
 import { checkTargets } from '../../shared/query/targets.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
 import type { Means } from './means.ts';
@@ -32,6 +33,7 @@ export interface Accepted {
 
 export interface Sender {
   app: App;
+  isMaster: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
 }
 
@@ -49,20 +51,21 @@ export class PushService {
     // Where clocks disagree the earlier one says how far ahead push_time is: nothing is sent early.
     const isTimed = body.push_time !== undefined && body.push_time !== null;
     const earliestMs = isTimed ? Math.min(now.getTime(), await databaseNow(this.#means.db)) : now.getTime();
-    return this.#admit(sender.app, parsePush(body, sender.prodHeader, earliestMs), now);
+    return this.#admit(sender, parsePush(body, sender.prodHeader, earliestMs), now);
   }
 
   /** POST /1.1/push/devices. */
   sendToDevices(sender: Sender, body: JsonObject): Promise<Accepted> {
     const now = new Date(this.#means.clock.now());
-    return this.#admit(sender.app, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
+    return this.#admit(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
   }
 
-  async #admit(app: App, { order, timing }: PushRequest, now: Date): Promise<Accepted> {
+  async #admit(sender: Sender, { order, timing }: PushRequest, now: Date): Promise<Accepted> {
+    const { app } = sender;
     const objectId = newPushId();
     const pushTime = timing.pushTime ?? now;
     const expiresAt = expiryOf(timing, pushTime);
-    checkTargets(order);
+    checkTargets(order, readerOfPush(sender));
     checkContent(order, { objectId, order, expiresAt, createdAt: now });
     const missing = await findMissingProfile(this.#means, app, order);
     if (missing) throw refuse('invalidParameter', missing);
@@ -98,6 +101,10 @@ export class PushService {
     return accepted;
   }
 }
+
+/** A push is resolved when its sender is gone: what a client may see of other rows could not be kept to then. */
+const readerOfPush = ({ app, isMaster }: Sender): Reader =>
+  isMaster ? masterReader(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
 
 /** Refuses with 154 what would be more pending pushes than the plan allows (push.md "Limits"). */
 async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {

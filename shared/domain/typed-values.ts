@@ -82,7 +82,7 @@ function typedValue(object: JsonObject, depth: number): Json {
     case 'Bytes':
       if (typeof object.base64 !== 'string' || !/^[A-Za-z0-9+/_\-\s]*={0,2}\s*$/.test(object.base64))
         return malformed('Bytes');
-      return { __type: 'Bytes', base64: object.base64 };
+      return { __type: 'Bytes', base64: Buffer.from(object.base64, 'base64').toString('base64') };
     case 'File':
     case 'Object':
     case 'Relation':

@@ -8,6 +8,8 @@ const teamId: Column = { type: 'text', sql: 'team_id' };
 /** `_Installation`: columns of the table `installation` (design.md 4), neutral and wire names alike. */
 export const installationClass: ClassSchema = {
   name: '_Installation',
+  table: 'installation',
+  hasAcl: false,
   json: 'fields',
   columns: new Map<string, Column>([
     ['objectId', { type: 'text', sql: 'object_id' }],
@@ -33,6 +35,8 @@ export const installationClass: ClassSchema = {
 /** `_User`: columns of the table `app_user`. What is hidden is neither filtered nor sorted by, nor projected alone. */
 export const userClass: ClassSchema = {
   name: '_User',
+  table: 'app_user',
+  hasAcl: true,
   json: 'fields',
   columns: new Map<string, Column>([
     ['objectId', { type: 'text', sql: 'object_id' }],
@@ -53,3 +57,8 @@ export const userClass: ClassSchema = {
   ]),
   hidden: new Set(['password', 'sessionToken', 'authData', 'ACL', 'salt', 'mobilePhone']),
 };
+
+/** The classes there are, by name. */
+export const classes: ReadonlyMap<string, ClassSchema> = new Map(
+  [installationClass, userClass].map((cls) => [cls.name, cls]),
+);

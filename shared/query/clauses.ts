@@ -3,8 +3,10 @@ import { isJsonObject, type Json } from '../domain/json.ts';
 import type { PushOrder } from '../domain/push.ts';
 import { installationClass } from './classes.ts';
 import { compileWhere } from './compile.ts';
+import { distanceOperators } from './geo.ts';
 import type { Params } from './params.ts';
 import { parseWhere } from './parse.ts';
+import { masterReader } from './reader.ts';
 import { deviceConditions, freshSince } from './targets.ts';
 
 /** One of the things a device has to meet, with the words of the caller and the SQL that tests it. */
@@ -30,19 +32,24 @@ export function targetClauses(
 ): Clause[] {
   return [
     ...(order.target.kind === 'query'
-      ? queryClauses(order.target, params)
+      ? queryClauses(app.appId, order.target, params)
       : listClauses(order.target, params)),
     { kind: 'valid', text: 'valid', condition: 'valid' },
     { kind: 'fresh', text: 'updatedAt', condition: `updated_at >= ${params.add(freshSince(app, nowMs))}` },
   ];
 }
 
-function queryClauses(target: Extract<PushOrder['target'], { kind: 'query' }>, params: Params): Clause[] {
+function queryClauses(
+  appId: string,
+  target: Extract<PushOrder['target'], { kind: 'query' }>,
+  params: Params,
+): Clause[] {
+  const reader = masterReader(appId);
   const parts = partsOf(target.where).map(
     (part): Clause => ({
       kind: 'where',
       text: JSON.stringify(withoutAddresses(part, false)),
-      condition: compileWhere(parseWhere(part, installationClass), installationClass, params),
+      condition: compileWhere(parseWhere(part, installationClass, reader), installationClass, params),
     }),
   );
   const { channels } = target;
@@ -68,14 +75,23 @@ function partsOf(where: Json): Json[] {
   );
 }
 
-/** The operators of one member, each for itself; `$options` belongs to its `$regex`. */
+/** What only says more of another operator. */
+const companions = new Map([
+  ['$regex', ['$options']],
+  ['$nearSphere', [...distanceOperators]],
+]);
+const isCompanion = (name: string): boolean => [...companions.values()].flat().includes(name);
+
+/** The operators of one member, each for itself, with what says more of it. */
 function testsOf(test: Json): Json[] {
   if (!isJsonObject(test) || !Object.keys(test).some((name) => name.startsWith('$'))) return [test];
-  const { $options, ...operators } = test;
-  return Object.entries(operators).map(([name, operand]) => ({
-    [name]: operand,
-    ...(name === '$regex' && $options !== undefined ? { $options } : {}),
-  }));
+  const entries = Object.entries(test);
+  return entries
+    .filter(([name]) => !isCompanion(name))
+    .map(([name, operand]) => {
+      const more = entries.filter(([other]) => companions.get(name)?.includes(other));
+      return Object.fromEntries([[name, operand], ...more]);
+    });
 }
 
 function withoutAddresses(value: Json, isAddress: boolean): Json {

@@ -1,8 +1,11 @@
 import type { ClassSchema } from './fields.ts';
+import { compileOrder } from './paging.ts';
 import type { Params } from './params.ts';
+import { visibleTo } from './reader.ts';
 import { testColumn } from './sql/column.ts';
 import { testPath } from './sql/path.ts';
-import type { Condition } from './tree.ts';
+import { testSubquery } from './sql/subquery.ts';
+import type { Condition, Subquery } from './tree.ts';
 
 /**
  * A condition as a boolean SQL expression over the columns of the class, in parentheses, ready to be
@@ -18,6 +21,10 @@ export function compileWhere(condition: Condition, cls: ClassSchema, params: Par
       return joined(condition.any, { cls, params, word: ' OR ', empty: 'false' });
     case 'field': {
       const { field, test } = condition;
+      if (test.op === 'subquery') {
+        const rows = compileRows(test.query, params);
+        return testSubquery({ field, json: cls.json }, test, { rows, params });
+      }
       return 'column' in field
         ? testColumn(field.column, test, params)
         : testPath({ json: cls.json, path: field.path }, test, params);
@@ -35,4 +42,15 @@ interface Joint {
 function joined(parts: Condition[], { cls, params, word, empty }: Joint): string {
   if (parts.length === 0) return empty;
   return `(${parts.map((part) => compileWhere(part, cls, params)).join(word)})`;
+}
+
+/** Inside a SELECT of its own every column is the inner table's, whatever the outer one is. */
+function compileRows({ cls, where, order, limit, skip, reader }: Subquery, params: Params): string {
+  const conditions = [
+    `app_id = ${params.add(reader.appId)}`,
+    compileWhere(where, cls, params),
+    visibleTo(reader, cls, params),
+  ];
+  return `FROM ${cls.table} WHERE ${conditions.join(' AND ')} ORDER BY ${compileOrder({ where, order }, cls, params)}
+    LIMIT ${params.add(limit)} OFFSET ${params.add(skip)}`;
 }

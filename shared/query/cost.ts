@@ -1,6 +1,7 @@
 import type { PushOrder } from '../domain/push.ts';
 import { installationClass } from './classes.ts';
 import { parseWhere } from './parse.ts';
+import { masterReader } from './reader.ts';
 import type { Condition } from './tree.ts';
 
 /** What an index answers: equality, and membership in a list (README.md "Indexes"). */
@@ -9,7 +10,7 @@ const indexed = new Set(['equal', 'in', 'all']);
 /** True when no part of a push's condition could be answered by an index, whatever the statistics say. */
 export function isScanNeeded({ target }: PushOrder): boolean {
   if (target.kind === 'devices' || (target.channels !== null && target.channels.length > 0)) return false;
-  return needsScan(parseWhere(target.where, installationClass));
+  return needsScan(parseWhere(target.where, installationClass, masterReader('')));
 }
 
 function needsScan(condition: Condition): boolean {

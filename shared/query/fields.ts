@@ -28,6 +28,10 @@ export type Column = TextColumn | PlainColumn | TextArrayColumn;
 /** What the compiler knows of a class. Members that are no columns live in the jsonb column. */
 export interface ClassSchema {
   name: string;
+  /** The table of its rows. */
+  table: string;
+  /** Its rows may have an ACL, in the column `acl`. */
+  hasAcl: boolean;
   /** The jsonb column of custom members. */
   json: string;
   /** Public member names, aliases included, and their columns. */

@@ -1,8 +1,9 @@
 import { refuse } from '../domain/errors.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import { canonicalValue, timeOfDate } from '../domain/typed-values.ts';
+import { distanceOperators, readBox, readDistance, readPoint } from './geo.ts';
 import { translateRegex } from './regex/regex.ts';
-import type { Comparable, Relation, Test } from './tree.ts';
+import type { Comparable, PlainTest, Relation } from './tree.ts';
 
 /** Members of one `$in`, `$nin` or `$all`. */
 export const maxListLength = 1000;
@@ -14,12 +15,11 @@ const relations = new Map<string, Relation>([
   ['$gte', '>='],
 ]);
 
-/** The tests of `{"$gt": …, "$lt": …}`: all of them must hold (compat.md 3.2). Throws 102, 106 or 111. */
-export function parseOperators(operators: JsonObject): Test[] {
-  return Object.entries(operators).flatMap(([name, operand]) => parseOperator(name, operand, operators));
-}
-
-function parseOperator(name: string, operand: Json, operators: JsonObject): Test[] {
+/**
+ * The test that one of the `operators` of a member asks for; all of them must hold (compat.md 3.2). Some only say more
+ * of another one, and ask for none. Throws 102, 106 or 111.
+ */
+export function parseOperator(name: string, operand: Json, operators: JsonObject): PlainTest[] {
   const relation = relations.get(name);
   if (relation) return [{ op: 'compare', relation, value: comparable(name, operand) }];
   switch (name) {
@@ -42,14 +42,29 @@ function parseOperator(name: string, operand: Json, operators: JsonObject): Test
     case '$options':
       if (!Object.hasOwn(operators, '$regex')) throw refuse('invalidQuery', '$options needs a $regex.');
       return [];
+    case '$nearSphere':
+      return [near(operand, operators)];
+    case '$within':
+      return [{ op: 'within', ...readBox(operand) }];
     default:
+      if (distanceOperators.has(name) && Object.hasOwn(operators, '$nearSphere')) return [];
       throw refuse('invalidQuery', unknownOperator(name));
   }
 }
 
 function unknownOperator(name: string): string {
+  if (distanceOperators.has(name)) return `${name} needs a $nearSphere.`;
   if (!name.startsWith('$')) return 'A condition mixes operators and members.';
   return /^\$[A-Za-z]{1,30}$/.test(name) ? `The operator ${name} is not supported.` : 'Unknown operator.';
+}
+
+function near(operand: Json, operators: JsonObject): PlainTest {
+  return {
+    op: 'near',
+    point: readPoint(operand),
+    least: readDistance('$minDistance', operators),
+    most: readDistance('$maxDistance', operators),
+  };
 }
 
 /** What can be smaller or greater: numbers, texts, booleans, dates. */

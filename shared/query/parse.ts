@@ -1,9 +1,11 @@
 import { refuse } from '../domain/errors.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { canonicalValue } from '../domain/typed-values.ts';
 import { type ClassSchema, type Field, resolveField } from './fields.ts';
-import { parseOperators } from './operators.ts';
-import type { Condition } from './tree.ts';
+import { parseOperator } from './operators.ts';
+import { type Reader, requireList } from './reader.ts';
+import { isSubqueryOperator, maxSubqueries, maxSubqueryDepth, readSubquery } from './subquery.ts';
+import type { Condition, Test } from './tree.ts';
 
 /**
  * What a condition may cost (field.md 4.2 "DoS by query"). A push's whole body is under 4096 bytes and a
@@ -15,13 +17,13 @@ export const whereLimits = { textLength: 65_536, nodes: 4000, jsonDepth: 40, dep
  * Checks a `where` and gives its tree. `value` is a dictionary, an array of them (implicit AND, compat.md
  * 3.1), either as JSON text, or absent: then everything matches; an empty text counts as absent
  * (compat.md 4). Throws 102 for a malformed, unknown or oversize condition, 105 for a bad or hidden name,
- * 106 and 111 for malformed values.
+ * 106 and 111 for malformed values; for sub-queries 101 for an unknown class, 403 for one that the reader may not list.
  */
-export function parseWhere(value: unknown, cls: ClassSchema): Condition {
+export function parseWhere(value: unknown, cls: ClassSchema, reader: Reader): Condition {
   const sent = typeof value === 'string' ? parseText(value) : value;
   if (sent === undefined || sent === null) return { kind: 'and', all: [] };
   checkSize(sent);
-  return parseCondition(sent, cls, 0);
+  return parseCondition(sent, { cls, reader, depth: 0, queryDepth: 0, taken: { subqueries: 0 } });
 }
 
 function parseText(text: string): unknown {
@@ -50,42 +52,68 @@ function checkSize(value: unknown): void {
   }
 }
 
-function parseCondition(value: unknown, cls: ClassSchema, depth: number): Condition {
-  if (depth > whereLimits.depth) throw refuse('invalidQuery', 'where is nested too deeply.');
-  if (Array.isArray(value)) return { kind: 'and', all: parseAll(value, cls, depth) };
+/** Where in the condition we are. */
+interface Place {
+  cls: ClassSchema;
+  reader: Reader;
+  depth: number;
+  /** Sub-queries around this one. */
+  queryDepth: number;
+  /** What the whole condition has used. */
+  taken: { subqueries: number };
+}
+
+function parseCondition(value: unknown, place: Place): Condition {
+  if (place.depth > whereLimits.depth) throw refuse('invalidQuery', 'where is nested too deeply.');
+  if (Array.isArray(value)) return { kind: 'and', all: parseAll(value, place) };
   if (!isJsonObject(value)) throw refuse('invalidQuery', 'where must be a dictionary.');
-  const parts = Object.entries(value).flatMap(([name, test]) => parseMember(name, test, { cls, depth }));
+  const parts = Object.entries(value).flatMap(([name, test]) => parseMember(name, test, place));
   const [only] = parts;
   return parts.length === 1 && only ? only : { kind: 'and', all: parts };
 }
 
-function parseAll(values: unknown[], cls: ClassSchema, depth: number): Condition[] {
-  return values.map((value) => parseCondition(value, cls, depth + 1));
+function parseAll(values: unknown[], place: Place): Condition[] {
+  return values.map((value) => parseCondition(value, { ...place, depth: place.depth + 1 }));
 }
 
-function parseMember(
-  name: string,
-  test: unknown,
-  { cls, depth }: { cls: ClassSchema; depth: number },
-): Condition[] {
+function parseMember(name: string, test: Json, place: Place): Condition[] {
   if (name === '$and' || name === '$or') {
     if (!Array.isArray(test) || test.length === 0)
       throw refuse('invalidQuery', `${name} takes a list of conditions.`);
-    const parts = parseAll(test, cls, depth);
+    const parts = parseAll(test, place);
     return [name === '$and' ? { kind: 'and', all: parts } : { kind: 'or', any: parts }];
   }
   if (name.startsWith('$')) throw refuse('invalidQuery', 'where has an unknown operator.');
-  return parseTests(resolveField(name, cls), test);
+  return parseTests(resolveField(name, place.cls), test, place);
 }
 
-function parseTests(field: Field, test: unknown): Condition[] {
-  const tests = isOperators(test)
-    ? parseOperators(test)
-    : [{ op: 'equal' as const, value: canonicalValue(test) }];
+function parseTests(field: Field, test: Json, place: Place): Condition[] {
+  const tests = isOperators(test) ? parseOperands(test, place) : [equalTo(test)];
   const isEqualityOnly = 'column' in field && field.column.type === 'text' && field.column.isEqualityOnly;
   if (isEqualityOnly && tests.some(({ op }) => op !== 'equal'))
     throw refuse('invalidQuery', `${field.name} supports equality only.`);
   return tests.map((one) => ({ kind: 'field', field, test: one }));
+}
+
+const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(value) });
+
+function parseOperands(operators: JsonObject, place: Place): Test[] {
+  return Object.entries(operators).flatMap(([name, operand]): Test[] =>
+    isSubqueryOperator(name)
+      ? [parseSubquery(name, operand, place)]
+      : parseOperator(name, operand, operators),
+  );
+}
+
+function parseSubquery(name: string, operand: Json, place: Place): Test {
+  place.taken.subqueries += 1;
+  if (place.taken.subqueries > maxSubqueries || place.queryDepth >= maxSubqueryDepth)
+    throw refuse('invalidQuery', 'where has too many queries within.');
+  const { where = {}, key, isNegated, ...query } = readSubquery(name, operand);
+  requireList(place.reader, query.cls);
+  const inner = { ...place, cls: query.cls, depth: place.depth + 1, queryDepth: place.queryDepth + 1 };
+  const found = { ...query, where: parseCondition(where, inner), reader: place.reader };
+  return { op: 'subquery', query: found, key, isNegated };
 }
 
 function isOperators(value: unknown): value is JsonObject {

@@ -5,14 +5,15 @@ import { installationClass } from './classes.ts';
 import { compileWhere } from './compile.ts';
 import { Params } from './params.ts';
 import { parseWhere } from './parse.ts';
+import { masterReader, type Reader } from './reader.ts';
 
 export { Params };
 
 const dayMs = 24 * 3600 * 1000;
 
-/** Refuses a `where` that could not be resolved later, with the codes of `parseWhere`. */
-export function checkTargets(order: PushOrder): void {
-  if (order.target.kind === 'query') parseWhere(order.target.where, installationClass);
+/** Refuses a `where` that could not be resolved later, or that its sender may not ask, with the codes of `parseWhere`. */
+export function checkTargets(order: PushOrder, reader: Reader): void {
+  if (order.target.kind === 'query') parseWhere(order.target.where, installationClass, reader);
 }
 
 /** Installations saved before this get no push (push.md "Limits" 9). */
@@ -34,13 +35,19 @@ export function targetCondition(
     'valid',
     `updated_at >= ${params.add(freshSince(app, nowMs))}`,
     ...(order.target.kind === 'query'
-      ? queryConditions(order.target, params)
+      ? queryConditions(app.appId, order.target, params)
       : deviceConditions(order.target, params)),
   ].join(' AND ');
 }
 
-function queryConditions(target: Extract<PushOrder['target'], { kind: 'query' }>, params: Params): string[] {
-  const where = compileWhere(parseWhere(target.where, installationClass), installationClass, params);
+function queryConditions(
+  appId: string,
+  target: Extract<PushOrder['target'], { kind: 'query' }>,
+  params: Params,
+): string[] {
+  // What its sender may ask was checked when the push was accepted.
+  const parsed = parseWhere(target.where, installationClass, masterReader(appId));
+  const where = compileWhere(parsed, installationClass, params);
   // Any of the channels (compat.md 5.1); the index on channels answers it.
   const channels =
     target.channels && target.channels.length > 0

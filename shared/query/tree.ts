@@ -1,5 +1,7 @@
 import type { Json } from '../domain/json.ts';
-import type { Field } from './fields.ts';
+import type { ClassSchema, Field } from './fields.ts';
+import type { Point } from './geo.ts';
+import type { Reader } from './reader.ts';
 import type { Pattern } from './regex/regex.ts';
 
 /** A condition after all checks: names resolved, values canonical, sizes limited. */
@@ -11,7 +13,10 @@ export type Condition =
 export type Relation = '<' | '<=' | '>' | '>=';
 
 /** What is asked of one field; semantics in README.md. */
-export type Test =
+export type Test = PlainTest | SubqueryTest;
+
+/** What the value of the field answers by itself. */
+export type PlainTest =
   | { op: 'equal'; value: Json }
   | { op: 'notEqual'; value: Json }
   | ({ op: 'compare' } & Comparison)
@@ -20,7 +25,42 @@ export type Test =
   | { op: 'all'; values: Json[] }
   | { op: 'size'; size: number }
   | { op: 'exists'; isThere: boolean }
-  | { op: 'regex'; pattern: Pattern };
+  | { op: 'regex'; pattern: Pattern }
+  | NearTest
+  | { op: 'within'; southwest: Point; northeast: Point };
+
+/** A geo point at a distance, in radians, of at least `least` and at most `most`. */
+export interface NearTest {
+  op: 'near';
+  point: Point;
+  least: number | undefined;
+  most: number | undefined;
+}
+
+/** `$inQuery`: a pointer to one of the rows; `$select`: equal to what one of them has under `key`. */
+export interface SubqueryTest {
+  op: 'subquery';
+  query: Subquery;
+  /** Undefined for `$inQuery`. */
+  key: Field | undefined;
+  isNegated: boolean;
+}
+
+/** Rows of a class, chosen as a list call chooses them. */
+export interface Subquery {
+  cls: ClassSchema;
+  where: Condition;
+  order: OrderKey[];
+  limit: number;
+  skip: number;
+  /** No row is looked at that this one could not list. */
+  reader: Reader;
+}
+
+export interface OrderKey {
+  field: Field;
+  isDescending: boolean;
+}
 
 export interface Comparison {
   relation: Relation;

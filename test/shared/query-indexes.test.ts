@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database, type Handle } from '../../shared/db/pool.ts';
 import { installationClass } from '../../shared/query/classes.ts';
 import { compileList, parseListQuery } from '../../shared/query/list.ts';
+import { masterReader } from '../../shared/query/reader.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
+const reader = masterReader('app');
 let database: TestDatabase;
 let db: Database;
 const rowCount = 30_000;
@@ -29,9 +31,11 @@ afterAll(async () => {
 });
 
 function plan(where: unknown, handle: Handle = db): Promise<string> {
-  const selection = compileList(parseListQuery({ where }, installationClass), installationClass, {
-    appId: 'app',
-  });
+  const selection = compileList(
+    parseListQuery({ where }, installationClass, reader),
+    installationClass,
+    reader,
+  );
   return handle
     .query<{ 'QUERY PLAN': string }>(
       `EXPLAIN SELECT id FROM installation WHERE app_id = $1 AND ${selection.condition}`,
@@ -70,6 +74,16 @@ describe('compileWhere lets PostgreSQL use its index', () => {
   ];
   test.each(cases)('for %s', async (_name, where, index) => {
     expect(await plan(where)).toContain(index);
+  });
+});
+
+describe('a sub-query', () => {
+  test.each([
+    ['$inQuery', { owner: { $inQuery: { where: { city: 'x' } } } }],
+    ['$notInQuery', { owner: { $notInQuery: { where: { city: 'x' }, limit: 1000 } } }],
+    ['$select', { city: { $select: { key: 'username', query: { className: '_User', where: {} } } } }],
+  ])('%s is run once, and looked up by hash', async (_name, where) => {
+    expect(await plan(where)).toContain('hashed SubPlan');
   });
 });
 

@@ -7,8 +7,10 @@ import { parseKeys, project } from '../../shared/query/keys.ts';
 import { compileList, parseListQuery } from '../../shared/query/list.ts';
 import { Params } from '../../shared/query/params.ts';
 import { parseWhere } from '../../shared/query/parse.ts';
+import { masterReader } from '../../shared/query/reader.ts';
 
-const parse = (where: unknown) => parseWhere(where, installationClass);
+const reader = masterReader('app');
+const parse = (where: unknown) => parseWhere(where, installationClass, reader);
 
 function codeOf(work: () => unknown): number | undefined {
   try {
@@ -24,6 +26,9 @@ const nested = (depth: number, key: '$or' | '$and'): object =>
   depth === 0 ? { a: 1 } : { [key]: [nested(depth - 1, key)] };
 const deep = (depth: number): unknown => (depth === 0 ? 1 : { a: deep(depth - 1) });
 
+const inQuery = (a: unknown): object => ({ $inQuery: { where: { a } } });
+const geo = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });
+
 describe('parseWhere refuses', () => {
   const cases: [string, unknown, number][] = [
     ['a number', 5, 102],
@@ -32,7 +37,31 @@ describe('parseWhere refuses', () => {
     ['a list of numbers', [1], 102],
     ['an unknown operator at the top', { $nor: [] }, 102],
     ['an unknown operator', { a: { $mod: [2, 0] } }, 102],
-    ['an operator of a later issue', { a: { $select: {} } }, 102],
+    ['$select without a key', { a: { $select: { query: { className: '_User' } } } }, 102],
+    ['$select of a hidden key', { a: { $select: { key: 'authData', query: { className: '_User' } } } }, 105],
+    ['$select of no class', { a: { $select: { key: 'a', query: {} } } }, 101],
+    ['$inQuery of an unknown class', { a: { $inQuery: { className: 'Team' } } }, 101],
+    [
+      '$inQuery of a class named like a member of Object',
+      { a: { $inQuery: { className: 'constructor' } } },
+      101,
+    ],
+    ['$inQuery that is no query', { a: { $inQuery: [] } }, 102],
+    ['$inQuery with a condition as text', { a: { $inQuery: { where: '{}' } } }, 102],
+    ['a hidden name within $inQuery', { a: { $inQuery: { where: { password: 'x' } } } }, 105],
+    ['a hidden order within $inQuery', { a: { $inQuery: { order: 'sessionToken' } } }, 105],
+    ['3 queries inside one another', { a: inQuery(inQuery(inQuery(1))) }, 102],
+    ['6 queries', Array.from({ length: 6 }, () => ({ a: inQuery(1) })), 102],
+    ['a sub-query for deviceProfile', { deviceProfile: inQuery(1) }, 102],
+    ['$nearSphere of a text', { a: { $nearSphere: 'here' } }, 111],
+    ['$nearSphere beyond the pole', { a: { $nearSphere: geo(91, 0) } }, 111],
+    ['a distance below zero', { a: { $nearSphere: geo(1, 1), $maxDistance: -1 } }, 102],
+    ['a distance that is a text', { a: { $nearSphere: geo(1, 1), $maxDistanceInMiles: '1' } }, 102],
+    ['a distance alone', { a: { $maxDistanceInKilometers: 1 } }, 102],
+    ['$within without a box', { a: { $within: [geo(1, 1), geo(2, 2)] } }, 102],
+    ['a box of three corners', { a: { $within: { $box: [geo(1, 1), geo(2, 2), geo(3, 3)] } } }, 102],
+    ['a box of numbers', { a: { $within: { $box: [1, 2] } } }, 111],
+    ['$relatedTo', { $relatedTo: { object: {}, key: 'likes' } }, 102],
     ['operators mixed with members', { a: { $gt: 1, b: 2 } }, 102],
     ['an operator inside a value', { a: { b: { $gt: 1 } } }, 105],
     ['an operator in a list', { a: { $in: [{ $gt: 1 }] } }, 105],
@@ -69,6 +98,19 @@ describe('parseWhere refuses', () => {
   ];
   test.each(cases)('%s', (_name, where, code) => {
     expect(codeOf(() => parse(where))).toBe(code);
+  });
+
+  test('rows that the reader may not list (403), with every operator and however deep', () => {
+    const client = { appId: 'app', classes: new Set(['_Installation']), subjects: ['*'] };
+    const codeFor = (where: unknown) => codeOf(() => parseWhere(where, installationClass, client));
+    const query = { className: '_User', where: {} };
+    for (const one of [{ $inQuery: query }, { $notInQuery: query }, { $inQuery: { where: {} } }])
+      expect(codeFor({ $or: [{ a: 1 }, { a: one }] })).toBe(403);
+    for (const name of ['$select', '$dontSelect'])
+      expect(codeFor({ a: { [name]: { key: 'username', query } } })).toBe(403);
+    const own = { className: '_Installation', where: { b: { $inQuery: query } } };
+    expect(codeFor({ a: { $inQuery: own } })).toBe(403);
+    expect(codeFor({ a: { $inQuery: { ...own, where: {} } } })).toBeUndefined();
   });
 
   test('nothing but with a code, whatever JSON it is given', () => {
@@ -111,7 +153,7 @@ describe('what a client sends', () => {
 
   test('in order and keys is a name or is refused', () => {
     const list = (query: object) => () =>
-      compileList(parseListQuery({ ...query }, installationClass), installationClass, { appId: 'app' });
+      compileList(parseListQuery({ ...query }, installationClass, reader), installationClass, reader);
     for (const query of [{ order: evil }, { order: `a,${evil}` }, { keys: evil }, { keys: `-${evil}` }])
       expect(codeOf(list(query))).toBe(105);
     const { orderBy, values } = list({ order: '-a.b,-updatedAt' })();
@@ -122,12 +164,38 @@ describe('what a client sends', () => {
   test('may be absent: no condition, no keys, limit 100', () => {
     for (const where of [undefined, null, '', {}, [], '{}', '[]'])
       expect(parse(where)).toEqual({ kind: 'and', all: [] });
-    expect(parseListQuery({}, installationClass)).toMatchObject({
+    expect(parseListQuery({}, installationClass, reader)).toMatchObject({
       limit: 100,
       skip: 0,
       order: [],
       hasCount: false,
     });
+  });
+});
+
+describe('a sub-query', () => {
+  const sqlFor = (subjects: string[] | undefined) => {
+    const params = new Params();
+    const limited = { ...reader, subjects };
+    const sql = compileWhere(
+      parseWhere({ a: inQuery(1) }, installationClass, limited),
+      installationClass,
+      params,
+    );
+    return { sql, values: params.values };
+  };
+
+  test('finds 100 rows of its app at most, unless it says so', () => {
+    const { sql, values } = sqlFor(undefined);
+    expect(sql).toMatch(/FROM app_user WHERE app_id = \$\d+ AND .* LIMIT \$\d+ OFFSET \$\d+/s);
+    expect(values).toEqual(expect.arrayContaining(['app', 100, 0]));
+  });
+
+  test('sees of users what their ACL lets the reader see', () => {
+    expect(sqlFor(undefined).sql).not.toContain('acl');
+    const { sql, values } = sqlFor(['me', '*']);
+    expect(sql).toContain('acl IS NULL OR acl ->');
+    expect(values).toEqual(expect.arrayContaining(['me', '*']));
   });
 });
 

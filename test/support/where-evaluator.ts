@@ -1,16 +1,19 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
+/** Rows of each class, in the order they were made: what sub-queries look at. */
+export type World = Record<string, JsonObject[]>;
+
 /**
  * What a `where` means, without SQL and without the compiler's own parts: the yardstick of the property
  * test. Documents and conditions are in canonical form; semantics in shared/query/README.md.
  */
-export function matches(document: JsonObject, where: Json): boolean {
-  if (Array.isArray(where)) return where.every((part) => matches(document, part));
+export function matches(document: JsonObject, where: Json, world: World = {}): boolean {
+  if (Array.isArray(where)) return where.every((part) => matches(document, part, world));
   if (!isJsonObject(where)) throw new Error('a condition is a dictionary');
   return Object.entries(where).every(([name, test]) => {
-    if (name === '$and') return asList(test).every((part) => matches(document, part));
-    if (name === '$or') return asList(test).some((part) => matches(document, part));
-    return holds(valuesAt(document, name.split('.')), test);
+    if (name === '$and') return asList(test).every((part) => matches(document, part, world));
+    if (name === '$or') return asList(test).some((part) => matches(document, part, world));
+    return holds(valuesAt(document, name.split('.')), test, world);
   });
 }
 
@@ -32,13 +35,19 @@ function valuesAt(document: JsonObject, path: string[]): Json[] {
   return values;
 }
 
-function holds(values: Json[], test: Json): boolean {
+function holds(values: Json[], test: Json, world: World): boolean {
   if (!isJsonObject(test) || !Object.keys(test).some((key) => key.startsWith('$')))
     return equals(values, test);
-  return Object.entries(test).every(([name, operand]) => operator(values, name, operand, test));
+  return Object.entries(test).every(([name, operand]) => operator(values, name, { operand, test, world }));
 }
 
-function operator(values: Json[], name: string, operand: Json, test: JsonObject): boolean {
+interface Asked {
+  operand: Json;
+  test: JsonObject;
+  world: World;
+}
+
+function operator(values: Json[], name: string, { operand, test, world }: Asked): boolean {
   switch (name) {
     case '$ne':
       return !equals(values, operand);
@@ -55,7 +64,21 @@ function operator(values: Json[], name: string, operand: Json, test: JsonObject)
     case '$regex':
       return items(values).some((item) => typeof item === 'string' && regex(operand, test).test(item));
     case '$options':
+    case '$maxDistanceInKilometers':
+    case '$minDistance':
       return true;
+    case '$nearSphere':
+      return items(values).some((item) => isNear(item, operand, test));
+    case '$within':
+      return items(values).some((item) => isWithin(item, operand));
+    case '$inQuery':
+      return isInQuery(values, operand, world);
+    case '$notInQuery':
+      return !isInQuery(values, operand, world);
+    case '$select':
+      return isSelected(values, operand, world);
+    case '$dontSelect':
+      return !isSelected(values, operand, world);
     default:
       return items(values).some((item) => compares(name, item, operand));
   }
@@ -104,4 +127,72 @@ function rankable(value: Json): { type: string; value: number | string | boolean
   if (isJsonObject(value) && value.__type === 'Date' && typeof value.iso === 'string')
     return { type: 'date', value: Date.parse(value.iso) };
   return undefined;
+}
+
+function asObject(value: Json | undefined): JsonObject {
+  if (!isJsonObject(value)) throw new Error('expected a dictionary');
+  return value;
+}
+
+const isPoint = (item: Json): item is JsonObject => isJsonObject(item) && item.__type === 'GeoPoint';
+
+/** By the angle between the vectors, where the compiler has the haversine. */
+function isNear(item: Json, operand: Json, test: JsonObject): boolean {
+  if (!isPoint(item)) return false;
+  const [a, b] = [vector(item), vector(asObject(operand))];
+  const distance = Math.acos(
+    Math.min(
+      1,
+      Math.max(
+        -1,
+        a.reduce((sum, x, i) => sum + x * (b[i] ?? 0), 0),
+      ),
+    ),
+  );
+  const most = test.$maxDistanceInKilometers === undefined ? 9 : Number(test.$maxDistanceInKilometers) / 6371;
+  return distance <= most && distance >= Number(test.$minDistance ?? 0);
+}
+
+function vector(point: JsonObject): number[] {
+  const [lat = 0, lng = 0] = [point.latitude, point.longitude].map((x) => (Number(x) * Math.PI) / 180);
+  return [Math.cos(lat) * Math.cos(lng), Math.cos(lat) * Math.sin(lng), Math.sin(lat)];
+}
+
+function isWithin(item: Json, operand: Json): boolean {
+  if (!isPoint(item)) return false;
+  const [southwest, northeast] = asList(asObject(operand).$box ?? null).map(asObject);
+  const [lat, lng] = [Number(item.latitude), Number(item.longitude)];
+  const [west, east] = [Number(southwest?.longitude), Number(northeast?.longitude)];
+  const isBetween = west <= east ? lng >= west && lng <= east : lng >= west || lng <= east;
+  return isBetween && lat >= Number(southwest?.latitude) && lat <= Number(northeast?.latitude);
+}
+
+/** The rows that a sub-query chooses; by `username` or in the order they were made. */
+function chosen(query: JsonObject, world: World): JsonObject[] {
+  const className = String(query.className ?? '_User');
+  const found = (world[className] ?? []).filter((row) => matches(row, query.where ?? {}, world));
+  const sign = query.order === '-username' ? -1 : 1;
+  if (query.order !== undefined)
+    found.sort((a, b) => (String(a.username) < String(b.username) ? -sign : sign));
+  const skip = Number(query.skip ?? 0);
+  return found.slice(skip, skip + Number(query.limit ?? 100));
+}
+
+function isInQuery(values: Json[], operand: Json, world: World): boolean {
+  const query = asObject(operand);
+  const className = query.className ?? '_User';
+  const ids = chosen(query, world).map((row) => row.objectId);
+  return items(values).some(
+    (item) =>
+      isJsonObject(item) &&
+      item.__type === 'Pointer' &&
+      item.className === className &&
+      ids.includes(item.objectId),
+  );
+}
+
+function isSelected(values: Json[], operand: Json, world: World): boolean {
+  const { key, query } = asObject(operand);
+  const wanted = chosen(asObject(query), world).flatMap((row) => valuesAt(row, String(key).split('.')));
+  return wanted.some((one) => one !== null && values.length > 0 && equals(values, one));
 }

@@ -2,6 +2,7 @@ import { mayUser } from '../../../shared/domain/acl.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { User } from '../../../shared/domain/user.ts';
+import { type Reader, readerOf } from '../../../shared/query/reader.ts';
 import type { SessionOwner } from './sessions.ts';
 
 /** Who asks: with which key, and as which user. */
@@ -28,3 +29,7 @@ export function requireWrite({ isMaster, session }: UserCaller, { acl }: User): 
 export function requireRead({ isMaster, session }: UserCaller, { acl }: User): void {
   if (!isMaster && !mayUser(acl, 'read', session?.objectId)) throw refuse('forbiddenReadByAcl');
 }
+
+/** For whom queries of this caller are answered. */
+export const readerFor = ({ app, isMaster, session }: UserCaller): Reader =>
+  readerOf(app, { isMaster, userId: session?.objectId });

@@ -6,9 +6,8 @@ import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { userClass } from '../../../shared/query/classes.ts';
 import { parseKeys, project } from '../../../shared/query/keys.ts';
 import { compileList, type ListQuery, parseListQuery } from '../../../shared/query/list.ts';
-import type { Params } from '../../../shared/query/params.ts';
 import type { Means } from '../means.ts';
-import { isObjectId, requireRead, type UserCaller } from './caller.ts';
+import { isObjectId, readerFor, requireRead, type UserCaller } from './caller.ts';
 import { requireStrictness } from './strict.ts';
 
 /** A list call ends after this (compat.md 1.2, code 124). */
@@ -45,9 +44,10 @@ export class UserLookup {
   ): Promise<{ results: JsonObject[]; count?: number }> {
     const { app, isMaster } = caller;
     if (!isMaster && !app.options.allowUserQuery) throw refuse('forbiddenFind');
-    const list = parseListQuery(query, userClass);
+    const reader = readerFor(caller);
+    const list = parseListQuery(query, userClass, reader);
     if (isStrict) requireStrictness(list);
-    const selection = compileList(list, userClass, { appId: app.appId, ...restriction(caller) });
+    const selection = compileList(list, userClass, reader);
     return this.#means.readDb.transaction(async (tx) => {
       await beginScan(tx, scanTimeoutMs);
       const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
@@ -58,17 +58,6 @@ export class UserLookup {
 }
 
 const hasAcl = (query: Record<string, unknown>): boolean => ['true', '1'].includes(String(query.returnACL));
-
-/** Users whose ACL lets the caller read. */
-function restriction({ isMaster, session }: UserCaller): { restrict?: (params: Params) => string } {
-  if (isMaster) return {};
-  return {
-    restrict: (params) => {
-      const may = (name: string) => `acl -> ${params.add(name)}::text -> 'read' = 'true'`;
-      return `(acl IS NULL OR ${[...(session ? [session.objectId] : []), '*'].map(may).join(' OR ')})`;
-    },
-  };
-}
 
 function documentsOf(
   users: User[],

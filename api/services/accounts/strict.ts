@@ -1,6 +1,6 @@
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { ListQuery } from '../../../shared/query/list.ts';
-import type { Condition } from '../../../shared/query/tree.ts';
+import type { Condition, SubqueryTest } from '../../../shared/query/tree.ts';
 
 /** Members that say where a person can be reached. */
 const sensitive = new Set(['email', 'mobilePhoneNumber']);
@@ -9,10 +9,17 @@ const sensitive = new Set(['email', 'mobilePhoneNumber']);
  * `strictlyQuery` (compat.md 9.2): who knows an address or a number as a whole finds its user; nobody finds them by
  * parts, ranges or order. Throws 102.
  */
-export function requireStrictness({ where, order }: ListQuery): void {
-  if (order.some(({ field }) => sensitive.has(field.name)) || !isStrict(where))
+export function requireStrictness(list: ListQuery): void {
+  if (!isStrictChoice(list))
     throw refuse('invalidQuery', 'email and mobilePhoneNumber are compared as a whole here.');
 }
+
+const isStrictChoice = ({ where, order }: Pick<ListQuery, 'where' | 'order'>): boolean =>
+  !order.some(({ field }) => sensitive.has(field.name)) && isStrict(where);
+
+/** The users of an inner query are found by the same rule. */
+const isStrictWithin = ({ query, key }: SubqueryTest): boolean =>
+  isStrictChoice(query) && !(key && sensitive.has(key.name));
 
 function isStrict(condition: Condition): boolean {
   switch (condition.kind) {
@@ -22,6 +29,7 @@ function isStrict(condition: Condition): boolean {
       return condition.any.every(isStrict);
     case 'field': {
       const { field, test } = condition;
+      if (test.op === 'subquery' && !isStrictWithin(test)) return false;
       return !sensitive.has(field.name) || (test.op === 'equal' && test.value !== null);
     }
   }

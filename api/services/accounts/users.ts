@@ -15,11 +15,9 @@ import {
   type UserRules,
 } from '../../../shared/domain/user-changes.ts';
 import { userClass } from '../../../shared/query/classes.ts';
-import { compileWhere } from '../../../shared/query/compile.ts';
-import { Params } from '../../../shared/query/params.ts';
-import { parseWhere } from '../../../shared/query/parse.ts';
+import { compileRowCondition, type RowCondition } from '../../../shared/query/list.ts';
 import type { Means } from '../means.ts';
-import { isObjectId, requireSelf, requireWrite, type UserCaller } from './caller.ts';
+import { isObjectId, readerFor, requireSelf, requireWrite, type UserCaller } from './caller.ts';
 import type { Passwords } from './passwords.ts';
 import type { AuthPlatforms } from './platforms.ts';
 import type { Sessions } from './sessions.ts';
@@ -94,7 +92,7 @@ export class UserService {
   ): Promise<ChangedUser> {
     const { app } = caller;
     requireSelf(caller, objectId);
-    const condition = compileCondition(app, where);
+    const condition = compileRowCondition(where, userClass, readerFor(caller));
     const changes = readUserChanges(body);
     const before = await this.#require(this.#means.db, caller, objectId);
     requireFreeToSetPassword(caller, before, changes);
@@ -139,7 +137,7 @@ export class UserService {
   /** DELETE: by the user itself or the master key. An id that nobody has is deleted already. Throws as `update`. */
   async delete(caller: UserCaller, objectId: string, where: unknown): Promise<void> {
     requireSelf(caller, objectId);
-    const condition = compileCondition(caller.app, where);
+    const condition = compileRowCondition(where, userClass, readerFor(caller));
     await this.#parts.store.change(async (tx) => {
       const user = isObjectId(objectId) && (await this.#find(tx, caller.app, objectId, true));
       if (!user) {
@@ -172,7 +170,7 @@ export class UserService {
     return user;
   }
 
-  async #requireCondition(tx: Handle, user: User, condition: Condition | undefined): Promise<void> {
+  async #requireCondition(tx: Handle, user: User, condition: RowCondition | undefined): Promise<void> {
     if (!condition) return;
     await limitStatements(tx, scanTimeoutMs);
     if (!(await userMeets(tx, user.id, condition))) throw refuse('noEffect');
@@ -198,17 +196,4 @@ function newEntries({ authData }: User, changes: AuthDataChanges): AuthDataChang
     return stored !== undefined && stableText(stored) === stableText(entry);
   };
   return new Map([...changes].filter(([platform, entry]) => entry !== null && !isKnown(platform, entry)));
-}
-
-interface Condition {
-  condition: string;
-  values: unknown[];
-}
-
-/** `where` of PUT and DELETE; undefined when there is none (an empty one counts as none, compat.md 4). */
-function compileCondition(app: App, where: unknown): Condition | undefined {
-  if (where === undefined || where === '') return undefined;
-  const params = new Params([app.appId]);
-  const condition = compileWhere(parseWhere(where, userClass), userClass, params);
-  return { condition, values: params.values };
 }

@@ -7,6 +7,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import { newPushId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { parsePush, parsePushToDevices } from '../../../shared/domain/push.ts';
+import { masterReader } from '../../../shared/query/reader.ts';
 import { checkTargets, Params, targetCondition } from '../../../shared/query/targets.ts';
 import type { Means } from '../means.ts';
 import { findMissingProfile } from '../missing-profiles.ts';
@@ -37,7 +38,7 @@ export class DryRunService {
     const nowMs = this.#means.clock.now();
     const parse = 'device_ids' in draft.body ? parsePushToDevices : parsePush;
     const { order, timing } = parse(draft.body, draft.prodHeader, nowMs);
-    checkTargets(order);
+    checkTargets(order, masterReader(appId));
     const createdAt = new Date(nowMs);
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
     const push = { objectId: newPushId(), order, expiresAt, createdAt };

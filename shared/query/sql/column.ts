@@ -3,13 +3,13 @@ import { canonicalTime, timeOfDate } from '../../domain/typed-values.ts';
 import type { Column, PlainColumn, TextColumn } from '../fields.ts';
 import type { Params } from '../params.ts';
 import { sqlPattern } from '../regex/regex.ts';
-import type { Comparison, Test } from '../tree.ts';
+import type { Comparison, PlainTest } from '../tree.ts';
 import { testTextArray } from './text-array.ts';
 
 type ScalarColumn = TextColumn | PlainColumn;
 
 /** A test of a member that has its own column. A value of another type than the column's matches nothing. */
-export function testColumn(column: Column, test: Test, params: Params): string {
+export function testColumn(column: Column, test: PlainTest, params: Params): string {
   if (test.op === 'notEqual') return negated(testColumn(column, { op: 'equal', value: test.value }, params));
   if (test.op === 'notIn') return negated(testColumn(column, { op: 'in', values: test.values }, params));
   if (test.op === 'exists') return `${column.sql} IS ${test.isThere ? 'NOT NULL' : 'NULL'}`;
@@ -21,7 +21,7 @@ export function testColumn(column: Column, test: Test, params: Params): string {
 /** NULL counts as "does not hold", so that negations match missing members (README.md). */
 export const negated = (sql: string): string => `((${sql}) IS NOT TRUE)`;
 
-function testScalar(column: ScalarColumn, test: Test, params: Params): string {
+function testScalar(column: ScalarColumn, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':
       return anyOf(column, [test.value], params);

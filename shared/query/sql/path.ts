@@ -1,8 +1,10 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import type { Params } from '../params.ts';
 import { sqlPattern } from '../regex/regex.ts';
-import type { Comparison, Test } from '../tree.ts';
+import type { Comparison, PlainTest } from '../tree.ts';
 import { negated } from './column.ts';
+import { testNear, testWithin } from './geo.ts';
+import { type JsonPath, pathText, valuesAt as values } from './path-text.ts';
 
 /**
  * Tests of custom members, kept in a jsonb column. A lax JSON path does what documents do: it looks into
@@ -12,13 +14,7 @@ import { negated } from './column.ts';
  * What has nothing to look up there is written as a function: the operators would let the planner choose
  * that index all the same, and read the whole of it.
  */
-export interface JsonPath {
-  /** The jsonb column. */
-  json: string;
-  path: string[];
-}
-
-export function testPath(at: JsonPath, test: Test, params: Params): string {
+export function testPath(at: JsonPath, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':
       return anyOf(at, [test.value], params);
@@ -42,14 +38,11 @@ export function testPath(at: JsonPath, test: Test, params: Params): string {
     case 'regex':
       return `EXISTS (SELECT FROM ${values(at, params, '[*]')} AS item
         WHERE jsonb_typeof(item) = 'string' AND (item #>> '{}') ~ ${params.add(sqlPattern(test.pattern))})`;
+    case 'near':
+      return testNear(at, test, params);
+    case 'within':
+      return testWithin(at, test, params);
   }
-}
-
-const pathText = ({ path }: JsonPath): string =>
-  `$${path.map((name) => `.${JSON.stringify(name)}`).join('')}`;
-
-function values(at: JsonPath, params: Params, suffix: '' | '[*]'): string {
-  return `jsonb_path_query(${at.json}, ${params.add(pathText(at) + suffix)}::jsonpath)`;
 }
 
 /** `@@` without an index. */

@@ -1,10 +1,10 @@
 import type { Json } from '../../domain/json.ts';
 import type { Params } from '../params.ts';
 import { sqlPattern } from '../regex/regex.ts';
-import type { Comparison, Test } from '../tree.ts';
+import type { Comparison, PlainTest } from '../tree.ts';
 
 /** A test of a `text[]` column such as `channels`: a value means "contains it" (compat.md 3.2). */
-export function testTextArray(sql: string, test: Test, params: Params): string {
+export function testTextArray(sql: string, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':
       return anyOf(sql, [test.value], params);

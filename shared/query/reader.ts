@@ -1,0 +1,44 @@
+import type { App } from '../domain/app.ts';
+import { refuse } from '../domain/errors.ts';
+import type { ClassSchema } from './fields.ts';
+import type { Params } from './params.ts';
+
+/**
+ * For whom a query is answered. A sub-query shows no more than a list call of its class would: else a condition on
+ * one class were a way to read another (field.md 4.2 "Field oracles").
+ */
+export interface Reader {
+  appId: string;
+  /** Names of the classes whose rows may be asked for. */
+  classes: ReadonlySet<string>;
+  /** Whose entries in an ACL count; undefined: nothing is kept from the master key. */
+  subjects: string[] | undefined;
+}
+
+const both = new Set(['_User', '_Installation']);
+
+/** The reader that sees everything: the master key, and whatever was admitted before. */
+export const masterReader = (appId: string): Reader => ({ appId, classes: both, subjects: undefined });
+
+/** The app key, with a user's session or without: what the app's options open. */
+export function readerOf(app: App, caller: { isMaster: boolean; userId?: string | undefined }): Reader {
+  if (caller.isMaster) return masterReader(app.appId);
+  const classes = new Set([
+    ...(app.options.allowUserQuery ? ['_User'] : []),
+    ...(app.options.allowInstallationQuery ? ['_Installation'] : []),
+  ]);
+  const subjects = [...(caller.userId === undefined ? [] : [caller.userId]), '*'];
+  return { appId: app.appId, classes, subjects };
+}
+
+/** Throws 403. */
+export function requireList(reader: Reader, cls: ClassSchema): void {
+  if (!reader.classes.has(cls.name)) throw refuse('forbiddenFind');
+}
+
+/** Condition over the rows of a class that the reader may see. */
+export function visibleTo({ subjects }: Reader, cls: ClassSchema, params: Params): string {
+  if (!cls.hasAcl || subjects === undefined) return 'true';
+  const may = subjects.map((name) => `acl -> ${params.add(name)}::text -> 'read' = 'true'`);
+  return `(acl IS NULL OR ${may.join(' OR ')})`;
+}

@@ -1,0 +1,53 @@
+import type { Column, Field } from '../fields.ts';
+import type { Params } from '../params.ts';
+import type { SubqueryTest } from '../tree.ts';
+import { negated } from './column.ts';
+import { valuesAt } from './path-text.ts';
+
+/** Rows of a sub-query as the end of a SELECT: `FROM … WHERE … ORDER BY … LIMIT …`. */
+export type Rows = string;
+
+/**
+ * `$inQuery`, `$select` and their negations. The inner SELECT names no row of the outer one, so PostgreSQL runs it
+ * once and looks its result up by hash; `IS TRUE` keeps the planner from joining instead, once for each outer row.
+ */
+export function testSubquery(
+  { field, json }: { field: Field; json: string },
+  { query, key, isNegated }: SubqueryTest,
+  { rows, params }: { rows: Rows; params: Params },
+): string {
+  const items = `(${itemsOf(field, json, params)}) AS items (item)`;
+  const found = key
+    ? `(item IN (SELECT value FROM (${valuesOf(key, query.cls.json, { rows, params })}) AS selected (value)
+        WHERE value IS NOT NULL AND jsonb_typeof(value) <> 'null')) IS TRUE`
+    : `item @> ${params.add(JSON.stringify({ __type: 'Pointer', className: query.cls.name }))}::jsonb
+        AND ((item ->> 'objectId') IN (SELECT object_id ${rows})) IS TRUE`;
+  const test = `EXISTS (SELECT FROM ${items} WHERE ${found})`;
+  return isNegated ? negated(test) : test;
+}
+
+/** The values that a field of a row is compared by: itself, and its members when it is an array. */
+function itemsOf(field: Field, json: string, params: Params): string {
+  if ('column' in field)
+    return field.column.type === 'textArray'
+      ? `SELECT to_jsonb(${field.column.sql}) UNION ALL SELECT to_jsonb(one) FROM unnest(${field.column.sql}) AS one`
+      : `SELECT ${columnValue(field.column)}`;
+  const at = { json, path: field.path };
+  return `SELECT one FROM ${valuesAt(at, params, '[*]')} AS one
+    UNION ALL SELECT one FROM ${valuesAt(at, params, '')} AS one WHERE jsonb_typeof(one) = 'array'`;
+}
+
+/** What the chosen rows have under a key, one value after the other. */
+function valuesOf(key: Field, json: string, { rows, params }: { rows: Rows; params: Params }): string {
+  if ('column' in key) return `SELECT ${columnValue(key.column)} ${rows}`;
+  const chosen = `(SELECT ${json} AS document ${rows}) AS chosen`;
+  return `SELECT one FROM ${chosen}, ${valuesAt({ json: 'document', path: key.path }, params, '')} AS one`;
+}
+
+/** A column as documents show it. */
+function columnValue(column: Column): string {
+  if (column.type === 'time')
+    return `jsonb_build_object('__type', 'Date', 'iso',
+      to_char(${column.sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
+  return `to_jsonb(${column.type === 'text' ? (column.spelling ?? column.sql) : column.sql})`;
+}

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../shared/domain/app.ts';
+import { startTestApi, type TestApi } from '../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { signUp, type TestUser } from '../support/users.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let app: App;
+let ann: TestUser;
+let bob: TestUser;
+const geo = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });
+const beijing = geo(39.9, 116.4);
+const pointer = (user: TestUser) => ({ __type: 'Pointer', className: '_User', objectId: user.id });
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+  app = await api.createApp({ allowInstallationQuery: true });
+  ann = await signUp(api, app, { city: 'Beijing', level: 3 });
+  bob = await signUp(api, app, { city: 'Paris', level: 1, ACL: { '*': { write: true } } });
+  const devices = [
+    { installationId: 'd0', at: geo(48.85, 2.35), owner: pointer(bob), city: 'Paris' },
+    { installationId: 'd1', at: geo(31.2, 121.5), owner: pointer(ann), city: 'Shanghai' },
+    { installationId: 'd2', at: geo(39.1, 117.2), owner: [pointer(ann), pointer(bob)] },
+    { installationId: 'd3', city: 'Beijing', raw: { __type: 'Bytes', base64: '_-8=' } },
+  ];
+  for (const device of devices)
+    await api.request('POST', '/1.1/installations', { app, body: { deviceType: 'android', ...device } });
+});
+afterAll(async () => {
+  await api.close();
+  await database.drop();
+});
+
+const call = (where: unknown, more: Record<string, string> = {}, from = app, master = true) =>
+  api.request('GET', `/1.1/installations?${new URLSearchParams({ where: JSON.stringify(where), ...more })}`, {
+    app: from,
+    master,
+  });
+
+/** The numbers of the devices that a condition finds, in their order. */
+async function found(where: unknown, more: Record<string, string> = {}): Promise<string> {
+  const { status, body } = await call(where, more);
+  if (status !== 200) return `${status} ${body.code}`;
+  return body.results.map((one: { installationId: string }) => one.installationId.slice(1)).join('');
+}
+
+describe('$nearSphere', () => {
+  test('sorts by distance, unless an order is asked for', async () => {
+    expect(await found({ at: { $nearSphere: beijing } })).toBe('210');
+    expect(await found({ at: { $nearSphere: beijing } }, { order: 'installationId' })).toBe('012');
+    expect(await found({ $and: [{ at: { $nearSphere: beijing } }] }, { limit: '1', skip: '1' })).toBe('1');
+  });
+
+  test('reaches as far as is said, in each unit', async () => {
+    const within = (distance: object) => found({ at: { $nearSphere: beijing, ...distance } });
+    expect(await within({ $maxDistanceInKilometers: 500 })).toBe('2');
+    expect(await within({ $maxDistanceInMiles: 800 })).toBe('21');
+    expect(await within({ $maxDistance: 500 / 6371 })).toBe('2');
+    expect(await within({ $maxDistanceInRadians: 1.4, $minDistanceInKilometers: 500 })).toBe('10');
+    expect(await within({ $minDistance: 0.5 })).toBe('0');
+  });
+
+  test('counts beside its order', async () => {
+    const { body } = await call({ at: { $nearSphere: beijing } }, { limit: '1', count: '1' });
+    expect({ count: body.count, first: body.results[0].installationId }).toEqual({ count: 3, first: 'd2' });
+  });
+});
+
+describe('other types', () => {
+  test('a box, also over the date line', async () => {
+    expect(await found({ at: { $within: { $box: [geo(30, 110), geo(40, 120)] } } })).toBe('2');
+    expect(await found({ at: { $within: { $box: [geo(30, 120), geo(60, 10)] } } })).toBe('01');
+  });
+
+  test('bytes, whichever alphabet they are written in', async () => {
+    for (const base64 of ['_-8=', '/+8=', '/+8'])
+      expect(await found({ raw: { __type: 'Bytes', base64 } })).toBe('3');
+    expect(await found({ raw: { $in: [{ __type: 'Bytes', base64: 'AA==' }] } })).toBe('');
+  });
+});
+
+describe('sub-queries', () => {
+  test('find by what pointers point to, the class going without saying', async () => {
+    const beijingers = { where: { city: 'Beijing' } };
+    expect(await found({ owner: { $inQuery: { ...beijingers, className: '_User' } } })).toBe('12');
+    expect(await found({ owner: { $inQuery: beijingers } })).toBe('12');
+    expect(await found({ owner: { $notInQuery: beijingers } })).toBe('03');
+    expect(await found({ owner: { $inQuery: { where: {}, order: '-level', limit: 1 } } })).toBe('12');
+    expect(await found({ owner: { $inQuery: { where: {}, order: '-level', limit: 1, skip: 1 } } })).toBe(
+      '02',
+    );
+  });
+
+  test('find by what other rows have', async () => {
+    const ofUsers = { key: 'city', query: { className: '_User', where: { level: { $gt: 2 } } } };
+    expect(await found({ city: { $select: ofUsers } })).toBe('3');
+    expect(await found({ city: { $dontSelect: ofUsers } })).toBe('012');
+  });
+
+  test('open no class to a client that may not list it', async () => {
+    const where = { owner: { $inQuery: { where: { city: 'Beijing' } } } };
+    expect(await call(where, {}, app, false)).toMatchObject({ status: 403, body: { code: 403 } });
+    const put = await api.request('PUT', `/1.1/users/${ann.id}?where=${JSON.stringify({ a: where.owner })}`, {
+      app,
+      headers: { 'X-LC-Session': ann.token },
+      body: { a: 1 },
+    });
+    expect(put).toMatchObject({ status: 403, body: { code: 403 } });
+  });
+
+  test('see of users what their ACL lets the caller see', async () => {
+    await api.request('PATCH', `/console/api/apps/${app.appId}`, {
+      admin: true,
+      body: { options: { allowUserQuery: true } },
+    });
+    const where = { owner: { $inQuery: { where: {} } } };
+    const { body } = await call(where, { order: 'installationId' }, app, false);
+    expect(body.results.map((one: { installationId: string }) => one.installationId)).toEqual(['d1', 'd2']);
+    expect(await found(where, { order: 'installationId' })).toBe('012');
+  });
+
+  test('keep strictlyQuery strict', async () => {
+    const guess = { a: { $inQuery: { where: { email: { $regex: '^a' } } } } };
+    const path = `/1.1/users/strictlyQuery?where=${encodeURIComponent(JSON.stringify(guess))}`;
+    expect(await api.request('GET', path, { app })).toMatchObject({ status: 400, body: { code: 102 } });
+  });
+});
+
+describe('the targets of a push', () => {
+  const explain = (where: unknown) =>
+    api.request('POST', `/console/api/apps/${app.appId}/push/explain`, {
+      admin: true,
+      body: { where, data: { alert: 'hi' } },
+    });
+
+  test('are found by the same conditions', async () => {
+    for (const [where, devices] of [
+      [{ owner: { $inQuery: { where: { city: 'Beijing' } } } }, 2],
+      [{ city: { $select: { key: 'city', query: { className: '_User', where: {} } } } }, 2],
+      [{ at: { $nearSphere: beijing, $maxDistanceInKilometers: 500 } }, 1],
+      [[{ at: { $within: { $box: [geo(30, 110), geo(40, 120)] } } }, { valid: true }], 1],
+    ])
+      expect(await explain(where)).toMatchObject({ status: 200, body: { devices } });
+  });
+
+  test('may look into other rows with the master key only', async () => {
+    const open = await api.createApp({ forbidClientPush: false, allowUserQuery: true });
+    const body = { data: { alert: 'hi' }, where: { owner: { $inQuery: { where: {} } } } };
+    expect(await api.request('POST', '/1.1/push', { app: open, body })).toMatchObject({
+      status: 403,
+      body: { code: 403 },
+    });
+    expect(await api.request('POST', '/1.1/push', { app: open, master: true, body })).toMatchObject({
+      status: 200,
+    });
+  });
+});
