@@ -1,5 +1,6 @@
 /** The rules that a notification of OPPO's has (gateways-xiaomi 2.6); what is wrong is told before anything is sent. */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { parseObject } from '../kit/access-token.ts';
 import { charsOf } from '../kit/android.ts';
 
 type Rule = readonly [name: string, isRight: (value: Json, whole: JsonObject) => boolean, expected: string];
@@ -16,6 +17,9 @@ const isInt =
   (from: number, to: number) =>
   (value: Json): boolean =>
     typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to;
+/** Becomes the name of a class of messages. */
+const isName = (value: Json): boolean =>
+  typeof value === 'string' && isText(1, 200)(value) && !/\p{Cc}/u.test(value);
 const isFlag = (value: Json): boolean => typeof value === 'boolean';
 
 /** Longest content by style; of the styles that only OPPO's client knows it checks 200. */
@@ -35,7 +39,11 @@ const rules: readonly Rule[] = [
   ['click_action_type', oneOf(0, 1, 2, 4, 5), '0, 1, 2, 4 or 5'],
   ['click_action_activity', isText(0, 500), 'at most 500 characters'],
   ['click_action_url', isText(0, 2000), 'at most 2000 characters'],
-  ['action_parameters', isText(0, 4000), 'JSON of at most 4000 characters'],
+  [
+    'action_parameters',
+    (value) => typeof value === 'string' && charsOf(value) <= 4000 && parseObject(value) !== undefined,
+    'a JSON object of at most 4000 characters',
+  ],
   ['off_line', isFlag, 'true or false'],
   ['off_line_ttl', isInt(0, 1_000_000_000), 'a number of seconds'],
   ['show_ttl', isInt(0, 172_800), 'a number of seconds, at most two days'],
@@ -43,8 +51,8 @@ const rules: readonly Rule[] = [
   ['show_start_time', epochMs, 'an epoch time in milliseconds'],
   ['show_end_time', epochMs, 'an epoch time in milliseconds'],
   ['notify_id', isInt(0, 2_147_483_647), 'a whole number from 0 to 2147483647'],
-  ['channel_id', isText(1, 200), 'at most 200 characters'],
-  ['category', isText(1, 200), 'at most 200 characters'],
+  ['channel_id', isName, '1 to 200 characters that can be seen'],
+  ['category', isName, '1 to 200 characters that can be seen'],
   ['notify_level', oneOf(1, 2, 16), '1, 2 or 16'],
   ['private_title_parameters', isJsonObject, 'an object'],
   ['private_content_parameters', isJsonObject, 'an object'],

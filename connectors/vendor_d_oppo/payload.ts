@@ -111,7 +111,7 @@ function membersOf({ badge: _, message, ...vendor }: JsonObject): Members {
     if (targetNames.has(name)) continue;
     if (envelopeNames.has(name)) envelope[name] = value === true;
     else if (name === 'action_parameters' || name === 'actionParameters')
-      notification.set('action_parameters', typeof value === 'string' ? value : JSON.stringify(value));
+      notification.set('action_parameters', isJsonObject(value) ? JSON.stringify(value) : value);
     else notification.set(snakeName(name), value);
   }
   return { envelope, notification: Object.fromEntries(notification) };

@@ -89,7 +89,7 @@ function baseMessage(content: AndroidContent, { pushId }: Message, own: JsonObje
     // Another skip type has another content, or none.
     ...(own.skipType === undefined ? { skipType: 4, skipContent: detail } : {}),
     networkType: -1,
-    clientCustomMap: texts(custom),
+    clientCustomMap: custom,
     // The same at every attempt: a repeat replaces what is shown, another push does not.
     notifyId: notifyIdOf(group),
   };
@@ -117,7 +117,7 @@ function titled(message: JsonObject): JsonObject {
     ...rest,
     ...(shown === undefined ? {} : { title: shown }),
     ...(content === undefined ? {} : { content }),
-    ...(map === undefined || isEmpty ? {} : { clientCustomMap: map }),
+    ...(map === undefined || isEmpty ? {} : { clientCustomMap: isJsonObject(map) ? texts(map) : map }),
   };
 }
 

@@ -104,6 +104,11 @@ describe('OPPO’s own object', () => {
     });
     expect(payload.notification).not.toHaveProperty('badge');
     expect(payload.envelope).toEqual({ verify_registration_id });
+    const bare = payloadOf({ alert: 'a', oppo: { action_parameters: null, sub_title: null } }).notification;
+    expect(bare).not.toHaveProperty('action_parameters');
+    expect(notificationOf({ alert: 'a', oppo: { actionParameters: '{"k":1}' } })).toMatchObject({
+      action_parameters: '{"k":1}',
+    });
     expect(payloadOf({ alert: 'a', oppo: { a_field_to_come: 1 } }).notification.a_field_to_come).toBe(1);
   });
 
@@ -154,6 +159,8 @@ describe('OPPO’s own object', () => {
     ['click_action_activity', { alert: 'a', oppo: { click_action_activity: 'x'.repeat(501) } }],
     ['click_action_url', { alert: 'a', oppo: { click_action_url: 'x'.repeat(2001) } }],
     ['action_parameters', { alert: 'a', k: 'x'.repeat(4000) }],
+    ['action_parameters', { alert: 'a', oppo: { action_parameters: 'no JSON' } }],
+    ['action_parameters', { alert: 'a', oppo: { action_parameters: [1] } }],
     ['off_line of vendor_d must', { alert: 'a', oppo: { off_line: 'yes' } }],
     ['off_line_ttl', { alert: 'a', oppo: { off_line_ttl: '5' } }],
     ['show_ttl', { alert: 'a', oppo: { show_ttl: 172_801 } }],
@@ -162,6 +169,8 @@ describe('OPPO’s own object', () => {
     ['show_end_time', { alert: 'a', oppo: { show_end_time: -1 } }],
     ['notify_id', { alert: 'a', oppo: { notify_id: 2_147_483_648 } }],
     ['channel_id', { alert: 'a', oppo: { channel_id: 5 } }],
+    ['channel_id', { alert: 'a', _notificationChannel: 'a\u0000' }],
+    ['category', { alert: 'a', oppo: { category: 'a\u0000' } }],
     ['category of vendor_d must', { alert: 'a', oppo: { category: '' } }],
     ['notify_level of vendor_d must', { alert: 'a', oppo: { category: 'ORDER', notify_level: 3 } }],
     ['needs a category', { alert: 'a', oppo: { notify_level: 2 } }],

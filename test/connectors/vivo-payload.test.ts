@@ -34,6 +34,10 @@ describe('a message for vivo', () => {
       timeToLive: 3600,
     });
     expect(messageOf({ alert: 'a' })).not.toHaveProperty('clientCustomMap');
+    const own = { clientCustomMap: { n: 5, deep: { b: true } } };
+    expect(messageOf({ alert: 'a', deep: { a: 1 }, vivo: own })).toMatchObject({
+      clientCustomMap: { n: '5', deep: '{"a":1,"b":true}' },
+    });
   });
 
   test('shows the beginning of its text where it has no title', () => {
