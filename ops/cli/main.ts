@@ -5,6 +5,7 @@ import { addOutboxCommand } from './commands/outbox.ts';
 import { addProcessCommands } from './commands/processes.ts';
 import { addProfileCommands } from './commands/profile.ts';
 import { addPushCommand } from './commands/push.ts';
+import { addSandboxCommand } from './commands/sandbox.ts';
 import { addWhyCommand } from './commands/why.ts';
 import { printDocument, printFailure, printReport, type Shell, UsageError } from './report.ts';
 
@@ -36,6 +37,7 @@ addPushCommand(shell);
 addWhyCommand(shell);
 addOutboxCommand(shell);
 addDoctorCommand(shell);
+addSandboxCommand(shell);
 
 // A reader that has seen enough (`| head`) is no failure.
 process.stdout.on('error', () => process.exit());

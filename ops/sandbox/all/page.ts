@@ -1,0 +1,79 @@
+/** The page of a sandbox: what each gateway received, as HTML that works without scripts. All that came is escaped. */
+import type { Stand, StandRequest } from './stands.ts';
+
+/** Requests of one gateway that its page shows, and how much of each body. */
+const shownRequests = 50;
+const shownChars = 4000;
+const refreshSeconds = 5;
+
+const escapes: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+export const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
+
+const style = `body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem}
+table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .8rem .3rem 0;border-bottom:1px solid #ddd}
+td.n,th.n{text-align:right}pre{white-space:pre-wrap;word-break:break-all;background:#f5f5f5;padding:.6rem}.bad{color:#b00}`;
+
+function frame(title: string, content: string): string {
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="${refreshSeconds}">
+<meta name="viewport" content="width=device-width"><title>${escapeHtml(title)}</title><style>${style}</style></head>
+<body>${content}</body></html>`;
+}
+
+/** One line for each gateway. */
+export function overviewPage(stands: readonly Stand[]): string {
+  const rows = stands.map((stand) => {
+    const { accepted, devices, requests, violations } = stand.summary();
+    const count = (n: number, mark = '') => `<td class="n${mark}">${n}</td>`;
+    return `<tr><td><a href="/${stand.connector}">${escapeHtml(stand.title)}</a></td><td>${stand.connector}</td>
+<td>${escapeHtml(stand.vendor ?? '')}</td><td><code>${escapeHtml(stand.url)}</code></td>
+${count(requests)}${count(devices)}${count(accepted)}${count(violations, violations > 0 ? ' bad' : '')}
+<td><a href="/${stand.connector}/profile.json">profile</a></td></tr>`;
+  });
+  return frame(
+    'Carillon sandbox',
+    `<h1>Sandbox gateways</h1><table><tr><th>gateway</th><th>profile</th><th>vendor</th><th>address</th>
+<th class="n">requests</th><th class="n">devices</th><th class="n">accepted</th><th class="n">violations</th><th></th></tr>
+${rows.join('\n')}</table>
+<p>Requests count whatever was answered; calls for access tokens are left out. Violations are what a client must never do.</p>`,
+  );
+}
+
+/** What one gateway received, the newest first. */
+export function gatewayPage(stand: Stand): string {
+  const { accepted, devices, requests, violations } = stand.summary();
+  const breaches = stand.violations().slice(-shownRequests);
+  const shown = stand.requests().slice(-shownRequests).reverse();
+  return frame(
+    `${stand.title} – Carillon sandbox`,
+    `<p><a href="/">all gateways</a></p><h1>${escapeHtml(stand.title)}</h1>
+<p>${requests} requests, ${devices} devices, ${accepted} accepted, ${violations} violations.</p>
+${breaches.length === 0 ? '' : `<h2>Violations</h2><ul class="bad">${breaches.map((one) => `<li>${escapeHtml(one)}</li>`).join('')}</ul>`}
+<h2>The last requests</h2>${shown.length === 0 ? '<p>None so far.</p>' : shown.map(requestHtml).join('\n')}`,
+  );
+}
+
+function requestHtml({ body, devices, path, status }: StandRequest): string {
+  const text = readable(body);
+  const cut = text.length > shownChars ? `${text.slice(0, shownChars)} …` : text;
+  return `<p><code>${escapeHtml(path.slice(0, 300))}</code> → ${status}, ${devices} ${devices === 1 ? 'device' : 'devices'}</p>
+<pre>${escapeHtml(cut)}</pre>`;
+}
+
+/** JSON indented; a form one field to a line, unescaped; anything else as it is. */
+function readable(body: Buffer): string {
+  const text = body.toString('utf8');
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    if (!/^[\w.%+-]+=/.test(text)) return text;
+    return [...new URLSearchParams(text)].map(([name, value]) => `${name} = ${value}`).join('\n');
+  }
+}

@@ -1,0 +1,69 @@
+/** `npx carillon sandbox`: the gateways without a service, for one that runs elsewhere. */
+import { ClosingStack, closeOnSignals } from '../../shared/lifecycle.ts';
+import { createLogger } from '../../shared/logging.ts';
+import { CommandFailure, type Report, table } from '../cli/report.ts';
+import { type Sandbox, startGateways } from './all/gateways.ts';
+import { type SandboxPage, startPage } from './all/page-server.ts';
+import { keepSandboxSecrets } from './all/secrets.ts';
+
+export interface AloneOptions {
+  /** Of the page; the gateways take the ports behind it. Absent: free ports. */
+  port?: number;
+  /** File that keeps what the gateways accept; absent: they are new at every start. */
+  keep?: string;
+}
+
+/** Starts gateways and page; they run until SIGINT or SIGTERM. Throws a sentence where that cannot be. */
+export async function startAlone({ keep, port }: AloneOptions): Promise<Report> {
+  process.title = 'carillon sandbox';
+  const log = createLogger({
+    level: 'warn',
+    name: 'sandbox',
+    destination: { write: (line: string) => void process.stderr.write(line) },
+  });
+  const stack = new ClosingStack(log);
+  try {
+    const secrets = keep === undefined ? undefined : await keepSandboxSecrets(keep);
+    const sandbox = await startGateways({
+      ...(secrets === undefined ? {} : { secrets }),
+      ...(port === undefined ? {} : { firstPort: port + 1 }),
+    });
+    stack.add('gateways', () => sandbox.close());
+    const page = await startPage(sandbox.stands, port === undefined ? {} : { port });
+    stack.add('page', () => page.close());
+    closeOnSignals({ log, stack });
+    return reportOf(sandbox, page);
+  } catch (error) {
+    await stack.close();
+    throw new CommandFailure(`The sandbox cannot start: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function reportOf({ stands }: Sandbox, page: SandboxPage): Report {
+  const rows = stands.map(({ connector, title, url, vendor }) => [title, connector, vendor ?? '-', url]);
+  const example = (connector: string) =>
+    `curl -s ${page.url}/${connector}/profile.json | npx carillon profile put <app id> ${connector} -`;
+  return {
+    document: {
+      pid: process.pid,
+      page: page.url,
+      gateways: stands.map(({ connector, credentials, title, url, vendor }) => ({
+        connector,
+        title,
+        vendor,
+        url,
+        credentials,
+      })),
+    },
+    text: [
+      table(['gateway', 'profile', 'vendor', 'address'], rows),
+      '',
+      `what each received   ${page.url}/`,
+      '',
+      '# profiles that send to them (--json prints the credentials)',
+      ...stands.map(({ connector }) => example(connector)),
+      '',
+      'Ctrl-C ends them.',
+    ].join('\n'),
+  };
+}

@@ -1,0 +1,157 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { checkCredentials, connectors } from '../../connectors/registry.ts';
+import { choosePort } from '../../ops/local/ports.ts';
+import { isConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
+import { testConfig } from '../support/api.ts';
+import { aMessage, recipients, sendAll } from '../support/apns.ts';
+import { bareEnvironment, carillon, launcher } from '../support/cli.ts';
+import { aContext } from '../support/context.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+const report = z.object({
+  pid: z.number(),
+  page: z.string(),
+  gateways: z.array(
+    z.object({
+      connector: z.string(),
+      title: z.string(),
+      vendor: z.string().nullable(),
+      url: z.string(),
+      credentials: z.record(z.string(), z.unknown()),
+    }),
+  ),
+});
+
+let folder: string;
+const running: ChildProcess[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'carillon-sandbox-'));
+});
+afterAll(async () => {
+  for (const child of running) if (child.exitCode === null) child.kill('SIGKILL');
+  await rm(folder, { recursive: true });
+});
+
+/** Starts the command; resolves with what it printed when `isEnough` says so. */
+async function start(args: string[], isEnough: (text: string) => boolean) {
+  const child = spawn(process.execPath, [launcher, 'sandbox', ...args], {
+    env: bareEnvironment(),
+    cwd: folder,
+  });
+  running.push(child);
+  let printed = '';
+  await new Promise<void>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`the sandbox ended with ${code}: ${printed}`)));
+    child.stdout.on('data', (chunk: Buffer) => {
+      printed += chunk;
+      if (isEnough(printed)) resolve();
+    });
+  });
+  const end = async () => {
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    return ended;
+  };
+  return { printed, end };
+}
+
+const startJson = async (...args: string[]) => {
+  const { end, printed } = await start(['--json', ...args], (text) => text.endsWith('\n'));
+  return { ...report.parse(JSON.parse(printed)), end };
+};
+
+const read = async (url: string) => {
+  const reply = await fetch(url);
+  return { status: reply.status, text: await reply.text() };
+};
+
+describe('npx carillon sandbox', () => {
+  test('tells addresses and credentials that each connector takes and can send with', async () => {
+    const sandbox = await startJson();
+    expect(sandbox.gateways.map(({ connector }) => connector)).toEqual(profileConnectorIds);
+    for (const { connector: id, credentials } of sandbox.gateways) {
+      if (!isConnectorId(id)) throw new Error(id);
+      const checked = checkCredentials(id, credentials);
+      if (!checked.ok) throw new Error(`${id}: ${checked.problem}`);
+      const sender = connectors.get(id)?.open(checked.credentials, aContext());
+      if (!sender) throw new Error(id);
+      const odd = { alert: '<b>Your parcel & more</b>', order: '"\'' };
+      // An address of nobody: what matters is that the request gets there.
+      const to = recipients(1, id === 'apns' ? {} : { deviceType: 'android' });
+      await sendAll(sender, to, aMessage(odd));
+      await sender.close();
+    }
+    const summary = JSON.parse((await read(`${sandbox.page}/summary.json`)).text);
+    const overview = (await read(sandbox.page)).text;
+    for (const { connector, url } of sandbox.gateways) {
+      expect(summary[connector].requests, connector).toBeGreaterThan(0);
+      expect(overview).toContain(url);
+      const { status, text } = await read(`${sandbox.page}/${connector}`);
+      expect(status).toBe(200);
+      expect(text).toContain('Your parcel');
+      expect(text).not.toContain('<b>Your');
+    }
+    for (const path of ['/nobody', '/apns/x', '/apns/profile.json/x', '/%zz', '//'])
+      expect((await read(sandbox.page + path)).status).toBe(404);
+    expect((await fetch(sandbox.page, { method: 'POST' })).status).toBe(405);
+    expect(await sandbox.end()).toBe(0);
+  });
+
+  test('listens on ports in a row where asked, and keeps what it accepts in a file', async () => {
+    const port = await choosePort({ asked: undefined, usual: 47_310, host: '127.0.0.1', variable: 'PORT' });
+    const args = ['--port', String(port), '--keep', 'kept.json'];
+    const first = await startJson(...args);
+    expect(first.page).toBe(`http://127.0.0.1:${port}`);
+    expect(first.gateways.map(({ url }) => Number(new URL(url).port))).toEqual(
+      first.gateways.map((_, i) => port + 1 + i),
+    );
+    const taken = await carillon(['sandbox', '--json', ...args], { cwd: folder });
+    expect(taken.code).toBe(1);
+    expect(taken.json()).toMatchObject({ error: expect.stringContaining('EADDRINUSE') });
+    expect(await first.end()).toBe(0);
+    const second = await startJson(...args);
+    expect(second.gateways).toEqual(first.gateways);
+    expect((await stat(join(folder, 'kept.json'))).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(await readFile(join(folder, 'kept.json'), 'utf8'))).toHaveProperty('vendor_e');
+    await second.end();
+  });
+
+  test('refuses a port that is none', async () => {
+    expect((await carillon(['sandbox', '--port', 'x'], { cwd: folder })).code).toBe(2);
+    expect((await carillon(['sandbox', '--port', '65535'], { cwd: folder })).code).toBe(1);
+  });
+});
+
+describe('what it prints for people', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService();
+  });
+  afterAll(() => service.close());
+
+  test('is a table, and commands that put the profiles', async () => {
+    const { end, printed } = await start([], (text) => text.includes('Ctrl-C'));
+    expect(printed).toMatch(/^Huawei +vendor_a +HMS +https:\/\/127\.0\.0\.1:\d+$/m);
+    const page = /what each received +(\S+)\//.exec(printed)?.[1] ?? '';
+    const app = await service.api.createApp();
+    const profile = (await read(`${page}/vendor_a/profile.json`)).text;
+    expect(printed).toContain(
+      `curl -s ${page}/vendor_a/profile.json | npx carillon profile put <app id> vendor_a -`,
+    );
+    const { adminToken } = testConfig(service.databaseUrl);
+    const env = { PUBLIC_URL: service.api.url, CARILLON_ADMIN_TOKEN: adminToken };
+    const put = await carillon(['profile', 'put', app.appId, 'vendor_a', '-'], {
+      env,
+      cwd: folder,
+      stdin: profile,
+    });
+    expect(put.code, put.stderr).toBe(0);
+    await end();
+  });
+});
