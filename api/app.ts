@@ -11,6 +11,7 @@ import { type Identity, identify, prodOf, requireOperator, sessionOf, stageOf } 
 import { readBody, readText, sendOn } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
 import { errors } from './middleware/errors.ts';
+import { languageOf } from './middleware/language.ts';
 import type { PushCallLimit } from './middleware/limit.ts';
 import { logRequests } from './middleware/log.ts';
 import { textForm } from './middleware/text-form.ts';
@@ -124,8 +125,6 @@ function refusalOf(issue: z.core.$ZodIssue): Refusal | undefined {
   const refusal: unknown = issue.params?.refusal;
   return refusal instanceof Refusal ? refusal : undefined;
 }
-
-const languageOf = (ctx: Context): 'en' | 'zh' => (ctx.acceptsLanguages('en', 'zh') === 'zh' ? 'zh' : 'en');
 
 /** Of a header that came several times, the first. */
 const headersOf = (ctx: Context): Record<string, string> =>

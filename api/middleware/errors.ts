@@ -1,6 +1,8 @@
 import type { Context, Middleware } from 'koa';
 import { isConnectionFailure, isStatementTimeout, isUnfitValue } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
+import { messageIn } from '../../shared/domain/errors-zh.ts';
+import { languageOf } from './language.ts';
 
 /**
  * The only place that writes error replies: `{"code","error"}` with the status of the table
@@ -21,7 +23,8 @@ export const errors: Middleware = async (ctx, next) => {
 
 function writeRefusal(ctx: Context, refusal: Refusal): void {
   ctx.status = refusal.status;
-  ctx.body = { code: refusal.code, error: refusal.message };
+  ctx.body = { code: refusal.code, error: messageIn(languageOf(ctx), refusal) };
+  ctx.vary('Accept-Language');
   if (refusal.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(refusal.retryAfterSeconds));
 }
 

@@ -115,6 +115,15 @@ const table = {
   smsTemplateNotFound: { code: 604, status: 400, text: 'SMS template not found.' },
   smsTemplateNotVerified: { code: 605, status: 400, text: 'SMS template not verified.' },
   smsTemplateFailed: { code: 606, status: 400, text: 'The SMS template could not be filled in.' },
+  // The texts of these that clients know (compat.md 1.2, code 1; 1.3; 1.4).
+  smsTooSoon: { code: 1, status: 400, text: 'SMS request too fast(1 request per 10s).' },
+  emailVerificationOff: {
+    code: 1,
+    status: 400,
+    text: 'Please enable the option to verify user emails in application settings.',
+  },
+  tooManyMails: { code: 1, status: 400, text: 'Please do not send too many emails to the same address.' },
+  wrongCaptcha: { code: 1, status: 400, text: 'The captcha code is wrong or has expired.' },
   validateTokenMissing: { code: 608, status: 400, text: 'Missing validate token.' },
 } as const;
 
@@ -135,6 +144,8 @@ export class Refusal extends Error {
   readonly code: number;
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
+  /** The sentence is not the table's, and has no translation. */
+  readonly hasOwnText: boolean;
 
   constructor(kind: ErrorName, options: RefusalOptions = {}) {
     super(options.text ?? table[kind].text, { cause: options.cause });
@@ -143,6 +154,7 @@ export class Refusal extends Error {
     this.code = table[kind].code;
     this.status = table[kind].status;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.hasOwnText = options.text !== undefined;
   }
 }
 

@@ -177,6 +177,34 @@ describe('paths', () => {
   });
 });
 
+describe('the words of a refusal', () => {
+  const english = 'The username and password mismatch.';
+  const wrong = (headers: Record<string, string>) =>
+    api.request('POST', '/1.1/login', { app, headers, body: { username: 'nobody', password: 'p' } });
+
+  test.each([
+    ['zh-CN,zh;q=0.9,en;q=0.8', '用户名和密码不匹配。'],
+    ['zh-Hans-CN', '用户名和密码不匹配。'],
+    ['en-US,en;q=0.9,zh-CN;q=0.8', english],
+    ['de', english],
+    ['*', english],
+    ['"><script>', english],
+  ])('for %s are %s; the code stays', async (language, error) => {
+    const { status, headers, body } = await wrong({ 'Accept-Language': language });
+    expect([status, body]).toEqual([400, { code: 210, error }]);
+    expect(headers.get('vary')).toMatch(/Accept-Language/);
+  });
+
+  test('are English where they say more than the table, and where only programmers meet them', async () => {
+    const headers = { 'Accept-Language': 'zh' };
+    const body = { mobilePhoneNumber: '13800138000', ttl: 31 };
+    const own = await api.request('POST', '/1.1/requestSmsCode', { app, headers, body });
+    expect(own.body).toEqual({ code: 1, error: 'ttl: expected 1 to 30 minutes' });
+    const keys = await api.request('GET', '/1.1/date', { headers });
+    expect(keys.body).toEqual({ code: 401, error: 'Unauthorized.' });
+  });
+});
+
 describe('the log', () => {
   test('a refused request is one line, at level info, without anything that was sent', async () => {
     const lines: string[] = [];

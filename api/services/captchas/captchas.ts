@@ -102,7 +102,7 @@ function requireCaptchas(app: App): void {
   if (!app.options.captchaForSms) throw refuse('notForClients');
 }
 
-const wrong = () => refuse('invalidParameter', 'The captcha code is wrong or has expired.');
+const wrong = () => refuse('wrongCaptcha');
 
 const contextOf = ({ appId, token }: { appId: string; token: string }) => `captcha ${appId} ${token}`;
 

@@ -69,8 +69,7 @@ async function spendNumber(tx: Handle, { app, phone, kind, sign }: Spending, now
   const history = await readNumberHistory(tx, number, now);
   const limits = numberLimits[kind];
   if (history.sinceAnyMs < anyGapMs)
-    throw new Refusal('invalidParameter', {
-      text: 'SMS request too fast(1 request per 10s).',
+    throw new Refusal('smsTooSoon', {
       retryAfterSeconds: Math.ceil((anyGapMs - history.sinceAnyMs) / 1000),
     });
   if (history.sinceAlikeMs < limits.minGapMs)

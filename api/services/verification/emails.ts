@@ -47,11 +47,7 @@ export class EmailService {
 
   /** Throws 1 when the feature is off or an address gets too many mails, 125, 204. */
   async requestVerification(caller: SmsCaller, email: Json | undefined): Promise<void> {
-    if (!caller.app.options.emailVerification)
-      throw refuse(
-        'invalidParameter',
-        'Please enable the option to verify user emails in application settings.',
-      );
+    if (!caller.app.options.emailVerification) throw refuse('emailVerificationOff');
     await this.#request(caller, 'verifyEmail', { email, isFor: (user) => user.emailVerified !== true });
   }
 
@@ -148,8 +144,7 @@ export class EmailService {
     const isGranted =
       (await this.#parts.links.takeBudget(tx, app, purpose, email)) &&
       (isMaster || (await takeBudget(tx, budget, new Date(this.#means.clock.now()))));
-    if (!isGranted)
-      throw refuse('invalidParameter', 'Please do not send too many emails to the same address.');
+    if (!isGranted) throw refuse('tooManyMails');
   }
 
   /** Spends a link and locks its user; undefined when either is gone, or the user has another address by now. */
