@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { SealError } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { findSessionOwner, findUser, replaceSession } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/app.ts';
@@ -19,6 +20,8 @@ const nonceBytes = 16;
 /** Ours, and what an import may bring. */
 const tokenForm = /^[A-Za-z0-9_-]{16,128}$/;
 
+const sealContext = (appId: string, objectId: string): string => `session ${appId} ${objectId}`;
+
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 /**
@@ -38,6 +41,16 @@ export class Sessions {
     const nonce = randomBytes(nonceBytes);
     const token = this.#tokens(appId, objectId, nonce)[0] ?? '';
     return { nonce, hash: digestOf(token), token };
+  }
+
+  /**
+   * The session of a user who is imported with the token that its devices hold: it goes on, and is given out at every
+   * login, until it is replaced. Sealed with CARILLON_SECRET it stands where others have their nonce. Undefined for a
+   * text that is no token.
+   */
+  adopt(appId: string, objectId: string, token: string): SessionSeed | undefined {
+    if (!tokenForm.test(token)) return undefined;
+    return { nonce: this.#means.vault.seal(token, sealContext(appId, objectId)), hash: digestOf(token) };
   }
 
   /**
@@ -89,12 +102,22 @@ export class Sessions {
     return this.#tokens(appId, objectId, session.nonce).find((token) => digestOf(token).equals(session.hash));
   }
 
-  /** What the nonce gives under each key, the first key's first. */
+  /** What the nonce gives under each key, the first key's first; the one that was adopted, as far as a key opens it. */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
+    if (nonce.length !== nonceBytes) return this.#adopted(appId, objectId, nonce);
     const derived = this.#means.vault.derivedBy(`session ${appId} ${objectId} ${nonce.toString('hex')}`);
     return derived.map((secret) => {
       const number = BigInt(`0x${Buffer.from(secret, 'base64url').toString('hex')}`) % tokenCount;
       return number.toString(36).padStart(tokenLength, '0');
     });
+  }
+
+  #adopted(appId: string, objectId: string, sealed: Buffer): string[] {
+    try {
+      return [String(this.#means.vault.open(sealed, sealContext(appId, objectId)))];
+    } catch (error) {
+      if (error instanceof SealError) return [];
+      throw error;
+    }
   }
 }
