@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { addAppCommands } from './commands/app.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
+import { addImportCommand } from './commands/import.ts';
 import { addOutboxCommand } from './commands/outbox.ts';
 import { addProcessCommands } from './commands/processes.ts';
 import { addProfileCommands } from './commands/profile.ts';
@@ -35,6 +36,7 @@ addAppCommands(shell);
 addProfileCommands(shell);
 addPushCommand(shell);
 addWhyCommand(shell);
+addImportCommand(shell);
 addOutboxCommand(shell);
 addDoctorCommand(shell);
 addSandboxCommand(shell);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import {
   type App,
+  type AppOptions,
   type AppOptionsPatch,
   appOptionsPatch,
   type Edition,
@@ -98,6 +99,15 @@ export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
 export async function listAppIds(db: Handle): Promise<string[]> {
   const { rows } = await db.query<{ app_id: string }>('SELECT app_id FROM app ORDER BY created_at, app_id');
   return rows.map((row) => row.app_id);
+}
+
+/** The options of an app that are stored in the open; needs no key. Undefined when there is no such app. */
+export async function findOpenOptions(db: Handle, appId: string): Promise<AppOptions | undefined> {
+  const { rows } = await db.query<Pick<AppRow, 'plan' | 'options'>>(
+    'SELECT plan, options FROM app WHERE app_id = $1',
+    [appId],
+  );
+  return rows.map(({ plan, options }) => effectiveOptions(plan, options))[0];
 }
 
 /**

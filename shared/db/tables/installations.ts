@@ -1,6 +1,7 @@
 import type { Installation, InstallationDraft } from '../../domain/installation.ts';
 import type { DeviceIds } from '../../domain/installation-identity.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import type { CopyValue } from '../copy.ts';
 import type { Handle } from '../pool.ts';
 
 /** The vendor as it decides the way: FCM has two labels, and the spelling that was stored tells which is meant. */
@@ -29,7 +30,7 @@ interface InstallationRow {
 }
 
 /** Columns that a client decides, in the order of `draftValues`. */
-const draftColumns = [
+export const draftColumns = [
   'device_type',
   'device_token',
   'installation_id',
@@ -49,7 +50,7 @@ const draftColumns = [
 
 const readColumns = ['id', 'object_id', ...draftColumns, 'created_at', 'updated_at'].join(', ');
 
-function draftValues(draft: InstallationDraft): unknown[] {
+export function draftValues(draft: InstallationDraft): CopyValue[] {
   return [
     draft.deviceType,
     draft.deviceToken,

@@ -2,6 +2,7 @@ import type { Acl } from '../../domain/acl.ts';
 import type { AuthData } from '../../domain/auth-data.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { SessionSeed, User, UserDraft } from '../../domain/user.ts';
+import type { CopyValue } from '../copy.ts';
 import type { Handle } from '../pool.ts';
 import type { InstallationSelection } from './installations.ts';
 
@@ -24,7 +25,7 @@ interface UserRow {
 }
 
 /** Columns that a client decides, in the order of `draftValues`. */
-const draftColumns = [
+export const draftColumns = [
   'username',
   'email',
   'email_verified',
@@ -43,7 +44,7 @@ const readColumns = ['id', 'object_id', ...draftColumns, ...secretColumns, 'crea
 
 const jsonOrNull = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
 
-function draftValues(draft: UserDraft): unknown[] {
+export function draftValues(draft: UserDraft): CopyValue[] {
   return [
     draft.username,
     draft.email,

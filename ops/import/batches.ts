@@ -1,0 +1,73 @@
+import { Refusal } from '../../shared/domain/errors.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import type { ExportFile, OpenFile } from './files.ts';
+import { idOf, parseRecord } from './record.ts';
+import { splitRecords } from './splitter.ts';
+import type { Tally } from './tally.ts';
+
+/** One transaction each; what is in memory at a time is two of them. */
+const maxRows = 2000;
+const maxBytes = 4 * 1024 * 1024;
+
+export interface Row {
+  line: number;
+  objectId: string;
+}
+
+export interface Reading<R extends Row> {
+  file: ExportFile;
+  opened: OpenFile;
+  tally: Tally;
+  read(record: JsonObject, line: number): R;
+}
+
+/**
+ * The records of a file as rows to write, in their order, at most `maxRows` at a time. What cannot be one is refused
+ * in the tally. An object id comes once in a batch: the first one counts. Fails where the file cannot be read on.
+ */
+export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGenerator<R[]> {
+  const { file, opened, tally } = reading;
+  const counts = tally.of(file.className);
+  let rows = new Map<string, R>();
+  let bytes = 0;
+  for await (const records of splitRecords(opened.chunks)) {
+    for (const record of records) {
+      counts.read += 1;
+      const row = readRow(reading, record);
+      if (!row) continue;
+      bytes += record.bytes?.length ?? 0;
+      if (rows.has(row.objectId)) counts.alreadyThere += 1;
+      else rows.set(row.objectId, row);
+      if (rows.size < maxRows && bytes < maxBytes) continue;
+      yield [...rows.values()];
+      rows = new Map();
+      bytes = 0;
+    }
+    await tally.flush();
+  }
+  if (rows.size > 0) yield [...rows.values()];
+}
+
+interface Raw {
+  line: number;
+  bytes?: Buffer;
+  problem?: string;
+}
+
+function readRow<R extends Row>(
+  { file, tally, read }: Reading<R>,
+  { line, bytes, problem }: Raw,
+): R | undefined {
+  let objectId: string | undefined;
+  try {
+    if (!bytes) throw new Refusal('tooLarge', problem === undefined ? {} : { text: problem });
+    const record = parseRecord(bytes);
+    objectId = idOf(record);
+    return read(record, line);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    const id = objectId === undefined ? {} : { objectId };
+    tally.refuse(file.className, { file: file.path, line, ...id, error: error.message });
+    return undefined;
+  }
+}

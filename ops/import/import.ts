@@ -1,0 +1,169 @@
+import { Sessions } from '../../api/services/accounts/sessions.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Vault } from '../../shared/crypto.ts';
+import { type Database, type Handle, isConnectionFailure, isDeadlock } from '../../shared/db/pool.ts';
+import {
+  mergeInstallations,
+  openInstallationStage,
+  tidyInstallations,
+  type Unwritten,
+} from '../../shared/db/tables/import-installations.ts';
+import { mergeUsers, openUserStage } from '../../shared/db/tables/import-users.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { CommandFailure } from '../cli/report.ts';
+import { batchesOf, type Row } from './batches.ts';
+import { type ExportFile, openFile } from './files.ts';
+import { readInstallation } from './installation-record.ts';
+import type { Tally } from './tally.ts';
+import { readUser } from './user-record.ts';
+
+export interface ImportJob {
+  db: Database;
+  clock: Clock;
+  appId: string;
+  files: ExportFile[];
+  tally: Tally;
+  /** Checks and compares everything, and writes nothing. */
+  isDry: boolean;
+  /** Installations last seen before this time are counted: the app takes them for idle. */
+  idleBefore: Date;
+  /** Keys of CARILLON_SECRET, for the sessions of users. */
+  vault: Vault | undefined;
+  /** Bytes read so far, of all files together. */
+  onProgress: (bytes: number) => void;
+}
+
+/** From so many new installations on, the table is tidied up at the end. */
+const manyRows = 10_000;
+const tries = 3;
+
+/**
+ * Imports files one after the other, batch by batch, each batch one transaction: it may be ended at any time, and goes
+ * on when it is run again, since what is there is left as it is. Throws `CommandFailure` where it cannot go on; the
+ * tally says how far it came.
+ */
+export async function importFiles(job: ImportJob): Promise<void> {
+  let bytesBefore = 0;
+  await job.db.withConnection(async (connection) => {
+    await openInstallationStage(connection);
+    await openUserStage(connection);
+    for (const file of job.files) {
+      await importFile(job, { connection, file, bytesBefore });
+      bytesBefore += file.bytes;
+      job.onProgress(bytesBefore);
+    }
+  });
+  const written = job.tally.classes.get('_Installation')?.imported ?? 0;
+  if (!job.isDry && written >= manyRows) await tidyInstallations(job.db);
+}
+
+interface Part {
+  connection: Handle;
+  file: ExportFile;
+  bytesBefore: number;
+}
+
+type Merge<R> = (tx: Handle, rows: R[]) => Promise<{ written: number; unwritten: Unwritten[] }>;
+
+async function importFile(job: ImportJob, part: Part): Promise<void> {
+  const { appId, isDry, vault } = job;
+  const now = new Date(job.clock.now());
+  if (part.file.className === '_Installation')
+    return importRows(job, part, {
+      read: (record, line) => noteIdle(job, readInstallation(record, { line, now })),
+      merge: (tx, rows) => mergeInstallations(tx, appId, { rows, isDry }),
+    });
+  if (!vault) throw new Error('users need keys');
+  const sessions = new Sessions({ db: job.db, vault });
+  return importRows(job, part, {
+    read: (record, line) => readUser(record, { line, now, appId, sessions }),
+    merge: (tx, rows) => mergeUsers(tx, appId, { rows, isDry }),
+  });
+}
+
+function noteIdle<R extends { updatedAt: string }>({ idleBefore, tally }: ImportJob, row: R): R {
+  if (new Date(row.updatedAt) < idleBefore) tally.idleInstallations += 1;
+  return row;
+}
+
+/** A batch is read while the one before it is written. */
+async function importRows<R extends Row>(
+  job: ImportJob,
+  { connection, file, bytesBefore }: Part,
+  { read, merge }: { read: (record: JsonObject, line: number) => R; merge: Merge<R> },
+): Promise<void> {
+  const opened = openFile(file);
+  let writing = Promise.resolve();
+  try {
+    for await (const rows of batchesOf({ file, opened, tally: job.tally, read })) {
+      await writing;
+      job.onProgress(bytesBefore + opened.bytesRead());
+      writing = writeBatch(job, { connection, file, work: (tx) => merge(tx, rows) });
+      // Whoever waits for it hears of its failure, which may be a moment later.
+      writing.catch(() => undefined);
+    }
+    await writing;
+  } catch (error) {
+    await writing.catch(() => undefined);
+    throw failureIn(file, error);
+  } finally {
+    await job.tally.flush();
+  }
+}
+
+interface Batch {
+  connection: Handle;
+  file: ExportFile;
+  work: (tx: Handle) => Promise<{ written: number; unwritten: Unwritten[] }>;
+}
+
+async function writeBatch(job: ImportJob, { connection, file, work }: Batch): Promise<void> {
+  const { written, unwritten } = await inTransaction(connection, work, tries);
+  const counts = job.tally.of(file.className);
+  counts.imported += written;
+  for (const row of unwritten) {
+    if (row.isThere) {
+      counts.alreadyThere += 1;
+      if (row.isNewer) counts.newerInFile += 1;
+    } else {
+      const { line, objectId } = row;
+      job.tally.refuse(file.className, { file: file.path, line, objectId, error: conflictSentence(row) });
+    }
+  }
+}
+
+/** Calls of clients go on meanwhile: of two that wait for each other, this one begins anew. */
+async function inTransaction<T>(
+  connection: Handle,
+  work: (tx: Handle) => Promise<T>,
+  triesLeft: number,
+): Promise<T> {
+  try {
+    await connection.query('BEGIN');
+    const value = await work(connection);
+    await connection.query('COMMIT');
+    return value;
+  } catch (error) {
+    await connection.query('ROLLBACK').catch(() => undefined);
+    if (isDeadlock(error) && triesLeft > 1) return inTransaction(connection, work, triesLeft - 1);
+    throw error;
+  }
+}
+
+function conflictSentence({ holders }: Unwritten): string {
+  const taken = Object.entries(holders).map(([member, holder]) => `${member} belongs to ${holder}`);
+  if (taken.length > 0) return `${taken.join(', ')} already.`;
+  return 'Another object had one of its unique members for a moment: import it again.';
+}
+
+function failureIn(file: ExportFile, error: unknown): unknown {
+  if (isConnectionFailure(error))
+    return new CommandFailure(
+      'The connection to the database was lost. Run it again: it goes on where it was.',
+    );
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (code.startsWith('Z_'))
+    return new CommandFailure(`${file.path} is damaged (${code}): it was read up to there.`);
+  if (/^E[A-Z]+$/.test(code)) return new CommandFailure(`${file.path} cannot be read (${code}).`);
+  return error;
+}

@@ -1,0 +1,26 @@
+import type { StagedInstallation } from '../../shared/db/tables/import-installations.ts';
+import { refuse } from '../../shared/domain/errors.ts';
+import { isObjectHint, isWireName, neutralName } from '../../shared/domain/installation.ts';
+import { draftOf } from '../../shared/domain/installation-members.ts';
+import type { Json, JsonObject } from '../../shared/domain/json.ts';
+import { headOf, membersOf } from './record.ts';
+
+const headNames = new Set(['objectId', 'createdAt', 'updatedAt']);
+const isOwn = (name: string, value: Json): boolean => headNames.has(name) || isObjectHint(name, value);
+
+/**
+ * An installation of an export, checked by the rules of those that devices register (shared/domain). Throws a refusal
+ * whose sentence names the member and quotes no value.
+ */
+export function readInstallation(
+  record: JsonObject,
+  { line, now }: { line: number; now: Date },
+): StagedInstallation {
+  const members = membersOf(record, isOwn);
+  const hasWireNames = [...members.keys()].some((name) => isWireName(name) === true);
+  const neutral = new Map([...members].map(([name, value]) => [neutralName(name), value]));
+  const draft = draftOf(neutral, hasWireNames);
+  if (draft.deviceToken === null && draft.installationId === null)
+    throw refuse('incorrectType', 'It has neither a deviceToken nor an installationId: nothing reaches it.');
+  return { line, draft, ...headOf(record, now) };
+}

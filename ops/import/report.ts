@@ -1,0 +1,90 @@
+import { type Report, table } from '../cli/report.ts';
+import type { Found } from './files.ts';
+import type { Tally } from './tally.ts';
+
+export interface Outcome {
+  appId: string;
+  isDry: boolean;
+  found: Found;
+  tally: Tally;
+  seconds: number;
+  /** Where all refusals were written. */
+  refusedTo: string | undefined;
+  validityDays: number;
+  /** Why it ended before its time. */
+  failure?: string | undefined;
+}
+
+/** What an import did: a document, and a text for people. Refused records are a bad outcome. */
+export function reportOf(outcome: Outcome): Report {
+  const { tally, failure } = outcome;
+  const isBad = tally.total('refused') > 0 || failure !== undefined;
+  return { document: documentOf(outcome), text: textOf(outcome), isBad };
+}
+
+const untold = (tally: Tally): number => tally.total('refused') - tally.refusals.length;
+
+function documentOf({ appId, isDry, found, tally, seconds, failure }: Outcome): object {
+  return {
+    appId,
+    dryRun: isDry,
+    classes: Object.fromEntries(tally.classes),
+    idleInstallations: tally.idleInstallations,
+    refusals: tally.refusals,
+    refusalsNotListed: untold(tally),
+    skippedFiles: found.skipped,
+    seconds,
+    ...(failure === undefined ? {} : { error: failure }),
+  };
+}
+
+function textOf(outcome: Outcome): string {
+  const { tally, isDry, found, seconds } = outcome;
+  const rows = [...tally.classes].map(([name, counts]) => [
+    name,
+    counts.read,
+    counts.imported,
+    counts.alreadyThere,
+    counts.refused,
+  ]);
+  const headings = ['class', 'read', isDry ? 'would be imported' : 'imported', 'already there', 'refused'];
+  return [
+    table(headings, rows),
+    `${isDry ? 'Checked; nothing was written.' : 'Done.'} ${seconds.toFixed(1)} s.`,
+    ...notes(outcome),
+    ...section(
+      'Refused',
+      tally.refusals.map(
+        ({ file, line, objectId, error }) =>
+          `${file}:${line}${objectId === undefined ? '' : ` (${objectId})`}: ${error}`,
+      ),
+    ),
+    ...section(
+      'Files left out',
+      found.skipped.map(({ path, reason }) => `${path} ${reason}`),
+    ),
+  ].join('\n');
+}
+
+function notes({ tally, refusedTo, validityDays, failure }: Outcome): string[] {
+  const newer = tally.total('newerInFile');
+  const more = untold(tally);
+  const all = refusedTo === undefined ? 'give --refused <file> for all of them' : `all are in ${refusedTo}`;
+  return [
+    ...(failure === undefined ? [] : [`Not finished: ${failure}`]),
+    ...(newer > 0
+      ? [
+          `${newer} of those that were there already were changed later in the file; they were left as they are.`,
+        ]
+      : []),
+    ...(tally.idleInstallations > 0
+      ? [
+          `${tally.idleInstallations} installations were last seen more than ${validityDays} days ago: no push goes to them, and they are deleted, unless installationValidityDays of the app says otherwise.`,
+        ]
+      : []),
+    ...(more > 0 ? [`${more} more refusals are not listed: ${all}.`] : []),
+  ];
+}
+
+const section = (title: string, lines: string[]): string[] =>
+  lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `  ${line}`)];

@@ -1,0 +1,133 @@
+import { systemClock } from '../../shared/clock.ts';
+import { readLocalConfig, readSecretKeys } from '../../shared/config.ts';
+import { SealError, Vault } from '../../shared/crypto.ts';
+import { pendingMigrations } from '../../shared/db/migrate.ts';
+import { Database, isConnectionFailure } from '../../shared/db/pool.ts';
+import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps.ts';
+import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
+import { readSecrets } from '../local/secrets.ts';
+import { readWhere } from '../local/where.ts';
+import { type Found, findFiles, type ImportedClass, importedClasses, isImportedClass } from './files.ts';
+import { importFiles } from './import.ts';
+import { showProgress } from './progress.ts';
+import { reportOf } from './report.ts';
+import { openRefusalLog, Tally } from './tally.ts';
+
+export interface ImportOptions {
+  app?: string;
+  class?: string;
+  dryRun?: boolean;
+  refused?: string;
+}
+
+const dayMs = 86_400_000;
+
+/**
+ * `carillon import`: needs the database only, as `migrate` does, and for users CARILLON_SECRET. What is wrong with the
+ * call itself is a `UsageError`, what keeps it from starting a `CommandFailure`.
+ */
+export async function runImport(
+  paths: string[],
+  options: ImportOptions,
+  { isJson }: { isJson: boolean },
+): Promise<Report> {
+  const found = await findFiles(paths, classOf(options.class));
+  if (found.files.length === 0)
+    throw new CommandFailure(`There is no file of ${importedClasses.join(' or ')} in ${paths.join(', ')}.`);
+  const config = readLocalConfig();
+  const url = config.databaseUrl ?? (await readWhere(config.dataDir)).databaseUrl;
+  if (url === undefined)
+    throw new CommandFailure(
+      'There is no database: set DATABASE_URL, or run this in the folder where `npm start` runs.',
+    );
+  const { secret } = await readSecrets(config.dataDir, { secret: config.secret });
+  const vault = secret === undefined ? undefined : new Vault(readSecretKeys(secret));
+  const db = new Database({
+    url,
+    applicationName: 'carillon import',
+    statementTimeoutMs: 0,
+    maxConnections: 2,
+  });
+  try {
+    return await importInto(db, { found, options, vault, isJson });
+  } catch (error) {
+    if (isConnectionFailure(error)) throw new CommandFailure('The database cannot be reached.');
+    throw error;
+  } finally {
+    await db.close();
+  }
+}
+
+function classOf(name: string | undefined): ImportedClass | undefined {
+  if (name === undefined || isImportedClass(name)) return name;
+  throw new UsageError(`--class is one of ${importedClasses.join(', ')}`);
+}
+
+interface Setting {
+  found: Found;
+  options: ImportOptions;
+  vault: Vault | undefined;
+  isJson: boolean;
+}
+
+async function importInto(db: Database, { found, options, vault, isJson }: Setting): Promise<Report> {
+  if ((await pendingMigrations(db.url)).length > 0)
+    throw new CommandFailure('The database is not up to date: run `carillon migrate` first.');
+  const appId = await chooseAppId(db, options.app);
+  const appOptions = await findOpenOptions(db, appId);
+  if (!appOptions) throw new CommandFailure('There is no such app.');
+  if (found.files.some(({ className }) => className === '_User')) await checkVault(db, vault, appId);
+  const { installationValidityDays: validityDays } = appOptions;
+  const log = options.refused === undefined ? undefined : await openLog(options.refused);
+  const tally = new Tally(log);
+  const startedAtMs = systemClock.monotonicMs();
+  const progress = showProgress({ files: found.files, tally, isShown: !isJson, clock: systemClock });
+  const isDry = options.dryRun === true;
+  let failure: string | undefined;
+  try {
+    await importFiles({
+      ...{ db, clock: systemClock, appId, files: found.files, tally, isDry, vault },
+      idleBefore: new Date(systemClock.now() - validityDays * dayMs),
+      onProgress: progress.show,
+    });
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    failure = error.message;
+  } finally {
+    progress.stop();
+    await log?.close();
+  }
+  const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
+  return reportOf({ appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure });
+}
+
+async function chooseAppId(db: Database, asked: string | undefined): Promise<string> {
+  if (asked !== undefined) return asked;
+  const [only, ...others] = await listAppIds(db);
+  if (only === undefined)
+    throw new UsageError('there is no app yet: make one with `carillon app create <name>`');
+  if (others.length > 0)
+    throw new UsageError('say which app: --app <appId> (`carillon app list` shows them)');
+  return only;
+}
+
+/** Sessions made under other keys than the service's would end with the next login. */
+async function checkVault(db: Database, vault: Vault | undefined, appId: string): Promise<void> {
+  if (!vault)
+    throw new CommandFailure(
+      'Users need CARILLON_SECRET, the one of the service: their sessions are made with it.',
+    );
+  try {
+    await findApp(db, vault, appId);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    throw new CommandFailure('CARILLON_SECRET is not the one of this service.');
+  }
+}
+
+async function openLog(path: string) {
+  return openRefusalLog(path).catch((error: unknown) => {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    throw new CommandFailure(`${path} cannot be written (${code}).`);
+  });
+}

@@ -1,0 +1,140 @@
+import { isForeignHash, saltedHash } from '../../api/services/accounts/foreign-hashes.ts';
+import type { Sessions } from '../../api/services/accounts/sessions.ts';
+import type { StagedUser } from '../../shared/db/tables/import-users.ts';
+import { type Acl, readAcl } from '../../shared/domain/acl.ts';
+import { type AuthData, identitiesOf } from '../../shared/domain/auth-data.ts';
+import { refuse } from '../../shared/domain/errors.ts';
+import { newUsername } from '../../shared/domain/ids.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { canonicalValue, isMemberName } from '../../shared/domain/typed-values.ts';
+import type { SessionSeed, UserDraft } from '../../shared/domain/user.ts';
+import { checkFields, readEmail, readPhone, readUsername } from '../../shared/domain/user-members.ts';
+import { booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
+
+/** Members that have a place of their own, or none; all others are the app's. */
+const ownNames = new Set([
+  'objectId',
+  'createdAt',
+  'updatedAt',
+  'username',
+  'email',
+  'emailVerified',
+  'mobilePhoneNumber',
+  'mobilePhoneVerified',
+  'mobilePhoneNumberVerified',
+  'authData',
+  'ACL',
+  'password',
+  'salt',
+  'sessionToken',
+]);
+const isOwn = (name: string, value: Json): boolean =>
+  ownNames.has(name) || name.startsWith('_') || (name === 'className' && value === '_User');
+
+/** Read with every user that logs in. */
+const maxAuthBytes = 256 * 1024;
+
+/**
+ * A user of an export. Names, addresses and numbers keep the rules of registration (shared/domain), so that a login
+ * finds them; third-party accounts need no token of the platform, since that was seen where they come from. Throws a
+ * refusal whose sentence names the member and quotes no value.
+ */
+export function readUser(
+  record: JsonObject,
+  { line, now, appId, sessions }: { line: number; now: Date; appId: string; sessions: Sessions },
+): StagedUser {
+  const head = headOf(record, now);
+  const draft = draftOf(record);
+  return {
+    line,
+    ...head,
+    draft,
+    passwordHash: passwordHashOf(record),
+    session: sessionOf(record, { appId, objectId: head.objectId, sessions }),
+    identities: identitiesOf(draft.authData ?? {}),
+  };
+}
+
+function draftOf(record: JsonObject): UserDraft {
+  const [username, email, phone] = ['username', 'email', 'mobilePhoneNumber'].map((name) =>
+    textOrNull(record, name),
+  );
+  const isPhoneVerified =
+    booleanOrNull(record, 'mobilePhoneVerified') ?? booleanOrNull(record, 'mobilePhoneNumberVerified');
+  return {
+    // Who has no name of its own has one that was made up there as well.
+    username: username ? readUsername(username) : newUsername(),
+    email: email ? readEmail(email) : null,
+    emailVerified: booleanOrNull(record, 'emailVerified'),
+    mobilePhoneNumber: phone ? readPhone(phone) : null,
+    mobilePhoneVerified: isPhoneVerified ?? false,
+    authData: authDataOf(record.authData),
+    acl: aclOf(record.ACL),
+    fields: checkFields(membersOf(record, isOwn)),
+  };
+}
+
+/** UnionIDs (`_…_unionid`) are what was shown beside the platforms: they are made from these again. */
+function authDataOf(value: Json | undefined): AuthData | null {
+  if (value === undefined || value === null) return null;
+  if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
+  const entries = Object.entries(value).filter(([name, entry]) => !name.startsWith('_') && entry !== null);
+  const authData = Object.fromEntries(entries.map(([name, entry]) => [name, entryOf(name, entry)]));
+  if (Buffer.byteLength(JSON.stringify(authData)) > maxAuthBytes)
+    throw refuse('tooLarge', `authData is at most ${maxAuthBytes} bytes.`);
+  return authData;
+}
+
+function entryOf(platform: string, value: Json): JsonObject {
+  if (!isMemberName(platform))
+    throw refuse('invalidKeyName', 'A platform of authData has a name that cannot be stored.');
+  return within(`authData.${platform}`, () => {
+    const entry = canonicalValue(value);
+    if (!isJsonObject(entry) || Object.hasOwn(entry, '__type')) throw refuse('linkedIdMissing');
+    // Throws when the entry names no account.
+    identitiesOf({ [platform]: entry });
+    return entry;
+  });
+}
+
+/** A permission that is false is one that is not given. */
+function aclOf(value: Json | undefined): Acl | null {
+  if (value === undefined || value === null) return null;
+  if (!isJsonObject(value)) return readAcl(value);
+  return readAcl(
+    Object.fromEntries(
+      Object.entries(value).map(([subject, given]) => [
+        subject,
+        isJsonObject(given)
+          ? Object.fromEntries(Object.entries(given).filter(([, is]) => is !== false))
+          : given,
+      ]),
+    ),
+  );
+}
+
+/** bcrypt as it is; else the salted form of the public service (api/services/accounts/foreign-hashes.ts). */
+function passwordHashOf(record: JsonObject): string | null {
+  const [password, salt] = [textOrNull(record, 'password'), textOrNull(record, 'salt')];
+  if (password === null) return null;
+  const hash = isForeignHash(password) ? password : saltedHash({ password, salt: salt ?? '' });
+  if (isForeignHash(hash)) return hash;
+  throw refuse(
+    'invalidPassword',
+    'password is no hash that can be checked here (that of the public service, with its salt, or bcrypt). Without the member the user is imported and has to reset it.',
+  );
+}
+
+/** The session of the export goes on; who has none gets a new one. */
+function sessionOf(
+  record: JsonObject,
+  { appId, objectId, sessions }: { appId: string; objectId: string; sessions: Sessions },
+): SessionSeed {
+  const token = textOrNull(record, 'sessionToken');
+  const session = token === null ? sessions.seed(appId, objectId) : sessions.adopt(appId, objectId, token);
+  if (session) return session;
+  throw refuse(
+    'incorrectType',
+    'sessionToken is no token (16 to 128 letters, digits, - and _). Without the member the user is imported and has to log in.',
+  );
+}
