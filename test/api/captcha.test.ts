@@ -96,6 +96,10 @@ describe('GET /1.1/requestCaptcha', () => {
     expect(await answerOf(token)).toMatch(/^[A-Z0-9]{4}$/);
   });
 
+  test('takes the usual length and time from anybody who names them', async () => {
+    expect((await request('?size=4&ttl=60&width=60&height=100')).status).toBe(200);
+  });
+
   test('draws in the size that was asked for, and always the same picture', async () => {
     const { token, url } = await newCaptcha('?width=200&height=100&size=6', { master: true });
     const [first, second] = [await imageOf(url), await imageOf(url)];

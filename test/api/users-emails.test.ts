@@ -99,6 +99,36 @@ describe('verification of an address', () => {
     expect(await mailsTo(next)).toHaveLength(1);
   });
 
+  test('is asked for with the first address, also of users from before the option', async () => {
+    const later = await api.createApp();
+    const user = await signUp(api, later);
+    const old = newEmail();
+    const known = await signUp(api, later, { email: old });
+    await api.services.apps.change(later.appId, { options: { emailVerification: true } });
+    const email = newEmail();
+    await user.put({ email });
+    expect((await user.me()).emailVerified).toBe(false);
+    expect(await mailsTo(email, later)).toHaveLength(1);
+    // Who has an address already is asked when it wants to be.
+    expect((await known.me()).emailVerified).toBeNull();
+    expect((await post('requestEmailVerify', { email: old }, later)).body).toEqual({});
+    expect((await open((await mailsTo(old, later))[0].link.replace('http://carillon.test', ''))).status).toBe(
+      200,
+    );
+    expect((await known.me()).emailVerified).toBe(true);
+  });
+
+  test('may be asked for again: both links live for their week', async () => {
+    const { user, email } = await newUser();
+    const first = await linkTo(email);
+    clock.moveMs(week - 2000);
+    expect((await post('requestEmailVerify', { email })).body).toEqual({});
+    expect(await linkTo(email)).not.toBe(first);
+    expect((await user.me()).emailVerified).toBe(false);
+    expect((await open(first)).status).toBe(200);
+    expect((await user.me()).emailVerified).toBe(true);
+  });
+
   test('has one winner among 50 openings at once', async () => {
     const { email } = await newUser();
     const link = await linkTo(email);

@@ -389,6 +389,20 @@ describe('the lock', () => {
     expect(after.body.code).toBe(219);
   });
 
+  test('holds for the master key too, and nothing lifts it but time', async () => {
+    const user = await signUp(api, app);
+    const { username } = user.body;
+    await codes(7, () => wrong(username));
+    const asMaster = (method: string, path: string, body: object) =>
+      api.request(method, `/1.1/${path}`, { app, master: true, body });
+    const enter = { username, password: 'another one' };
+    expect((await asMaster('PUT', `users/${user.id}`, { password: enter.password })).status).toBe(200);
+    expect((await asMaster('PUT', `users/${user.id}/refreshSessionToken`, {})).status).toBe(200);
+    expect(refusalOf(await asMaster('POST', 'login', enter))).toEqual(refused(219));
+    ahead += 15.1;
+    expect((await asMaster('POST', 'login', enter)).status).toBe(200);
+  });
+
   test('does not come from right ones at the same time', async () => {
     const { username } = (await signUp(api, app)).body;
     const replies = await Promise.all(Array.from({ length: 20 }, () => right(username)));

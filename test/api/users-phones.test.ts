@@ -144,6 +144,19 @@ describe('POST /1.1/usersByMobilePhone', () => {
   });
 });
 
+test('wrong codes lock usersByMobilePhone with the login', async () => {
+  const mobilePhoneNumber = numberOf(await newUser(newPhone(), { password: 'a password' }));
+  const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
+  const codes: number[] = [];
+  for (let i = 0; i < 7; i += 1)
+    codes.push(
+      (await post('usersByMobilePhone', { mobilePhoneNumber, smsCode: another(smsCode) })).body.code,
+    );
+  expect(codes).toEqual([603, 603, 603, 603, 603, 603, 219]);
+  expect((await post('usersByMobilePhone', { mobilePhoneNumber, smsCode })).body.code).toBe(219);
+  expect((await post('login', { mobilePhoneNumber, password: 'a password' })).body.code).toBe(219);
+});
+
 describe('login with a code', () => {
   test.each([
     [{ smsCode: '123456' }, 212],
@@ -398,6 +411,16 @@ describe('reset of the password by code', () => {
     const fresh = await post('login', { mobilePhoneNumber, password: 'new' });
     expect(fresh.status).toBe(200);
     expect(fresh.body.sessionToken).not.toBe(user.token);
+  });
+
+  test('does not lift the lock', async () => {
+    const mobilePhoneNumber = numberOf(await newUser(newPhone(), { password: 'old password' }));
+    for (let i = 0; i < 7; i += 1) await post('login', { mobilePhoneNumber, password: 'wrong' });
+    const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
+    expect((await reset(code, { mobilePhoneNumber, password: 'new' })).body).toEqual({});
+    expect((await post('login', { mobilePhoneNumber, password: 'new' })).body.code).toBe(219);
+    clock.moveMs(15 * minute);
+    expect((await post('login', { mobilePhoneNumber, password: 'new' })).status).toBe(200);
   });
 
   test('has one winner among 50 at once', async () => {
