@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { addressOf, kinds, sandboxConnectors } from '../sandbox/all/kinds.ts';
 import type { Sandbox, SandboxInfo } from './service.ts';
 
 /** The demo app of a data directory: enough to go on with it after a restart. */
@@ -17,7 +18,11 @@ const demoShape = z.object({
 export type Demo = z.infer<typeof demoShape>;
 
 const iosDevices = 500;
-const androidDevices = 500;
+const channelDevices = 300;
+/** Of each maker's channel, and of FCM under either label. */
+const vendorDevices = 25;
+/** All of them: a thousand. */
+export const demoDevices = iosDevices + channelDevices + vendorDevices * (sandboxConnectors.length - 1);
 /** Installations registered at a time: a start should not look like a flood. */
 const registeringAtOnce = 16;
 
@@ -59,22 +64,26 @@ export async function readDemo(dataDir: string): Promise<Demo | undefined> {
   return text === undefined ? undefined : demoShape.parse(JSON.parse(text));
 }
 
-/** Makes the demo app with a profile for the sandbox APNs and a thousand devices, over the public interface. */
+/** Makes the demo app with profiles for all sandbox gateways and a thousand devices, over the public interface. */
 export async function createDemo(dataDir: string, api: DemoApi, sandbox: SandboxInfo): Promise<Demo> {
   const app = await call(
     api,
-    { method: 'POST', path: '/console/api/apps', body: { name: 'Carillon demo' }, headers: asOperator(api) },
+    {
+      method: 'POST',
+      path: '/console/api/apps',
+      body: { name: 'Carillon demo', options: { hybridPush: true } },
+      headers: asOperator(api),
+    },
     demoShape.pick({ appId: true, appKey: true, masterKey: true }),
   );
   await pointAtSandbox(api, app.appId, sandbox);
   const tokens = Array.from({ length: iosDevices }, () => randomBytes(32).toString('hex'));
-  const installationIds = Array.from({ length: androidDevices }, () => randomUUID());
-  const topic = sandbox.apns.topics[0] ?? '';
+  const installationIds = Array.from({ length: channelDevices }, () => randomUUID());
   await register(api, app, [
     ...tokens.map((deviceToken) => ({
       deviceType: 'ios',
       deviceToken,
-      apnsTopic: topic,
+      apnsTopic: 'com.example.app',
       channels: ['news'],
     })),
     ...installationIds.map((installationId) => ({
@@ -82,25 +91,40 @@ export async function createDemo(dataDir: string, api: DemoApi, sandbox: Sandbox
       installationId,
       channels: ['news'],
     })),
+    ...vendorsDevices(),
   ]);
   const demo = { ...app, installationIds, deviceToken: tokens[0] ?? '' };
   await writeFile(join(dataDir, fileName), JSON.stringify(demo), { mode: 0o600 });
   return demo;
 }
 
-/** The sandbox listens on another port after every start: the profile follows it. */
-export async function pointAtSandbox(api: DemoApi, appId: string, { apns }: SandboxInfo): Promise<void> {
-  const { url: endpoint, ...credentials } = apns;
-  await call(
-    api,
-    {
-      method: 'PUT',
-      path: `/console/api/apps/${appId}/profiles/apns/_default`,
-      body: { auth: 'token', ...credentials, endpoint },
-      headers: asOperator(api),
-    },
-    z.unknown(),
-  );
+/** Devices of every maker, with registration ids that its gateway takes. */
+const vendorsDevices = (): object[] =>
+  sandboxConnectors.flatMap((connector) => {
+    const { vendor } = kinds[connector];
+    if (vendor === null) return [];
+    return Array.from({ length: vendorDevices }, (_, n) => ({
+      deviceType: 'android',
+      installationId: randomUUID(),
+      registrationId: addressOf(connector, n),
+      vendor,
+      channels: ['news'],
+    }));
+  });
+
+/** The gateways listen on other ports after every start: the profiles follow them. */
+export async function pointAtSandbox(api: DemoApi, appId: string, { profiles }: SandboxInfo): Promise<void> {
+  for (const { connector, credentials } of profiles)
+    await call(
+      api,
+      {
+        method: 'PUT',
+        path: `/console/api/apps/${appId}/profiles/${connector}/_default`,
+        body: credentials,
+        headers: asOperator(api),
+      },
+      z.unknown(),
+    );
 }
 
 async function register(

@@ -1,7 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Presets, SingleBar } from 'cli-progress';
 import { table } from '../cli/report.ts';
-import { type Demo, type DemoApi, type DemoProgress, demoProgress, demoRecord, pushDemo } from './demo.ts';
+import { kinds, sandboxConnectors } from '../sandbox/all/kinds.ts';
+import {
+  type Demo,
+  type DemoApi,
+  type DemoProgress,
+  demoDevices,
+  demoProgress,
+  demoRecord,
+  pushDemo,
+} from './demo.ts';
 
 const pollMs = 50;
 const timeoutMs = 60_000;
@@ -28,7 +37,7 @@ async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoPr
     },
     Presets.legacy,
   );
-  bar.start(demo.installationIds.length * 2, 0);
+  bar.start(demoDevices, 0);
   const endsAtMs = performance.now() + timeoutMs;
   try {
     for (;;) {
@@ -60,19 +69,18 @@ async function untilAcknowledged(
 }
 
 /** What each connector is, for people. */
-const titles: Record<string, string> = { apns: 'APNs (sandbox)', channel: 'own channel' };
+const titles = new Map<string, string>([
+  ...sandboxConnectors.map((id) => [id, `${kinds[id].title} (sandbox)`] as const),
+  ['channel', 'own channel'],
+]);
 
 function resultTable(progress: DemoProgress, acknowledged: number): string {
-  const rows = Object.entries(progress.connectors).map(([connector, totals]) => {
+  const rows = [...titles].flatMap(([connector, title]) => {
+    const totals = progress.connectors[connector];
+    if (!totals) return [];
     const all = Object.values(totals).reduce((sum, n) => sum + n, 0);
     const sent = totals.sent ?? 0;
-    return [
-      titles[connector] ?? connector,
-      all,
-      sent,
-      all - sent,
-      connector === 'channel' ? acknowledged : '-',
-    ];
+    return [[title, all, sent, all - sent, connector === 'channel' ? acknowledged : '-']];
   });
   return table(['connector', 'devices', 'sent', 'not sent', 'acknowledged'], rows);
 }

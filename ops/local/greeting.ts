@@ -9,7 +9,7 @@ interface Addresses {
 }
 
 /** What `npm start` prints when all is up: where things are, the demo's keys, three calls to paste. */
-export function greeting(place: Addresses, demo: Demo): string {
+export function greeting(place: Addresses, demo: Demo, sandboxPage: string): string {
   const { publicUrl: url } = place;
   const keys = `-H 'X-LC-Id: ${demo.appId}' -H 'X-LC-Key: ${demo.masterKey},master'`;
   const json = `-H 'Content-Type: application/json'`;
@@ -23,6 +23,7 @@ export function greeting(place: Addresses, demo: Demo): string {
     `API             ${url}/1.1`,
     `admin API       ${url}/console/api`,
     `metrics         ${url}/metrics and http://127.0.0.1:${place.metricsPort}/metrics`,
+    `sandbox         ${sandboxPage}/   (what each gateway received)`,
     `data            ${place.dataDir}`,
     place.isNew
       ? `admin token     ${place.adminToken}   (kept in ${place.dataDir}/admin-token)`

@@ -6,16 +6,10 @@ import { type KeptDatabase, keepDatabase } from './database.ts';
 import { dispatcherFlags } from './node-flags.ts';
 import { Supervised } from './supervised.ts';
 
-/** What the sandbox process tells when it is ready: credentials that its gateways accept. */
+/** What the sandbox process tells when it is ready: credentials that its gateways accept, and where it shows what came. */
 const sandboxInfo = z.object({
-  apns: z.object({
-    url: z.string(),
-    ca: z.string(),
-    teamId: z.string(),
-    keyId: z.string(),
-    privateKey: z.string(),
-    topics: z.array(z.string()),
-  }),
+  page: z.string(),
+  profiles: z.array(z.object({ connector: z.string(), credentials: z.record(z.string(), z.unknown()) })),
 });
 export type SandboxInfo = z.infer<typeof sandboxInfo>;
 

@@ -69,7 +69,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
     if (!sandbox || !service) throw new Error('the sandbox gateways did not start');
     await writeWhere(place.dataDir, whereOf(place, service));
     demo = await openDemo(place, sandbox, say);
-    say(greeting(place, demo));
+    say(greeting(place, demo, sandbox.page));
     if (isJson)
       process.stdout.write(`${JSON.stringify({ publicUrl: place.publicUrl, appId: demo.appId })}\n`);
     say(`carillon ready ${place.publicUrl}`);

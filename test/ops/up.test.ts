@@ -80,7 +80,11 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     const output = service.output();
     firstAppId = appIdOf(output);
     expect(output).toMatch(/APNs \(sandbox\) +500 +500 +0/);
-    expect(output).toMatch(/own channel +500 +500 +0 +500/);
+    expect(output).toMatch(/own channel +300 +300 +0 +300/);
+    for (const title of ['FCM', 'Huawei', 'Xiaomi', 'Meizu', 'OPPO', 'vivo', 'Honor', 'FCM as vendor_g'])
+      expect(output).toMatch(new RegExp(`^${title} \\(sandbox\\) +25 +25 +0`, 'm'));
+    const page = /^sandbox +(\S+)/m.exec(output)?.[1] ?? '';
+    expect(await (await fetch(page)).text()).toContain('Huawei');
     expect(curls(output)).toHaveLength(3);
     for (const curl of curls(output)) {
       const { stdout } = await run('sh', ['-c', curl]);
