@@ -2,20 +2,29 @@ import type { Server } from 'node:http';
 import { Readable } from 'node:stream';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
-import type { z } from 'zod';
 import type { Config } from '../shared/config.ts';
 import { Refusal } from '../shared/domain/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
-import { type Identity, identify, prodOf, requireOperator, sessionOf, stageOf } from './middleware/access.ts';
+import { check } from './check.ts';
+import { type InnerMeans, performer } from './inner.ts';
+import {
+  type Identity,
+  identify,
+  prodOf,
+  requireKey,
+  requireOperator,
+  sessionOf,
+  stageOf,
+} from './middleware/access.ts';
 import { readBody, readText, sendOn } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
-import { errors } from './middleware/errors.ts';
+import { errors, toRefusal } from './middleware/errors.ts';
 import { languageOf } from './middleware/language.ts';
 import type { PushCallLimit } from './middleware/limit.ts';
 import { logRequests } from './middleware/log.ts';
 import { textForm } from './middleware/text-form.ts';
-import type { AppCall, Reply, Route } from './route.ts';
+import type { AnyCall, AppCall, Reply, Route } from './route.ts';
 import type { SessionOwner } from './services/accounts/sessions.ts';
 import type { Services } from './services/services.ts';
 
@@ -41,38 +50,91 @@ export function createApp(options: AppOptions): Koa {
   app.use(errors);
   app.use(textForm);
   const router = new Router();
-  for (const route of options.routes)
-    router.register(route.paths, [route.method], (ctx: Context) => answer(ctx, route, options));
+  const routeOf = new Map<unknown, Route>();
+  const find: Find = (method, path) => findRoute(router, routeOf, { method, path });
+  for (const route of options.routes) {
+    const handler = (ctx: Context) => answer(ctx, route, { ...options, find });
+    routeOf.set(handler, route);
+    router.register(route.paths, [route.method], handler);
+  }
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;
 }
 
+type Find = InnerMeans['find'];
+
+/** The route that the router would choose, for calls that do not come over HTTP. */
+function findRoute(
+  router: Router,
+  routeOf: ReadonlyMap<unknown, Route>,
+  { method, path }: { method: string; path: string },
+): ReturnType<Find> {
+  const [layer] = router.match(path, method).pathAndMethod;
+  const route = layer && routeOf.get(layer.stack[0]);
+  return route && { route, params: layer.params(path, layer.captures(path)) };
+}
+
 /** One call from keys to reply: who, how often, what, and only then the work. */
-async function answer(ctx: Context, route: Route, options: AppOptions): Promise<void> {
+async function answer(ctx: Context, route: Route, options: AppOptions & { find: Find }): Promise<void> {
   const identity = await admit(ctx, route, options);
   const limit = route.limit.bodyBytesBelow;
   const raw = route.isRaw ? { headers: headersOf(ctx), text: await readText(ctx, limit) } : undefined;
   const stream = route.isStreamed ? sendOn(ctx, limit) : undefined;
   const unread = raw ? Buffer.byteLength(raw.text) : stream && (stream.length ?? 0);
   const sent = unread === undefined ? await readBody(ctx) : { value: {}, bytes: unread };
-  if (limit !== undefined && sent.bytes >= limit)
-    throw new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
-  const call = {
+  const shared = {
     ...identity,
-    params: ctx.params,
-    query: check(route.query, ctx.query, 'query'),
-    body: check(route.body, sent.value, 'body'),
-    bodyBytes: sent.bytes,
     prodHeader: prodOf(ctx),
     stage: stageOf(ctx),
     sessionToken: sessionOf(ctx),
     remoteAddress: ctx.ip,
     language: languageOf(ctx),
+  };
+  const call = {
+    ...shared,
+    params: ctx.params,
+    query: ctx.query,
+    body: sent.value,
+    bodyBytes: sent.bytes,
+    perform: performer(shared, innerMeans(identity, shared.sessionToken, options)),
     ...(raw ? { raw } : {}),
     ...(stream ? { stream } : {}),
   };
-  write(ctx, await route.run(call, options.services), route.status);
+  write(ctx, await runChecked(route, call, options), route.status);
+}
+
+/** Runs a route over a call that passed its size and its schemas. Throws 116, 107, 111 or 1 for one that does not. */
+async function runChecked(route: Route, call: AnyCall, { services }: AppOptions): Promise<Reply> {
+  const limit = route.limit.bodyBytesBelow;
+  if (limit !== undefined && call.bodyBytes >= limit)
+    throw new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
+  const query = check(route.query, call.query, 'query');
+  const body = check(route.body, call.body, 'body');
+  return route.run({ ...call, query, body }, services);
+}
+
+/** How calls inside one of this identity are answered: the same admission, but for the keys, which were shown. */
+function innerMeans(
+  { app, isMaster, hasHookKey }: Admission,
+  sessionToken: string | undefined,
+  options: AppOptions & { find: Find },
+): InnerMeans {
+  return {
+    find: options.find,
+    admit: async (route) => {
+      if (!app || isMaster === undefined) throw new Refusal('unauthorized');
+      requireKey({ app, isMaster }, route.auth);
+      return admitApp(route, { app, isMaster, hasHookKey: hasHookKey ?? false }, { sessionToken, options });
+    },
+    run: (route, call) => runChecked(route, call, options),
+    toRefusal: (error) => {
+      const refusal = toRefusal(error);
+      if (refusal.status >= 500)
+        options.log.error({ err: refusal.cause ?? error, app: app?.appId }, 'inner call failed');
+      return refusal;
+    },
+  };
 }
 
 type Admission = Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'>>;
@@ -86,8 +148,22 @@ async function admit(ctx: Context, route: Route, options: AppOptions): Promise<A
   }
   const identity = await identify(ctx, route.auth, (appId) => options.services.directory.app(appId));
   ctx.state.appId = identity.app.appId;
-  if (route.limit.rate === 'push') await options.pushCallLimit.consume(identity.app);
-  return { ...identity, session: await sessionFor(ctx, route, { ...identity, options }) };
+  return admitApp(route, identity, { sessionToken: sessionOf(ctx), options });
+}
+
+interface Sent {
+  sessionToken: string | undefined;
+  options: AppOptions;
+}
+
+/** An app's call whose keys are right: the rate it counts for, and whose session it is. */
+async function admitApp(
+  route: Route,
+  identity: Identity,
+  sent: Sent,
+): Promise<Identity & { session: SessionOwner | undefined }> {
+  if (route.limit.rate === 'push') await sent.options.pushCallLimit.consume(identity.app);
+  return { ...identity, session: await sessionFor(route, identity, sent) };
 }
 
 /**
@@ -95,35 +171,14 @@ async function admit(ctx: Context, route: Route, options: AppOptions): Promise<A
  * send theirs with every request (compat.md 2.3); where one is, it is 403 (accounts.md "Session token").
  */
 async function sessionFor(
-  ctx: Context,
   route: Route,
-  { app, isMaster, options }: Identity & { options: AppOptions },
+  { app, isMaster }: Identity,
+  { sessionToken, options }: Sent,
 ): Promise<SessionOwner | undefined> {
   if (route.session === undefined) return undefined;
-  const owner = await options.services.sessions.ownerOf(app, sessionOf(ctx));
+  const owner = await options.services.sessions.ownerOf(app, sessionToken);
   if (!owner && !isMaster && route.session === 'needed') throw new Refusal('sessionNeeded');
   return owner;
-}
-
-/** Values that passed the schema; without one, what was sent. Throws 107 or 111 naming the member. */
-function check(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {
-  if (!schema) return value;
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const issue = result.error.issues[0];
-  const path = issue?.path.join('.') ?? '';
-  const refusal = result.error.issues.map(refusalOf).find((found) => found !== undefined);
-  if (refusal) throw refusal;
-  throw new Refusal(where === 'query' ? 'invalidParameter' : 'incorrectType', {
-    text: path ? `${path}: ${issue?.message}` : (issue?.message ?? 'Invalid parameter.'),
-  });
-}
-
-/** A schema may name the refusal it stands for: `ctx.addIssue({ …, params: { refusal } })`. */
-function refusalOf(issue: z.core.$ZodIssue): Refusal | undefined {
-  if (issue.code !== 'custom') return undefined;
-  const refusal: unknown = issue.params?.refusal;
-  return refusal instanceof Refusal ? refusal : undefined;
 }
 
 /** Of a header that came several times, the first. */

@@ -4,6 +4,7 @@ import type { App } from '../shared/domain/app.ts';
 import type { FunctionStage } from '../shared/domain/functions.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
 import type { SessionOwner } from './services/accounts/sessions.ts';
+import type { Perform } from './services/batch/calls.ts';
 import type { Services } from './services/services.ts';
 
 /**
@@ -44,6 +45,8 @@ export interface AppCall<Q, B> extends Call<Q, B> {
   hasHookKey: boolean;
   /** What was sent as it comes; there where the route says `isStreamed`. */
   stream?: SentBody;
+  /** Answers another call as if it had come by itself, with the same keys and session. */
+  perform: Perform;
   /** Whose valid session token came with the call; undefined also where the route has no `session`. */
   session: SessionOwner | undefined;
 }
@@ -105,12 +108,16 @@ export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   session?: 'welcome' | 'needed';
   /** The body is passed on unread, in `call.stream`, as far as `limit.bodyBytesBelow` allows. */
   isStreamed?: boolean;
+  /** It holds other calls, and so stands in none. */
+  isNesting?: boolean;
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
 /** A call before it is known what the route needs: routes for no app get none. */
 export type AnyCall = Call<unknown, unknown> &
-  Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'stream'>>;
+  Partial<
+    Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'stream' | 'perform'>
+  >;
 
 /** A route as the loader and the server see it: its shapes are checked before `run` is called. */
 export interface Route {
@@ -124,6 +131,7 @@ export interface Route {
   status: number;
   isRaw: boolean;
   isStreamed: boolean;
+  isNesting: boolean;
   admit(params: Record<string, string>, services: Services): Promise<void> | void;
   run(call: AnyCall, services: Services): Promise<Reply> | Reply;
 }
@@ -141,6 +149,7 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     status: spec.status ?? 200,
     isRaw: 'isRaw' in spec && spec.isRaw === true,
     isStreamed: 'isStreamed' in spec && spec.isStreamed === true,
+    isNesting: 'isNesting' in spec && spec.isNesting === true,
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),
     // The server hands in exactly what the schemas gave; one cast here spares one in every endpoint.
     run: (call, services) => spec.handle(call as AppCall<Q, B>, services),

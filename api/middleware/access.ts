@@ -77,11 +77,16 @@ export async function identify(
     throw new Refusal('unauthorized');
   const app = await findApp(appId);
   if (!app || !proof.matches(proof.isMaster ? app.masterKey : app.appKey)) throw new Refusal('unauthorized');
-  const isMasterNeeded = needs === 'master' || (needs === 'push' && app.options.forbidClientPush);
-  if (isMasterNeeded && !proof.isMaster) throw new Refusal('masterKeyRequired');
+  requireKey({ app, isMaster: proof.isMaster }, needs);
   const hookKey = header(ctx, 'hookKey');
   const hasHookKey = hookKey !== undefined && equalInConstantTime(app.hookKey, hookKey);
   return { app, isMaster: proof.isMaster, hasHookKey };
+}
+
+/** Throws 403 where the master key is needed and the app key was given. */
+export function requireKey({ app, isMaster }: Pick<Identity, 'app' | 'isMaster'>, needs: Access): void {
+  const isMasterNeeded = needs === 'master' || (needs === 'push' && app.options.forbidClientPush);
+  if (isMasterNeeded && !isMaster) throw new Refusal('masterKeyRequired');
 }
 
 /** The operator: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (contract.md "Admin API"). */

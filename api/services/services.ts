@@ -1,5 +1,6 @@
 import { Accounts } from './accounts/accounts.ts';
 import { AppService } from './apps.ts';
+import { BatchService } from './batch/batches.ts';
 import { BreakerService } from './breakers.ts';
 import { ChannelService } from './channel.ts';
 import { ControlService } from './control.ts';
@@ -30,6 +31,7 @@ export function createServices(means: Means) {
     directory: means.directory,
     accounts,
     apps: new AppService(means),
+    batches: new BatchService(means),
     breakers: new BreakerService(means),
     channel: new ChannelService(means),
     functionHosts,

@@ -1,0 +1,94 @@
+import { Readable } from 'node:stream';
+import { Refusal } from '../shared/domain/errors.ts';
+import { isJsonObject, type JsonObject } from '../shared/domain/json.ts';
+import type { AnyCall, AppCall, Reply, Route } from './route.ts';
+import { failed, type InnerCall, type InnerOutcome, type Perform } from './services/batch/calls.ts';
+
+/** What an inner call needs of the HTTP side. */
+export interface InnerMeans {
+  find(method: string, path: string): { route: Route; params: Record<string, string> } | undefined;
+  /** Keys, rate and session as of the outer call, for this route. */
+  admit(
+    route: Route,
+  ): Promise<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'>>;
+  /** Checks the body's size, query and body, and runs the route. */
+  run(route: Route, call: AnyCall): Promise<Reply>;
+  /** The refusal that an error means; notes what went wrong inside. */
+  toRefusal(error: unknown): Refusal;
+}
+
+type Shared = Omit<AnyCall, 'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 'stream' | 'session'>;
+
+/** Calls within one request, without a round trip. What nobody may call with an app's key is not to be found here. */
+export function performer(outer: Shared, means: InnerMeans): Perform {
+  return async (inner) => {
+    try {
+      return await performOne(inner, outer, means);
+    } catch (error) {
+      return failed(means.toRefusal(error));
+    }
+  };
+}
+
+async function performOne(inner: InnerCall, outer: Shared, means: InnerMeans): Promise<InnerOutcome> {
+  const found = inner.path.startsWith('/1.1/') ? means.find(inner.method, inner.path) : undefined;
+  if (!found || found.route.auth === 'none' || found.route.auth === 'admin') throw new Refusal('notFound');
+  const { route, params } = found;
+  if (route.isNesting) throw new Refusal('invalidParameter', { text: 'A batch holds no batches.' });
+  const admission = await means.admit(route);
+  const body = bodyOf(inner);
+  const bodyBytes = inner.body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body));
+  const reply = await means.run(route, {
+    ...outer,
+    ...admission,
+    params,
+    query: inner.query,
+    body,
+    bodyBytes,
+  });
+  const answer = await textOf(reply);
+  return (reply.status ?? 200) < 400 ? { ok: true, text: answer } : foreignFailure(answer);
+}
+
+function bodyOf({ body }: InnerCall): JsonObject {
+  if (body === undefined) return {};
+  if (!isJsonObject(body)) throw new Refusal('malformedJson');
+  return body;
+}
+
+async function textOf({ body }: Reply): Promise<string> {
+  if (typeof body === 'string') return body;
+  if (Buffer.isBuffer(body)) return body.toString();
+  return body instanceof Readable ? foreignJson(body) : JSON.stringify(body);
+}
+
+/** Of a function's answer; what it holds besides, a batch has no room for. */
+const maxForeignBytes = 16 * 1024 * 1024;
+
+/** What a function host answers, as JSON that may stand inside ours. Throws 502 for anything else. */
+async function foreignJson(body: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    chunks.push(Buffer.from(chunk));
+    bytes += chunks.at(-1)?.length ?? 0;
+    // Leaving the loop ends the stream.
+    if (bytes > maxForeignBytes) throw new Refusal('badGateway');
+  }
+  try {
+    return JSON.stringify(JSON.parse(Buffer.concat(chunks).toString()));
+  } catch (cause) {
+    throw new Refusal('badGateway', { cause });
+  }
+}
+
+/** What a function itself refused with. */
+function foreignFailure(answer: string): InnerOutcome {
+  const said: unknown = JSON.parse(answer);
+  const { code, error } = isJsonObject(said) ? said : {};
+  return {
+    ok: false,
+    error: { code: typeof code === 'number' ? code : 1, error: typeof error === 'string' ? error : '' },
+    refusal: undefined,
+  };
+}

@@ -1,0 +1,25 @@
+import type { Refusal } from '../../../shared/domain/errors.ts';
+import type { Json } from '../../../shared/domain/json.ts';
+
+/** A call inside another one: it has the keys, the session and the address of the outer one. */
+export interface InnerCall {
+  method: string;
+  /** Without a query. */
+  path: string;
+  query: Record<string, string>;
+  /** Undefined where there is none. */
+  body: Json | undefined;
+}
+
+/** What became of it. A refusal is data: one call that fails ends no other. */
+export type InnerOutcome = { ok: true; text: string } | InnerFailure;
+
+/** Our own refusal, or what a function host said in its place. */
+export type InnerFailure =
+  | { ok: false; refusal: Refusal }
+  | { ok: false; refusal: undefined; error: { code: number; error: string } };
+
+export const failed = (refusal: Refusal): InnerFailure => ({ ok: false, refusal });
+
+/** Answers a call as if it had come by itself: admission, rate, checks and all (api/app.ts). */
+export type Perform = (call: InnerCall) => Promise<InnerOutcome>;

@@ -1,0 +1,39 @@
+import { refuse } from '../../../shared/domain/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import type { InnerCall } from './calls.ts';
+
+/** The public service has no limit but advises a hundred (compat.md 3.5); whoever sends more than this waits too long. */
+export const maxItems = 1000;
+const maxPathLength = 16_384;
+
+/** Throws 107 for anything but a list, 116 for too long a one. */
+export function readRequests({ requests }: JsonObject): Json[] {
+  if (!Array.isArray(requests)) throw refuse('malformedJson', 'requests must be a list.');
+  if (requests.length > maxItems) throw refuse('tooLarge', `A batch holds at most ${maxItems} requests.`);
+  return requests;
+}
+
+/** One of `requests` as a call. `params` counts as the query, also where the path has one. Throws 107 or 1. */
+export function readItem(item: Json): InnerCall {
+  if (!isJsonObject(item)) throw refuse('malformedJson');
+  const { method = 'GET', path, params = {}, body } = item;
+  if (typeof method !== 'string') throw refuse('invalidParameter', 'method must be a text.');
+  if (typeof path !== 'string' || path.length > maxPathLength)
+    throw refuse('invalidParameter', 'path must be a text.');
+  if (params !== null && !isJsonObject(params)) throw refuse('malformedJson', 'params must be a dictionary.');
+  const [pathname = '', ...search] = path.split('?');
+  return {
+    method: method.toUpperCase(),
+    path: pathname,
+    query: { ...Object.fromEntries(new URLSearchParams(search.join('?'))), ...textsOf(params ?? {}) },
+    body: body ?? undefined,
+  };
+}
+
+/** As a URL would hold them: texts as they are, everything else as JSON. Null is absent. */
+function textsOf(params: JsonObject): Record<string, string> {
+  const given = Object.entries(params).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    given.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
+  );
+}
