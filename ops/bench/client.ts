@@ -49,6 +49,17 @@ export async function push(bench: Bench, app: BenchApp, body: object): Promise<s
   return (await call(`${bench.url}/1.1/push`, init, z.object({ objectId: z.string() }))).objectId;
 }
 
+/** Any call of the public API with the master key: a POST where there is a body. */
+export function callAsMaster<T>(
+  bench: Bench,
+  app: BenchApp,
+  { path, body }: { path: string; body?: object },
+  shape: z.ZodType<T>,
+): Promise<T> {
+  const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+  return call(`${bench.url}${path}`, { headers: masterHeaders(app), ...sent }, shape);
+}
+
 /** Pauses, resumes or cancels a push. */
 export async function control(
   bench: Bench,

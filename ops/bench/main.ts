@@ -1,4 +1,5 @@
 import { table } from '../cli/report.ts';
+import { benchAccounts } from './accounts.ts';
 import { benchControl } from './control.ts';
 import type { Figure } from './figure.ts';
 import { benchHttp2 } from './http2/compare.ts';
@@ -30,6 +31,14 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'fairness',
     { description: 'the same during a push to many of another app [devices]', run: benchFairness },
+  ],
+  [
+    'accounts',
+    {
+      description:
+        'logins, and what a cheap call takes under them, without and with pushes [seconds] [clients]',
+      run: benchAccounts,
+    },
   ],
   [
     'http2',
