@@ -53,6 +53,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const directory = new Directory(db, vault, clock);
   const services = createServices({ config, db, readDb, queue, vault, clock, metrics, directory });
   stack.add('functions', () => services.functionHosts.close());
+  stack.add('hooks', () => services.hooks.close());
   stack.add('accounts', () => services.accounts.close());
   const routes = await loadRoutes();
   const { maxWaitingPushes: maxWaiting } = options;

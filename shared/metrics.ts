@@ -12,6 +12,7 @@ export interface Metrics {
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
   messages: Counter<'kind' | 'outcome'>;
+  hooks: Counter<'hook' | 'outcome'>;
   smsRequests: Counter<'app' | 'type' | 'outcome'>;
   smsVerifications: Counter<'app' | 'outcome'>;
   smsBreakerTrips: Counter<'app' | 'prefix'>;
@@ -122,6 +123,12 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_messages_total',
       help: 'Mail and SMS handed to a supplier, by outcome: sent, kept (no supplier is set), retried, failed',
       labelNames: ['kind', 'outcome'],
+      registers,
+    }),
+    hooks: new Counter({
+      name: 'carillon_hooks_total',
+      help: 'Hooks of users run at function hosts, by outcome: ok, refused, failed, dropped (too many at a time)',
+      labelNames: ['hook', 'outcome'],
       registers,
     }),
     ...smsCountersIn(registers),

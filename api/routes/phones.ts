@@ -66,8 +66,10 @@ export default [
     auth: 'app',
     session: 'welcome',
     body: anyBody,
-    handle: async ({ app, params, body, session, remoteAddress: address }, { phones }) =>
-      json(await phones.verify({ app, address, session }, params.code ?? '', body.mobilePhoneNumber)),
+    handle: async (call, { phones }) => {
+      const holder = { ...call, address: call.remoteAddress };
+      return json(await phones.verify(holder, call.params.code ?? '', call.body.mobilePhoneNumber));
+    },
   }),
   route({
     method: 'POST',

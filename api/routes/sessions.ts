@@ -15,7 +15,7 @@ export default [
     path: '/1.1/login',
     auth: 'app',
     body,
-    handle: async (call, { login }) => json(await login.login(call.app, call.body)),
+    handle: async (call, { login }) => json(await login.login(call, call.body)),
   }),
   route({
     method: 'GET',

@@ -8,6 +8,7 @@ import { DateService } from './date.ts';
 import { DryRunService } from './explain/dry-run.ts';
 import { WhyService } from './explain/why.ts';
 import { FunctionService } from './functions/functions.ts';
+import { Hooks } from './functions/hooks.ts';
 import { FunctionHosts } from './functions/hosts.ts';
 import { HealthService } from './health.ts';
 import { InstallationService } from './installations.ts';
@@ -25,8 +26,9 @@ import { UsageService } from './usage.ts';
 export function createServices(means: Means) {
   const notifications = new NotificationService(means);
   const messaging = createMessaging(means);
-  const accounts = new Accounts(means, messaging);
   const functionHosts = new FunctionHosts(means);
+  const hooks = new Hooks(means, functionHosts);
+  const accounts = new Accounts(means, messaging, hooks);
   return {
     directory: means.directory,
     accounts,
@@ -35,6 +37,7 @@ export function createServices(means: Means) {
     breakers: new BreakerService(means),
     channel: new ChannelService(means),
     functionHosts,
+    hooks,
     functions: new FunctionService(functionHosts),
     health: new HealthService(means, messaging.pumping),
     installations: new InstallationService(means),

@@ -44,7 +44,17 @@ export interface View {
 }
 
 /** The user as replies show it: never a password, and a session token only where the caller adds it. */
-export function userDocument(user: User, { isOwn, hasAcl = false }: View): JsonObject {
+export function userDocument(user: User, view: View): JsonObject {
+  return {
+    ...draftDocument(user, view),
+    objectId: user.objectId,
+    createdAt: user.createdAt.toISOString(),
+    updatedAt: user.updatedAt.toISOString(),
+  };
+}
+
+/** As `userDocument`, of one that is not stored yet. */
+export function draftDocument(user: UserDraft, { isOwn, hasAcl = false }: View): JsonObject {
   return Object.fromEntries([
     ...Object.entries(user.fields),
     ['username', user.username],
@@ -54,9 +64,6 @@ export function userDocument(user: User, { isOwn, hasAcl = false }: View): JsonO
     ['mobilePhoneVerified', user.mobilePhoneVerified],
     ...(isOwn ? authMembers(user.authData) : []),
     ...(hasAcl && user.acl !== null ? [['ACL', user.acl] as const] : []),
-    ['objectId', user.objectId],
-    ['createdAt', user.createdAt.toISOString()],
-    ['updatedAt', user.updatedAt.toISOString()],
   ]);
 }
 

@@ -37,7 +37,10 @@ module.exports = ({ AV, tell, told }) => {
   Cloud.onAuthData((request) => {
     tell('onAuthData', { authData: request.authData });
     if (request.authData.forbidden) throw new Cloud.Error('not this platform');
-    if (request.authData.renamed) return { renamed: { uid: `host-${request.authData.renamed.uid}` } };
+    if (request.authData.renamed) {
+      const { renamed } = request.authData;
+      return { renamed: { ...renamed, uid: `host-${renamed.uid}` } };
+    }
     return request.authData;
   });
   Cloud.onVerified('sms', ({ object }) => tell('onVerified/sms', { object: told(object) }));

@@ -1,8 +1,10 @@
+import type { Hooks } from '../functions/hooks.ts';
 import type { Means } from '../means.ts';
 import type { Messaging } from '../sms/index.ts';
 import { EmailService } from '../verification/emails.ts';
 import { MailLinks } from '../verification/links.ts';
 import { PhoneService } from '../verification/phones.ts';
+import { HookedUsers } from './hooked.ts';
 import { LoginLocks } from './locks.ts';
 import { LoginService } from './login.ts';
 import { UserLookup } from './lookup.ts';
@@ -26,22 +28,32 @@ export class Accounts {
   readonly #passwords = new Passwords();
   readonly #platforms: AuthPlatforms;
 
-  constructor(means: Means, { codes, sender }: Messaging) {
+  constructor(means: Means, { codes, sender }: Messaging, hooks: Hooks) {
+    const hooked = new HookedUsers(hooks);
     const sessions = new Sessions(means);
     const locks = new LoginLocks(means);
     const links = new MailLinks(means);
     const store = new UserStore(means, { sessions, links });
     const passwords = this.#passwords;
     const platforms = new AuthPlatforms(means);
-    const login = new LoginService(means, { passwords, sessions, locks, codes });
+    const login = new LoginService(means, { passwords, sessions, locks, codes, hooked });
     const thirdParty = new ThirdPartyLogin({ store, login, platforms });
     this.#platforms = platforms;
     this.sessions = sessions;
     this.login = login;
     this.lookup = new UserLookup(means);
-    this.users = new UserService(means, { passwords, sessions, platforms, store, thirdParty });
-    this.phones = new PhoneService(means, { codes, sender, store, sessions, passwords, locks, login });
-    this.emails = new EmailService(means, { links, store, sessions, passwords });
+    this.users = new UserService(means, { passwords, sessions, platforms, store, thirdParty, hooked });
+    this.phones = new PhoneService(means, {
+      codes,
+      sender,
+      store,
+      sessions,
+      passwords,
+      locks,
+      login,
+      hooked,
+    });
+    this.emails = new EmailService(means, { links, store, sessions, passwords, hooked });
     this.ownSession = new OwnSessionService(means, { passwords, sessions, locks, store });
   }
 

@@ -8,6 +8,7 @@ import { readPhone } from '../../../shared/domain/user-members.ts';
 import type { Means } from '../means.ts';
 import type { CodeBook } from '../sms/codes.ts';
 import { requirePhone } from '../sms/sms.ts';
+import type { HookedCaller, HookedUsers } from './hooked.ts';
 import type { Identifier, LoginLocks } from './locks.ts';
 import type { Passwords } from './passwords.ts';
 import type { Sessions } from './sessions.ts';
@@ -33,40 +34,51 @@ export class LoginService {
   readonly #sessions: Sessions;
   readonly #locks: LoginLocks;
   readonly #codes: CodeBook;
+  readonly #hooked: HookedUsers;
 
   constructor(
     means: Means,
-    parts: { passwords: Passwords; sessions: Sessions; locks: LoginLocks; codes: CodeBook },
+    parts: {
+      passwords: Passwords;
+      sessions: Sessions;
+      locks: LoginLocks;
+      codes: CodeBook;
+      hooked: HookedUsers;
+    },
   ) {
     this.#means = means;
     this.#passwords = parts.passwords;
     this.#sessions = parts.sessions;
     this.#locks = parts.locks;
     this.#codes = parts.codes;
+    this.#hooked = parts.hooked;
   }
 
   /**
    * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user and a wrong password get
    * the same answer after the same work. Throws 200, 125, 127, 217 without a claim, 201 or 218 without a password,
-   * 210 when they do not fit, 216 by the app's option, 219 when locked, 429 when too many wait. With
+   * 210 when they do not fit, 216 by the app's option, 219 when locked, 401 by the hook of its function host, 429 when too many wait. With
    * `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 when they do not fit.
    */
-  async login(app: App, body: JsonObject): Promise<JsonObject> {
-    if (isGiven(body.smsCode) && !isGiven(body.password)) return this.#loginByCode(app, body);
+  async login(caller: HookedCaller, body: JsonObject): Promise<JsonObject> {
+    const { app } = caller;
+    if (isGiven(body.smsCode) && !isGiven(body.password)) return this.#loginByCode(caller, body);
     const claim = claimOf(body);
     const { password } = body;
     if (!isGiven(password) || password === '') throw refuse('passwordMissing');
     if (typeof password !== 'string') throw refuse('invalidPassword');
-    return this.signIn(app, claim, {
+    return this.signIn(caller, claim, {
       holds: (user) => this.#fits(app, { user, password }),
       refusal: 'passwordMismatch',
     });
   }
 
   /**
-   * Logs in whoever proves the claim; the reply is the whole user. Throws 216, 219 and the proof's refusal.
+   * Logs in whoever proves the claim; the reply is the whole user. Throws 216, 219, 401 by `onLogin` and the proof's
+   * refusal.
    */
-  async signIn(app: App, claim: Claim, proof: Proof): Promise<JsonObject> {
+  async signIn(caller: HookedCaller, claim: Claim, proof: Proof): Promise<JsonObject> {
+    const { app } = caller;
     await this.#locks.requireOpen(app, claim);
     const user = await this.#find(app, claim);
     if (!(await proof.holds(user)) || !user) {
@@ -76,13 +88,15 @@ export class LoginService {
     // Failures of the same moment may have locked it while we looked.
     if (!proof.isBounded) await this.#locks.requireOpen(app, claim);
     const document = await this.enter(app, user);
+    await this.#hooked.loggingIn(caller, document);
     // accounts.md "User": mobilePhone is there where a number was logged in with.
     return claim.kind === 'mobilePhoneNumber'
       ? { ...document, mobilePhone: user.mobilePhoneNumber }
       : document;
   }
 
-  #loginByCode(app: App, { mobilePhoneNumber, smsCode }: JsonObject): Promise<JsonObject> {
+  #loginByCode(caller: HookedCaller, { mobilePhoneNumber, smsCode }: JsonObject): Promise<JsonObject> {
+    const { app } = caller;
     const phone = requirePhone(mobilePhoneNumber);
     const use = { appId: app.appId, purpose: 'login', phone } as const;
     const holds = async (user: User | undefined) => {
@@ -93,7 +107,7 @@ export class LoginService {
       return true;
     };
     const claim = { kind: 'mobilePhoneNumber', value: phone.e164 } as const;
-    return this.signIn(app, claim, {
+    return this.signIn(caller, claim, {
       holds: (user) => falseWhen603(holds(user)),
       refusal: 'invalidSmsCode',
       isBounded: true,

@@ -6,7 +6,7 @@ import { type AuthDataChanges, changedAuthData, identitiesOf } from '../../../sh
 import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.ts';
 import { newUsername } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { userDocument } from '../../../shared/domain/user.ts';
+import { type UserDraft, userDocument } from '../../../shared/domain/user.ts';
 import { newUser, type UserChanges, type UserRules } from '../../../shared/domain/user-changes.ts';
 import type { LoginService } from './login.ts';
 import type { AuthPlatforms } from './platforms.ts';
@@ -25,6 +25,8 @@ export interface ThirdPartyRequest {
   rules: UserRules;
   /** Of the password that a new user brings along; asked for once it is known that there is a new one. */
   passwordHash: () => Promise<string | null>;
+  /** What is to be stored of a new user. */
+  drafted: (draft: UserDraft) => Promise<UserDraft>;
   failOnNotExist: boolean;
 }
 
@@ -72,10 +74,10 @@ export class ThirdPartyLogin {
   /** Undefined when somebody else made the user meanwhile, with the account or the name of this call. */
   async #register(
     app: App,
-    { changes, rules }: ThirdPartyRequest,
+    { changes, rules, drafted }: ThirdPartyRequest,
     passwordHash: string | null,
   ): Promise<JsonObject | undefined> {
-    const draft = newUser(changes, changes.username ?? newUsername(), rules);
+    const draft = await drafted(newUser(changes, changes.username ?? newUsername(), rules));
     const { store } = this.#parts;
     try {
       const { user, token } = await store.change((tx) => store.create(tx, app, { draft, passwordHash }));

@@ -6,7 +6,7 @@ import type { AuthDataChanges } from '../../../shared/domain/auth-data.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/operations.ts';
-import { pickUserMembers, type User, userDocument } from '../../../shared/domain/user.ts';
+import { pickUserMembers, type User, type UserDraft, userDocument } from '../../../shared/domain/user.ts';
 import {
   changedUser,
   newUser,
@@ -18,6 +18,7 @@ import { userClass } from '../../../shared/query/classes.ts';
 import { compileRowCondition, type RowCondition } from '../../../shared/query/list.ts';
 import type { Means } from '../means.ts';
 import { isObjectId, readerFor, requireSelf, requireWrite, type UserCaller } from './caller.ts';
+import type { HookedCaller, HookedUsers } from './hooked.ts';
 import type { Passwords } from './passwords.ts';
 import type { AuthPlatforms } from './platforms.ts';
 import type { Sessions } from './sessions.ts';
@@ -42,7 +43,10 @@ interface Parts {
   platforms: AuthPlatforms;
   store: UserStore;
   thirdParty: ThirdPartyLogin;
+  hooked: HookedUsers;
 }
+
+type Caller = UserCaller & HookedCaller;
 
 /** Users (accounts.md "Users and sessions"; shapes: compat.md 9.1). */
 export class UserService {
@@ -56,27 +60,36 @@ export class UserService {
 
   /**
    * POST: registers with a password, or registers or logs in with `authData`. The reply is the whole user. Throws 200
-   * to 203, 214, 217, 218 for names, 250 to 252 and 208 for accounts, 211 with `failOnNotExist`, and as
-   * `readUserChanges` and `newUser`.
+   * to 203, 214, 217, 218 for names, 250 to 252 and 208 for accounts, 211 with `failOnNotExist`, 142 when a hook of
+   * the app's functions refuses, and as `readUserChanges` and `newUser`.
    */
-  async signUp(caller: UserCaller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
+  async signUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
+    const { hooked } = this.#parts;
+    const entered = await this.#enter(caller, body, failOnNotExist);
+    if (entered.isNew) hooked.saved(caller, body, entered.document);
+    else await hooked.loggingIn(caller, entered.document);
+    return entered;
+  }
+
+  async #enter(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
     const { app } = caller;
-    const changes = readUserChanges(body);
+    const { store, hooked, thirdParty } = this.#parts;
+    const changes = await hooked.authData(caller, body, readUserChanges(body));
+    const drafted = (draft: UserDraft) => hooked.drafted(caller, body, draft);
     const rules = rulesOf(caller);
     const passwordHash = async () =>
       changes.password === undefined ? null : await this.#parts.passwords.hash(app.appId, changes.password);
     if (changes.isAuthDataCleared || [...changes.authData.values()].includes(null))
       throw refuse('linkedIdMissing');
     if (changes.authData.size > 0)
-      return this.#parts.thirdParty.enter(app, { changes, rules, passwordHash, failOnNotExist });
+      return thirdParty.enter(app, { changes, rules, passwordHash, drafted, failOnNotExist });
     const { username, password } = changes;
     // An authData that is empty proves nothing (field.md 4.2 "authData bypass").
     if (username === undefined)
       throw refuse(changes.touched.has('authData') ? 'linkedIdMissing' : 'usernameMissing');
     if (password === undefined) throw refuse('passwordMissing');
-    const draft = newUser(changes, username, rules);
+    const draft = await drafted(newUser(changes, username, rules));
     const hash = await passwordHash();
-    const { store } = this.#parts;
     const { user, token } = await store.change((tx) => store.create(tx, app, { draft, passwordHash: hash }));
     return { document: { ...userDocument(user, { isOwn: true }), sessionToken: token }, isNew: true };
   }
@@ -86,14 +99,15 @@ export class UserService {
    * nobody has, 305 when `where` is given and not met, and as `signUp`.
    */
   async update(
-    caller: UserCaller,
+    caller: Caller,
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<ChangedUser> {
     const { app } = caller;
     requireSelf(caller, objectId);
     const condition = compileRowCondition(where, userClass, readerFor(caller));
-    const changes = readUserChanges(body);
+    const { hooked } = this.#parts;
+    const changes = await hooked.authData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#means.db, caller, objectId);
     requireFreeToSetPassword(caller, before, changes);
     const checked = newEntries(before, changes.authData);
@@ -102,7 +116,10 @@ export class UserService {
       changes.password === undefined
         ? undefined
         : await this.#parts.passwords.hash(app.appId, changes.password);
-    return this.#parts.store.change(async (tx) => {
+    const { touched } = changes;
+    const draft = () => changedUser(before, changes, rulesOf(caller));
+    await hooked.updating(caller, before, { body, touched, draft });
+    const changed = await this.#parts.store.change(async (tx) => {
       const current = await this.#require(tx, caller, objectId, true);
       requireFreeToSetPassword(caller, current, changes);
       // What was stored before the check, and so was not checked, may have been unlinked since.
@@ -111,6 +128,8 @@ export class UserService {
       await this.#requireCondition(tx, current, condition);
       return this.#write(tx, caller, { current, changes, hash });
     });
+    hooked.updated(caller, changed.document, { body, touched });
+    return changed;
   }
 
   async #write(
@@ -135,19 +154,28 @@ export class UserService {
   }
 
   /** DELETE: by the user itself or the master key. An id that nobody has is deleted already. Throws as `update`. */
-  async delete(caller: UserCaller, objectId: string, where: unknown): Promise<void> {
+  async delete(caller: Caller, objectId: string, where: unknown): Promise<void> {
     requireSelf(caller, objectId);
     const condition = compileRowCondition(where, userClass, readerFor(caller));
-    await this.#parts.store.change(async (tx) => {
+    const { store, hooked } = this.#parts;
+    if (isObjectId(objectId))
+      await hooked.deleting(caller, async () => {
+        const user = await this.#find(this.#means.db, caller.app, objectId);
+        if (user) requireWrite(caller, user);
+        return user;
+      });
+    const deleted = await store.change(async (tx) => {
       const user = isObjectId(objectId) && (await this.#find(tx, caller.app, objectId, true));
       if (!user) {
         if (condition) throw refuse('noEffect');
-        return;
+        return undefined;
       }
       requireWrite(caller, user);
       await this.#requireCondition(tx, user, condition);
       await deleteUser(tx, caller.app.appId, user.id);
+      return user;
     });
+    if (deleted) hooked.deleted(caller, deleted);
   }
 
   /** Where a user is found (contract.md: links come from PUBLIC_URL, never from a request). */

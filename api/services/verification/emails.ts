@@ -8,6 +8,7 @@ import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { hourMs } from '../../../shared/domain/sms.ts';
 import type { User } from '../../../shared/domain/user.ts';
 import { readEmail, readPassword } from '../../../shared/domain/user-members.ts';
+import type { HookedUsers } from '../accounts/hooked.ts';
 import type { Passwords } from '../accounts/passwords.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { UserStore } from '../accounts/store.ts';
@@ -22,6 +23,7 @@ interface Parts {
   store: UserStore;
   sessions: Sessions;
   passwords: Passwords;
+  hooked: HookedUsers;
 }
 
 /** Mails that one network address may ask for. */
@@ -77,14 +79,16 @@ export class EmailService {
   }
 
   /** The address is confirmed. False for a link that is forged, used or expired. */
-  #verify(token: string): Promise<boolean> {
-    return this.#parts.store.change(async (tx) => {
+  async #verify(token: string): Promise<boolean> {
+    const verified = await this.#parts.store.change(async (tx) => {
       const opened = await this.#open(tx, 'verifyEmail', token);
-      if (!opened) return false;
-      const { app, user } = opened;
-      await this.#parts.store.save(tx, app, { current: user, draft: { ...user, emailVerified: true } });
-      return true;
+      if (!opened) return undefined;
+      const { app, user: current } = opened;
+      const draft = { ...current, emailVerified: true };
+      return { app, user: await this.#parts.store.save(tx, app, { current, draft }) };
     });
+    if (verified) this.#parts.hooked.verified('email', { app: verified.app }, verified.user);
+    return verified !== undefined;
   }
 
   /** The app that a reset link belongs to, as long as it can be used. */

@@ -9,6 +9,7 @@ import { codeTtl } from '../../../shared/domain/sms.ts';
 import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { newUser, readUserChanges } from '../../../shared/domain/user-changes.ts';
 import { readPassword } from '../../../shared/domain/user-members.ts';
+import type { HookedCaller, HookedUsers } from '../accounts/hooked.ts';
 import type { LoginLocks } from '../accounts/locks.ts';
 import type { LoginService } from '../accounts/login.ts';
 import type { Passwords } from '../accounts/passwords.ts';
@@ -28,6 +29,7 @@ interface Parts {
   passwords: Passwords;
   locks: LoginLocks;
   login: LoginService;
+  hooked: HookedUsers;
 }
 
 /** Who comes with a code. */
@@ -96,17 +98,19 @@ export class PhoneService {
    * Wrong codes lock as at login. Throws 603, 211 with `failOnNotExist`, 219, and as registration.
    */
   async enter(
-    { app, isMaster }: { app: App; isMaster: boolean },
+    caller: HookedCaller & { isMaster: boolean },
     body: JsonObject,
     failOnNotExist: boolean,
   ): Promise<Entered> {
+    const { app } = caller;
+    const { hooked } = this.#parts;
     const { mobilePhoneNumber, smsCode, ...members } = body;
     const phone = requirePhone(mobilePhoneNumber);
     const claim = { kind: 'mobilePhoneNumber', value: phone.e164 } as const;
     await this.#parts.locks.requireOpen(app, claim);
     const checked = await this.#checkOrFail(app, phone, smsCode);
     const known = await this.#find(this.#means.db, app, phone);
-    const make = known || failOnNotExist ? undefined : await this.#draft({ app, isMaster }, phone, members);
+    const make = known || failOnNotExist ? undefined : await this.#draft(caller, phone, members);
     const entered = await this.#parts.store.change(async (tx) => {
       const user = await this.#find(tx, app, phone, true);
       if (!user && !make) throw refuse(failOnNotExist ? 'userNotFound' : 'conflict');
@@ -119,6 +123,8 @@ export class PhoneService {
         isNew: true,
       };
     });
+    if (entered.isNew) hooked.saved(caller, body, entered.document);
+    else await hooked.loggingIn(caller, entered.document);
     return { ...entered, document: { ...entered.document, mobilePhone: phone.e164 } };
   }
 
@@ -127,17 +133,17 @@ export class PhoneService {
    * was sent to. Throws 127, 603.
    */
   async verify(
-    { app, address, session }: CodeHolder,
+    caller: CodeHolder & HookedCaller,
     code: string,
     mobilePhoneNumber: Json | undefined,
   ): Promise<JsonObject> {
+    const { app, address, session } = caller;
     const named = mobilePhoneNumber ?? (await this.#numberOf(app, session));
     const phone = await this.#phoneOf({ appId: app.appId, purpose: 'verifyPhone', address }, named, code);
     const checked = await this.#parts.codes.check({ appId: app.appId, purpose: 'verifyPhone', phone }, code);
-    return this.#withOwner(app, checked, async (tx, user) => {
-      const { objectId, updatedAt } = await this.#verified(tx, app, user);
-      return { updatedAt: updatedAt.toISOString(), objectId };
-    });
+    const user = await this.#withOwner(app, checked, (tx, current) => this.#verified(tx, app, current));
+    this.#parts.hooked.verified('sms', caller, user);
+    return { updatedAt: user.updatedAt.toISOString(), objectId: user.objectId };
   }
 
   /**
@@ -230,14 +236,14 @@ export class PhoneService {
   }
 
   /** A user of this number, named after it unless the body says otherwise (accounts.md "User", username). */
-  async #draft({ app, isMaster }: { app: App; isMaster: boolean }, phone: Phone, members: JsonObject) {
+  async #draft(caller: HookedCaller & { isMaster: boolean }, phone: Phone, members: JsonObject) {
+    const { app, isMaster } = caller;
     const changes = readUserChanges(members);
     const rules = { emailVerification: app.options.emailVerification, isMaster };
-    const draft = {
-      ...newUser(changes, changes.username ?? phone.e164, rules),
-      mobilePhoneNumber: phone.e164,
-      mobilePhoneVerified: true,
-    };
+    // What the code proves no hook takes away.
+    const proven = { mobilePhoneNumber: phone.e164, mobilePhoneVerified: true };
+    const asked = { ...newUser(changes, changes.username ?? phone.e164, rules), ...proven };
+    const draft = { ...(await this.#parts.hooked.drafted(caller, members, asked)), ...proven };
     const { password } = changes;
     const passwordHash =
       password === undefined ? null : await this.#parts.passwords.hash(app.appId, password);

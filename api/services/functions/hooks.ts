@@ -1,0 +1,158 @@
+import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { type EventHook, eventHooks, type HookName, userHooks } from '../../../shared/domain/functions.ts';
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import { jsonPost } from '../../../shared/http.ts';
+import type { Means } from '../means.ts';
+import { DeclaredNames } from './declared.ts';
+import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
+
+/** Whose call a hook belongs to; what is left out is as of a call of the service itself. */
+export type HookCaller = Pick<FunctionCaller, 'app'> & Partial<FunctionCaller>;
+
+/** compat.md 7.2 "API side timings". */
+const beforeMs = 10_000;
+const otherMs = 3_000;
+
+/** Hooks that nobody waits for, at a time; further ones are dropped, and counted. */
+const maxInBackground = 1_000;
+const maxTextLength = 1_000;
+
+const isEvent = (hook: HookName): hook is EventHook => Object.hasOwn(eventHooks, hook);
+const nameOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].name : userHooks[hook]);
+const pathOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].path : `_User/${hook}`);
+
+/** Runs hooks of `_User` at the host of an app's functions, as far as it declares them (compat.md 7.2). */
+export class Hooks {
+  readonly #hosts: FunctionHosts;
+  readonly #declared: DeclaredNames;
+  readonly #metrics: Means['metrics'];
+  readonly #background = new Set<Promise<void>>();
+
+  constructor(means: Pick<Means, 'clock' | 'metrics'>, hosts: FunctionHosts) {
+    this.#hosts = hosts;
+    this.#declared = new DeclaredNames(hosts, means.clock);
+    this.#metrics = means.metrics;
+  }
+
+  /**
+   * Whether a hook is to run: the host declares it, and a body of its own or of the master key does not say
+   * `__ignore_hooks`. Throws 503 when the host never could be asked.
+   */
+  async wants(hook: HookName, caller: HookCaller, body: JsonObject = {}): Promise<boolean> {
+    const host = this.#hosts.of(whole(caller));
+    if (!host || isIgnored(hook, caller, body)) return false;
+    return (await this.#declared.of(host, whole(caller))).has(nameOf(hook));
+  }
+
+  /**
+   * Runs a hook that decides, and gives its answer. Throws 142, or 401 at a login, with the hook's words when it
+   * refuses; 141 when it takes too long, 503 when its host is not there.
+   */
+  async run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
+    const host = this.#hosts.of(whole(caller));
+    if (!host) return {};
+    try {
+      const answer = await this.#ask(hook, { host, caller: whole(caller), message });
+      this.#count(hook, 'ok');
+      return answer;
+    } catch (error) {
+      const isSaid =
+        error instanceof Refusal && (error.kind === 'hookRefused' || error.kind === 'loginRefused');
+      this.#count(hook, isSaid ? 'refused' : 'failed');
+      throw error;
+    }
+  }
+
+  /** Runs a hook that is told what happened. Nobody waits for it; one that fails is counted and not repeated. */
+  tell(
+    hook: HookName,
+    caller: HookCaller,
+    { body, message }: { body?: JsonObject; message: JsonObject },
+  ): void {
+    if (!this.#hosts.of(whole(caller))) return;
+    if (this.#background.size >= maxInBackground) {
+      this.#count(hook, 'dropped');
+      return;
+    }
+    const work = this.#tellIfWanted(hook, caller, { body, message }).finally(() =>
+      this.#background.delete(work),
+    );
+    this.#background.add(work);
+  }
+
+  async #tellIfWanted(
+    hook: HookName,
+    caller: HookCaller,
+    { body, message }: { body: JsonObject | undefined; message: JsonObject },
+  ): Promise<void> {
+    try {
+      if (await this.wants(hook, caller, body)) await this.run(hook, caller, message);
+    } catch {
+      // It is in the count.
+    }
+  }
+
+  async #ask(
+    hook: HookName,
+    { host, caller, message }: { host: FunctionHost; caller: FunctionCaller; message: JsonObject },
+  ): Promise<JsonObject> {
+    const headers = this.#hosts.headers({ ...caller, isMaster: false, hasHookKey: true }, host);
+    const reply = await host.asker.request({
+      ...jsonPost(`/1.1/functions/${pathOf(hook)}`, message, headers),
+      timeoutMs: hook.startsWith('before') ? beforeMs : otherMs,
+    });
+    if (reply.kind !== 'response') {
+      if (reply.reason === 'timeout' || reply.reason === 'queue_timeout')
+        throw refuse('hookTimedOut', `LeanEngine request timeout. The hook is ${hook} of _User.`);
+      throw new Refusal('unavailable', { text: 'The function host is not there.', retryAfterSeconds: 5 });
+    }
+    const answer = parse(reply.body);
+    if (reply.status >= 200 && reply.status < 300) return answer ?? {};
+    if (reply.status === 503 && answer?.code === 124)
+      throw refuse('hookTimedOut', `LeanEngine request timeout. The hook is ${hook} of _User.`);
+    throw refusalBy(hook, answer);
+  }
+
+  #count(hook: HookName, outcome: 'ok' | 'refused' | 'failed' | 'dropped'): void {
+    this.#metrics.hooks.inc({ hook, outcome });
+  }
+
+  /** Waits for what was to be told. */
+  async close(): Promise<void> {
+    await Promise.all(this.#background);
+  }
+}
+
+/** What the hook said, in the sentence that clients know (compat.md 1.2, code 142). */
+function refusalBy(hook: HookName, answer: JsonObject | undefined): Refusal {
+  const said = typeof answer?.error === 'string' ? answer.error : 'the hook failed';
+  const detail = said.replace(/\p{Cc}+/gu, ' ').slice(0, maxTextLength);
+  const kind: ErrorName = hook === 'onLogin' ? 'loginRefused' : 'hookRefused';
+  const sentence = kind === 'loginRefused' ? 'Unauthorized.' : 'Cloud Code validation failed.';
+  return refuse(kind, `${sentence} Error detail : ${detail}`);
+}
+
+function parse(body: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(body);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const whole = (caller: HookCaller): FunctionCaller => ({
+  isMaster: false,
+  hasHookKey: false,
+  stage: 'production',
+  sessionToken: undefined,
+  remoteAddress: '',
+  ...caller,
+});
+
+/** Hosts write users from within hooks of users: by this they end there. */
+function isIgnored(hook: HookName, { isMaster, hasHookKey }: HookCaller, body: JsonObject): boolean {
+  if (!isMaster && !hasHookKey) return false;
+  const { __ignore_hooks: ignored } = body;
+  return Array.isArray(ignored) && ignored.includes(hook);
+}
