@@ -1,5 +1,6 @@
 import { table } from '../cli/report.ts';
 import { benchAccounts } from './accounts.ts';
+import { benchConnectors } from './connectors/bench.ts';
 import { benchControl } from './control.ts';
 import type { Figure } from './figure.ts';
 import { benchHttp2 } from './http2/compare.ts';
@@ -59,6 +60,13 @@ const benchmarks = new Map<string, Benchmark>([
     {
       description: 'the fullest and the emptiest second of a push with flow_control [devices] [rate]',
       run: benchPace,
+    },
+  ],
+  [
+    'connectors',
+    {
+      description: 'each connector alone against its sandbox gateway: throughput and CPU [recipients]',
+      run: benchConnectors,
     },
   ],
 ]);

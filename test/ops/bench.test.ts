@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/arrivals.ts';
+import { benchConnectors } from '../../ops/bench/connectors/bench.ts';
 import { spread } from '../../ops/bench/figure.ts';
 import { processUse } from '../../ops/bench/process-use.ts';
 import { readArgs } from '../../ops/bench/settings.ts';
@@ -69,4 +70,16 @@ test.runIf(process.platform === 'linux')('a process is measured from outside', a
   expect(use?.cpuSeconds).toBeGreaterThan(0);
   expect(use?.peakMegabytes).toBeGreaterThan(20);
   expect(await processUse(undefined)).toBeUndefined();
+});
+
+test.runIf(process.platform === 'linux')('connectors are measured against their gateways', async () => {
+  const some = ['apns', 'vendor_c', 'vendor_e'] as const;
+  const figures = await benchConnectors(['1000'], () => undefined, some);
+  expect(figures).toHaveLength(9);
+  for (const connector of some) {
+    const found = figures.filter(({ name }) => name.startsWith(`${connector}: `));
+    expect(found.map(({ unit }) => unit)).toEqual(['recipients/s', 'CPU s per 1,000', 'CPU s per 1,000']);
+    expect(found[0]?.value).toBeGreaterThan(0);
+    expect(found[1]?.value).toBeGreaterThan(0);
+  }
 });

@@ -1,0 +1,173 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { Attempt, Message, Recipient, Sender } from '../../../connectors/connector.ts';
+import { checkCredentials, connectors } from '../../../connectors/registry.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { currentEnvironment } from '../../../shared/config.ts';
+import { Supervised } from '../../local/supervised.ts';
+import { addressOf, kinds, type SandboxConnector, sandboxConnectors } from '../../sandbox/all/kinds.ts';
+import type { Figure } from '../figure.ts';
+import { type ProcessUse, processUse } from '../process-use.ts';
+import { readArgs } from '../settings.ts';
+import { memoryContext } from './memory.ts';
+
+const defaultRecipients = 20_000;
+/** As a dispatcher makes them (design.md 2), and as many at a time as a thread of one has under way. */
+const batchSize = 1000;
+const batchesAtOnce = 4;
+/** At most so many before those that are measured: connections, access tokens, and code that is compiled by then. */
+const maxWarmUp = 8;
+const stopMs = 3000;
+
+const info = z.object({
+  page: z.string(),
+  profiles: z.array(z.object({ connector: z.string(), credentials: z.record(z.string(), z.unknown()) })),
+});
+const summary = z.record(
+  z.string(),
+  z.object({ accepted: z.number(), devices: z.number(), violations: z.number() }),
+);
+
+/** The sandbox process of a benchmark. */
+interface Sandbox extends z.infer<typeof info> {
+  use(): Promise<ProcessUse | undefined>;
+}
+
+/**
+ * Each connector alone, without database and dispatcher, sends one push to `args[0]` recipients (20,000 by default)
+ * of its sandbox gateway, a process of its own on this machine. Fails unless each was taken once.
+ */
+export async function benchConnectors(
+  args: string[],
+  log: (line: string) => void,
+  only: readonly SandboxConnector[] = sandboxConnectors,
+): Promise<Figure[]> {
+  const { numbers } = readArgs(args);
+  const batches = Math.max(1, Math.round((numbers[0] ?? defaultRecipients) / batchSize));
+  return withSandbox(log, async (sandbox) => {
+    const figures: Figure[] = [];
+    for (const connector of only) {
+      log(`${connector} (${kinds[connector].title}): ${batches * batchSize} recipients`);
+      figures.push(...(await measure(sandbox, connector, batches)));
+    }
+    return figures;
+  });
+}
+
+async function withSandbox<T>(
+  log: (line: string) => void,
+  work: (sandbox: Sandbox) => Promise<T>,
+): Promise<T> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'carillon-bench-'));
+  const told: z.infer<typeof info>[] = [];
+  const child = new Supervised({
+    name: 'bench sandbox',
+    file: 'ops/sandbox/main.ts',
+    env: { ...currentEnvironment(), CARILLON_DATA_DIR: dataDir, LOG_LEVEL: 'warn' },
+    log,
+    onMessage: (message) => void told.push(info.parse(message)),
+  });
+  try {
+    await child.start();
+    const [ready] = told;
+    if (!ready) throw new Error('the sandbox did not say where it listens');
+    return await work({ ...ready, use: () => processUse(child.pid) });
+  } finally {
+    await child.stop(stopMs);
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function measure(sandbox: Sandbox, connector: SandboxConnector, batches: number): Promise<Figure[]> {
+  const sender = open(sandbox, connector);
+  try {
+    const warmUpBatches = Math.min(batches, maxWarmUp);
+    const warmUp = batchesOf(connector, 0, warmUpBatches);
+    const measured = batchesOf(connector, warmUpBatches, batches);
+    await send(sender, aMessage('WarmUp0000000001'), warmUp);
+    const [gatewayBefore, ownBefore] = [await sandbox.use(), process.cpuUsage()];
+    const startedAtMs = performance.now();
+    await send(sender, aMessage('Measured00000001'), measured);
+    const seconds = (performance.now() - startedAtMs) / 1000;
+    const own = process.cpuUsage(ownBefore);
+    const gatewayAfter = await sandbox.use();
+    await verify(sandbox, connector, (warmUpBatches + batches) * batchSize);
+    const recipients = batches * batchSize;
+    const gatewaySeconds =
+      (gatewayAfter?.cpuSeconds ?? Number.NaN) - (gatewayBefore?.cpuSeconds ?? Number.NaN);
+    return [
+      { name: `${connector}: throughput`, value: recipients / seconds, unit: 'recipients/s' },
+      {
+        name: `${connector}: connector CPU`,
+        value: (own.user + own.system) / 1e6 / (recipients / 1000),
+        unit: 'CPU s per 1,000',
+      },
+      {
+        name: `${connector}: gateway CPU`,
+        value: gatewaySeconds / (recipients / 1000),
+        unit: 'CPU s per 1,000',
+      },
+    ];
+  } finally {
+    await sender.close();
+  }
+}
+
+function open({ profiles }: Sandbox, id: SandboxConnector): Sender {
+  const connector = connectors.get(id);
+  const checked = checkCredentials(id, profiles.find((profile) => profile.connector === id)?.credentials);
+  if (!connector || !checked.ok)
+    throw new Error(`${id} cannot be sent to: ${checked.ok ? 'unknown' : checked.problem}`);
+  return connector.open(checked.credentials, memoryContext());
+}
+
+function aMessage(pushId: string): Message {
+  const createdAtMs = systemClock.now();
+  // vivo sends messages of this category at any hour.
+  const data = { alert: 'Your order has been shipped', title: 'Good news', vivo: { category: 'ORDER' } };
+  return { pushId, data, prod: 'prod', createdAtMs, expiresAtMs: createdAtMs + 3_600_000 };
+}
+
+function batchesOf(connector: SandboxConnector, first: number, count: number): Recipient[][] {
+  return Array.from({ length: count }, (_, batch) =>
+    Array.from({ length: batchSize }, (__, index) => {
+      const n = (first + batch) * batchSize + index;
+      return {
+        index,
+        id: String(n),
+        address: addressOf(connector, n),
+        deviceType: kinds[connector].vendor === null ? 'ios' : 'android',
+        vendor: kinds[connector].vendor,
+        topic: 'com.example.app',
+        teamId: null,
+        badge: null,
+        updatedAtMs: 0,
+      };
+    }),
+  );
+}
+
+/** Sends all batches, a few at a time. Throws what the first recipient met that was not taken. */
+async function send(sender: Sender, message: Message, batches: readonly Recipient[][]): Promise<void> {
+  const { signal } = new AbortController();
+  const waiting = [...batches];
+  let failure: Attempt | undefined;
+  const report = (_: number, attempt: Attempt) => {
+    if (attempt.kind !== 'sent') failure ??= attempt;
+  };
+  const work = async () => {
+    for (let recipients = waiting.shift(); recipients; recipients = waiting.shift())
+      await sender.send({ message, recipients, report, signal });
+  };
+  await Promise.all(Array.from({ length: batchesAtOnce }, work));
+  if (failure) throw new Error(`a recipient was not sent to: ${JSON.stringify(failure)}`);
+}
+
+async function verify({ page }: Sandbox, connector: SandboxConnector, recipients: number): Promise<void> {
+  const reply = await fetch(`${page}/summary.json`);
+  const seen = summary.parse(await reply.json())[connector];
+  if (seen?.accepted !== recipients || seen.devices !== recipients || seen.violations !== 0)
+    throw new Error(`${connector}: ${recipients} recipients, but the gateway saw ${JSON.stringify(seen)}`);
+}
