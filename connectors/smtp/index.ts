@@ -49,6 +49,29 @@ export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Su
   };
 }
 
+/**
+ * Whether the server greets us, and takes user and password where the URL has them: null, or the reason in the words of
+ * `readFailure`. Nothing is sent.
+ */
+export async function checkSmtp(url: string, timing: SmtpTiming = defaultTiming): Promise<string | null> {
+  const { transportUrl } = readSmtpUrl(url, 'localhost');
+  const transport = createTransport({
+    url: transportUrl,
+    connectionTimeout: timing.connectMs,
+    greetingTimeout: timing.greetingMs,
+    socketTimeout: timing.silenceMs,
+  });
+  try {
+    await transport.verify();
+    return null;
+  } catch (error) {
+    const failure = readFailure(error);
+    return failure.kind === 'sent' ? null : failure.reason;
+  } finally {
+    transport.close();
+  }
+}
+
 interface Sender {
   from: string;
   host: string;

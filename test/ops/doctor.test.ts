@@ -12,7 +12,9 @@ import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { testConfig } from '../support/api.ts';
 import { type CliOptions, carillon } from '../support/cli.ts';
+import { startMailServer } from '../support/mail-server.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { startSmsWebhook } from '../support/sms-webhook.ts';
 
 let service: TestService;
 let folder: string;
@@ -134,6 +136,39 @@ describe('carillon doctor', () => {
       checks.filter(({ status }) => status === 'fail').map(({ name }) => name);
     // Its own secrets are others than those of the service under test: found, and found wrong.
     expect(new Set(names(JSON.parse(stdout).checks))).toEqual(new Set(['secrets', 'admin token']));
+  });
+});
+
+describe('suppliers', () => {
+  test('that are there are well', async () => {
+    const [mail, webhook] = [await startMailServer(), await startSmsWebhook()];
+    const { code, checks } = await examine({ env: { SMTP_URL: mail.url, SMS_WEBHOOK_URL: webhook.url } });
+    expect(checks.slice(-2).map(({ name, status }) => [name, status])).toEqual([
+      ['mail', 'ok'],
+      ['messages', 'ok'],
+    ]);
+    expect(code).toBe(0);
+    // Nothing was sent anywhere.
+    expect([mail.mails, webhook.requests]).toEqual([[], []]);
+    await Promise.all([mail.close(), webhook.close()]);
+  });
+
+  test('that are not, or refuse our password, are named without their address', async () => {
+    const mail = await startMailServer({
+      authOptional: false,
+      allowInsecureAuth: true,
+      onAuth: (_auth, _session, callback) => callback(new Error('no')),
+    });
+    const SMTP_URL = mail.url.replace('smtp://', 'smtp://someone:SESAME@');
+    const SMS_WEBHOOK_URL = 'https://someone:SESAME@127.0.0.1:9/hook';
+    const { code, bad } = await examine({ env: { SMTP_URL, SMS_WEBHOOK_URL } });
+    expect(code).toBe(1);
+    expect(bad).toMatchObject([
+      { name: 'mail', status: 'fail', advice: 'Correct user and password in SMTP_URL.' },
+      { name: 'messages', status: 'fail', detail: expect.stringContaining('ECONNREFUSED') },
+    ]);
+    expect(JSON.stringify(bad)).not.toContain('SESAME');
+    await mail.close();
   });
 });
 

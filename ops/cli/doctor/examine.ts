@@ -6,17 +6,19 @@ import { checkDatabase, checkMigrations, checkStandby, openForCheckup } from './
 import { readSurroundings, type Surroundings } from './environment.ts';
 import { type Finding, reasonOf, warn } from './finding.ts';
 import { checkAdminToken, checkProcess } from './processes.ts';
+import { checkSuppliers } from './suppliers.ts';
 
 /** Checks in the order in which one thing depends on another; what cannot be checked is left out. */
 export async function examine(): Promise<Report> {
   const surroundings = await readSurroundings();
-  const { url, metricsUrl, adminToken } = surroundings;
+  const { url, metricsUrl, adminToken, config } = surroundings;
   const checks = [
     ...surroundings.findings,
     ...(await examineDatabase(surroundings)),
     await checkProcess('api', url),
     ...(await checkAdminToken(url, adminToken)),
     await checkProcess('dispatcher', metricsUrl),
+    ...(config ? await checkSuppliers(config) : []),
   ];
   return { document: { checks }, text: describe(checks), isBad: checks.some(isFailed) };
 }

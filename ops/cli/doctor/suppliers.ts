@@ -1,0 +1,47 @@
+import { once } from 'node:events';
+import { connect, isIP } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { checkSmtp } from '../../../connectors/smtp/index.ts';
+import type { Config } from '../../../shared/config.ts';
+import { type Finding, fail, ok, reasonOf } from './finding.ts';
+
+const timeoutMs = 5000;
+const timing = { connectMs: timeoutMs, greetingMs: timeoutMs, silenceMs: timeoutMs };
+
+/** Whether mail and messages could leave, where they are to. No address of a supplier is shown: it may hold a password. */
+export async function checkSuppliers({ smtpUrl, smsWebhookUrl }: Config): Promise<Finding[]> {
+  return [
+    ...(smtpUrl === undefined ? [] : [await checkMail(smtpUrl)]),
+    ...(smsWebhookUrl === undefined ? [] : [await checkWebhook(smsWebhookUrl)]),
+  ];
+}
+
+async function checkMail(url: string): Promise<Finding> {
+  const reason = await checkSmtp(url, timing);
+  if (reason === null) return ok('mail', 'the server of SMTP_URL lets us in');
+  const advice = reason.startsWith('authentication')
+    ? 'Correct user and password in SMTP_URL.'
+    : 'Correct SMTP_URL, or start its server: mails wait meanwhile.';
+  return fail('mail', `the server of SMTP_URL does not let us in: ${reason}`, advice);
+}
+
+/** A connection only: whatever was sent there might become a message. */
+async function checkWebhook(text: string): Promise<Finding> {
+  const url = new URL(text);
+  const isTls = url.protocol === 'https:';
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const target = { host, port: Number(url.port) || (isTls ? 443 : 80) };
+  // A name only: TLS knows no addresses as server names (RFC 6066 3).
+  const named = isIP(host) ? target : { ...target, servername: host };
+  const socket = isTls ? connectTls(named) : connect(target);
+  try {
+    await once(socket, isTls ? 'secureConnect' : 'connect', { signal: AbortSignal.timeout(timeoutMs) });
+    return ok('messages', 'the server of SMS_WEBHOOK_URL can be reached');
+  } catch (error) {
+    const advice = 'Correct SMS_WEBHOOK_URL, or start its server: messages wait meanwhile.';
+    return fail('messages', `the server of SMS_WEBHOOK_URL cannot be reached: ${reasonOf(error)}`, advice);
+  } finally {
+    socket.on('error', () => undefined);
+    socket.destroy();
+  }
+}
