@@ -4,6 +4,7 @@ import { benchConnectors } from './connectors/bench.ts';
 import { benchControl } from './control.ts';
 import type { Figure } from './figure.ts';
 import { benchHttp2 } from './http2/compare.ts';
+import { benchImport } from './import.ts';
 import { benchFairness, benchLatency } from './latency.ts';
 import { benchPace } from './pace.ts';
 import { benchPipeline } from './pipeline.ts';
@@ -46,6 +47,14 @@ const benchmarks = new Map<string, Benchmark>([
     {
       description: 'CPU per request of HTTP/2 clients, ours and others, on one sink [requests] [rounds]',
       run: benchHttp2,
+    },
+  ],
+  [
+    'import',
+    {
+      description:
+        "an export's installations through `carillon import`, and a push to a where over them [rows]",
+      run: benchImport,
     },
   ],
   [

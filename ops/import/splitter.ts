@@ -33,8 +33,10 @@ class Part {
   }
 
   take(line: number): RawRecord {
-    const record =
-      this.#bytes > maxRecordBytes ? { line, problem: tooLong } : { line, bytes: Buffer.concat(this.#parts) };
+    const [first, ...more] = this.#parts;
+    // Nearly all records lie in one chunk: those need no copy.
+    const bytes = first && more.length === 0 ? first : Buffer.concat(this.#parts);
+    const record = this.#bytes > maxRecordBytes ? { line, problem: tooLong } : { line, bytes };
     this.#parts = [];
     this.#bytes = 0;
     return record;

@@ -80,13 +80,15 @@ interface UnwrittenRow {
   id_holder: string | null;
 }
 
+// LIMIT 1 keeps a plan from reading all of the app for one batch.
 async function unwrittenRows(tx: Handle, appId: string, target: string): Promise<Unwritten[]> {
   const { rows } = await tx.query<UnwrittenRow>(
     `SELECT s.line, s.object_id, i.object_id IS NOT NULL AS is_there,
             coalesce(i.updated_at < s.updated_at, false) AS is_newer,
             (SELECT object_id FROM ${target} t WHERE t.app_id = $1 AND t.device_token = s.device_token) AS token_holder,
             (SELECT object_id FROM ${target} t WHERE t.app_id = $1 AND t.installation_id = s.installation_id) AS id_holder
-       FROM ${stage} s LEFT JOIN ${target} i ON i.app_id = $1 AND i.object_id = s.object_id
+       FROM ${stage} s LEFT JOIN LATERAL (
+         SELECT object_id, updated_at FROM ${target} t WHERE t.app_id = $1 AND t.object_id = s.object_id LIMIT 1) i ON true
       ORDER BY s.line`,
     [appId],
   );

@@ -115,6 +115,12 @@ async function insertUsers(tx: Handle, appId: string, { users }: Targets): Promi
 const identitiesIn = (column: 'own' | 'unions') =>
   `${stage} s CROSS JOIN jsonb_to_recordset(s.${column}) AS x (platform text, uid text)`;
 
+/** Who has the account `x`. LIMIT 1 keeps a plan from reading all of the app for one batch. */
+const holderIn = ({ users, identities }: Targets) =>
+  `CROSS JOIN LATERAL (
+     SELECT t.id, t.object_id FROM ${identities} i JOIN ${users} t ON t.app_id = i.app_id AND t.id = i.user_id
+      WHERE i.app_id = $1 AND i.platform = x.platform AND i.uid = x.uid LIMIT 1) h`;
+
 /** A written user, and the one that has a third-party account of it. */
 interface Conflict {
   line: number;
@@ -135,11 +141,9 @@ async function insertIdentities(tx: Handle, appId: string, targets: Targets): Pr
     [appId],
   );
   const { rows } = await tx.query<Conflict>(
-    `SELECT s.line, s.user_id, s.object_id, x.platform, u.user_id AS holder_id, h.object_id AS holder
-       FROM ${identitiesIn('own')}
-       JOIN ${targets.identities} u ON u.app_id = $1 AND u.platform = x.platform AND u.uid = x.uid
-       JOIN ${targets.users} h ON h.app_id = $1 AND h.id = u.user_id
-      WHERE s.user_id IS NOT NULL AND u.user_id <> s.user_id ORDER BY s.line`,
+    `SELECT s.line, s.user_id, s.object_id, x.platform, h.id AS holder_id, h.object_id AS holder
+       FROM ${identitiesIn('own')} ${holderIn(targets)}
+      WHERE s.user_id IS NOT NULL AND h.id <> s.user_id ORDER BY s.line`,
     [appId],
   );
   return rows;
@@ -212,7 +216,8 @@ async function unwrittenRows(tx: Handle, appId: string, { users }: Targets): Pro
   const { rows } = await tx.query<UnwrittenRow>(
     `SELECT s.line, s.object_id, u.object_id IS NOT NULL AS is_there,
             coalesce(u.updated_at < s.updated_at, false) AS is_newer, ${holders.join(', ')}
-       FROM ${stage} s LEFT JOIN ${users} u ON u.app_id = $1 AND u.object_id = s.object_id
+       FROM ${stage} s LEFT JOIN LATERAL (
+         SELECT object_id, updated_at FROM ${users} t WHERE t.app_id = $1 AND t.object_id = s.object_id LIMIT 1) u ON true
       ORDER BY s.line`,
     [appId],
   );
@@ -240,9 +245,8 @@ async function takeUnwritten(tx: Handle, appId: string, targets: Targets): Promi
   );
   const known = new Set(kept.map(({ line }) => line));
   const { rows } = await tx.query<Conflict>(
-    `SELECT s.line, s.object_id, x.platform, h.object_id AS holder FROM ${identitiesIn('own')}
-       JOIN ${targets.identities} u ON u.app_id = $1 AND u.platform = x.platform AND u.uid = x.uid
-       JOIN ${targets.users} h ON h.app_id = $1 AND h.id = u.user_id`,
+    `SELECT s.line, s.object_id, x.platform, h.object_id AS holder
+       FROM ${identitiesIn('own')} ${holderIn(targets)}`,
     [appId],
   );
   const linked = new Map(rows.map((conflict) => [Number(conflict.line), conflictOf(conflict)]));
