@@ -17,6 +17,7 @@ import {
   parsePush,
   parsePushToDevices,
 } from '../../shared/domain/push.ts';
+import { withoutCql } from '../../shared/query/cql/cql.ts';
 import { masterReader, type Reader } from '../../shared/query/reader.ts';
 import { checkTargets } from '../../shared/query/targets.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
@@ -51,7 +52,7 @@ export class PushService {
     // Where clocks disagree the earlier one says how far ahead push_time is: nothing is sent early.
     const isTimed = body.push_time !== undefined && body.push_time !== null;
     const earliestMs = isTimed ? Math.min(now.getTime(), await databaseNow(this.#means.db)) : now.getTime();
-    return this.#admit(sender, parsePush(body, sender.prodHeader, earliestMs), now);
+    return this.#admit(sender, parsePush(withoutCql(body), sender.prodHeader, earliestMs), now);
   }
 
   /** POST /1.1/push/devices. */

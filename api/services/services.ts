@@ -3,6 +3,7 @@ import { AppService } from './apps.ts';
 import { BatchService } from './batch/batches.ts';
 import { BreakerService } from './breakers.ts';
 import { ChannelService } from './channel.ts';
+import { CloudQueryService } from './cloud-query.ts';
 import { ControlService } from './control.ts';
 import { DateService } from './date.ts';
 import { DryRunService } from './explain/dry-run.ts';
@@ -29,6 +30,7 @@ export function createServices(means: Means) {
   const functionHosts = new FunctionHosts(means);
   const hooks = new Hooks(means, functionHosts);
   const accounts = new Accounts(means, messaging, hooks);
+  const installations = new InstallationService(means);
   return {
     directory: means.directory,
     accounts,
@@ -40,7 +42,8 @@ export function createServices(means: Means) {
     hooks,
     functions: new FunctionService(functionHosts),
     health: new HealthService(means, messaging.pumping),
-    installations: new InstallationService(means),
+    installations,
+    cloudQuery: new CloudQueryService({ users: accounts.lookup, installations }),
     outbox: new OutboxService(means),
     profiles: new ProfileService(means),
     pushes: new PushService(means),

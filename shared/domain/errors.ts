@@ -90,6 +90,7 @@ const table = {
   linkedIdMissing: { code: 250, status: 400, text: 'Linked id missing from request.' },
   invalidLinkedSession: { code: 251, status: 400, text: 'Invalid linked session: invalid authData.' },
   invalidWeixinSession: { code: 252, status: 400, text: 'Invalid Weixin session: invalid authData.' },
+  cqlSyntax: { code: 300, status: 400, text: 'CQL syntax error.' },
   noEffect: { code: 305, status: 400, text: 'No effect on updating/deleting a document.' },
   unauthorized: { code: 401, status: 401, text: 'Unauthorized.' },
   forbidden: { code: 403, status: 403, text: 'Forbidden.' },

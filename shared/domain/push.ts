@@ -221,8 +221,8 @@ export function parsePush(
   nowMs: number,
 ): PushRequest {
   const sent = parse(queryBody, body);
-  if (sent.cql !== undefined && sent.cql !== null)
-    throw refuse('invalidQuery', 'cql is not available yet: use where.');
+  // Read before as `where` (shared/query/cql): without it the push would go to everybody.
+  if (sent.cql !== undefined && sent.cql !== null) throw refuse('invalidQuery', 'cql was not read.');
   return {
     order: {
       ...baseOrder(sent, checkData(body), prodHeader),

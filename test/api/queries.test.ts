@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/app.ts';
-import { startTestApi, type TestApi } from '../support/api.ts';
+import { startTestApi, type TestApi, type TestResponse } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { signUp, type TestUser } from '../support/users.ts';
 
@@ -155,5 +155,103 @@ describe('the targets of a push', () => {
     expect(await api.request('POST', '/1.1/push', { app: open, master: true, body })).toMatchObject({
       status: 200,
     });
+  });
+});
+
+describe('GET /1.1/cloudQuery', () => {
+  const query = (cql: string, pvalues?: unknown[], master = true) =>
+    api.request(
+      'GET',
+      `/1.1/cloudQuery?${new URLSearchParams({ cql, ...(pvalues ? { pvalues: JSON.stringify(pvalues) } : {}) })}`,
+      { app, master },
+    );
+  const ids = ({ body }: TestResponse): string =>
+    body.results.map((one: { installationId: string }) => one.installationId.slice(1)).join('');
+  const select = 'select * from _Installation where';
+
+  test('answers as the list of the class does, and names the class', async () => {
+    const { status, body } = await query("select username, city from _User where city = 'Paris'");
+    expect({ status, className: body.className }).toEqual({ status: 200, className: '_User' });
+    expect(body.results.map((user: object) => Object.keys(user).sort())).toEqual([
+      ['city', 'createdAt', 'objectId', 'updatedAt', 'username'],
+    ]);
+    expect((await query('select count(*) from _Installation')).body).toEqual({
+      results: [],
+      count: 4,
+      className: '_Installation',
+    });
+  });
+
+  test('finds what the conditions say', async () => {
+    const order = 'order by installationId';
+    expect(ids(await query(`${select} city in ('Paris', 'Beijing') ${order} desc`))).toBe('30');
+    expect(
+      ids(await query(`${select} city = ? or owner = pointer('_User', ?) ${order}`, ['Paris', ann.id])),
+    ).toBe('012');
+    expect(ids(await query(`${select} city like 'Sh%' and not_there is not exists`))).toBe('1');
+    expect(ids(await query(`${select} city in (select city from _User where level > 2)`))).toBe('3');
+    expect(ids(await query(`${select} at near [39.9, 116.4] max 500 km`))).toBe('2');
+    expect(ids(await query(`${select} at near geopoint(39.9, 116.4) limit 1, 1`))).toBe('1');
+    expect(ids(await query(`${select} at within [30, 110] and [40, 120]`))).toBe('2');
+  });
+
+  test('takes what a placeholder brings for a value', async () => {
+    expect(await query(`${select} city = ?`, [{ $ne: 'x' }])).toMatchObject({
+      status: 400,
+      body: { code: 105 },
+    });
+    expect(ids(await query(`${select} city = ?`, ["x' or 'a' = 'a"]))).toBe('');
+  });
+
+  test('needs the permissions of a list', async () => {
+    const closed = await api.createApp();
+    for (const name of ['_User', '_Installation'])
+      expect(
+        await api.request('GET', `/1.1/cloudQuery?cql=${encodeURIComponent(`select * from ${name}`)}`, {
+          app: closed,
+        }),
+      ).toMatchObject({ status: 403, body: { code: 403 } });
+  });
+
+  test.each([
+    ['update _User set a = 1', 400, 300],
+    ["delete from _User where objectId = 'x'", 400, 300],
+    ['select * from _User where', 400, 300],
+    ['select * from _User where a = ?', 400, 300],
+    ["select * from _User where password = 'x'", 400, 105],
+    ['select password_hash, authData from GameScore', 404, 101],
+    ['select * from _User order by sessionToken', 400, 105],
+  ])('refuses %s', async (cql, status, code) => {
+    expect(await query(cql)).toMatchObject({ status, body: { code } });
+  });
+
+  test('refuses values that are no list', async () => {
+    const path = `/1.1/cloudQuery?cql=${encodeURIComponent('select * from _User')}&pvalues=`;
+    for (const pvalues of ['{', '5', '{"a":1}'])
+      expect(
+        await api.request('GET', path + encodeURIComponent(pvalues), { app, master: true }),
+      ).toMatchObject({
+        status: 400,
+        body: { code: 107 },
+      });
+  });
+});
+
+describe('cql of a push', () => {
+  test('means the same devices as its where', async () => {
+    const explain = (body: object) =>
+      api.request('POST', `/console/api/apps/${app.appId}/push/explain`, {
+        admin: true,
+        body: { ...body, data: { alert: 'hi' } },
+      });
+    const cql = "select * from _Installation where city = 'Paris' or city = 'Beijing'";
+    expect(await explain({ cql })).toMatchObject({ status: 200, body: { devices: 2 } });
+    const sent = await api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { cql, data: { alert: 'hi' } },
+    });
+    const record = await api.request('GET', `/1.1/tables/Notifications/${sent.body.objectId}`, { app });
+    expect(JSON.stringify(record.body)).toContain('Beijing');
   });
 });

@@ -7,6 +7,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import { newPushId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { parsePush, parsePushToDevices } from '../../../shared/domain/push.ts';
+import { withoutCql } from '../../../shared/query/cql/cql.ts';
 import { masterReader } from '../../../shared/query/reader.ts';
 import { checkTargets, Params, targetCondition } from '../../../shared/query/targets.ts';
 import type { Means } from '../means.ts';
@@ -37,7 +38,7 @@ export class DryRunService {
     if (!app) throw refuse('notFound', 'There is no such app.');
     const nowMs = this.#means.clock.now();
     const parse = 'device_ids' in draft.body ? parsePushToDevices : parsePush;
-    const { order, timing } = parse(draft.body, draft.prodHeader, nowMs);
+    const { order, timing } = parse(withoutCql(draft.body), draft.prodHeader, nowMs);
     checkTargets(order, masterReader(appId));
     const createdAt = new Date(nowMs);
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);

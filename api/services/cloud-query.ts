@@ -1,0 +1,47 @@
+import { refuse } from '../../shared/domain/errors.ts';
+import type { Json, JsonObject } from '../../shared/domain/json.ts';
+import { type CqlQuery, parseCql } from '../../shared/query/cql/cql.ts';
+import type { UserCaller } from './accounts/caller.ts';
+import type { UserLookup } from './accounts/lookup.ts';
+import type { InstallationService } from './installations.ts';
+
+type Found = { results: JsonObject[]; count?: number };
+
+/** List calls written as statements (compat.md 3.4). */
+export class CloudQueryService {
+  readonly #users: UserLookup;
+  readonly #installations: InstallationService;
+
+  constructor({ users, installations }: { users: UserLookup; installations: InstallationService }) {
+    this.#users = users;
+    this.#installations = installations;
+  }
+
+  /** Throws 300 for a statement that is none, 101 for an unknown class, and as the lists of the classes. */
+  async run(
+    caller: UserCaller,
+    { cql, pvalues }: Record<string, unknown>,
+  ): Promise<Found & { className: string }> {
+    const query = parseCql(cql, valuesIn(pvalues));
+    return { ...(await this.#list(caller, query)), className: query.className };
+  }
+
+  #list(caller: UserCaller, { className, hasCount, keys, ...query }: CqlQuery): Promise<Found> {
+    const list = { ...query, keys: keys.join(','), ...(hasCount ? { count: '1' } : {}) };
+    if (className === '_User') return this.#users.list(caller, list, { isStrict: false });
+    if (className === '_Installation') return this.#installations.list(caller, list);
+    throw refuse('objectNotFound', "Class or object doesn't exists.");
+  }
+}
+
+/** The values of placeholders: a JSON list. Throws 107. */
+function valuesIn(pvalues: unknown): Json[] {
+  if (pvalues === undefined || pvalues === '') return [];
+  try {
+    const values: unknown = typeof pvalues === 'string' ? JSON.parse(pvalues) : pvalues;
+    if (Array.isArray(values)) return values;
+  } catch {
+    // What was wrong with it is the same to the caller.
+  }
+  throw refuse('malformedJson', 'pvalues must be a list.');
+}

@@ -1,0 +1,60 @@
+import { refuse } from '../../domain/errors.ts';
+
+/** Longer statements are refused; a URL holds no more. */
+const maxLength = 16_384;
+
+export type Token =
+  | { kind: 'name'; text: string }
+  | { kind: 'text'; text: string }
+  | { kind: 'number'; value: number }
+  | { kind: 'sign'; text: string }
+  | { kind: 'end' };
+
+const forms: [RegExp, (text: string) => Token | undefined][] = [
+  [/\s+/y, () => undefined],
+  [/`([A-Za-z0-9_.-]+)`/y, (text) => ({ kind: 'name', text: text.slice(1, -1) })],
+  [/[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*/y, (text) => ({ kind: 'name', text })],
+  [/[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?/y, (text) => ({ kind: 'number', value: Number(text) })],
+  [/'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"/y, (text) => ({ kind: 'text', text: unquoted(text) })],
+  [/<=|>=|<>|!=|[=<>(),*?[\]+-]/y, (text) => ({ kind: 'sign', text })],
+];
+
+const escapes = new Map([
+  ['n', '\n'],
+  ['r', '\r'],
+  ['t', '\t'],
+]);
+
+function unquoted(text: string): string {
+  return text
+    .slice(1, -1)
+    .replace(/\\([\s\S])/g, (_all, char: string) => escapes.get(char) ?? keptEscape(char));
+}
+
+/** Before other letters the backslash stays: patterns of `regexp` are written with it. */
+const keptEscape = (char: string): string => (/['"\\]/.test(char) ? char : `\\${char}`);
+
+/** The words of a statement, the end among them. Throws 300. */
+export function tokensOf(cql: string): Token[] {
+  if (cql.length > maxLength) throw syntaxError('the statement is too long');
+  const tokens: Token[] = [];
+  let at = 0;
+  while (at < cql.length) {
+    const [length, token] = tokenAt(cql, at);
+    if (token) tokens.push(token);
+    at += length;
+  }
+  return [...tokens, { kind: 'end' }];
+}
+
+function tokenAt(cql: string, at: number): [number, Token | undefined] {
+  for (const [form, read] of forms) {
+    form.lastIndex = at;
+    const [text] = form.exec(cql) ?? [];
+    if (text !== undefined) return [text.length, read(text)];
+  }
+  throw syntaxError(`unexpected character at column ${at + 1}`);
+}
+
+export const syntaxError = (detail: string): Error =>
+  refuse('cqlSyntax', `CQL syntax error. Detail: ${detail}.`);
