@@ -70,6 +70,9 @@ function operated(current: Json | undefined, operation: JsonObject, depth: numbe
       return bits(current, operation.value, (a, b) => a ^ b);
     case 'Batch':
       return batch(current, operation, depth);
+    case 'AddRelation':
+    case 'RemoveRelation':
+      throw refuse('incorrectType', 'This service keeps no relations: use an array of pointers.');
     default:
       throw refuse('incorrectType', 'This operation is not supported.');
   }
