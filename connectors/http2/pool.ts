@@ -15,6 +15,8 @@ export interface PooledConnection {
   readonly phase: 'connecting' | 'open' | 'draining' | 'gone';
   /** Free places; 0 when it takes no requests. */
   readonly room: number;
+  /** It takes fewer requests than the peer would: another connection would not be answered sooner. */
+  readonly isHeldBack?: boolean;
   /** Streams that are open. */
   readonly active: number;
   /** An answer showed that the peer accepts our credentials. */
@@ -75,7 +77,7 @@ export class ConnectionPool<C extends PooledConnection> {
   grow(): { waitMs: number; isHopeless: boolean } {
     const nowMs = this.#options.clock.monotonicMs();
     const usable = this.#usable();
-    const isFull = usable < 0 || usable >= this.#options.maxConnections;
+    const isFull = usable < 0 || usable >= this.#options.maxConnections || this.#isHeldBack();
     const waitMs = this.#backoff.waitMs(nowMs);
     const everyMs = usable < this.#formerSize ? regrowEveryMs : growEveryMs;
     if (!isFull && waitMs === 0 && (usable === 0 || nowMs - this.#openedAtMs >= everyMs)) this.#add(nowMs);
@@ -142,6 +144,11 @@ export class ConnectionPool<C extends PooledConnection> {
   #add(nowMs: number): void {
     this.#openedAtMs = nowMs;
     this.#connections.add(this.#open());
+  }
+
+  #isHeldBack(): boolean {
+    for (const connection of this.#connections) if (connection.isHeldBack) return true;
+    return false;
   }
 
   /** Connections that take requests; -1 while one is being made or the peer has not accepted us yet. */

@@ -7,6 +7,7 @@ import type { TransportReason, TransportTiming } from '../transport.ts';
 import { Watchdog } from '../watchdog.ts';
 import type { BatchRun } from './batch-run.ts';
 import { Link, type LinkHost } from './link.ts';
+import { StreamWindow } from './stream-window.ts';
 import { errorCode } from './wire-format.ts';
 
 /** Bound where the peer names none, and where it names more. */
@@ -47,6 +48,7 @@ export class OwnConnection implements PooledConnection, LinkHost {
   readonly #owner: OwnConnectionOwner;
   readonly #connecting = new AbortController();
   readonly #watchdog: Watchdog;
+  readonly #window: StreamWindow;
   #link: Link | null = null;
   /** Streams that it may still open. */
   #left: number;
@@ -60,6 +62,7 @@ export class OwnConnection implements PooledConnection, LinkHost {
     this.#left = options.streamsPerConnection;
     this.startedAtMs = options.clock.monotonicMs();
     this.#watchdog = new Watchdog(options.timing, this.startedAtMs);
+    this.#window = new StreamWindow(this.startedAtMs);
     void this.#connect();
   }
 
@@ -70,9 +73,15 @@ export class OwnConnection implements PooledConnection, LinkHost {
   get room(): number {
     const link = this.#link;
     if (this.phase !== 'open' || link === null || !link.isWritable) return 0;
-    const peerLimit = Math.min(link.sending.settings.maxConcurrentStreams ?? maxStreams, maxStreams);
-    const limit = this.isAccepted ? peerLimit : Math.min(peerLimit, this.#options.firstStreams);
+    const allowed = this.#window.of(this.#peerLimit(link));
+    const limit = this.isAccepted ? allowed : Math.min(allowed, this.#options.firstStreams);
     return limit - link.table.count;
+  }
+
+  get isHeldBack(): boolean {
+    if (this.phase !== 'open' || this.#link === null) return false;
+    const peerLimit = this.#peerLimit(this.#link);
+    return this.#window.of(peerLimit) < peerLimit;
   }
 
   /** Writes up to `count` requests of `run` into the output; gives how many. `flush` sends them. */
@@ -81,6 +90,7 @@ export class OwnConnection implements PooledConnection, LinkHost {
     if (link === null) return 0;
     const room = Math.min(count, this.room, this.#left);
     const written = link.sending.write(run, room, { nowMs, reads: this.#watchdog.reads });
+    if (this.room <= 0) this.#window.onFull();
     if (this.#left === written) this.drain();
     this.#left -= written;
     return written;
@@ -135,11 +145,13 @@ export class OwnConnection implements PooledConnection, LinkHost {
   }
 
   onRoom(): void {
+    if (this.#link) this.#window.onRead(this.#link.readAtMs);
     this.#owner.onRoom();
     this.#endIfIdle();
   }
 
-  onAnswer(status: number): void {
+  onAnswer(status: number, seconds: number): void {
+    this.#window.onAnswer(seconds);
     if (!this.isAnswered) {
       this.isAnswered = true;
       this.#owner.onAnswered();
@@ -190,6 +202,10 @@ export class OwnConnection implements PooledConnection, LinkHost {
     socket.on('end', () => this.destroy(this.#failure));
     socket.on('close', () => this.destroy(this.#failure));
     this.#link = new Link(socket, this);
+  }
+
+  #peerLimit(link: Link): number {
+    return Math.min(link.sending.settings.maxConcurrentStreams ?? maxStreams, maxStreams);
   }
 
   /** The last answer is in and no more will be asked: says goodbye. */

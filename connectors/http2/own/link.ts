@@ -47,7 +47,7 @@ export interface LinkHost {
   onRead(): void;
   /** What came may have made room, or the socket caught up. */
   onRoom(): void;
-  onAnswer(status: number): void;
+  onAnswer(status: number, seconds: number): void;
   drain(): void;
   onHandedBack(run: BatchRun, index: number, reason: TransportReason): void;
   onUnknown(run: BatchRun, index: number, reason: TransportReason, seconds: number): void;
@@ -235,9 +235,9 @@ export class Link implements FrameHandler, RepliesHost {
     this.#host.onFault(code);
   }
 
-  onAnswer(status: number): void {
+  onAnswer(status: number, seconds: number): void {
     this.#isStirred = true;
-    this.#host.onAnswer(status);
+    this.#host.onAnswer(status, seconds);
   }
 
   drain(): void {

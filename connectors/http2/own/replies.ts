@@ -29,7 +29,8 @@ export interface RepliesHost {
   readonly readAtMs: number;
   /** RST_STREAM; also gives up what is left of the stream's body. */
   reset(id: number, code: number): void;
-  onAnswer(status: number): void;
+  /** `seconds` after the request was written. */
+  onAnswer(status: number, seconds: number): void;
   /** The stream has ended for us; what is left of its body is of no use. */
   onClosed(id: number): void;
   /** The caller wants no more requests on this connection. */
@@ -158,7 +159,7 @@ export class Replies {
     const index = table.indices[slot] ?? 0;
     this.#free(slot);
     this.#guard.onProgress(1);
-    this.#host.onAnswer(reply.status);
+    this.#host.onAnswer(reply.status, reply.seconds);
     if (run && run.reply(index, reply) === 'drain') this.#host.drain();
   }
 
