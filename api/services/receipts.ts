@@ -27,19 +27,28 @@ export interface CallbackAddress {
 
 /** More receipts than any gateway puts into a call; the database is asked for all of a call at once. */
 const mostReceipts = 20_000;
-/** Transactions at a time in this process, and calls of one app that may wait for theirs. */
+/** Transactions at a time in this process, and those of one app that may wait for their turn. */
 const atOnce = 4;
-const maxWaiting = 500;
+const maxWaiting = 50;
+/** Calls that wait share a transaction up to so many receipts: some gateways tell of one device in each. */
+const mostTogether = 2000;
 /** Registration ids and public ids as they can be stored. */
 const longestAddress = 1024;
 const publicId = /^[A-Za-z0-9]{16}$/;
 /** No gateway knows a time beyond. */
 const lastMs = 8.64e15;
 
+interface Waiting {
+  receipts: Receipt[];
+  written: Promise<void>;
+}
+
 /** Delivery receipts of gateways: counted on the push record, and dead tokens retired. */
 export class ReceiptService {
   readonly #means: Means;
   readonly #queue = new FairQueue({ atOnce, maxWaiting });
+  /** By app and connector, the transaction that later calls can still join. */
+  readonly #waiting = new Map<string, Waiting>();
 
   constructor(means: Means) {
     this.#means = means;
@@ -82,11 +91,33 @@ export class ReceiptService {
   async #inTurn(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
     if (receipts.length === 0) return;
     try {
-      await this.#queue.run(owner.appId, () => this.#write(owner, receipts));
+      await this.#joined(owner, receipts);
     } catch (error) {
       if (!(error instanceof QueueFull)) throw error;
       throw new Refusal('tooManyRequests', { retryAfterSeconds: 1 });
     }
+  }
+
+  #joined(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
+    const key = `${owner.connector} ${owner.appId}`;
+    const waiting = this.#waiting.get(key);
+    if (waiting && waiting.receipts.length + receipts.length <= mostTogether) {
+      waiting.receipts.push(...receipts);
+      return waiting.written;
+    }
+    const close = () => {
+      if (this.#waiting.get(key)?.receipts === receipts) this.#waiting.delete(key);
+    };
+    let isBegun = false;
+    const written = this.#queue.run(owner.appId, () => {
+      isBegun = true;
+      close();
+      return this.#write(owner, receipts);
+    });
+    // Where nothing is under way it began at once, and nobody can join any more.
+    if (!isBegun) this.#waiting.set(key, { receipts, written });
+    written.catch(close);
+    return written;
   }
 
   /** Whoever is ended because two calls waited for each other goes again: nothing of it was kept. */
@@ -99,7 +130,7 @@ export class ReceiptService {
     }
   }
 
-  /** One transaction for all receipts of a call. */
+  /** One transaction for all receipts. */
   #writeOnce(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
     return this.#means.db.transaction(async (tx) => {
       const ids = new Set(receipts.map(({ pushId }) => pushId ?? ''));
@@ -113,7 +144,9 @@ export class ReceiptService {
       const marks = marksOf(known, pushes, installations);
       const added = await markReceipts(tx, owner, marks);
       await addTotals(tx, owner, added);
-      await clearDead(tx, owner.appId, [...new Set(marks.map(({ installation }) => installation))]);
+      // A repeat is no sign of life.
+      if (added.size > 0)
+        await clearDead(tx, owner.appId, [...new Set(marks.map(({ installation }) => installation))]);
       const notices = noticesOf(known, pushes);
       await noteDead(tx, owner, notices);
       await retireDead(tx, owner, [...new Set([...added.keys(), ...notices.map(({ pushId }) => pushId)])]);

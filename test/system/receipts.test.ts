@@ -257,6 +257,31 @@ describe('what is no receipt of the app', () => {
   });
 });
 
+test('calls of an app that wait share transactions, and too many at a time are told to come back', async () => {
+  const app = await vendors.app('vendor_f');
+  const tokens = await vendors.add(app, 'vendor_f', 200);
+  const id = await push(app);
+  const url = addressFor(app, 'vendor_f');
+  const crowd = honorBody(id, [...tokens, ...Array.from({ length: 800 }, (_, i) => `nobody${i}`)]);
+  const replies: Promise<number>[] = [];
+  const refused = await service.db.transaction(async (tx) => {
+    await tx.query('SELECT FROM notification WHERE app_id = $1 FOR UPDATE', [app.appId]);
+    // Nothing can be written now: 4 calls are under way, 50 transactions of two each wait, the rest is refused.
+    const calls = Array.from({ length: 130 }, () => post(url, crowd).then(({ status }) => status));
+    const small = tokens.map((token) => post(url, honorBody(id, [token])).then(({ status }) => status));
+    replies.push(...calls, ...small);
+    const early: number[] = [];
+    for (const reply of replies) void reply.then((status) => early.push(status));
+    await expect.poll(() => early.length, { timeout: 20_000 }).toBeGreaterThanOrEqual(26);
+    return [...early];
+  });
+  expect(new Set(refused)).toEqual(new Set([429]));
+  const all = await Promise.all(replies);
+  expect(all.filter((status) => status === 200).length).toBeGreaterThanOrEqual(104);
+  expect(all.every((status) => status === 200 || status === 429)).toBe(true);
+  expect(await counts(app, id)).toEqual({ delivered: 200, clicked: 0 });
+});
+
 describe('receipts that call a device dead', () => {
   const dead = 16;
 
@@ -265,6 +290,11 @@ describe('receipts that call a device dead', () => {
     const ids = await vendors.add(app, 'vendor_b', 6);
     const { xiaomi } = vendors.gateways;
     const id = await push(app);
+    const { rows } = await service.db.query<{ object_id: string }>(
+      'SELECT object_id FROM installation WHERE app_id = $1 AND registration_id = $2',
+      [app.appId, ids[0]],
+    );
+    const gone = rows[0]?.object_id;
     await xiaomi.sendReceipt(dead, ids.slice(0, 2));
     // So far the push has reached nobody: it may be the app that is wrong, not the devices.
     expect(await idsLeft(app)).toHaveLength(6);
@@ -273,6 +303,14 @@ describe('receipts that call a device dead', () => {
     await xiaomi.sendReceipt(dead, ids.slice(3, 4));
     expect((await idsLeft(app)).sort()).toEqual([ids[2], ids[4], ids[5]].sort());
     expect(await counts(app, id)).toEqual({ delivered: 1, clicked: 0 });
+    const path = `/console/api/apps/${app.appId}/notifications/${id}/devices/${gone}`;
+    const why = (await service.api.request('GET', path, { admin: true })).body;
+    expect(why).toMatchObject({
+      outcome: 'sent',
+      sentence: expect.stringMatching(/handed over.*was deleted since/),
+    });
+    const record = await service.api.request('GET', `/1.1/notifications/${id}`, { app });
+    expect(record.body).toMatchObject({ errors: '', outcomes: { sent: 6 } });
   });
 
   test('leave it when it was saved since, and do nothing on any other code', async () => {

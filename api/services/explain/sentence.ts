@@ -31,10 +31,12 @@ export function sentenceOf(story: Story): string {
 function endOf(story: Story, outcome: Outcome): string {
   const { failure, device, letter, push } = story;
   const way = wayOf(story);
-  if (outcome === 'sent')
-    return letter ? letterSentence(letter, push.expiresAt) : `It was handed over to ${way}${time(story)}.`;
-  const why = failure ? reasonOf(failure) : 'the reason is no longer kept';
   const deleted = device ? '' : ' The installation was deleted since.';
+  if (outcome === 'sent')
+    return letter
+      ? letterSentence(letter, push.expiresAt)
+      : `It was handed over to ${way}${time(story)}.${deleted}`;
+  const why = failure ? reasonOf(failure) : 'the reason is no longer kept';
   switch (outcome) {
     case 'invalid_token':
       return `${way} said that the address of this device is dead (${why})${time(story)}.${deleted}`;

@@ -55,7 +55,8 @@ export async function clearDead(tx: Handle, appId: string, installations: readon
 
 /**
  * Deletes the installations that are surely dead by receipts of these pushes: only those that were not saved since, and
- * only where the push reached any device of the connector (contract.md, promise 7). Gives how many.
+ * only where the push reached any device of the connector (contract.md, promise 7). Leaves their public ids with the
+ * push's failures, for those who ask later. Gives how many.
  */
 export async function retireDead(
   tx: Handle,
@@ -69,9 +70,13 @@ export async function retireDead(
         WHERE n.app_id = $1 AND n.connector = $2 AND n.push_id = ANY ($3::bigint[]) AND n.is_sure
           AND EXISTS (SELECT 1 FROM push_receipt_total t
                        WHERE t.app_id = $1 AND t.push_id = n.push_id AND t.connector = $2 AND t.delivered > 0)
-       RETURNING n.installation, n.saved_at)
-     DELETE FROM installation i USING due
-      WHERE i.app_id = $1 AND i.id = due.installation AND i.updated_at = due.saved_at`,
+       RETURNING n.installation, n.saved_at, n.push_id),
+     gone AS (
+       DELETE FROM installation i USING due
+        WHERE i.app_id = $1 AND i.id = due.installation AND i.updated_at = due.saved_at
+       RETURNING i.id, i.object_id, due.push_id)
+     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+     SELECT $1, push_id, id, object_id, $2, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT DO NOTHING`,
     [appId, connector, pushIds],
   );
   return rowCount ?? 0;

@@ -146,6 +146,6 @@ function totalsOfBatches(appId: string, pushId: string): string {
 function summaryOfFailures(appId: string, pushId: string): string {
   return `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
             FROM (SELECT f.connector, f.reason, count(*) AS n FROM push_failure f
-                   WHERE f.app_id = ${appId} AND f.push_id = ${pushId}
+                   WHERE f.app_id = ${appId} AND f.push_id = ${pushId} AND f.outcome <> 'sent'
                    GROUP BY f.connector, f.reason ORDER BY n DESC LIMIT 5) reasons`;
 }
