@@ -133,6 +133,27 @@ export function readSecretKeys(text: string): Buffer[] {
   return check(z.object({ CARILLON_SECRET: secretList }), { CARILLON_SECRET: text }).CARILLON_SECRET;
 }
 
+const functionsSchema = z
+  .object({
+    CARILLON_FUNCTIONS_DIR: z.string(),
+    CARILLON_FUNCTIONS_PORT: port,
+    CARILLON_FUNCTIONS_TOKEN: z.string().min(16, 'expected at least 16 characters'),
+    CARILLON_API_URL: publicUrl,
+    LOG_LEVEL: z.enum(logLevels, `expected one of ${logLevels.join(', ')}`).default('info'),
+  })
+  .transform((env) => ({
+    dir: env.CARILLON_FUNCTIONS_DIR,
+    port: env.CARILLON_FUNCTIONS_PORT,
+    token: env.CARILLON_FUNCTIONS_TOKEN,
+    apiUrl: env.CARILLON_API_URL,
+    logLevel: env.LOG_LEVEL,
+  }));
+
+/** Reads what the process of the embedded function host needs. Throws `ConfigError` as `readConfig` does. */
+export function readFunctionsConfig(env: Environment = process.env): z.infer<typeof functionsSchema> {
+  return check(functionsSchema, env);
+}
+
 const localSchema = z
   .object({
     PORT: port.optional(),
@@ -141,6 +162,7 @@ const localSchema = z
     METRICS_PORT: port.optional(),
     DATABASE_URL: databaseUrl.optional(),
     CARILLON_DATA_DIR: z.string().default('.carillon'),
+    CARILLON_FUNCTIONS_DIR: z.string().optional(),
     CARILLON_ADMIN_TOKEN: z.string().optional(),
     CARILLON_SECRET: z.string().optional(),
   })
@@ -155,6 +177,7 @@ const localSchema = z
     metricsUrl: env.METRICS_PORT === undefined ? undefined : `http://127.0.0.1:${env.METRICS_PORT}`,
     databaseUrl: env.DATABASE_URL,
     dataDir: env.CARILLON_DATA_DIR,
+    functionsDir: env.CARILLON_FUNCTIONS_DIR,
     adminToken: env.CARILLON_ADMIN_TOKEN,
     secret: env.CARILLON_SECRET,
   }));

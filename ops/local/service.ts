@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../../shared/config.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { type KeptDatabase, keepDatabase } from './database.ts';
 import { dispatcherFlags } from './node-flags.ts';
+import { choosePort } from './ports.ts';
 import { Supervised } from './supervised.ts';
 
 /** What the sandbox process tells when it is ready: credentials that its gateways accept, and where it shows what came. */
@@ -36,6 +38,8 @@ export interface ServiceOptions {
   metricsPort: number;
   adminToken: string;
   secret: string;
+  /** A folder of functions to run, in a process of its own. */
+  functionsDir?: string | undefined;
   /** Passed on to every process (PATH, LOG_LEVEL, SMTP_URL, …). */
   env: Environment;
   log: (line: string) => void;
@@ -81,13 +85,14 @@ export class LocalService {
   async start(): Promise<void> {
     try {
       await this.#startDatabase();
-      const env = this.#environment();
+      const functions = await this.#startFunctions();
+      const env = { ...this.#environment(), ...functions };
       const { log } = this.#options;
       this.#api = new Supervised({ name: 'api', file: 'api/main.ts', env, log });
       const dispatcher = { name: 'dispatcher', file: 'dispatcher/main.ts', flags: dispatcherFlags };
       this.#dispatcher = new Supervised({ ...dispatcher, env, log });
-      this.#processes = [this.#api, this.#dispatcher];
-      await Promise.all(this.#processes.map((one) => one.start()));
+      this.#processes.push(this.#api, this.#dispatcher);
+      await Promise.all([this.#api, this.#dispatcher].map((one) => one.start()));
       await this.#startSandbox(env);
     } catch (error) {
       await this.stop();
@@ -112,6 +117,33 @@ export class LocalService {
     this.#databaseUrl = databaseUrl ?? this.#database?.databaseUrl ?? '';
     const ran = await migrate(this.#databaseUrl);
     if (ran.length > 0) log(`database migrated: ${ran.length} steps`);
+  }
+
+  /** The host of functions, on a port that stays its own when it is started again; what the api is to know of it. */
+  async #startFunctions(): Promise<Environment> {
+    const { functionsDir, env, port, host, log } = this.#options;
+    if (functionsDir === undefined) return {};
+    const loopback = { asked: undefined, usual: 0, host: '127.0.0.1', variable: 'CARILLON_FUNCTIONS_PORT' };
+    const functionsPort = await choosePort(loopback);
+    const token = randomBytes(32).toString('base64url');
+    const functions = new Supervised({
+      name: 'functions',
+      file: 'ops/functions/main.ts',
+      env: {
+        ...withoutOurs(env),
+        CARILLON_FUNCTIONS_DIR: functionsDir,
+        CARILLON_FUNCTIONS_PORT: String(functionsPort),
+        CARILLON_FUNCTIONS_TOKEN: token,
+        CARILLON_API_URL: `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`,
+      },
+      log,
+    });
+    this.#processes.push(functions);
+    await functions.start();
+    return {
+      CARILLON_FUNCTIONS_URL: `http://127.0.0.1:${functionsPort}`,
+      CARILLON_FUNCTIONS_TOKEN: token,
+    };
   }
 
   async #startSandbox(env: Environment): Promise<void> {
@@ -154,3 +186,9 @@ export class LocalService {
     };
   }
 }
+
+/** What functions may see of the environment: theirs, and nothing that opens our database or our secrets. */
+const withoutOurs = (env: Environment): Environment =>
+  Object.fromEntries(
+    Object.entries(env).filter(([name]) => !/^(?:CARILLON|DATABASE|SMTP|SMS|PG)/.test(name)),
+  );

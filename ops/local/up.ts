@@ -23,6 +23,7 @@ interface Setting {
   dataDir: string;
   host: string;
   databaseUrl: string | undefined;
+  functionsDir: string | undefined;
   askedPublicUrl: string | undefined;
   /** The ports that the environment names. */
   asked: { port: number | undefined; metricsPort: number | undefined };
@@ -92,9 +93,9 @@ async function chooseSetting(): Promise<Setting> {
   const dataDir = resolve(local.dataDir);
   const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
   if (made.includes('secret')) await refuseNewSecretForOldData(dataDir);
-  const { host, databaseUrl, askedPublicUrl, port, metricsPort } = local;
+  const { host, databaseUrl, functionsDir, askedPublicUrl, port, metricsPort } = local;
   const asked = { port, metricsPort };
-  const setting = { dataDir, host, databaseUrl, askedPublicUrl, asked, adminToken, secret };
+  const setting = { dataDir, host, databaseUrl, functionsDir, askedPublicUrl, asked, adminToken, secret };
   checkEnvironment(setting);
   return { ...setting, isNew: made.length > 0 };
 }

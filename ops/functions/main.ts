@@ -1,0 +1,20 @@
+import { ConfigError, readFunctionsConfig } from '../../shared/config.ts';
+import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/lifecycle.ts';
+import { createLogger } from '../../shared/logging.ts';
+import { FunctionHost } from './host.ts';
+
+/** The process that runs a folder of functions (README.md beside this file). */
+process.title = 'carillon functions';
+
+try {
+  const { dir, port, token, apiUrl, logLevel } = readFunctionsConfig();
+  const log = createLogger({ level: logLevel, name: 'functions' });
+  const stack = new ClosingStack(log);
+  closeOnSignals({ log, stack });
+  const host = new FunctionHost({ dir, port, token, apiUrl, say: (line) => log.info(line) });
+  stack.add('host', () => host.close());
+  tellSupervisor({ ready: true, port: await host.start() });
+} catch (error) {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon functions: ${error}`}\n`);
+  process.exit(1);
+}
