@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Database } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi, type TestResponse } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -255,3 +256,21 @@ describe('cql of a push', () => {
     expect(JSON.stringify(record.body)).toContain('Beijing');
   });
 });
+
+test('a scan that takes too long ends with 124, however it was asked for', async () => {
+  const lock = new Database({ url: database.url, applicationName: 'test' });
+  const list = `/1.1/installations?where=${encodeURIComponent('{"a":{"$gt":1}}')}`;
+  const cql = `/1.1/cloudQuery?cql=${encodeURIComponent('select * from _Installation')}`;
+  // Nobody reads what is locked: each of the calls waits until its time is over.
+  const replies = await lock.transaction(async (tx) => {
+    await tx.query('LOCK TABLE installation IN ACCESS EXCLUSIVE MODE');
+    return Promise.all([
+      api.request('GET', list, { app, master: true }),
+      api.request('GET', cql, { app, master: true }),
+      api.request('POST', '/1.1/batch', { app, master: true, body: { requests: [{ path: list }] } }),
+    ]);
+  });
+  await lock.close();
+  const codes = replies.map(({ body }) => body.code ?? body[0].error.code);
+  expect(codes).toEqual([124, 124, 124]);
+}, 40_000);
