@@ -29,6 +29,8 @@ export interface ImportJob {
   idleBefore: Date;
   /** Keys of CARILLON_SECRET, for the sessions of users. */
   vault: Vault | undefined;
+  /** Ends it after the batch that is being written. */
+  stop: AbortSignal;
   /** Bytes read so far, of all files together. */
   onProgress: (bytes: number) => void;
 }
@@ -36,6 +38,7 @@ export interface ImportJob {
 /** From so many new installations on, the table is tidied up at the end. */
 const manyRows = 10_000;
 const tries = 3;
+const goesOn = 'Run it again: it goes on where it was.';
 
 /**
  * Imports files one after the other, batch by batch, each batch one transaction: it may be ended at any time, and goes
@@ -97,6 +100,7 @@ async function importRows<R extends Row>(
   try {
     for await (const rows of batchesOf({ file, opened, tally: job.tally, read })) {
       await writing;
+      if (job.stop.aborted) throw new CommandFailure(`It was stopped. ${goesOn}`);
       job.onProgress(bytesBefore + opened.bytesRead());
       writing = writeBatch(job, { connection, file, work: (tx) => merge(tx, rows) });
       // Whoever waits for it hears of its failure, which may be a moment later.
@@ -158,9 +162,7 @@ function conflictSentence({ holders }: Unwritten): string {
 
 function failureIn(file: ExportFile, error: unknown): unknown {
   if (isConnectionFailure(error))
-    return new CommandFailure(
-      'The connection to the database was lost. Run it again: it goes on where it was.',
-    );
+    return new CommandFailure(`The connection to the database was lost. ${goesOn}`);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('Z_'))
     return new CommandFailure(`${file.path} is damaged (${code}): it was read up to there.`);

@@ -83,10 +83,11 @@ async function importInto(db: Database, { found, options, vault, isJson }: Setti
   const startedAtMs = systemClock.monotonicMs();
   const progress = showProgress({ files: found.files, tally, isShown: !isJson, clock: systemClock });
   const isDry = options.dryRun === true;
+  const stop = stopOnSignals();
   let failure: string | undefined;
   try {
     await importFiles({
-      ...{ db, clock: systemClock, appId, files: found.files, tally, isDry, vault },
+      ...{ db, clock: systemClock, appId, files: found.files, tally, isDry, vault, stop },
       idleBefore: new Date(systemClock.now() - validityDays * dayMs),
       onProgress: progress.show,
     });
@@ -99,6 +100,13 @@ async function importInto(db: Database, { found, options, vault, isJson }: Setti
   }
   const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
   return reportOf({ appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure });
+}
+
+/** The first signal ends the import with its report, after the batch that is being written; the second ends it at once. */
+function stopOnSignals(): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => controller.abort());
+  return controller.signal;
 }
 
 async function chooseAppId(db: Database, asked: string | undefined): Promise<string> {
