@@ -46,7 +46,7 @@ Cloud.define('things', ({ params }) => {
 
 if (process.env.WITH_HOOKS) require('./engine-hooks.cjs')({ AV, tell, told });
 
-const engine = AV.express({ timeout: '300ms', printFullStack: false });
+const engine = AV.express({ timeout: '3s', printFullStack: false });
 const server = createServer((request, response) =>
   engine(request, response, () => response.writeHead(404).end()),
 );
