@@ -102,10 +102,21 @@ async function importInto(db: Database, { found, options, vault, isJson }: Setti
   return reportOf({ appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure });
 }
 
-/** The first signal ends the import with its report, after the batch that is being written; the second ends it at once. */
+/** A terminal's Ctrl-C arrives twice, from it and from the launcher. */
+const sameSignalMs = 1000;
+
+/** The first signal ends the import with its report, after the batch that is being written; a later one ends it at once. */
 function stopOnSignals(): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => controller.abort());
+  let firstAtMs: number | undefined;
+  const stop = () => {
+    const nowMs = systemClock.monotonicMs();
+    firstAtMs ??= nowMs;
+    if (nowMs - firstAtMs > sameSignalMs) process.exit(1);
+    controller.abort();
+  };
+  process.on('SIGINT', stop);
+  process.on('SIGTERM', stop);
   return controller.signal;
 }
 
