@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Turns } from '../../dispatcher/turns.ts';
+import { Database } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { silentLog } from '../support/api.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;
@@ -68,12 +70,14 @@ describe('while a push to many is being sent', { timeout: 60_000 }, () => {
 
 describe('turns on a delivery queue', () => {
   test('batches of two apps alternate, those of two pushes of one app share its part', async () => {
-    // Nobody takes these: the queue of a connector that this dispatcher does not serve shows the order.
-    const queue = new JobQueue(service.db, silentLog, { supervise: false });
+    // Nobody takes these: no dispatcher works on this database.
+    const database = await createTestDatabase();
+    const db = new Database({ url: database.url, applicationName: 'turns' });
+    const queue = new JobQueue(db, silentLog, { supervise: false });
     await queue.start();
     const kind = deliverJob('vendor_f');
     const put = (appId: string, pushId: number, count: number) =>
-      service.db.transaction(async (tx) => {
+      db.transaction(async (tx) => {
         const priority = await new Turns(queue, appId).next(tx, kind, count);
         const jobs = Array.from({ length: count }, (_, batchId) => ({ appId, pushId, batchId }));
         await queue.send(kind, jobs, { tx, priority });
@@ -85,5 +89,7 @@ describe('turns on a delivery queue', () => {
       taken.push(...(await queue.fetch(kind, 1)).map((job) => job.data.appId));
     expect(taken.join('')).toBe('aaabababa');
     await queue.stop();
+    await db.close();
+    await database.drop();
   });
 });

@@ -1,7 +1,7 @@
 /** How far ahead of the peer's answers a connection may be: so much is still on its way when a push is stopped. */
-const aheadSeconds = 0.25;
+const aheadSeconds = 0.4;
 /** An answer that took longer has waited in a queue, and what is written after it will wait longer. */
-const lateSeconds = 0.5;
+const lateSeconds = 0.8;
 /** Where the way itself is long, times of it. */
 const aheadTrips = 2;
 const lateTrips = 3;
