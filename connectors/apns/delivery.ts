@@ -40,13 +40,15 @@ export interface DeliveryOptions {
 
 type Again = 'renew_token' | 'renew_connection';
 
-/** One push to the recipients of one topic: a first pass, and a second for what the first may repeat. */
+/** One push to the recipients of one topic: a first pass, and others for what it left or may repeat. */
 export class Delivery {
   readonly #options: DeliveryOptions;
   /** How the rest of this topic ends, where the other topics go on. */
   #topicEnding: Attempt | null = null;
   #again: Recipient[] = [];
   #cause: Again | null = null;
+  /** The provider token of this pass. */
+  #token: ProviderToken | null = null;
   #refusal: Answer | null = null;
 
   constructor(options: DeliveryOptions) {
@@ -56,17 +58,27 @@ export class Delivery {
   /** Resolves when every recipient was reported once. */
   async run(recipients: Recipient[]): Promise<void> {
     const { door } = this.#options;
-    const startedAtMs = door.monotonicMs();
-    const token = door.token();
-    await this.#pass(recipients, token, false);
+    let startedAtMs = door.monotonicMs();
+    await this.#pass(recipients, false);
+    // The token was replaced meanwhile, by another delivery or for its age: this one goes on with the new one.
+    while (this.#again.length > 0 && this.#cause === null) {
+      startedAtMs = door.monotonicMs();
+      await this.#pass(this.#taken(), false);
+    }
     if (this.#again.length === 0) return;
-    const again = this.#again;
-    this.#again = [];
+    const again = this.#taken();
+    const token = this.#token;
     const next = this.#cause === 'renew_token' && token !== null ? door.replaceToken(token) : token;
     // After such an answer the connection is of no more use (gateways-apns 1.2).
     door.renew(startedAtMs);
     if (this.#cause === 'renew_token' && next === null) this.#end(again);
-    else await this.#pass(again, next, true);
+    else await this.#pass(again, true);
+  }
+
+  #taken(): Recipient[] {
+    const again = this.#again;
+    this.#again = [];
+    return again;
   }
 
   /** No other token can be made now: what waits ends as the refusal says. */
@@ -76,9 +88,10 @@ export class Delivery {
       if (this.#refusal) report(index, attemptOf(this.#refusal, null, isOnlyTopic));
   }
 
-  #pass(recipients: Recipient[], token: ProviderToken | null, isLast: boolean): Promise<void> {
+  #pass(recipients: Recipient[], isLast: boolean): Promise<void> {
     const { door, signal } = this.#options;
-    const batch = { template: this.#template(token), requests: this.#requests(recipients), signal };
+    this.#token = door.token();
+    const batch = { template: this.#template(this.#token), requests: this.#requests(recipients), signal };
     return door.transport.sendMany(batch, (place, reply) => {
       const recipient = recipients[place];
       return recipient && this.#onReply(recipient, reply, isLast);
@@ -104,7 +117,9 @@ export class Delivery {
     if (reply.status === 200) {
       door.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
       report(recipient.index, sent);
-      return ending.attempt ? 'stop' : undefined;
+      // Two tokens in turns would be changes of token, which are limited (gateways-apns 1.2).
+      const isOutdated = !isLast && door.token() !== this.#token;
+      return ending.attempt || isOutdated ? 'stop' : undefined;
     }
     const answer = answerOf(reply);
     door.onCall({ status: reply.status, reason: answer.reason, seconds: reply.seconds });
