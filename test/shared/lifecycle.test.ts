@@ -53,7 +53,7 @@ describe('ClosingStack', () => {
     for (let i = 0; i < 10; i += 1) stack.add(`hangs ${i}`, never);
     const startedAtMs = performance.now();
     await stack.close(200);
-    expect(performance.now() - startedAtMs).toBeLessThan(600);
+    expect(performance.now() - startedAtMs).toBeLessThan(1500);
   });
 
   test('closing again gives the same end and closes nothing twice', async () => {
