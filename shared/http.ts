@@ -1,11 +1,12 @@
 /**
  * The door to an HTTP gateway: keep-alive connections to one base URL, requests with a deadline, and every end
- * told as data (design.md 3 and 6). With `http-forward.ts` the only home of undici. HTTP/1.1 on purpose: its HTTP/2 does not obey the
- * peer's stream limit (libraries.md).
+ * told as data (design.md 3 and 6). With `http-forward.ts` the only home of undici. HTTP/1.1 on purpose: its
+ * HTTP/2 does not obey the peer's stream limit (libraries.md).
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import { createRequire } from 'node:module';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
-import { buildConnector, type Dispatcher, Pool } from 'undici';
+import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { Clock } from './clock.ts';
 import { openTunnel } from './tunnel.ts';
 
@@ -91,6 +92,12 @@ const maxReplyBytes = 1_048_576;
 /** Idle connections are given up before gateways and balancers do it, lest a request meet a closing one. */
 const idleMs = 4_000;
 
+/**
+ * Loaded with the first request that leaves: it takes 16 MB of every thread that has it, and most threads of
+ * most dispatchers speak HTTP/2 alone.
+ */
+const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
+
 /** Opens a door; connects with the first request. Throws when the URL or the PEM is wrong: check them before. */
 export function openHttpDoor(options: HttpDoorOptions): HttpDoor {
   return new UndiciDoor(options);
@@ -135,7 +142,8 @@ export function retryAfterMs(value: string, epochMs: number): number | null {
 }
 
 class UndiciDoor implements HttpDoor {
-  readonly #pool: Pool;
+  readonly #openPool: () => Pool;
+  #pool: Pool | null = null;
   readonly #pathPrefix: string;
   readonly #timing: HttpTiming;
   readonly #clock: Clock;
@@ -154,16 +162,27 @@ class UndiciDoor implements HttpDoor {
         : { secureContext: createSecureContext({ ca: [...getCACertificates('default'), ca] }) }),
       minVersion: 'TLSv1.2',
     };
-    this.#pool = new Pool(url.origin, {
-      connections,
-      pipelining: 1,
-      allowH2: false,
-      keepAliveTimeout: idleMs,
-      // The deadline below is for the whole exchange; these two would be further timers.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: proxy === undefined ? trust : throughProxy(new URL(proxy), timing, trust),
-    });
+    const proxyUrl = proxy === undefined ? null : new URL(proxy);
+    this.#openPool = () => {
+      const { buildConnector, Pool } = loadUndici();
+      return new Pool(url.origin, {
+        connections,
+        pipelining: 1,
+        allowH2: false,
+        keepAliveTimeout: idleMs,
+        // The deadline below is for the whole exchange; these two would be further timers.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        connect:
+          proxyUrl === null
+            ? trust
+            : throughProxy(proxyUrl, {
+                timing,
+                trust,
+                connect: buildConnector({ ...trust, allowH2: false }),
+              }),
+      });
+    };
   }
 
   request(request: HttpRequest): Promise<HttpReply> {
@@ -179,6 +198,7 @@ class UndiciDoor implements HttpDoor {
 
   #dispatch(options: Dispatcher.DispatchOptions, exchange: Exchange): void {
     try {
+      this.#pool ??= this.#openPool();
       this.#pool.dispatch(options, exchange);
     } catch {
       exchange.fail('bad_request');
@@ -191,17 +211,25 @@ class UndiciDoor implements HttpDoor {
   }
 
   async #drain(): Promise<void> {
-    const late = setTimeout(() => void this.#pool.destroy().catch(() => undefined), this.#timing.drainMs);
-    await this.#pool.close().catch(() => undefined);
+    const pool = this.#pool;
+    if (pool === null) return;
+    const late = setTimeout(() => void pool.destroy().catch(() => undefined), this.#timing.drainMs);
+    await pool.close().catch(() => undefined);
     clearTimeout(late);
   }
 }
 
 type Trust = buildConnector.BuildOptions & { secureContext?: SecureContext };
 
+interface TunnelMeans {
+  timing: HttpTiming;
+  trust: Trust;
+  /** Speaks TLS over the socket that it is given. */
+  connect: buildConnector.connector;
+}
+
 /** Connects through a tunnel, and with TLS in it where the gateway wants that. */
-function throughProxy(proxy: URL, { connectMs }: HttpTiming, trust: Trust): buildConnector.connector {
-  const connect = buildConnector({ ...trust, allowH2: false });
+function throughProxy(proxy: URL, { timing, trust, connect }: TunnelMeans): buildConnector.connector {
   return (target, callback) => {
     const isSecure = target.protocol === 'https:';
     const port = Number(target.port || (isSecure ? 443 : 80));
@@ -209,7 +237,7 @@ function throughProxy(proxy: URL, { connectMs }: HttpTiming, trust: Trust): buil
     openTunnel(proxy, {
       host,
       port,
-      signal: AbortSignal.timeout(connectMs),
+      signal: AbortSignal.timeout(timing.connectMs),
       secureContext: trust.secureContext,
     }).then(
       (httpSocket) => {

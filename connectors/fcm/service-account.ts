@@ -1,7 +1,6 @@
 /** The access token of a service account: a signed assertion is changed for it (gateways-apns 2.1). */
 
 import { createPrivateKey } from 'node:crypto';
-import { importPKCS8, SignJWT } from 'jose';
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpDoor } from '../../shared/http.ts';
 import type { TokenStore } from '../connector.ts';
@@ -57,6 +56,8 @@ async function fetchToken(credentials: FcmCredentials, clock: Clock, door: HttpD
 
 async function sign({ serviceAccount }: FcmCredentials, nowS: number): Promise<string> {
   const { client_email, private_key, private_key_id, token_uri } = serviceAccount;
+  // Loaded when the first is signed: one thread of all signs, and all would hold it.
+  const { importPKCS8, SignJWT } = await import('jose');
   // Google's files hold PKCS#8; another form of the key is brought into it.
   const pem = createPrivateKey(private_key).export({ type: 'pkcs8', format: 'pem' }).toString();
   return new SignJWT({ scope })

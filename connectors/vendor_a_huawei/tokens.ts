@@ -1,6 +1,5 @@
 /** The two ways to prove who sends (gateways-apns 3.2): an access token that is called for, a JWT signed here. */
 import { createPrivateKey } from 'node:crypto';
-import { importPKCS8, SignJWT } from 'jose';
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpDoor } from '../../shared/http.ts';
 import type { TokenStore } from '../connector.ts';
@@ -67,6 +66,8 @@ async function sign(
   { key_id, sub_account, private_key }: HuaweiServiceAccount,
   nowS: number,
 ): Promise<string> {
+  // Loaded when the first is signed: one thread of all signs, and all would hold it.
+  const { importPKCS8, SignJWT } = await import('jose');
   // Huawei's files hold PKCS#8; another form of the key is brought into it.
   const pem = createPrivateKey(private_key).export({ type: 'pkcs8', format: 'pem' }).toString();
   return new SignJWT({})
