@@ -1,32 +1,17 @@
 /** The rules that a message of Meizu's has (gateways-xiaomi 4.3); what is wrong is told before anything is sent. */
-import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { charsOf } from '../kit/android.ts';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { type Check, isBytes, isFilled, isInt, isLike, oneOf } from '../kit/member-rules.ts';
 
 interface Rule {
   group: string;
   name: string;
-  isRight(value: Json, group: JsonObject): boolean;
+  isRight: Check;
   expected: string;
 }
 
-const oneOf =
-  (...values: Json[]) =>
-  (value: Json): boolean =>
-    values.includes(value);
-const isText =
-  (from: number, to: number) =>
-  (value: Json): boolean =>
-    typeof value === 'string' && value.trim() !== '' && charsOf(value) >= from && charsOf(value) <= to;
-const isBytes =
-  (most: number) =>
-  (value: Json): boolean =>
-    typeof value === 'string' && Buffer.byteLength(value) <= most;
-const isTime = (value: Json): boolean =>
-  typeof value === 'string' && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(value);
-const isHours = (value: Json): boolean =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 72;
+const isTime = isLike(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
 
-const rule = (path: string, isRight: Rule['isRight'], expected: string): Rule => {
+const rule = (path: string, isRight: Check, expected: string): Rule => {
   const [group = '', name = ''] = path.split(/\.(.*)/s);
   return { group, name, isRight, expected };
 };
@@ -40,12 +25,8 @@ const rules: readonly Rule[] = [
   rule('clickTypeInfo.parameters', isJsonObject, 'an object'),
   rule('clickTypeInfo.customAttribute', isBytes(1000), 'a text of at most 1000 bytes'),
   rule('pushTimeInfo.offLine', oneOf(0, 1), '0 or 1'),
-  rule('pushTimeInfo.validTime', isHours, 'a whole number of hours from 1 to 72'),
-  rule(
-    'advanceInfo.notifyKey',
-    (value) => typeof value === 'string' && /^[\w-]{1,8}$/.test(value),
-    'at most 8 letters, digits, _ or -',
-  ),
+  rule('pushTimeInfo.validTime', isInt(1, 72), 'a whole number of hours from 1 to 72'),
+  rule('advanceInfo.notifyKey', isLike(/^[\w-]{1,8}$/), 'at most 8 letters, digits, _ or -'),
   rule('advanceInfo.fixStartDisplayTime', isTime, 'a time as yyyy-MM-dd HH:mm:ss'),
   rule('advanceInfo.fixEndDisplayTime', isTime, 'a time as yyyy-MM-dd HH:mm:ss'),
   rule('extra.callback', isBytes(128), 'a text of at most 128 bytes'),
@@ -55,22 +36,22 @@ const rules: readonly Rule[] = [
 
 /** Members that have to be there, some only beside others. */
 const needs: readonly (Rule & { isNeeded(group: JsonObject): boolean })[] = [
-  { ...rule('noticeBarInfo.title', isText(1, 32), '1 to 32 characters'), isNeeded: () => true },
-  { ...rule('noticeBarInfo.content', isText(1, 100), '1 to 100 characters'), isNeeded: () => true },
+  { ...rule('noticeBarInfo.title', isFilled(32), '1 to 32 characters'), isNeeded: () => true },
+  { ...rule('noticeBarInfo.content', isFilled(100), '1 to 100 characters'), isNeeded: () => true },
   {
-    ...rule('noticeExpandInfo.noticeExpandContent', isText(1, 4096), 'a text'),
+    ...rule('noticeExpandInfo.noticeExpandContent', isFilled(4096), 'a text'),
     isNeeded: ({ noticeExpandType }) => noticeExpandType === 1,
   },
   {
-    ...rule('noticeExpandInfo.noticeExpandImgUrl', isText(1, 4096), 'a URL'),
+    ...rule('noticeExpandInfo.noticeExpandImgUrl', isFilled(4096), 'a URL'),
     isNeeded: ({ noticeExpandType }) => noticeExpandType === 2,
   },
   {
-    ...rule('clickTypeInfo.activity', isText(1, 1024), 'the name of an activity'),
+    ...rule('clickTypeInfo.activity', isFilled(1024), 'the name of an activity'),
     isNeeded: ({ clickType }) => clickType === 1,
   },
   {
-    ...rule('clickTypeInfo.url', isText(1, 4096), 'a URI'),
+    ...rule('clickTypeInfo.url', isFilled(4096), 'a URI'),
     isNeeded: ({ clickType }) => clickType === 2,
   },
 ];
@@ -86,12 +67,11 @@ export function messageProblem(message: JsonObject): string | null {
   for (const { group: groupName, name, isRight, expected } of rules) {
     const group = groupIn(message, groupName);
     const value = group[name];
-    if (value !== undefined && !isRight(value, group)) return `${name} of vendor_c must be ${expected}`;
+    if (value !== undefined && !isRight(value)) return `${name} of vendor_c must be ${expected}`;
   }
   for (const { group: groupName, name, isRight, expected, isNeeded } of needs) {
     const group = groupIn(message, groupName);
-    if (isNeeded(group) && !isRight(group[name] ?? null, group))
-      return `${name} of vendor_c must be ${expected}`;
+    if (isNeeded(group) && !isRight(group[name] ?? null)) return `${name} of vendor_c must be ${expected}`;
   }
   return null;
 }

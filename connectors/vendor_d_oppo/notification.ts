@@ -2,25 +2,10 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parseObject } from '../kit/access-token.ts';
 import { charsOf } from '../kit/android.ts';
+import { isFlag, isInt, isText, type MemberRule, memberProblem, oneOf } from '../kit/member-rules.ts';
 
-type Rule = readonly [name: string, isRight: (value: Json, whole: JsonObject) => boolean, expected: string];
-
-const oneOf =
-  (...values: Json[]) =>
-  (value: Json): boolean =>
-    values.includes(value);
-const isText =
-  (from: number, to: number) =>
-  (value: Json): boolean =>
-    typeof value === 'string' && charsOf(value) >= from && charsOf(value) <= to;
-const isInt =
-  (from: number, to: number) =>
-  (value: Json): boolean =>
-    typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to;
 /** Becomes the name of a class of messages. */
-const isName = (value: Json): boolean =>
-  typeof value === 'string' && isText(1, 200)(value) && !/\p{Cc}/u.test(value);
-const isFlag = (value: Json): boolean => typeof value === 'boolean';
+const isName = (value: Json): boolean => isText(1, 200)(value) && !/\p{Cc}/u.test(String(value));
 
 /** Longest content by style; of the styles that only OPPO's client knows it checks 200. */
 const contentChars: ReadonlyMap<Json | undefined, number> = new Map([
@@ -32,7 +17,7 @@ const contentChars: ReadonlyMap<Json | undefined, number> = new Map([
 const longest = ({ style }: JsonObject): number => contentChars.get(style) ?? 200;
 const epochMs = isInt(0, 9_999_999_999_999);
 
-const rules: readonly Rule[] = [
+const rules: readonly MemberRule[] = [
   ['style', isInt(1, 5), 'a whole number from 1 to 5'],
   ['title', isText(1, 50), '1 to 50 characters'],
   ['sub_title', isText(0, 10), 'at most 10 characters'],
@@ -83,11 +68,8 @@ export function notificationProblem(notification: JsonObject): string | null {
   const { category, click_action_type: click, content, title } = notification;
   if (typeof content !== 'string' || content.trim() === '') return 'vendor_d needs a content';
   if (typeof title !== 'string' || title.trim() === '') return 'vendor_d needs a title';
-  for (const [name, isRight, expected] of rules) {
-    const value = notification[name];
-    if (value !== undefined && !isRight(value, notification))
-      return `${name} of vendor_d must be ${expected}`;
-  }
+  const wrong = memberProblem(notification, rules, 'vendor_d');
+  if (wrong !== null) return wrong;
   if (charsOf(content) > longest(notification))
     return `content of this style must have at most ${longest(notification)} characters for vendor_d`;
   const target = click === 1 || click === 4 ? 'click_action_activity' : 'click_action_url';

@@ -1,38 +1,28 @@
 /** The rules that a message of vivo's has (gateways-xiaomi 3.3); what is wrong is told before anything is sent. */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { charsOf } from '../kit/android.ts';
-
-type Rule = readonly [name: string, isRight: (value: Json) => boolean, expected: string];
-
-const oneOf =
-  (...values: Json[]) =>
-  (value: Json): boolean =>
-    values.includes(value);
-const isText =
-  (from: number, to: number) =>
-  (value: Json): boolean =>
-    typeof value === 'string' && value.trim().length >= from && charsOf(value) <= to;
-const isInt =
-  (from: number, to: number) =>
-  (value: Json): boolean =>
-    typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to;
-const isFlag = (value: Json): boolean => typeof value === 'boolean';
+import {
+  isFilled,
+  isFlag,
+  isInt,
+  isLike,
+  isText,
+  type MemberRule,
+  memberProblem,
+  oneOf,
+} from '../kit/member-rules.ts';
 
 /** Beside a category classification may be missing; the category alone says it. */
-const rules: readonly Rule[] = [
+const rules: readonly MemberRule[] = [
   ['notifyType', oneOf(1, 2, 3, 4), '1, 2, 3 or 4'],
-  ['title', isText(1, 40), '1 to 40 characters'],
-  ['content', isText(1, 100), '1 to 100 characters'],
+  ['title', isFilled(40), '1 to 40 characters'],
+  ['content', isFilled(100), '1 to 100 characters'],
   ['timeToLive', isInt(60, 86_400), 'a whole number of seconds from 60 to 86400'],
   ['skipType', oneOf(1, 2, 3, 4), '1, 2, 3 or 4'],
-  ['skipContent', isText(1, 1024), '1 to 1024 characters'],
+  ['skipContent', isFilled(1024), '1 to 1024 characters'],
   ['networkType', oneOf(-1, 1), '-1 or 1'],
   ['classification', oneOf(0, 1), '0 or 1'],
-  [
-    'category',
-    (value) => typeof value === 'string' && /^[A-Z][A-Z0-9_]{0,63}$/.test(value),
-    'a category of vivo in upper case',
-  ],
+  ['category', isLike(/^[A-Z][A-Z0-9_]{0,63}$/), 'a category of vivo in upper case'],
   [
     'clientCustomMap',
     (value) => isJsonObject(value) && charsIn(value) <= 1024,
@@ -40,7 +30,7 @@ const rules: readonly Rule[] = [
   ],
   ['pushMode', oneOf(0, 1), '0 or 1'],
   ['notifyId', isInt(1, 2_147_483_647), 'a whole number from 1 to 2147483647'],
-  ['profileId', isText(1, 64), '1 to 64 characters'],
+  ['profileId', isFilled(64), '1 to 64 characters'],
   ['sendOnline', isFlag, 'true or false'],
   ['foregroundShow', isFlag, 'true or false'],
   ['addBadge', isFlag, 'true or false'],
@@ -54,10 +44,8 @@ const needsContent = new Set<Json | undefined>([2, 4]);
 export function messageProblem(message: JsonObject): string | null {
   for (const name of ['title', 'content', 'notifyType', 'skipType'])
     if (message[name] === undefined) return `vendor_e needs a ${name}`;
-  for (const [name, isRight, expected] of rules) {
-    const value = message[name];
-    if (value !== undefined && !isRight(value)) return `${name} of vendor_e must be ${expected}`;
-  }
+  const wrong = memberProblem(message, rules, 'vendor_e');
+  if (wrong !== null) return wrong;
   const { extra, skipContent, skipType } = message;
   if (needsContent.has(skipType) && skipContent === undefined)
     return 'skipType of vendor_e needs skipContent';
@@ -72,7 +60,7 @@ function extraProblem(extra: JsonObject): string | null {
     ['callback.param', 64],
   ] as const) {
     const value = extra[name];
-    if (value !== undefined && !(typeof value === 'string' && charsOf(value) <= most))
+    if (value !== undefined && !isText(0, most)(value))
       return `extra.${name} of vendor_e must be at most ${most} characters`;
   }
   return null;
