@@ -5,9 +5,10 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { createRequire } from 'node:module';
-import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { Clock } from './clock.ts';
+import { sharedTrust } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
 
 export interface HttpTiming {
@@ -156,10 +157,7 @@ class UndiciDoor implements HttpDoor {
     this.#clock = clock;
     const trust: Trust = {
       timeout: timing.connectMs,
-      // `ca` replaces the system's list unless that is given too (contract: "trusted beside the system's").
-      ...(ca === undefined
-        ? {}
-        : { secureContext: createSecureContext({ ca: [...getCACertificates('default'), ca] }) }),
+      ...(ca === undefined ? {} : { secureContext: sharedTrust(ca) }),
       minVersion: 'TLSv1.2',
     };
     const proxyUrl = proxy === undefined ? null : new URL(proxy);

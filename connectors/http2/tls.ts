@@ -1,16 +1,20 @@
 import { isIP } from 'node:net';
-import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { sharedTrust, trustedBeside } from '../../shared/trust.ts';
 import type { TransportOptions } from './transport.ts';
 
-/** Made once per pool: reading the system's list costs milliseconds. */
-export function secureContextOf(
-  options: Pick<TransportOptions, 'ca' | 'certificate' | 'privateKey'>,
-): SecureContext {
+/** Made once per pool, or once for all pools that trust the same: reading the system's list costs milliseconds. */
+export function secureContextOf({
+  ca,
+  certificate,
+  privateKey,
+}: Pick<TransportOptions, 'ca' | 'certificate' | 'privateKey'>): SecureContext {
+  const isAnonymous = certificate === undefined && privateKey === undefined;
+  if (isAnonymous && ca !== undefined) return sharedTrust(ca);
   return createSecureContext({
-    // `ca` replaces the system's list unless that is given too (contract: "trusted beside the system's").
-    ca: options.ca === undefined ? undefined : [...getCACertificates('default'), options.ca],
-    cert: options.certificate,
-    key: options.privateKey,
+    ca: ca === undefined ? undefined : trustedBeside(ca),
+    cert: certificate,
+    key: privateKey,
     minVersion: 'TLSv1.2',
   });
 }
