@@ -6,8 +6,8 @@ import {
   mergeInstallations,
   openInstallationStage,
   tidyInstallations,
-  type Unwritten,
 } from '../../shared/db/tables/import-installations.ts';
+import type { Merged, Unwritten } from '../../shared/db/tables/import-unwritten.ts';
 import { mergeUsers, openUserStage } from '../../shared/db/tables/import-users.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { CommandFailure } from '../cli/report.ts';
@@ -66,7 +66,7 @@ interface Part {
   bytesBefore: number;
 }
 
-type Merge<R> = (tx: Handle, rows: R[]) => Promise<{ written: number; unwritten: Unwritten[] }>;
+type Merge<R> = (tx: Handle, rows: R[]) => Promise<Merged>;
 
 async function importFile(job: ImportJob, part: Part): Promise<void> {
   const { appId, isDry, vault } = job;
@@ -118,7 +118,7 @@ async function importRows<R extends Row>(
 interface Batch {
   connection: Handle;
   file: ExportFile;
-  work: (tx: Handle) => Promise<{ written: number; unwritten: Unwritten[] }>;
+  work: (tx: Handle) => Promise<Merged>;
 }
 
 async function writeBatch(job: ImportJob, { connection, file, work }: Batch): Promise<void> {

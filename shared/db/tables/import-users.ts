@@ -2,7 +2,7 @@ import type { Identity } from '../../domain/auth-data.ts';
 import type { SessionSeed, UserDraft } from '../../domain/user.ts';
 import { type CopyValue, copyIn } from '../copy.ts';
 import type { Handle } from '../pool.ts';
-import type { Unwritten } from './import-installations.ts';
+import { keptOut, type Merged, type Unwritten, unstage, unwrittenRows } from './import-unwritten.ts';
 import { draftColumns, draftValues } from './users.ts';
 
 /** A user of an import, checked. Times are ISO 8601. */
@@ -30,6 +30,14 @@ const columns = [
   ...draftColumns,
 ];
 
+/** Members that only one user may have, by their columns. */
+const unique = {
+  username: 'username',
+  email: 'email',
+  mobile_phone_number: 'mobilePhoneNumber',
+  session_hash: 'sessionToken',
+};
+
 /** Where users go: the tables, or what stands for them in a dry run. */
 interface Targets {
   users: string;
@@ -53,11 +61,6 @@ export async function openUserStage(connection: Handle): Promise<void> {
   await connection.query(`CREATE TEMP TABLE ${shadows.identities} (LIKE user_identity INCLUDING INDEXES)`);
 }
 
-export interface UserMerge {
-  written: number;
-  unwritten: Unwritten[];
-}
-
 /**
  * Writes the new users of a batch, in the order of its lines, with their third-party accounts, and gives those that
  * were not written; nothing that is there is changed. No two rows of a batch may have the same object id. With `isDry`
@@ -67,7 +70,7 @@ export async function mergeUsers(
   tx: Handle,
   appId: string,
   { rows, isDry }: { rows: StagedUser[]; isDry: boolean },
-): Promise<UserMerge> {
+): Promise<Merged> {
   await copyIn(tx, { table: stage, columns: ['line', 'own', 'unions', ...columns] }, rows.map(copyRow));
   const unwritten = isDry ? await takeUnwritten(tx, appId, tables) : [];
   const targets = isDry ? shadows : tables;
@@ -80,7 +83,8 @@ export async function mergeUsers(
   await insertUnions(tx, appId, targets);
   const { rowCount } = await tx.query(`DELETE FROM ${stage} WHERE user_id IS NOT NULL`);
   const written = rowCount ?? 0;
-  if (written + unwritten.length < rows.length) unwritten.push(...(await unwrittenRows(tx, appId, targets)));
+  if (written + unwritten.length < rows.length)
+    unwritten.push(...(await unwrittenRows(tx, appId, { stage, table: targets.users, unique })));
   return { written, unwritten };
 }
 
@@ -172,9 +176,10 @@ async function takeBack(
       .filter(({ holder_id }) => !ids.has(Number(holder_id)))
       .map((conflict) => [Number(conflict.line), conflict]),
   );
-  await tx.query(`DELETE FROM ${stage} WHERE line = ANY($1::bigint[])`, [[...out.keys()]]);
+  const unwritten = [...out.values()].map(conflictOf);
+  await unstage(tx, stage, unwritten);
   await tx.query(`UPDATE ${stage} SET user_id = NULL WHERE user_id = ANY($1::bigint[])`, [[...ids]]);
-  return [...out.values()].map(conflictOf);
+  return unwritten;
 }
 
 const conflictOf = ({ line, object_id, platform, holder }: Conflict): Unwritten => ({
@@ -195,54 +200,9 @@ async function insertUnions(tx: Handle, appId: string, { identities }: Targets):
   );
 }
 
-/** Members that only one user may have, by their columns. */
-const uniqueMembers = {
-  username: 'username',
-  email: 'email',
-  mobile_phone_number: 'mobilePhoneNumber',
-  session_hash: 'sessionToken',
-} as const;
-type UniqueColumn = keyof typeof uniqueMembers;
-
-type UnwrittenRow = { line: number; object_id: string; is_there: boolean; is_newer: boolean } & Record<
-  UniqueColumn,
-  string | null
->;
-
-async function unwrittenRows(tx: Handle, appId: string, { users }: Targets): Promise<Unwritten[]> {
-  const holders = Object.keys(uniqueMembers).map(
-    (name) => `(SELECT object_id FROM ${users} t WHERE t.app_id = $1 AND t.${name} = s.${name}) AS ${name}`,
-  );
-  const { rows } = await tx.query<UnwrittenRow>(
-    `SELECT s.line, s.object_id, u.object_id IS NOT NULL AS is_there,
-            coalesce(u.updated_at < s.updated_at, false) AS is_newer, ${holders.join(', ')}
-       FROM ${stage} s LEFT JOIN LATERAL (
-         SELECT object_id, updated_at FROM ${users} t WHERE t.app_id = $1 AND t.object_id = s.object_id LIMIT 1) u ON true
-      ORDER BY s.line`,
-    [appId],
-  );
-  return rows.map((row) => ({
-    line: Number(row.line),
-    objectId: row.object_id,
-    isThere: row.is_there,
-    isNewer: row.is_newer,
-    holders: holdersIn(row),
-  }));
-}
-
-function holdersIn(row: UnwrittenRow): Record<string, string> {
-  const found = (Object.keys(uniqueMembers) as UniqueColumn[]).flatMap((name) => {
-    const holder = row[name];
-    return holder === null ? [] : [[uniqueMembers[name], holder]];
-  });
-  return Object.fromEntries(found);
-}
-
 /** Those that the tables keep out, taken off the stage. */
 async function takeUnwritten(tx: Handle, appId: string, targets: Targets): Promise<Unwritten[]> {
-  const kept = (await unwrittenRows(tx, appId, targets)).filter(
-    ({ isThere, holders }) => isThere || Object.keys(holders).length > 0,
-  );
+  const kept = await keptOut(tx, appId, { stage, table: targets.users, unique });
   const known = new Set(kept.map(({ line }) => line));
   const { rows } = await tx.query<Conflict>(
     `SELECT s.line, s.object_id, x.platform, h.object_id AS holder
@@ -251,6 +211,6 @@ async function takeUnwritten(tx: Handle, appId: string, targets: Targets): Promi
   );
   const linked = new Map(rows.map((conflict) => [Number(conflict.line), conflictOf(conflict)]));
   const unwritten = [...kept, ...[...linked.values()].filter(({ line }) => !known.has(line))];
-  await tx.query(`DELETE FROM ${stage} WHERE line = ANY($1::bigint[])`, [unwritten.map(({ line }) => line)]);
+  await unstage(tx, stage, unwritten);
   return unwritten;
 }
