@@ -1,3 +1,5 @@
+import type { Scope } from '../kit/misbehaviour.ts';
+
 /** Ways in which the gateway can be told to misbehave, each for some requests only. */
 export type Misbehaviour = Scope &
   (
@@ -16,41 +18,5 @@ export type Misbehaviour = Scope &
     | { kind: 'disconnect' }
   );
 
-interface Scope {
-  /** How many requests it strikes; absent: all, until `behave()`. */
-  count?: number;
-  /** Strikes requests to this device token only. */
-  token?: string;
-  /** Strikes this share of the requests, evenly spread. */
-  fraction?: number;
-}
-
-/** The misbehaviours in force; the first that fits a request strikes. */
-export class Misbehaviours {
-  #rules: { what: Misbehaviour; left: number; share: number }[] = [];
-
-  add(what: Misbehaviour): void {
-    this.#rules.push({ what, left: what.count ?? Number.POSITIVE_INFINITY, share: 0 });
-  }
-
-  clear(): void {
-    this.#rules = [];
-  }
-
-  /** Cheap while there are none, which is nearly always. */
-  strike(token: string): Misbehaviour | undefined {
-    if (this.#rules.length === 0) return undefined;
-    for (const rule of this.#rules) {
-      if (rule.what.token !== undefined && rule.what.token !== token) continue;
-      if (rule.what.fraction !== undefined) {
-        rule.share += rule.what.fraction;
-        if (rule.share < 1) continue;
-        rule.share -= 1;
-      }
-      rule.left -= 1;
-      if (rule.left <= 0) this.#rules = this.#rules.filter((other) => other !== rule);
-      return rule.what;
-    }
-    return undefined;
-  }
-}
+/** Whether a misbehaviour is meant for requests to this device. */
+export const fits = ({ token }: Misbehaviour, to: string): boolean => token === undefined || token === to;

@@ -14,10 +14,11 @@ import {
 import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { type CertificateAuthority, openCertificateAuthority } from '../certificates.ts';
+import { Misbehaviours } from '../kit/misbehaviour.ts';
 import { type Answer, type Arrived, goawayData, misanswer, respond } from './answers.ts';
 import type { ApnsGateway, ApnsGatewayOptions } from './gateway.ts';
 import { Ledger, type SeenRequest } from './ledger.ts';
-import { type Misbehaviour, Misbehaviours } from './misbehaviour.ts';
+import { fits, type Misbehaviour } from './misbehaviour.ts';
 import { checkHeaders, checkPayload, checkTopic, deviceTokenOf } from './rules.ts';
 import { newSessionState, noteToken, type SessionState, setLimit } from './session.ts';
 import { type Refusal, TokenVerifier } from './tokens.ts';
@@ -62,7 +63,7 @@ class LoopbackApns implements ApnsGateway {
   readonly #server: Http2SecureServer;
   readonly #verifier: TokenVerifier;
   readonly #ledger: Ledger;
-  readonly #misbehaviours = new Misbehaviours();
+  readonly #misbehaviours = new Misbehaviours<Misbehaviour, string>(fits);
   readonly #sockets = new Set<Socket>();
   readonly #sessions = new Map<ServerHttp2Session, SessionState>();
   readonly #clock: Clock;

@@ -1,17 +1,13 @@
-/** Which requests a misbehaviour strikes. */
-export interface Scope {
-  /** How many requests it strikes; absent: all, until `behave()`. */
-  count?: number;
-  /** Strikes requests to this device token only. */
-  token?: string;
-  /** Strikes this share of the requests, evenly spread. */
-  fraction?: number;
-  /** Strikes requests to paths that begin so; absent: all but token calls. */
+import type { Scope } from '../kit/misbehaviour.ts';
+
+/** Calls for access tokens are spared unless they are named by path. */
+interface HttpScope extends Scope {
+  /** Strikes requests to paths that begin so; absent: to all but token calls. */
   path?: string;
 }
 
 /** Ways in which an HTTP gateway can be told to misbehave, each for some requests only. */
-export type Misbehaviour = Scope &
+export type Misbehaviour = HttpScope &
   (
     | { kind: 'answer'; status: number; body?: unknown; retryAfter?: string }
     /** Processed; then the stream, or with HTTP/1.1 the connection, is reset. */
@@ -31,35 +27,8 @@ export interface Target {
   isTokenCall?: boolean;
 }
 
-/** The misbehaviours in force; the first that fits a request strikes. */
-export class Misbehaviours {
-  #rules: { what: Misbehaviour; left: number; share: number }[] = [];
-
-  add(what: Misbehaviour): void {
-    this.#rules.push({ what, left: what.count ?? Number.POSITIVE_INFINITY, share: 0 });
-  }
-
-  clear(): void {
-    this.#rules = [];
-  }
-
-  strike(target: Target): Misbehaviour | undefined {
-    for (const rule of this.#rules) {
-      const { token, fraction } = rule.what;
-      if (!isInPath(rule.what, target)) continue;
-      if (token !== undefined && !target.tokens.includes(token)) continue;
-      if (fraction !== undefined) {
-        rule.share += fraction;
-        if (rule.share < 1) continue;
-        rule.share -= 1;
-      }
-      rule.left -= 1;
-      if (rule.left <= 0) this.#rules = this.#rules.filter((other) => other !== rule);
-      return rule.what;
-    }
-    return undefined;
-  }
+/** Whether a misbehaviour is meant for this request. */
+export function fits({ path, token }: Misbehaviour, target: Target): boolean {
+  if (token !== undefined && !target.tokens.includes(token)) return false;
+  return path === undefined ? target.isTokenCall !== true : (target.path ?? '').startsWith(path);
 }
-
-const isInPath = ({ path }: Scope, target: Target): boolean =>
-  path === undefined ? target.isTokenCall !== true : (target.path ?? '').startsWith(path);

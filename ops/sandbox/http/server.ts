@@ -13,6 +13,7 @@ import {
 import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { openCertificateAuthority } from '../certificates.ts';
+import { Misbehaviours } from '../kit/misbehaviour.ts';
 import type {
   GatewayRules,
   GatewayState,
@@ -22,7 +23,7 @@ import type {
   SandboxReply,
 } from './gateway.ts';
 import { CallLedger, type SeenCall } from './ledger.ts';
-import { type Misbehaviour, Misbehaviours } from './misbehaviour.ts';
+import { fits, type Misbehaviour, type Target } from './misbehaviour.ts';
 
 export type { SandboxCall, SandboxGateway, SandboxOptions, SandboxReply } from './gateway.ts';
 export type { SeenCall } from './ledger.ts';
@@ -54,7 +55,7 @@ class LoopbackGateway implements SandboxGateway {
   readonly #server: Http2SecureServer;
   readonly #rules: GatewayRules;
   readonly #ledger: CallLedger;
-  readonly #misbehaviours = new Misbehaviours();
+  readonly #misbehaviours = new Misbehaviours<Misbehaviour, Target>(fits);
   readonly #sockets = new Set<Socket>();
   /** Number of each open connection, by the client's port: what a request knows of its connection. */
   readonly #numbers = new Map<number, number>();
