@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
@@ -60,6 +60,11 @@ export function createApp(options: AppOptions): Koa {
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;
+}
+
+/** Who asks: `ctx.ip` of a request that is no call, such as one for the device channel. */
+export function remoteAddressOf(app: Koa, request: IncomingMessage): string {
+  return app.createContext(request, new ServerResponse(request)).ip;
 }
 
 type Find = InnerMeans['find'];

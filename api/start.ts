@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config.ts';
@@ -10,7 +11,8 @@ import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
-import { closeServer, createApp, listen } from './app.ts';
+import { closeServer, createApp, listen, remoteAddressOf } from './app.ts';
+import { type ChannelLimits, channelLimits } from './channel/limits.ts';
 import { Channel } from './channel/server.ts';
 import { loadRoutes } from './load.ts';
 import { PushBacklog } from './middleware/backlog.ts';
@@ -28,6 +30,7 @@ export interface ApiOptions {
   stack?: ClosingStack;
   clock?: Clock;
   maxWaitingPushes?: number;
+  channelLimits?: Partial<ChannelLimits>;
 }
 
 /**
@@ -62,7 +65,9 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const app = createApp({ routes, services, config, log, metrics, pushCallLimit });
   const server = await listen(app, config.port, config.host);
   stack.add('http', () => closeServer(server));
-  const channel = new Channel(server, { db, directory, listener, metrics, clock, log });
+  const addressOf = (request: IncomingMessage) => remoteAddressOf(app, request);
+  const limits = { ...channelLimits, ...options.channelLimits };
+  const channel = new Channel(server, { db, directory, listener, metrics, clock, log, addressOf }, limits);
   stack.add('channel', () => channel.close());
   await channel.start();
   const port = portOf(server.address());

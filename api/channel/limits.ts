@@ -1,13 +1,31 @@
 /** Soft numbers of the channel; tests hand in shorter ones. */
 export interface ChannelLimits {
+  /** Connections of this process, whoever they are: they cost memory, and each a file of the process. */
+  connections: number;
+  /**
+   * Connections of one remote address (of IPv6: of one /64) to this process. Far above what one network has:
+   * a carrier puts thousands of phones behind one address, and a proxy that is not counted in
+   * `TRUSTED_PROXIES` puts all of them there.
+   */
+  connectionsPerAddress: number;
+  /** Upgrades of one remote address in a minute: all of its devices may come back at once, and once more. */
+  upgradesPerAddress: number;
+  /**
+   * Connections of one app to this process: the rest stays for other apps. Over all processes there is no
+   * limit: a count that all share would be one row for which every login waits, and more processes are how
+   * an app is given more room.
+   */
+  connectionsPerApp: number;
   /** Size of a frame from a device: a login, or the acknowledgement of some hundred letters. */
   frameBytes: number;
   /** How often deadlines are looked at. */
   tickEveryMs: number;
   /** Frames of one device between two ticks; a device needs one every few seconds. */
   framesPerTick: number;
-  /** Time from the connection to a login. */
+  /** Time from the connection to a login; not to our answer, for which a device may have to queue. */
   loginWithinMs: number;
+  /** Further time for our answer: when all devices return at once, the last ones are answered after seconds. */
+  seatWithinMs: number;
   /** Silence after which the device is pinged. Long, since a ping wakes a phone's radio. */
   pingAfterMs: number;
   /** Time for any sign of life after the ping. */
@@ -33,10 +51,15 @@ export interface ChannelLimits {
 }
 
 export const channelLimits: ChannelLimits = {
+  connections: 50_000,
+  connectionsPerAddress: 20_000,
+  upgradesPerAddress: 40_000,
+  connectionsPerApp: 40_000,
   frameBytes: 16 * 1024,
   tickEveryMs: 1000,
   framesPerTick: 200,
   loginWithinMs: 10_000,
+  seatWithinMs: 60_000,
   pingAfterMs: 200_000,
   pongWithinMs: 40_000,
   closeWithinMs: 2000,

@@ -48,6 +48,8 @@ export class Presence {
    * that it ends. By device; the highest session id, and when it was told.
    */
   readonly #takeovers = new Map<string, { sessionId: number; toldAtMs: number }>();
+  /** Members and applicants by app. */
+  readonly #ofApp = new Map<string, number>();
   #joining = 0;
 
   constructor(means: PresenceMeans) {
@@ -66,17 +68,17 @@ export class Presence {
 
   /** Seats a connection or refuses it. True when it was seated. Never throws. */
   async join(connection: Connection, login: { appId: string; installationId: string }): Promise<boolean> {
+    if ((this.#ofApp.get(login.appId) ?? 0) >= this.#means.limits.connectionsPerApp) {
+      connection.refused('tryAgainLater');
+      return false;
+    }
+    this.#countApp(login.appId, 1);
     this.#joining += 1;
     const answer = await this.#lanes.run(() => this.#ask(connection, login));
     this.#joining -= 1;
-    if (answer === undefined) return false;
-    if (typeof answer === 'string') {
-      connection.refused(answer);
-      return false;
-    }
-    // Its socket closed while the database was asked.
-    if (!connection.isApplicant) this.#departures.add(answer);
-    return connection.isApplicant && this.#admit(connection, answer);
+    const isSeated = this.#answer(connection, answer);
+    if (!isSeated) this.#countApp(login.appId, -1);
+    return isSeated;
   }
 
   /** Takes a connection that ended out; its seat is freed unless another login has taken it. */
@@ -86,6 +88,7 @@ export class Presence {
     const key = keyOf(seat.appId, seat.installation);
     if (this.#members.get(key) !== connection) return;
     this.#members.delete(key);
+    this.#countApp(seat.appId, -1);
     this.#count();
     this.#departures.add(seat);
   }
@@ -154,6 +157,17 @@ export class Presence {
     }
   }
 
+  #answer(connection: Connection, answer: SessionSeat | Farewell | undefined): boolean {
+    if (answer === undefined) return false;
+    if (typeof answer === 'string') {
+      connection.refused(answer);
+      return false;
+    }
+    // Its socket closed while the database was asked.
+    if (!connection.isApplicant) this.#departures.add(answer);
+    return connection.isApplicant && this.#admit(connection, answer);
+  }
+
   #admit(connection: Connection, seat: SessionSeat): boolean {
     const key = keyOf(seat.appId, seat.installation);
     const other = this.#members.get(key);
@@ -164,7 +178,10 @@ export class Presence {
     }
     this.#members.set(key, connection);
     connection.seated(seat);
-    other?.dismiss('duplicatedLogin');
+    if (other) {
+      this.#countApp(seat.appId, -1);
+      other.dismiss('duplicatedLogin');
+    }
     this.#count();
     return true;
   }
@@ -174,6 +191,12 @@ export class Presence {
     const known = this.#takeovers.get(key)?.sessionId ?? 0;
     const toldAtMs = this.#means.clock.monotonicMs();
     this.#takeovers.set(key, { sessionId: Math.max(known, sessionId), toldAtMs });
+  }
+
+  #countApp(appId: string, by: 1 | -1): void {
+    const count = (this.#ofApp.get(appId) ?? 0) + by;
+    if (count > 0) this.#ofApp.set(appId, count);
+    else this.#ofApp.delete(appId);
   }
 
   #count(): void {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server } from 'node:http';
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { sleep } from '../../shared/clock.ts';
@@ -6,6 +6,8 @@ import type { Listener } from '../../shared/db/listener.ts';
 import { inboxNotices } from '../../shared/db/tables/channel.ts';
 import { sessionNotices } from '../../shared/db/tables/channel-presence.ts';
 import { channelPath } from '../../shared/domain/channel.ts';
+import { Refusal } from '../../shared/domain/errors.ts';
+import { Admission, type Origin } from './admission.ts';
 import { type ClosingReason, Connection, type ConnectionOwner } from './connection.ts';
 import { Delivery } from './delivery.ts';
 import { jsonProtocol } from './json-protocol.ts';
@@ -15,6 +17,8 @@ import type { Protocol } from './protocol.ts';
 
 export interface ChannelMeans extends Omit<PresenceMeans, 'limits'> {
   listener: Listener;
+  /** Who asks, as the HTTP side sees it (`TRUSTED_PROXIES`). */
+  addressOf(request: IncomingMessage): string;
 }
 
 /** Languages by their WebSocket sub-protocol (compat.md 6.1, 6.2). */
@@ -37,7 +41,8 @@ export class Channel {
   readonly #delivery: Delivery;
   readonly #owner: ConnectionOwner;
   readonly #sockets: WebSocketServer;
-  readonly #connections = new Set<Connection>();
+  readonly #admission: Admission;
+  readonly #connections = new Map<Connection, Origin>();
   readonly #endings: (() => void)[] = [];
   readonly #duties = new Set<string>();
   #isOpen = false;
@@ -47,6 +52,7 @@ export class Channel {
   constructor(server: Server, means: ChannelMeans, limits: ChannelLimits = channelLimits) {
     this.#means = means;
     this.#limits = limits;
+    this.#admission = new Admission(limits);
     this.#presence = new Presence({ ...means, limits });
     this.#delivery = new Delivery({ ...means, limits, presence: this.#presence });
     this.#owner = {
@@ -89,9 +95,9 @@ export class Channel {
   async close(): Promise<void> {
     this.#isOpen = false;
     for (const end of this.#endings) end();
-    for (const connection of this.#connections) connection.dismiss('goingAway');
+    for (const connection of this.#connections.keys()) connection.dismiss('goingAway');
     await this.#untilEmpty();
-    for (const connection of this.#connections) connection.terminate();
+    for (const connection of this.#connections.keys()) connection.terminate();
     await this.#delivery.close();
     await this.#presence.close();
   }
@@ -103,17 +109,34 @@ export class Channel {
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on('error', () => socket.destroy());
-    const protocol = protocolOf(request);
-    if (request.url?.split('?')[0] !== channelPath) refuse(socket, '404 Not Found');
-    else if (!this.#isOpen) refuse(socket, '503 Service Unavailable');
-    else if (!protocol) refuse(socket, '400 Bad Request');
-    else this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.#accept(webSocket, protocol));
+    try {
+      const { protocol, origin } = this.#admit(request);
+      this.#sockets.handleUpgrade(request, socket, head, (webSocket) =>
+        this.#accept(webSocket, protocol, origin),
+      );
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      refuse(socket, error);
+    }
   }
 
-  #accept(socket: WebSocket, protocol: Protocol): void {
+  /** The language of a request, and where it comes from. Throws the refusal of one that is not let in. */
+  #admit(request: IncomingMessage): { protocol: Protocol; origin: Origin } {
+    const { addressOf, clock } = this.#means;
+    if (request.url?.split('?')[0] !== channelPath) throw new Refusal('notFound');
+    if (!this.#isOpen) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
+    const origin = this.#admission.ask(addressOf(request), clock.monotonicMs());
+    const protocol = protocolOf(request);
+    if (!protocol) throw new Refusal('invalidParameter', { text: 'None of the sub-protocols is known.' });
+    return { protocol, origin };
+  }
+
+  #accept(socket: WebSocket, protocol: Protocol, origin: Origin): void {
     const monotonicMs = () => this.#means.clock.monotonicMs();
-    this.#connections.add(
+    this.#admission.entered(origin);
+    this.#connections.set(
       new Connection({ socket, protocol, limits: this.#limits, owner: this.#owner, monotonicMs }),
+      origin,
     );
   }
 
@@ -126,6 +149,8 @@ export class Channel {
       { code, problem: error?.message, appId: connection.seat?.appId },
       'device disconnected',
     );
+    const origin = this.#connections.get(connection);
+    if (origin) this.#admission.left(origin);
     this.#connections.delete(connection);
     this.#presence.leave(connection);
     if (this.#connections.size === 0) this.#onEmpty();
@@ -133,7 +158,9 @@ export class Channel {
 
   #tick(): void {
     const nowMs = this.#means.clock.monotonicMs();
-    for (const connection of this.#connections) connection.tick(nowMs);
+    for (const connection of this.#connections.keys()) connection.tick(nowMs);
+    const refused = this.#admission.tick(nowMs);
+    if (refused > 0) this.#means.log.warn({ refused }, 'connections were refused: too many');
   }
 
   async #beat(): Promise<void> {
@@ -170,6 +197,17 @@ export class Channel {
   }
 }
 
-function refuse(socket: Duplex, status: string): void {
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+/** Answers an upgrade as a call would be answered (compat.md 1.1), and ends the connection. */
+function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Refusal): void {
+  const body = JSON.stringify({ code, error: message });
+  const headers = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Connection: close',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...(retryAfterSeconds === undefined ? [] : [`Retry-After: ${retryAfterSeconds}`]),
+  ];
+  // A client that keeps its half open must not keep ours.
+  socket.once('finish', () => socket.destroy());
+  socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
 }

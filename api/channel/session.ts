@@ -69,7 +69,7 @@ export class Applicant {
   readonly appId: string;
   readonly installationId: string;
   readonly #limits: ChannelLimits;
-  readonly #loginByMs: number;
+  readonly #seatedByMs: number;
   #owedBeats = 0;
   #earlyAcks: number[] = [];
 
@@ -77,7 +77,7 @@ export class Applicant {
     this.appId = login.appId;
     this.installationId = login.installationId;
     this.#limits = limits;
-    this.#loginByMs = loginByMs;
+    this.#seatedByMs = loginByMs + limits.seatWithinMs;
   }
 
   /** Clients send a heartbeat right behind the login: its answer then says that the login succeeded. */
@@ -107,8 +107,9 @@ export class Applicant {
     return leave(farewell);
   }
 
+  /** That the answer is late is our fault, not the device's. */
   tick(nowMs: number): Step {
-    return nowMs >= this.#loginByMs ? leave('loginTimeout') : stay(this);
+    return nowMs >= this.#seatedByMs ? leave('tryAgainLater') : stay(this);
   }
 }
 

@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ChannelLimits, channelLimits } from '../../api/channel/limits.ts';
 import { Channel } from '../../api/channel/server.ts';
@@ -31,7 +31,8 @@ export async function startBareChannel(
   const server = createServer();
   const sockets: Socket[] = [];
   server.on('connection', (socket) => sockets.push(socket));
-  const means = { db, directory, listener, metrics, clock: systemClock, log: silentLog };
+  const addressOf = (request: IncomingMessage) => request.socket.remoteAddress ?? '';
+  const means = { db, directory, listener, metrics, clock: systemClock, log: silentLog, addressOf };
   const channel = new Channel(server, means, { ...channelLimits, ...limits });
   await channel.start();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -22,8 +22,8 @@ export class RawClient {
     );
   }
 
-  static async open(url: string): Promise<RawClient> {
-    const socket = new WebSocket(url, { perMessageDeflate: false });
+  static async open(url: string, headers: Record<string, string> = {}): Promise<RawClient> {
+    const socket = new WebSocket(url, { perMessageDeflate: false, headers });
     const client = new RawClient(socket);
     await new Promise((resolve, reject) => {
       socket.once('open', resolve);
@@ -33,8 +33,13 @@ export class RawClient {
   }
 
   /** Opens, logs in, and waits for the answer to the heartbeat behind the login. */
-  static async login(url: string, appId: string, installationId: string): Promise<RawClient> {
-    const client = await RawClient.open(url);
+  static async login(
+    url: string,
+    appId: string,
+    installationId: string,
+    headers: Record<string, string> = {},
+  ): Promise<RawClient> {
+    const client = await RawClient.open(url, headers);
     client.say({ cmd: 'login', appId, installationId });
     client.say({});
     await client.hears((frames) => frames.includes('{}'));

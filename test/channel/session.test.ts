@@ -54,7 +54,9 @@ describe('an applicant', () => {
 
   test('leaves when it is refused, and when the database takes too long', () => {
     expect(farewellOf(applicant().refused('invalidLogin'))).toEqual(leaves('invalidLogin'));
-    expect(farewellOf(applicant().tick(limits.loginWithinMs))).toEqual(leaves('loginTimeout'));
+    const lateMs = limits.loginWithinMs + limits.seatWithinMs;
+    expect(applicant().tick(lateMs - 1).next.state).toBe('applicant');
+    expect(farewellOf(applicant().tick(lateMs)), 'not its fault').toEqual(leaves('tryAgainLater'));
     expect(farewellOf(applicant().hear({ kind: 'unparseable' }))).toEqual(leaves('unparseable'));
   });
 });

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
+import type { ChannelLimits } from '../../api/channel/limits.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { depositLetters } from '../../shared/db/tables/channel.ts';
@@ -38,12 +39,14 @@ export class World {
     return new World(await createTestDatabase());
   }
 
-  async startApi(clock?: Clock): Promise<ChannelApi> {
+  async startApi(
+    options: { clock?: Clock; env?: Record<string, string>; channelLimits?: Partial<ChannelLimits> } = {},
+  ): Promise<ChannelApi> {
     const port = await freePort();
     const api = await startTestApi({
+      ...options,
       databaseUrl: this.database.url,
-      env: { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` },
-      ...(clock ? { clock } : {}),
+      env: { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}`, ...options.env },
     });
     if (this.appId === '') this.appId = (await api.createApp()).appId;
     this.#apis.push({ ...api, channelUrl: `ws://127.0.0.1:${port}/1.1/channel` });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Services } from '../../api/services/services.ts';
-import { type RunningApi, startApi } from '../../api/start.ts';
+import { type ApiOptions, type RunningApi, startApi } from '../../api/start.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { type Config, readConfig } from '../../shared/config.ts';
 import type { App, AppOptionsPatch, Plan } from '../../shared/domain/app.ts';
@@ -65,9 +65,10 @@ export async function startTestApi(options: {
   databaseUrl: string;
   clock?: Clock;
   env?: Record<string, string>;
+  channelLimits?: ApiOptions['channelLimits'];
 }): Promise<TestApi> {
-  const config = testConfig(options.databaseUrl, options.env);
-  const api: RunningApi = await startApi(config, silentLog, options.clock ? { clock: options.clock } : {});
+  const { databaseUrl, env, ...chosen } = options;
+  const api: RunningApi = await startApi(testConfig(databaseUrl, env), silentLog, chosen);
   const url = `http://127.0.0.1:${api.port}`;
   return {
     url,
