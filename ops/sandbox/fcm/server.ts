@@ -3,6 +3,7 @@
  * section 2) and able to misbehave on demand.
  */
 import { bearerOf, TokenDesk } from '../http/access-tokens.ts';
+import { formIn } from '../http/bodies.ts';
 import type { GatewayRules, GatewayState } from '../http/gateway.ts';
 import {
   type SandboxCall,
@@ -95,9 +96,9 @@ class FcmRules implements GatewayRules {
     return this.#send(parse(call.body));
   }
 
-  #grant({ body, headers }: SandboxCall): SandboxReply {
-    const form = new URLSearchParams(body.toString('utf8'));
-    if (!/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
+  #grant(call: SandboxCall): SandboxReply {
+    const form = formIn(call);
+    if (!/^application\/x-www-form-urlencoded\b/.test(call.headers['content-type'] ?? ''))
       return { ...invalidGrant('not a form'), violation: 'a token call that is no form' };
     if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:jwt-bearer')
       return { status: 400, body: { error: 'unsupported_grant_type' } };

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { bearerOf, type TokenDesk } from '../http/access-tokens.ts';
+import { formIn, objectIn } from '../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../http/gateway.ts';
 import { bodyFault } from './message.ts';
 
@@ -35,7 +36,7 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
     if (call.path === tokenPath) return giveToken(call, memory);
     const refusal = callRefusal(call, memory, state.nowMs());
     if (refusal) return refusal;
-    const body = parsed(call.body);
+    const body = bodyOf(call);
     const tokens = tokensOf(body);
     const fault = countFault(tokens) ?? sizeFault(call, tokens) ?? bodyFault(body);
     // Nobody knows Honor's codes: that we sent such a thing at all is what counts.
@@ -52,17 +53,18 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
     return delivered(tokens, { memory, state, requestId: `h${counters.requests}` });
   };
   return {
-    targetsOf: ({ path, body }) =>
-      path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(parsed(body)) },
+    targetsOf: (call) =>
+      call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(bodyOf(call)) },
     judge,
   };
 }
 
 /** The token call (4.1). */
-function giveToken({ body, headers, method }: SandboxCall, { app, desk }: HonorMemory): SandboxReply {
+function giveToken(call: SandboxCall, { app, desk }: HonorMemory): SandboxReply {
+  const { headers, method } = call;
   if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
     return { status: 400, body: { error: 'invalid_request' }, violation: 'a token call that is no form' };
-  const form = new URLSearchParams(body.toString());
+  const form = formIn(call);
   if (form.get('grant_type') !== 'client_credentials')
     return { status: 400, body: { error: 'unsupported_grant_type' } };
   if (form.get('client_id') !== app.clientId || form.get('client_secret') !== app.clientSecret)
@@ -122,12 +124,5 @@ const isTest = ({ android }: JsonObject): boolean => isJsonObject(android) && an
 const tokensOf = ({ token }: JsonObject): string[] =>
   Array.isArray(token) ? token.filter((one) => typeof one === 'string') : [];
 
-/** The body; empty, and so refused, where it is no JSON object. */
-function parsed(body: Buffer): JsonObject {
-  try {
-    const value: unknown = JSON.parse(body.toString());
-    return isJsonObject(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
+/** Empty, and so refused, where it is no JSON object. */
+const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};

@@ -31,6 +31,8 @@ export interface GatewayRules {
   targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean };
   /** The answer the original would give. */
   judge(call: SandboxCall): SandboxReply;
+  /** Forgets what it saw; what it was told stays. */
+  forget?(): void;
 }
 
 /** What rules may know of the gateway they are part of. */

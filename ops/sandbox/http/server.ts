@@ -136,6 +136,7 @@ class LoopbackGateway implements SandboxGateway {
 
   forget(): void {
     this.#ledger.forget();
+    this.#rules.forget?.();
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { bearerOf, type TokenDesk } from '../http/access-tokens.ts';
+import { objectIn } from '../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../http/gateway.ts';
 import type { HuaweiApp } from './credentials.ts';
 import { type Fault, v1Fault } from './message-v1.ts';
@@ -33,8 +34,8 @@ const mostBytes = 4096;
 export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayRules {
   const counters: Counters = { second: 0, devices: 0, tests: 0, requests: 0 };
   return {
-    targetsOf: ({ path, body }) =>
-      path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(parsed(body)) },
+    targetsOf: (call) =>
+      call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(objectIn(call)) },
     judge: (call) =>
       call.path === tokenPath
         ? giveToken(call, memory.app, memory.desk)
@@ -64,7 +65,7 @@ class Judgement {
         ...this.#told(400, '80100001', 'Illegal content type'),
         violation: 'not sent as JSON in UTF-8',
       };
-    const body = parsed(call.body);
+    const body = objectIn(call);
     if (body === undefined) return this.#told(400, '80100003', 'no JSON');
     const tokens = tokensOf(body);
     const fault = countFault(tokens) ?? sizeFault(call, tokens) ?? this.#messageFault(body, api, call);
@@ -174,13 +175,4 @@ function tokensOf(body: JsonObject | undefined): string[] {
   const { message, target } = body ?? {};
   const holder = isJsonObject(message) ? message : isJsonObject(target) ? target : {};
   return Array.isArray(holder.token) ? holder.token.filter((one) => typeof one === 'string') : [];
-}
-
-function parsed(body: Buffer): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(body.toString());
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

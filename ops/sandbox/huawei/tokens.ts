@@ -1,6 +1,7 @@
 import { constants, verify } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { TokenDesk } from '../http/access-tokens.ts';
+import { formIn } from '../http/bodies.ts';
 import type { SandboxCall, SandboxReply } from '../http/gateway.ts';
 import type { HuaweiApp } from './credentials.ts';
 
@@ -8,18 +9,15 @@ export const tokenPath = '/oauth2/v3/token';
 const audience = 'https://oauth-login.cloud.huawei.com/oauth2/v3/token';
 
 /** The token call (gateways-apns 3.2 a): client credentials as a form. */
-export function giveToken(
-  { body, headers, method }: SandboxCall,
-  app: HuaweiApp,
-  desk: TokenDesk,
-): SandboxReply {
+export function giveToken(call: SandboxCall, app: HuaweiApp, desk: TokenDesk): SandboxReply {
+  const { headers, method } = call;
   const refuse = (error: number, sub_error: number, error_description: string): SandboxReply => ({
     status: 400,
     body: { error, sub_error, error_description },
   });
   if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
     return { ...refuse(1102, 20041, 'bad request'), violation: 'a token call that is no form' };
-  const form = new URLSearchParams(body.toString());
+  const form = formIn(call);
   if (form.get('grant_type') !== 'client_credentials') return refuse(1102, 20041, 'grant_type');
   if (form.get('client_id') !== app.appId) return refuse(1101, 20001, 'invalid client_id');
   if (form.get('client_secret') !== app.appSecret) return refuse(1101, 20044, 'invalid client_secret');

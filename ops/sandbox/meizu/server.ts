@@ -3,8 +3,9 @@
  * misbehave on demand, and it sends receipts when told.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import { formIn } from '../http/bodies.ts';
 import type { GatewayRules, GatewayState } from '../http/gateway.ts';
-import { postReceipt } from '../http/post-receipt.ts';
+import { ReceiptBook, type ReceiptPost, type Taken } from '../http/receipts.ts';
 import {
   type SandboxCall,
   type SandboxGateway,
@@ -27,11 +28,8 @@ export interface MeizuGatewayOptions extends SandboxOptions {
   messagesPerMinute?: number;
 }
 
-interface Taken {
-  id: string;
-  tokens: ReadonlySet<string>;
-  callback: string;
-  param: string;
+/** A message, and the kinds of receipts that are wanted of it. */
+interface MeizuMessage extends Taken {
   type: number;
 }
 
@@ -46,32 +44,20 @@ export interface MeizuGateway extends SandboxGateway {
 }
 
 const path = '/garcia/api/server/push/varnished/pushByPushId';
-const keptMessages = 1000;
 
 /** Starts the gateway; resolves when it listens. */
 export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<MeizuGateway> {
   const targetCodes = new Map<string, number>();
-  const taken: Taken[] = [];
+  const receipts = new ReceiptBook<MeizuMessage>();
   const gateway = await startGateway(
     options,
-    (state) => new MeizuRules(options, { ...state, targetCodes, taken }),
+    (state) => new MeizuRules(options, { ...state, targetCodes, receipts }),
   );
-  const forget = gateway.forget.bind(gateway);
   return Object.assign(gateway, {
     targetCodes,
-    forget: () => {
-      taken.length = 0;
-      forget();
-    },
     sendReceipt: (type: number, tokens: readonly string[], accessToken = options.receiptToken ?? '') =>
-      Promise.all(
-        taken.flatMap((message) => {
-          const targets = tokens.filter((token) => message.tokens.has(token));
-          const isWanted = (message.type & type) !== 0 && targets.length > 0;
-          return isWanted
-            ? [postReceipt(message.callback, receiptOf(message, { type, targets, accessToken }))]
-            : [];
-        }),
+      receipts.send(tokens, (message, targets) =>
+        (message.type & type) === 0 ? null : receiptOf(message, { type, targets, accessToken }),
       ),
   });
 }
@@ -80,7 +66,7 @@ export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<M
 function receiptOf(
   { id, param }: Taken,
   { type, targets, accessToken }: { type: number; targets: string[]; accessToken: string },
-): { headers: Record<string, string>; body: string } {
+): ReceiptPost {
   const cb = JSON.stringify({ [`${id}-${type}`]: { param, type, targets } });
   return {
     headers: { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' },
@@ -90,7 +76,7 @@ function receiptOf(
 
 interface MeizuState extends GatewayState {
   targetCodes: ReadonlyMap<string, number>;
-  taken: Taken[];
+  receipts: ReceiptBook<MeizuMessage>;
 }
 
 class MeizuRules implements GatewayRules {
@@ -106,8 +92,8 @@ class MeizuRules implements GatewayRules {
     this.#state = state;
   }
 
-  targetsOf({ body }: SandboxCall): { tokens: readonly string[] } {
-    return { tokens: pushIdsOf(new URLSearchParams(body.toString('utf8'))) };
+  targetsOf(call: SandboxCall): { tokens: readonly string[] } {
+    return { tokens: pushIdsOf(formIn(call)) };
   }
 
   judge(call: SandboxCall): SandboxReply {
@@ -116,7 +102,7 @@ class MeizuRules implements GatewayRules {
       return { status: 404, violation: `${call.method} ${call.path}` };
     if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
       return { ...refusal('1005', 'content type'), violation: 'a body that is no form in UTF-8' };
-    const form = new URLSearchParams(call.body.toString('utf8'));
+    const form = formIn(call);
     if (form.get('appId') !== appId) return refusal('110000', 'appId不合法');
     if (form.get('sign') !== expectedSign(form, appSecret)) return refusal('1006', '签名认证失败');
     const message = messageOf(form);
@@ -124,6 +110,10 @@ class MeizuRules implements GatewayRules {
     if (violation !== null || message === null)
       return { ...refusal('1005', '参数错误'), violation: violation ?? '' };
     return this.#send(pushIdsOf(form), message);
+  }
+
+  forget(): void {
+    this.#state.receipts.clear();
   }
 
   #send(targets: string[], message: JsonObject): SandboxReply {
@@ -174,14 +164,13 @@ class MeizuRules implements GatewayRules {
   #note(id: string, accepted: string[], { extra }: JsonObject): void {
     if (!isJsonObject(extra) || typeof extra.callback !== 'string') return;
     const { callback, 'callback.param': param, 'callback.type': type = 3 } = extra;
-    this.#state.taken.push({
+    this.#state.receipts.add({
       id,
       tokens: new Set(accepted),
       callback,
       param: typeof param === 'string' ? param : '',
       type: Number(type),
     });
-    if (this.#state.taken.length > keptMessages) this.#state.taken.shift();
   }
 }
 

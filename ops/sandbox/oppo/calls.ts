@@ -1,5 +1,6 @@
 /** The forms of OPPO's calls (gateways-xiaomi 2.3–2.5), taken apart and checked. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { formIn } from '../http/bodies.ts';
 import type { SandboxCall } from '../http/gateway.ts';
 import { notificationFault, parsed } from './message.ts';
 
@@ -14,11 +15,9 @@ export interface OppoMessage {
   notification: JsonObject;
 }
 
-export const formOf = ({ body }: SandboxCall): URLSearchParams => new URLSearchParams(body.toString('utf8'));
-
 /** Devices that a call names, before anything of it is checked. */
 export function targetsOf(call: SandboxCall): string[] {
-  const form = formOf(call);
+  const form = formIn(call);
   if (call.path === `${root}/broadcast`) return (form.get('target_value') ?? '').split(';').filter(Boolean);
   return messagesIn(call).map(({ target }) => target);
 }
@@ -26,7 +25,7 @@ export function targetsOf(call: SandboxCall): string[] {
 /** Messages of a unicast or a batch of them. */
 export function messagesIn(call: SandboxCall): OppoMessage[] {
   const isBatch = call.path === `${root}/unicast_batch`;
-  const told = parsed(formOf(call).get(isBatch ? 'messages' : 'message') ?? '');
+  const told = parsed(formIn(call).get(isBatch ? 'messages' : 'message') ?? '');
   const all: Json[] = isBatch ? (Array.isArray(told) ? told : []) : told === undefined ? [] : [told];
   return all.flatMap((one) =>
     isJsonObject(one) && typeof one.target_value === 'string' && isJsonObject(one.notification)
@@ -40,7 +39,7 @@ const isRegistrationId = (text: string): boolean =>
 
 /** The first rule that messages break; null when they break none. */
 export function messagesFault(call: SandboxCall): string | null {
-  const form = formOf(call);
+  const form = formIn(call);
   const isBatch = call.path === `${root}/unicast_batch`;
   const fault = namesFault(form, ['auth_token', isBatch ? 'messages' : 'message']);
   if (fault !== null) return fault;

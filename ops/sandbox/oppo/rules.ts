@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { TokenDesk } from '../http/access-tokens.ts';
+import { formIn } from '../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../http/gateway.ts';
+import type { ReceiptBook } from '../http/receipts.ts';
 import {
   authPath,
-  formOf,
   listFault,
   messagesFault,
   messagesIn,
@@ -15,14 +16,6 @@ import {
   targetsOf,
 } from './calls.ts';
 import { notificationFault } from './message.ts';
-
-/** A message that was taken, and where its receipts go. */
-export interface Taken {
-  id: string;
-  token: string;
-  callback: string;
-  param: string;
-}
 
 /** What the gateway remembers and can be told. */
 export interface OppoMemory {
@@ -38,7 +31,8 @@ export interface OppoMemory {
   savesPerDay: number;
   /** Categories that the console knows; absent: any is taken. */
   categories: readonly string[] | undefined;
-  taken: Taken[];
+  /** Messages that asked for receipts, each of one device. */
+  receipts: ReceiptBook;
   /** Saved messages by their id. */
   saved: Map<string, JsonObject>;
   /** Message ids of ours and their devices: a repeat goes nowhere. */
@@ -70,14 +64,19 @@ export class OppoRules implements GatewayRules {
     if (call.method !== 'POST') return { ...refusal(12), violation: `${call.method} ${call.path}` };
     if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
       return broken('a body that is no form in UTF-8');
-    if (call.path === authPath) return this.#giveToken(formOf(call));
-    const token = formOf(call).get('auth_token');
+    if (call.path === authPath) return this.#giveToken(formIn(call));
+    const token = formIn(call).get('auth_token');
     if (token === null) return { ...refusal(29), violation: 'a call without auth_token' };
     if (this.#memory.desk.check(token) !== 'valid') return refusal(11);
     if (call.path === `${root}/unicast` || call.path === `${root}/unicast_batch`) return this.#unicast(call);
-    if (call.path === `${root}/save_message_content`) return this.#save(formOf(call));
-    if (call.path === `${root}/broadcast`) return this.#broadcast(formOf(call));
+    if (call.path === `${root}/save_message_content`) return this.#save(formIn(call));
+    if (call.path === `${root}/broadcast`) return this.#broadcast(formIn(call));
     return { ...refusal(21), violation: `an unknown call ${call.path}` };
+  }
+
+  forget(): void {
+    this.#memory.receipts.clear();
+    this.#memory.sent.clear();
   }
 
   /** The token call (2.2). */
@@ -180,15 +179,14 @@ export class OppoRules implements GatewayRules {
     return this.#memory.sent.has(`${String(notification.app_message_id)} ${target}`) ? 32 : 0;
   }
 
-  #take({ notification, target }: OppoMessage, id = this.#nextId()): Taken {
+  #take({ notification, target }: OppoMessage, id = this.#nextId()): { id: string; token: string } {
     const { app_message_id: own, call_back_parameter: param, call_back_url: callback } = notification;
-    const { sent, taken } = this.#memory;
+    const { receipts, sent } = this.#memory;
     if (own !== undefined) sent.add(`${String(own)} ${target}`);
     if (sent.size > kept) sent.clear();
-    const message = { id, token: target, callback: String(callback ?? ''), param: String(param ?? '') };
-    if (message.callback !== '') taken.push(message);
-    if (taken.length > kept) taken.shift();
-    return message;
+    if (typeof callback === 'string' && callback !== '')
+      receipts.add({ id, tokens: new Set([target]), callback, param: String(param ?? '') });
+    return { id, token: target };
   }
 
   #nextId(): string {

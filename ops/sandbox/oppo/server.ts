@@ -5,9 +5,9 @@
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../../shared/clock.ts';
 import { TokenDesk } from '../http/access-tokens.ts';
-import { postReceipt } from '../http/post-receipt.ts';
+import { ReceiptBook, type ReceiptPost, type Taken } from '../http/receipts.ts';
 import { type SandboxGateway, type SandboxOptions, startGateway } from '../http/server.ts';
-import { type OppoMemory, OppoRules, type Taken } from './rules.ts';
+import { type OppoMemory, OppoRules } from './rules.ts';
 
 export interface OppoGatewayOptions extends SandboxOptions {
   /** The app it knows; absent: a made-up one. */
@@ -51,31 +51,26 @@ export async function startOppoGateway(options: OppoGatewayOptions = {}): Promis
     devicesPerDay,
     savesPerDay,
     categories: options.categories,
-    taken: [],
+    receipts: new ReceiptBook(20_000),
     saved: new Map(),
     sent: new Set(),
   };
   const gateway = await startGateway(options, (state) => new OppoRules(memory, state));
-  const forget = gateway.forget.bind(gateway);
   return Object.assign(gateway, {
     memory,
-    forget: () => {
-      memory.taken.length = 0;
-      memory.sent.clear();
-      forget();
-    },
     sendReceipt: (tokens: readonly string[], eventType = 'push_arrive') =>
-      Promise.all(
-        memory.taken
-          .filter(({ token }) => tokens.includes(token))
-          .map((message) => postReceipt(message.callback, receiptOf(message, eventType, clock.now()))),
+      memory.receipts.send(tokens, (message, [target = '']) =>
+        receiptOf(message, { eventType, nowMs: clock.now(), target }),
       ),
   });
 }
 
 /** A JSON array (2.9); its time is a text. */
-function receiptOf({ id, param, token }: Taken, eventType: string, nowMs: number) {
-  const receipt = { messageId: id, appId: '1', taskId: id, registrationIds: token, eventType, param };
+function receiptOf(
+  { id, param }: Taken,
+  { eventType, nowMs, target }: { eventType: string; nowMs: number; target: string },
+): ReceiptPost {
+  const receipt = { messageId: id, appId: '1', taskId: id, registrationIds: target, eventType, param };
   return {
     headers: { 'content-type': 'application/json; charset=UTF-8' },
     body: JSON.stringify([{ ...receipt, eventTime: String(nowMs) }]),

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { TokenDesk } from '../http/access-tokens.ts';
+import { objectIn } from '../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../http/gateway.ts';
+import type { ReceiptBook } from '../http/receipts.ts';
 import { type Fault, looksLikeTest, messageFault, requestFault } from './message.ts';
 
 /** An app as vivo gives it out. */
@@ -9,14 +11,6 @@ export interface VivoApp {
   appId: string;
   appKey: string;
   appSecret: string;
-}
-
-/** A message that was taken, and where its receipts go. */
-export interface Taken {
-  taskId: string;
-  tokens: readonly string[];
-  callback: string;
-  param: string;
 }
 
 /** What the gateway remembers and can be told. */
@@ -37,14 +31,14 @@ export interface VivoMemory {
   operationsPerDay: number;
   systemPerDay: number;
   savesPerDay: number;
-  taken: Taken[];
+  /** Messages that asked for receipts. */
+  receipts: ReceiptBook;
   /** Saved messages by their task. */
   saved: Map<string, JsonObject>;
 }
 
 export const authPath = '/message/auth';
 const clockMs = 600_000;
-const kept = 20_000;
 const chinaMs = 8 * 3_600_000;
 const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION']);
 
@@ -59,9 +53,9 @@ export class VivoRules implements GatewayRules {
     this.#state = state;
   }
 
-  targetsOf({ body, path }: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean } {
-    if (path === authPath) return { tokens: [], isTokenCall: true };
-    const { regId, regIds } = parsed(body);
+  targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean } {
+    if (call.path === authPath) return { tokens: [], isTokenCall: true };
+    const { regId, regIds } = bodyOf(call);
     return { tokens: typeof regId === 'string' ? [regId] : strings(regIds) };
   }
 
@@ -70,7 +64,7 @@ export class VivoRules implements GatewayRules {
     if (!/^application\/json\b/i.test(call.headers['content-type'] ?? ''))
       return broken({ code: 10304, violation: 'a body that is no JSON' });
     this.#count();
-    const body = parsed(call.body);
+    const body = bodyOf(call);
     if (call.path === authPath) return this.#giveToken(body);
     const token = call.headers.authtoken;
     if (typeof token !== 'string') return { ...refusal(10000), violation: 'a call without authToken' };
@@ -148,6 +142,10 @@ export class VivoRules implements GatewayRules {
     return { ...ok({ requestId: String(body.requestId), invalidUsers }), accepted };
   }
 
+  forget(): void {
+    this.#memory.receipts.clear();
+  }
+
   /** The code of a whole call that goes too fast, too early or beyond the day; 0 devices: it is only saved. */
   #limit(message: JsonObject, devices: number): number | null {
     const { devicesPerSecond, keepsHours, operationsPerDay, refusesTrials, systemPerDay } = this.#memory;
@@ -174,13 +172,12 @@ export class VivoRules implements GatewayRules {
 
   #take({ extra }: JsonObject, tokens: readonly string[], taskId = this.#nextTask()): string {
     if (isJsonObject(extra) && typeof extra.callback === 'string')
-      this.#memory.taken.push({
-        taskId,
-        tokens,
+      this.#memory.receipts.add({
+        id: taskId,
+        tokens: new Set(tokens),
         callback: extra.callback,
         param: String(extra['callback.param'] ?? ''),
       });
-    if (this.#memory.taken.length > kept) this.#memory.taken.shift();
     return taskId;
   }
 
@@ -206,15 +203,8 @@ function listFault(body: JsonObject): Fault | null {
 const strings = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 
-/** The body; empty, and so refused, where it is no JSON object. */
-function parsed(body: Buffer): JsonObject {
-  try {
-    const value: unknown = JSON.parse(body.toString());
-    return isJsonObject(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
+/** Empty, and so refused, where it is no JSON object. */
+const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};
 
 const told = (result: number) => ({ result, desc: `refused ${result}` });
 const ok = (more: object): SandboxReply => ({ status: 200, body: { result: 0, desc: '请求成功', ...more } });

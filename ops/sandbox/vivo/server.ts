@@ -5,9 +5,9 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../shared/clock.ts';
 import { TokenDesk } from '../http/access-tokens.ts';
-import { postReceipt } from '../http/post-receipt.ts';
+import { ReceiptBook, type ReceiptPost, type Taken } from '../http/receipts.ts';
 import { type SandboxGateway, type SandboxOptions, startGateway } from '../http/server.ts';
-import { type Taken, type VivoApp, type VivoMemory, VivoRules } from './rules.ts';
+import { type VivoApp, type VivoMemory, VivoRules } from './rules.ts';
 
 export type { VivoApp } from './rules.ts';
 
@@ -51,33 +51,24 @@ export async function startVivoGateway(options: VivoGatewayOptions = {}): Promis
     operationsPerDay: any,
     systemPerDay: any,
     savesPerDay: any,
-    taken: [],
+    receipts: new ReceiptBook(20_000),
     saved: new Map(),
   };
   const gateway = await startGateway(options, (state) => new VivoRules(memory, state));
-  const forget = gateway.forget.bind(gateway);
   return Object.assign(gateway, {
     memory,
-    forget: () => {
-      memory.taken.length = 0;
-      forget();
-    },
     sendReceipt: (tokens: readonly string[], ackType?: string) =>
-      Promise.all(
-        memory.taken.flatMap((message) => {
-          const targets = tokens.filter((token) => message.tokens.includes(token));
-          const receipt = receiptOf(message, { targets, ackType, nowMs: clock.now() });
-          return targets.length === 0 ? [] : [postReceipt(message.callback, receipt)];
-        }),
+      memory.receipts.send(tokens, (message, targets) =>
+        receiptOf(message, { targets, ackType, nowMs: clock.now() }),
       ),
   });
 }
 
 /** A JSON object by task (3.7); the older form has neither code nor time. */
 function receiptOf(
-  { param, taskId }: Taken,
+  { id, param }: Taken,
   { ackType, nowMs, targets }: { targets: string[]; ackType: string | undefined; nowMs: number },
-) {
+): ReceiptPost {
   const told = {
     param,
     targets: targets.join(','),
@@ -85,6 +76,6 @@ function receiptOf(
   };
   return {
     headers: { 'content-type': 'application/json; charset=UTF-8' },
-    body: JSON.stringify({ [taskId]: told }),
+    body: JSON.stringify({ [id]: told }),
   };
 }

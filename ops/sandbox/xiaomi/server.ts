@@ -3,8 +3,9 @@
  * misbehave on demand, and it sends receipts when told.
  */
 import { systemClock } from '../../../shared/clock.ts';
+import { formIn } from '../http/bodies.ts';
 import type { GatewayRules, GatewayState } from '../http/gateway.ts';
-import { postReceipt } from '../http/post-receipt.ts';
+import { ReceiptBook, type ReceiptPost, type Taken } from '../http/receipts.ts';
 import {
   type SandboxCall,
   type SandboxGateway,
@@ -27,12 +28,8 @@ export interface XiaomiGatewayOptions extends SandboxOptions {
   requestsPerSecond?: number;
 }
 
-/** A message that was taken, and where its receipts go. */
-interface Taken {
-  id: string;
-  tokens: ReadonlySet<string>;
-  callback: string;
-  param: string;
+/** A message, and the kinds of receipts that are wanted of it. */
+interface XiaomiMessage extends Taken {
   type: number;
 }
 
@@ -49,34 +46,22 @@ export interface XiaomiGateway extends SandboxGateway {
 }
 
 const path = '/v3/message/regid';
-const keptMessages = 1000;
 
 /** Starts the gateway; resolves when it listens. */
 export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise<XiaomiGateway> {
   const illegalTokens = new Set<string>();
   const offlineTokens = new Set<string>();
-  const taken: Taken[] = [];
+  const receipts = new ReceiptBook<XiaomiMessage>();
   const gateway = await startGateway(
     options,
-    (state) => new XiaomiRules(options, { ...state, illegalTokens, offlineTokens, taken }),
+    (state) => new XiaomiRules(options, { ...state, illegalTokens, offlineTokens, receipts }),
   );
-  const forget = gateway.forget.bind(gateway);
   return Object.assign(gateway, {
     illegalTokens,
     offlineTokens,
-    forget: () => {
-      taken.length = 0;
-      forget();
-    },
     sendReceipt: (type: number, tokens: readonly string[], barStatus = 'Enable') =>
-      Promise.all(
-        taken.flatMap((message) => {
-          const targets = tokens.filter((token) => message.tokens.has(token));
-          const isWanted = (message.type & type) !== 0 && targets.length > 0;
-          return isWanted
-            ? [postReceipt(message.callback, receiptOf(message, { type, targets, barStatus }))]
-            : [];
-        }),
+      receipts.send(tokens, (message, targets) =>
+        (message.type & type) === 0 ? null : receiptOf(message, { type, targets, barStatus }),
       ),
   });
 }
@@ -85,7 +70,7 @@ export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise
 function receiptOf(
   { id, param }: Taken,
   { type, targets, barStatus }: { type: number; targets: string[]; barStatus: string },
-): { headers: Record<string, string>; body: string } {
+): ReceiptPost {
   const told = {
     param,
     type,
@@ -103,7 +88,7 @@ function receiptOf(
 interface XiaomiState extends GatewayState {
   illegalTokens: ReadonlySet<string>;
   offlineTokens: ReadonlySet<string>;
-  taken: Taken[];
+  receipts: ReceiptBook<XiaomiMessage>;
 }
 
 class XiaomiRules implements GatewayRules {
@@ -118,8 +103,8 @@ class XiaomiRules implements GatewayRules {
     this.#state = state;
   }
 
-  targetsOf({ body }: SandboxCall): { tokens: readonly string[] } {
-    return { tokens: regIdsOf(formOf(body)) };
+  targetsOf(call: SandboxCall): { tokens: readonly string[] } {
+    return { tokens: regIdsOf(formIn(call)) };
   }
 
   judge(call: SandboxCall): SandboxReply {
@@ -128,7 +113,7 @@ class XiaomiRules implements GatewayRules {
     if (call.headers.authorization !== `key=${this.#options.appSecret}`) return refusal(21301, 'auth failed');
     if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
       return { ...refusal(10008, 'content type'), violation: 'a body that is no form in UTF-8' };
-    const form = formOf(call.body);
+    const form = formIn(call);
     const broken = breachOf(form);
     if (broken) return { ...refusal(broken.code, broken.violation), violation: broken.violation };
     if (form.get('restricted_package_name') !== this.#options.packageName)
@@ -138,6 +123,10 @@ class XiaomiRules implements GatewayRules {
     if (this.#isTooFast())
       return { ...refusal(200002, 'qps over quota'), violation: 'too many requests in a second' };
     return this.#send(form, channel ?? '');
+  }
+
+  forget(): void {
+    this.#state.receipts.clear();
   }
 
   #isChannel(channel: string | null): boolean {
@@ -178,12 +167,9 @@ class XiaomiRules implements GatewayRules {
     if (callback === null) return;
     const param = form.get('extra.callback.param') ?? '';
     const type = Number(form.get('extra.callback.type') ?? 3);
-    this.#state.taken.push({ id, tokens: new Set(accepted), callback, param, type });
-    if (this.#state.taken.length > keptMessages) this.#state.taken.shift();
+    this.#state.receipts.add({ id, tokens: new Set(accepted), callback, param, type });
   }
 }
-
-const formOf = (body: Buffer): URLSearchParams => new URLSearchParams(body.toString('utf8'));
 
 const ok = (data: Record<string, string>, accepted: string[]): SandboxReply => ({
   status: 200,

@@ -1,0 +1,58 @@
+/** What a gateway calls the server back with. */
+export interface ReceiptPost {
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** A message that asked for receipts, and where they go. */
+export interface Taken {
+  id: string;
+  tokens: ReadonlySet<string>;
+  callback: string;
+  /** What was given to come back with each receipt. */
+  param: string;
+}
+
+/** The last messages that asked for receipts. */
+export class ReceiptBook<Message extends Taken = Taken> {
+  readonly #kept: number;
+  #messages: Message[] = [];
+
+  /** `kept`: how many messages are remembered. */
+  constructor(kept = 1000) {
+    this.#kept = kept;
+  }
+
+  add(message: Message): void {
+    this.#messages.push(message);
+    if (this.#messages.length > this.#kept) this.#messages.shift();
+  }
+
+  clear(): void {
+    this.#messages = [];
+  }
+
+  /**
+   * Posts a receipt for each message that went to some of these devices, but where `receiptOf` says null; gives the
+   * HTTP statuses.
+   */
+  send(
+    tokens: readonly string[],
+    receiptOf: (message: Message, targets: string[]) => ReceiptPost | null,
+  ): Promise<number[]> {
+    return Promise.all(
+      this.#messages.flatMap((message) => {
+        const targets = tokens.filter((token) => message.tokens.has(token));
+        const receipt = targets.length === 0 ? null : receiptOf(message, targets);
+        return receipt === null ? [] : [post(message.callback, receipt)];
+      }),
+    );
+  }
+}
+
+/** As a gateway does: a POST to the address that came with the message. Gives the HTTP status. */
+async function post(url: string, { headers, body }: ReceiptPost): Promise<number> {
+  const response = await fetch(url, { method: 'POST', headers, body });
+  await response.arrayBuffer();
+  return response.status;
+}
