@@ -45,6 +45,7 @@ export default [
     method: 'GET',
     path: collection,
     auth: 'app',
+    session: 'welcome',
     query: anyQuery,
     handle: async (call, { installations }) => json(await installations.list(call, call.query)),
   }),
@@ -52,9 +53,10 @@ export default [
     method: 'GET',
     path: member,
     auth: 'app',
+    session: 'welcome',
     query: anyQuery,
-    handle: async ({ app, params, query }, { installations }) =>
-      json(await installations.get(app, params.objectId ?? '', query.keys)),
+    handle: async (call, { installations }) =>
+      json(await installations.get(call, call.params.objectId ?? '', call.query)),
   }),
   route({
     method: 'DELETE',

@@ -26,8 +26,13 @@ export class CloudQueryService {
     return { ...(await this.#list(caller, query)), className: query.className };
   }
 
-  #list(caller: UserCaller, { className, hasCount, keys, ...query }: CqlQuery): Promise<Found> {
-    const list = { ...query, keys: keys.join(','), ...(hasCount ? { count: '1' } : {}) };
+  #list(caller: UserCaller, { className, hasCount, keys, include, ...query }: CqlQuery): Promise<Found> {
+    const list = {
+      ...query,
+      keys: keys.join(','),
+      include: include.join(','),
+      ...(hasCount ? { count: '1' } : {}),
+    };
     if (className === '_User') return this.#users.list(caller, list, { isStrict: false });
     if (className === '_Installation') return this.#installations.list(caller, list);
     throw refuse('objectNotFound', "Class or object doesn't exists.");

@@ -27,6 +27,7 @@ import {
 import { deviceIdsOf, isPublicId, registeredAmong } from '../../shared/domain/installation-identity.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { installationClass } from '../../shared/query/classes.ts';
+import { allWithIncluded, parseInclude, withIncluded } from '../../shared/query/include.ts';
 import { parseKeys, project } from '../../shared/query/keys.ts';
 import {
   compileList,
@@ -35,6 +36,8 @@ import {
   type RowCondition,
 } from '../../shared/query/list.ts';
 import { readerOf } from '../../shared/query/reader.ts';
+import { readerFor, type UserCaller } from './accounts/caller.ts';
+import { documentsFor } from './included.ts';
 import type { Means } from './means.ts';
 
 /** Who asks, and whether with the master key. */
@@ -110,27 +113,33 @@ export class InstallationService {
     );
   }
 
-  /** `{}` when there is none (compat.md 3.3). Throws 102 or 105 for bad `keys`. */
-  async get(app: App, objectId: string, keys: unknown): Promise<JsonObject> {
-    const wanted = parseKeys(keys);
+  /** `{}` when there is none (compat.md 3.3). Throws 102 or 105 for bad `keys` and `include`, 116 for too much. */
+  async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
+    const keys = parseKeys(query.keys);
+    const include = parseInclude(query.include, installationClass);
     if (!isPublicId(objectId)) return {};
-    const found = await findInstallation(this.#means.db, { appId: app.appId, objectId });
-    return found ? project(installationDocument(found), wanted, installationClass) : {};
+    const { db } = this.#means;
+    const found = await findInstallation(db, { appId: caller.app.appId, objectId });
+    if (!found) return {};
+    const find = documentsFor(caller, { db, hasAcl: false });
+    return project(await withIncluded(installationDocument(found), include, find), keys, installationClass);
   }
 
   /** GET of the collection. Throws 403 without the permission, 102/105/106/111 for the query, 124. */
   async list(
-    caller: Caller,
+    caller: UserCaller,
     query: Record<string, unknown>,
   ): Promise<{ results: JsonObject[]; count?: number }> {
     if (!caller.isMaster && !caller.app.options.allowInstallationQuery) throw refuse('forbiddenFind');
-    const reader = readerOf(caller.app, caller);
+    const reader = readerFor(caller);
     const list = parseListQuery(query, installationClass, reader);
     const selection = compileList(list, installationClass, reader);
     return this.#means.readDb.transaction(async (tx) => {
       await beginScan(tx, scanTimeoutMs);
       const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
-      const results = found.map((one) => project(installationDocument(one), list.keys, installationClass));
+      const find = documentsFor(caller, { db: tx, hasAcl: false });
+      const documents = await allWithIncluded(found.map(installationDocument), list.include, find);
+      const results = documents.map((document) => project(document, list.keys, installationClass));
       return list.hasCount ? { results, count: await countInstallations(tx, selection) } : { results };
     });
   }

@@ -52,15 +52,18 @@ function partsFor(name: string, paths: string[][], cls: ClassSchema): string[][]
 const inside = (name: string, paths: string[][]): string[][] =>
   paths.filter(([first]) => first === name).map((path) => path.slice(1));
 
+const onlyType = new Set(['__type']);
+/** What an included pointer is known by, and what every object has: `keys=owner.name` names neither. */
+const ofPointer = new Set(['__type', 'className', ...always]);
+
 function keep(value: Json, paths: string[][]): Json | undefined {
   if (paths.length === 0) return undefined;
   if (paths.some((path) => path.length === 0)) return value;
   if (Array.isArray(value))
     return value.map((item) => keep(item, paths)).filter((item) => item !== undefined);
   if (!isJsonObject(value)) return undefined;
-  return mapMembers(value, (name, member) =>
-    name === '__type' ? member : keep(member, inside(name, paths)),
-  );
+  const whole = value.__type === 'Pointer' ? ofPointer : onlyType;
+  return mapMembers(value, (name, member) => (whole.has(name) ? member : keep(member, inside(name, paths))));
 }
 
 function drop(value: Json, paths: string[][]): Json | undefined {

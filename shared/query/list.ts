@@ -1,5 +1,6 @@
 import { compileWhere } from './compile.ts';
 import type { ClassSchema } from './fields.ts';
+import { type Include, parseInclude } from './include.ts';
 import { type Keys, parseKeys } from './keys.ts';
 import { compileOrder, limitOf, parseOrder, skipOf } from './paging.ts';
 import { Params } from './params.ts';
@@ -15,11 +16,12 @@ export interface ListQuery {
   skip: number;
   order: OrderKey[];
   keys: Keys | undefined;
+  include: Include;
   hasCount: boolean;
 }
 
 /**
- * Reads `where`, `limit`, `skip`, `order`, `keys` and `count` of a query string; other parameters are
+ * Reads `where`, `limit`, `skip`, `order`, `keys`, `include` and `count` of a query string; other parameters are
  * ignored. Throws 102, 105, 106 or 111, and 101 or 403 for sub-queries.
  */
 export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema, reader: Reader): ListQuery {
@@ -30,6 +32,7 @@ export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema,
     skip: skipOf(query.skip),
     order: parseOrder(query.order, cls),
     keys: parseKeys(query.keys),
+    include: parseInclude(query.include, cls),
     hasCount,
   };
 }

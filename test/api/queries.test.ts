@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/app.ts';
-import { startTestApi, type TestApi, type TestResponse } from '../support/api.ts';
+import { startTestApi, type TestApi, type TestRequest, type TestResponse } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { signUp, type TestUser } from '../support/users.ts';
 
@@ -126,6 +126,125 @@ describe('sub-queries', () => {
     const guess = { a: { $inQuery: { where: { email: { $regex: '^a' } } } } };
     const path = `/1.1/users/strictlyQuery?where=${encodeURIComponent(JSON.stringify(guess))}`;
     expect(await api.request('GET', path, { app })).toMatchObject({ status: 400, body: { code: 102 } });
+  });
+});
+
+describe('include', () => {
+  const device = (user: TestUser) => `twin-of-${user.body.username}`;
+  let eve: TestUser;
+  let twin: string;
+  let first: string;
+  let get: (path: string, query: Record<string, string>, more?: TestRequest) => Promise<TestResponse>;
+  const asMaster = { master: true };
+
+  beforeAll(async () => {
+    const closed = await api.createApp();
+    const authData = { github: { uid: 'g', access_token: 'secret token' } };
+    eve = await signUp(api, closed, { authData, city: 'Rome' });
+    const hidden = await signUp(api, closed, { ACL: { [eve.id]: { read: true } }, boss: pointer(eve) });
+    const post = async (body: object): Promise<string> => {
+      const sent = { app: closed, body: { deviceType: 'android', ...body } };
+      return (await api.request('POST', '/1.1/installations', sent)).body.objectId;
+    };
+    twin = await post({ installationId: device(eve), at: { owner: pointer(hidden) } });
+    first = await post({
+      installationId: 'first',
+      owner: pointer(eve),
+      hidden: pointer(hidden),
+      all: [pointer(eve), pointer(hidden), 7],
+      twin: { __type: 'Pointer', className: '_Installation', objectId: twin },
+      gone: { __type: 'Pointer', className: '_User', objectId: 'nobody' },
+      alien: { __type: 'Pointer', className: 'GameScore', objectId: eve.id },
+    });
+    const itself = { __type: 'Pointer', className: '_Installation', objectId: first };
+    await api.request('PUT', `/1.1/installations/${first}`, { app: closed, body: { itself } });
+    get = (at, query, more) =>
+      api.request('GET', `${at}?${new URLSearchParams(query)}`, { app: closed, ...more });
+  });
+  const one = (include: string, more?: TestRequest, keys = '') =>
+    get(`/1.1/installations/${first}`, { include, keys }, more).then(({ body }) => body);
+  const bySession = () => ({ headers: { 'X-LC-Session': eve.token } });
+
+  test('puts the object into its pointer, alone and in lists, and knows blanks', async () => {
+    const body = await one('owner, twin');
+    const owner = { __type: 'Pointer', className: '_User', objectId: eve.id, city: 'Rome' };
+    expect(body.owner).toMatchObject({
+      ...owner,
+      username: eve.body.username,
+      createdAt: expect.any(String),
+    });
+    expect(body.twin).toMatchObject({ __type: 'Pointer', className: '_Installation', objectId: twin });
+    expect(body.twin.installationId).toBe(device(eve));
+    expect(body.hidden).not.toHaveProperty('username');
+    const list = await get('/1.1/classes/_Installation', { include: 'owner', order: 'createdAt' }, asMaster);
+    expect(list.body.results.map((row: { owner?: { city: string } }) => row.owner?.city)).toEqual([
+      undefined,
+      'Rome',
+    ]);
+  });
+
+  test('goes through lists, objects and the objects that it put in', async () => {
+    const body = await one('all, twin.at.owner, hidden.boss', asMaster);
+    const names = body.all.map((item: { username?: string }) => item.username ?? item);
+    expect(names).toEqual([eve.body.username, expect.stringContaining('user-'), 7]);
+    expect(body.twin.at.owner.boss).toEqual(pointer(eve));
+    expect(body.hidden.boss.username).toBe(eve.body.username);
+    expect((await one('itself.itself.owner')).itself.itself.owner.city).toBe('Rome');
+  });
+
+  test('shows of a user what its own GET would show, and leaves the others pointers', async () => {
+    const byKey = await one('owner,hidden,gone,alien,all');
+    expect(Object.keys(byKey.hidden).sort()).toEqual(['__type', 'className', 'objectId']);
+    expect(byKey.all[1]).toEqual(byKey.hidden);
+    for (const name of ['gone', 'alien']) expect(Object.keys(byKey[name])).toHaveLength(3);
+    expect((await one('hidden', bySession())).hidden.username).toEqual(expect.any(String));
+    const secrets = ['authData', 'sessionToken', 'password', 'ACL'];
+    for (const name of secrets) expect(byKey.owner).not.toHaveProperty(name);
+    expect((await one('owner', bySession())).owner.authData.github.uid).toBe('g');
+    const text = JSON.stringify([byKey, await one('owner', asMaster)]);
+    expect(text).not.toContain(eve.token);
+    expect(text).not.toMatch(/argon2/);
+  });
+
+  test('obeys keys behind the pointer, which keeps what it is known by', async () => {
+    const some = await one('owner', {}, 'owner.city');
+    expect(Object.keys(some.owner).sort()).toEqual(
+      ['__type', 'city', 'className', 'createdAt', 'objectId', 'updatedAt'].sort(),
+    );
+    const without = await one('owner', {}, '-owner.createdAt,-twin');
+    expect(without.owner).toMatchObject({ city: 'Rome', objectId: eve.id });
+    expect(without.owner).not.toHaveProperty('createdAt');
+    expect(without).not.toHaveProperty('twin');
+  });
+
+  test('works for users, and in a statement', async () => {
+    const list = await get('/1.1/users', { include: 'boss', where: '{"boss":{"$exists":true}}' }, asMaster);
+    const [{ objectId, boss }] = list.body.results;
+    expect(boss.city).toBe('Rome');
+    const path = `/1.1/classes/_User/${objectId}`;
+    expect((await get(path, { include: 'boss' }, bySession())).body.boss.city).toBe('Rome');
+    const cql = 'select include boss, username from _User where boss is exists';
+    const found = await get('/1.1/cloudQuery', { cql }, asMaster);
+    expect(found.body.results).toMatchObject([{ username: expect.any(String), boss: { city: 'Rome' } }]);
+  });
+
+  test.each([
+    ['a.b.c.d', 102],
+    [Array.from({ length: 11 }, (_, i) => `a${i}`).join(), 102],
+    ['_secret', 105],
+    ["a'b", 105],
+    ['deviceType.x', 105],
+  ])('refuses %s', async (include, code) => {
+    expect(await one(include)).toMatchObject({ code });
+  });
+
+  test('ends where too much would be put in', async () => {
+    const itself = { __type: 'Pointer', className: '_Installation', objectId: twin };
+    const body = { all: Array.from({ length: 200 }, () => itself) };
+    const { status } = await eve.request('PUT', `/1.1/installations/${twin}`, body);
+    expect(status).toBe(200);
+    const deep = await get(`/1.1/installations/${twin}`, { include: 'all.all.all' });
+    expect(deep).toMatchObject({ status: 400, body: { code: 116 } });
   });
 });
 

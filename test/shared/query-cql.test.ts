@@ -69,11 +69,12 @@ describe('a condition of CQL means the where that says the same', () => {
 describe('a statement', () => {
   test('says what is selected, how many, and in which order', () => {
     expect(
-      parseCql('SELECT name, -a.b, include owner FROM _User LIMIT 10, 5 ORDER BY score, +name DESC, -x'),
+      parseCql('SELECT name, -a.b, include owner.twin FROM _User LIMIT 10, 5 ORDER BY score, +name DESC, -x'),
     ).toEqual({
       className: '_User',
       where: {},
-      keys: ['name', '-a.b'],
+      keys: ['name', '-a.b', 'owner'],
+      include: ['owner.twin'],
       hasCount: false,
       isCountOnly: false,
       limit: 5,
@@ -84,6 +85,10 @@ describe('a statement', () => {
       hasCount: true,
       limit: 0,
       order: 'a',
+    });
+    expect(parseCql('select include a, b.c, include d, * from C')).toMatchObject({
+      keys: [],
+      include: ['a', 'd'],
     });
     expect(parseCql('select *, count(*) from C limit ?', [7])).toMatchObject({
       hasCount: true,
@@ -107,6 +112,7 @@ describe('a statement', () => {
     'select * from C where a = 1; drop table app_user',
     'select * from C where a in (select * from D)',
     'select * from C where a in (select b, c from D)',
+    'select * from C where a in (select b, include c from D)',
     'select * from C where a = date(5)',
     "select * from C where a = date('yesterday')",
     'select * from C where a near [1] max 5 km',

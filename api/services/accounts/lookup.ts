@@ -2,10 +2,12 @@ import { beginScan } from '../../../shared/db/tables/installations.ts';
 import { countUsers, findUser, selectUsers } from '../../../shared/db/tables/users.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type User, userDocument } from '../../../shared/domain/user.ts';
+import { userDocument } from '../../../shared/domain/user.ts';
 import { userClass } from '../../../shared/query/classes.ts';
+import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/query/include.ts';
 import { parseKeys, project } from '../../../shared/query/keys.ts';
-import { compileList, type ListQuery, parseListQuery } from '../../../shared/query/list.ts';
+import { compileList, parseListQuery } from '../../../shared/query/list.ts';
+import { documentsFor } from '../included.ts';
 import type { Means } from '../means.ts';
 import { isObjectId, readerFor, requireRead, type UserCaller } from './caller.ts';
 import { requireStrictness } from './strict.ts';
@@ -24,12 +26,15 @@ export class UserLookup {
   /** Throws 211 when there is none, 403 when its ACL keeps the caller out. */
   async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
+    const include = parseInclude(query.include, userClass);
     const { appId } = caller.app;
     const user = isObjectId(objectId) && (await findUser(this.#means.db, appId, { key: { objectId } }));
     if (!user) throw refuse('userNotFound');
     requireRead(caller, user);
     const isOwn = caller.isMaster || caller.session?.id === user.id;
-    return project(userDocument(user, { isOwn, hasAcl: hasAcl(query) }), keys, userClass);
+    const document = userDocument(user, { isOwn, hasAcl: hasAcl(query) });
+    const find = documentsFor(caller, { db: this.#means.db, hasAcl: hasAcl(query) });
+    return project(await withIncluded(document, include, find), keys, userClass);
   }
 
   /**
@@ -51,18 +56,14 @@ export class UserLookup {
     return this.#means.readDb.transaction(async (tx) => {
       await beginScan(tx, scanTimeoutMs);
       const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
-      const results = documentsOf(found, list, { isOwn: isMaster, hasAcl: hasAcl(query) });
+      const view = { isOwn: isMaster, hasAcl: hasAcl(query) };
+      const documents = found.map((user) => userDocument(user, view));
+      const find = documentsFor(caller, { db: tx, hasAcl: view.hasAcl });
+      const whole = await allWithIncluded(documents, list.include, find);
+      const results = whole.map((document) => project(document, list.keys, userClass));
       return list.hasCount ? { results, count: await countUsers(tx, selection) } : { results };
     });
   }
 }
 
 const hasAcl = (query: Record<string, unknown>): boolean => ['true', '1'].includes(String(query.returnACL));
-
-function documentsOf(
-  users: User[],
-  list: ListQuery,
-  view: { isOwn: boolean; hasAcl: boolean },
-): JsonObject[] {
-  return users.map((user) => project(userDocument(user, view), list.keys, userClass));
-}

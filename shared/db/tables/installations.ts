@@ -106,6 +106,19 @@ export async function findInstallation(
   return rows.map(toInstallation)[0];
 }
 
+/** The installations of these public ids, in no order. */
+export async function findInstallations(
+  db: Handle,
+  appId: string,
+  objectIds: string[],
+): Promise<Installation[]> {
+  const { rows } = await db.query<InstallationRow>(
+    `SELECT ${readColumns} FROM installation WHERE app_id = $1 AND object_id = ANY($2::text[])`,
+    [appId, objectIds],
+  );
+  return rows.map(toInstallation);
+}
+
 /** At most three installations that one of the ids names, locked in the order of their keys. */
 export async function lockInstallationsOfDevice(
   tx: Handle,

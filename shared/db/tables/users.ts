@@ -106,6 +106,15 @@ export async function findUser(
   return rows.map(toUser)[0];
 }
 
+/** The users of these public ids, in no order. */
+export async function findUsers(db: Handle, appId: string, objectIds: string[]): Promise<User[]> {
+  const { rows } = await db.query<UserRow>(
+    `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND object_id = ANY($2::text[])`,
+    [appId, objectIds],
+  );
+  return rows.map(toUser);
+}
+
 /** Who a session token belongs to: what most calls need of a user. */
 export async function findSessionOwner(
   db: Handle,

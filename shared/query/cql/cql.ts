@@ -10,6 +10,7 @@ export interface CqlQuery {
   where: Json;
   /** Empty: all. */
   keys: string[];
+  include: string[];
   hasCount: boolean;
   limit: number | undefined;
   skip: number | undefined;
@@ -37,11 +38,12 @@ function readSelect(cursor: Cursor): CqlQuery {
   return { className, where, ...fields, ...readPage(cursor, fields) };
 }
 
-type Fields = Pick<CqlQuery, 'keys' | 'hasCount'> & { isCountOnly: boolean };
+type Fields = Pick<CqlQuery, 'keys' | 'include' | 'hasCount'> & { isCountOnly: boolean };
 
-/** `*`, names, `count(*)`, and `include x`: replies hold pointers as they are, as list calls do. */
+/** `*`, names, `count(*)`, and `include x`, which selects `x` too where it is not all that is selected. */
 function readFields(cursor: Cursor): Fields {
   const keys: string[] = [];
+  const include: string[] = [];
   let [hasCount, hasAll] = [false, false];
   do {
     if (cursor.takeSign('*')) hasAll = true;
@@ -49,12 +51,21 @@ function readFields(cursor: Cursor): Fields {
       cursor.needSign('*');
       cursor.needSign(')');
       hasCount = true;
-    } else if (cursor.takeWords('include')) cursor.needName();
+    } else if (cursor.takeWords('include')) include.push(cursor.needName());
     else if (cursor.takeSign('-')) keys.push(`-${cursor.needName()}`);
     else keys.push(cursor.needName());
   } while (cursor.takeSign(','));
-  return { keys: hasAll ? [] : keys, hasCount, isCountOnly: hasCount && !hasAll && keys.length === 0 };
+  const isCountOnly = hasCount && !hasAll && keys.length + include.length === 0;
+  const isSome = !hasAll && keys.some((name) => !name.startsWith('-'));
+  return {
+    keys: hasAll ? [] : [...keys, ...(isSome ? include.map(firstName) : [])],
+    include,
+    hasCount,
+    isCountOnly,
+  };
 }
+
+const firstName = (name: string): string => name.split('.')[0] ?? name;
 
 type Page = Pick<CqlQuery, 'limit' | 'skip' | 'order'>;
 
@@ -86,9 +97,9 @@ function readOrder(cursor: Cursor): string {
 
 /** Its one field is what is compared with. */
 function readSubquery(cursor: Cursor): JsonObject {
-  const { className, where, keys, hasCount, limit, skip, order } = readSelect(cursor);
+  const { className, where, keys, include, hasCount, limit, skip, order } = readSelect(cursor);
   const [key, ...more] = keys;
-  if (key === undefined || more.length > 0 || hasCount)
+  if (key === undefined || more.length + include.length > 0 || hasCount)
     throw syntaxError('a query inside another selects one field');
   const query = { className, where, limit: limit ?? subqueryLimit, skip: skip ?? 0, order: order ?? '' };
   return { key, query };

@@ -1,0 +1,34 @@
+import type { Handle } from '../../shared/db/pool.ts';
+import { findInstallations } from '../../shared/db/tables/installations.ts';
+import { findUsers } from '../../shared/db/tables/users.ts';
+import { mayUser } from '../../shared/domain/acl.ts';
+import { installationDocument } from '../../shared/domain/installation.ts';
+import { userDocument } from '../../shared/domain/user.ts';
+import { installationClass, userClass } from '../../shared/query/classes.ts';
+import type { FindDocuments } from '../../shared/query/include.ts';
+import type { UserCaller } from './accounts/caller.ts';
+
+/**
+ * What pointers lead to (`include`, compat.md 3.1): every object as its own GET would show it to this caller, so that
+ * a pointer is no way round an ACL.
+ */
+export function documentsFor(
+  { app: { appId }, isMaster, session }: UserCaller,
+  { db, hasAcl }: { db: Handle; hasAcl: boolean },
+): FindDocuments {
+  return async (className, objectIds) => {
+    if (className === installationClass.name) {
+      const found = await findInstallations(db, appId, [...objectIds]);
+      return new Map(found.map((one) => [one.objectId, installationDocument(one)]));
+    }
+    if (className !== userClass.name) return new Map();
+    const found = await findUsers(db, appId, [...objectIds]);
+    const visible = found.filter(({ acl }) => isMaster || mayUser(acl, 'read', session?.objectId));
+    return new Map(
+      visible.map((user) => {
+        const isOwn = isMaster || session?.id === user.id;
+        return [user.objectId, userDocument(user, { isOwn, hasAcl })];
+      }),
+    );
+  };
+}

@@ -1,0 +1,170 @@
+import { refuse } from '../domain/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
+import { type ClassSchema, pathOf, resolveField } from './fields.ts';
+
+/** `include=a,b.c` as a tree of names: what each name leads to is filled in before what lies behind it. */
+export type Include = Map<string, Include>;
+
+const maxNames = 10;
+/** Names in a row: each may cost one query per class. */
+const maxDepth = 3;
+/** Pointers that one reply follows, and what they bring together: one that points to itself would never end. */
+const maxPointers = 5000;
+const maxBytes = 16 * 1024 * 1024;
+
+/** Throws 102 when malformed or too much, 105 for bad or hidden names (compat.md 3.1). */
+export function parseInclude(value: unknown, cls: ClassSchema): Include {
+  const include: Include = new Map();
+  if (value === undefined || value === '') return include;
+  if (typeof value !== 'string') throw refuse('invalidQuery', 'include takes a text.');
+  const names = value
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  if (names.length > maxNames) throw refuse('invalidQuery', `include takes at most ${maxNames} names.`);
+  for (const name of names) {
+    resolveField(name, cls);
+    const path = pathOf(name);
+    if (path.length > maxDepth) throw refuse('invalidQuery', `include goes at most ${maxDepth} names deep.`);
+    add(include, path);
+  }
+  return include;
+}
+
+function add(include: Include, [name, ...rest]: string[]): void {
+  if (name === undefined) return;
+  const inner = include.get(name) ?? new Map();
+  include.set(name, inner);
+  add(inner, rest);
+}
+
+/** Documents that the reader may see, by their ids; those of other ids are left out. One query. */
+export type FindDocuments = (
+  className: string,
+  objectIds: ReadonlySet<string>,
+) => Promise<ReadonlyMap<string, JsonObject>>;
+
+/** A document whose pointers are to be filled in. It is ours to write to. */
+interface Open {
+  document: JsonObject;
+  include: Include;
+}
+
+/**
+ * The documents with what they point to: `{"__type":"Pointer","className",…}` with all members of the object
+ * (compat.md 3.1). Pointers to what is not there, or not to be seen, stay as they are. Throws 116 when that is too much.
+ */
+export async function allWithIncluded(
+  documents: JsonObject[],
+  include: Include,
+  find: FindDocuments,
+): Promise<JsonObject[]> {
+  const copies = include.size === 0 ? documents : documents.map((document) => ({ ...document }));
+  const filling = new Filling();
+  let open = copies.map((document) => ({ document, include })).filter(hasNames);
+  while (open.length > 0) {
+    await filling.find(open, find);
+    open = open.flatMap((one) => filling.fill(one)).filter(hasNames);
+  }
+  return copies;
+}
+
+/** As `allWithIncluded`, of one document. */
+export async function withIncluded(
+  document: JsonObject,
+  include: Include,
+  find: FindDocuments,
+): Promise<JsonObject> {
+  return (await allWithIncluded([document], include, find))[0] ?? document;
+}
+
+const hasNames = ({ include }: Open): boolean => include.size > 0;
+
+/** What one reply has followed and found so far. */
+class Filling {
+  readonly #found = new Map<string, Map<string, JsonObject>>();
+  readonly #sizes = new Map<JsonObject, number>();
+  #pointers = 0;
+  #bytes = 0;
+
+  /** Finds what the documents point to, as far as it is not known, one query per class. */
+  async find(open: Open[], find: FindDocuments): Promise<void> {
+    const wanted = new Map<string, Set<string>>();
+    for (const { document, include } of open) this.#collect(document, include, wanted);
+    for (const [className, objectIds] of wanted) {
+      const known = this.#found.get(className) ?? new Map();
+      this.#found.set(className, new Map([...known, ...(await find(className, objectIds))]));
+    }
+  }
+
+  #collect(object: JsonObject, include: Include, wanted: Map<string, Set<string>>): void {
+    for (const [name, inner] of include)
+      for (const value of itemsOf(memberOf(object, name))) {
+        const pointer = asPointer(value);
+        if (!pointer) {
+          if (isPlain(value)) this.#collect(value, inner, wanted);
+          continue;
+        }
+        const { className, objectId } = pointer;
+        this.#pointers += 1;
+        if (this.#pointers > maxPointers) throw tooMuch();
+        if (this.#found.get(className)?.has(objectId)) continue;
+        wanted.set(className, (wanted.get(className) ?? new Set()).add(objectId));
+      }
+  }
+
+  /** Fills the pointers of a document in; gives the documents that it holds then. */
+  fill({ document, include }: Open): Open[] {
+    const next: Open[] = [];
+    Object.assign(document, this.#filledMembers(document, include, next));
+    return next;
+  }
+
+  #filledMembers(object: JsonObject, include: Include, next: Open[]): JsonObject {
+    const members = [...include].flatMap(([name, inner]): [string, Json][] => {
+      const value = memberOf(object, name);
+      return value === undefined ? [] : [[name, this.#filled(value, inner, next)]];
+    });
+    return Object.fromEntries(members);
+  }
+
+  #filled(value: Json, include: Include, next: Open[]): Json {
+    if (Array.isArray(value)) return value.map((item) => this.#filled(item, include, next));
+    const pointer = asPointer(value);
+    if (!pointer) return isPlain(value) ? { ...value, ...this.#filledMembers(value, include, next) } : value;
+    const { className, objectId } = pointer;
+    const found = this.#found.get(className)?.get(objectId);
+    if (!found) return value;
+    this.#count(found);
+    const document = { ...found, __type: 'Pointer', className };
+    next.push({ document, include });
+    return document;
+  }
+
+  #count(document: JsonObject): void {
+    const size = this.#sizes.get(document) ?? JSON.stringify(document).length;
+    this.#sizes.set(document, size);
+    this.#bytes += size;
+    if (this.#bytes > maxBytes) throw tooMuch();
+  }
+}
+
+const tooMuch = () =>
+  refuse('tooLarge', 'Too much is to be included: ask for fewer rows, or include fewer names.');
+
+const memberOf = (object: JsonObject, name: string): Json | undefined =>
+  Object.hasOwn(object, name) ? object[name] : undefined;
+
+/** The members of a list, those of lists in it too; else the value itself. */
+function itemsOf(value: Json | undefined): Json[] {
+  if (value === undefined) return [];
+  return Array.isArray(value) ? value.flatMap(itemsOf) : [value];
+}
+
+function asPointer(value: Json): { className: string; objectId: string } | undefined {
+  if (!isJsonObject(value) || value.__type !== 'Pointer') return undefined;
+  const { className, objectId } = value;
+  return typeof className === 'string' && typeof objectId === 'string' ? { className, objectId } : undefined;
+}
+
+const isPlain = (value: Json): value is JsonObject => isJsonObject(value) && !Object.hasOwn(value, '__type');
