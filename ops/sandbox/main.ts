@@ -9,7 +9,7 @@ import { createLogger } from '../../shared/logging.ts';
 import { startGateways } from './all/gateways.ts';
 import { startPage } from './all/page-server.ts';
 import { keepSandboxSecrets } from './all/secrets.ts';
-import { connectDevices, type SimulatedDevices } from './devices.ts';
+import { connectDevices, type SimulatedDevices } from './devices/devices.ts';
 
 process.title = 'carillon sandbox';
 

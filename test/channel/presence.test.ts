@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectDevices } from '../../ops/sandbox/devices.ts';
+import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
 import { startBareChannel } from './bare-channel.ts';
 import { RawClient } from './raw-client.ts';
 import { type ChannelApi, eventually, World } from './support.ts';

@@ -6,7 +6,7 @@ import {
   type CertificateAuthority,
   type KeyPairPem,
   openCertificateAuthority,
-} from '../../ops/sandbox/certificates.ts';
+} from '../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { topic } from '../support/apns.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { apnsCredentials } from '../../connectors/apns/credentials.ts';
 import { apnsConnector } from '../../connectors/apns/index.ts';
-import { openCertificateAuthority } from '../../ops/sandbox/certificates.ts';
+import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import {
   aContext,
   apnsBench,

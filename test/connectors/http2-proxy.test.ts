@@ -4,7 +4,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import { connect, createServer as createTcpServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, describe, expect, test } from 'vitest';
-import { openCertificateAuthority } from '../../ops/sandbox/certificates.ts';
+import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { openHttpDoor } from '../../shared/http.ts';
 import {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { createServer } from 'node:https';
 import { afterEach, describe, expect, test } from 'vitest';
-import { openCertificateAuthority } from '../../ops/sandbox/certificates.ts';
+import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import {
   aBatch,
   ok,

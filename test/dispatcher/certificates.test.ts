@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openCertificateAuthority } from '../../ops/sandbox/certificates.ts';
+import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { beginPush, createAppOn } from '../support/gateways.ts';
 import { alerts, startRefusingPeer } from '../support/refusing-peer.ts';
 import { startTestService, type TestService } from '../support/service.ts';
@@ -20,10 +20,10 @@ test('a client certificate that the gateway refuses ends the push with a sentenc
   const { app, tokens, id } = await createAppOn(
     service,
     { ...own, endpoint: peer.url, ca: authority.certificate },
-    2500,
+    1500,
   );
   const record = await service.untilDone(app, await beginPush(service, app));
-  expect(record).toMatchObject({ status: 'done', devices: 2500, successes: 0, outcomes: { failed: 2500 } });
+  expect(record).toMatchObject({ status: 'done', devices: 1500, successes: 0, outcomes: { failed: 1500 } });
   expect(record.errors).toContain('The gateway refuses the client certificate');
   const { rows } = await service.db.query<{ n: number }>(
     'SELECT count(*) AS n FROM installation WHERE app_id = $1',

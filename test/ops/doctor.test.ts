@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 // Must come first: the certificate library asks for it.
-import '../../ops/sandbox/reflect.ts';
+import '../../ops/sandbox/kit/reflect.ts';
 import * as x509 from '@peculiar/x509';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ensureSecrets } from '../../ops/local/secrets.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
-import { openCertificateAuthority } from '../../ops/sandbox/certificates.ts';
+import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';

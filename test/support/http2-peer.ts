@@ -18,7 +18,7 @@ import {
   type TransportOptions,
   type Verdict,
 } from '../../connectors/http2/transport.ts';
-import { openCertificateAuthority } from '../../ops/sandbox/certificates.ts';
+import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../shared/clock.ts';
 
 export interface Peer {

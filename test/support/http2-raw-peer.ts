@@ -9,7 +9,7 @@ import {
   readUint31,
   settingsFrame,
 } from '../../connectors/http2/own/wire-format.ts';
-import { openCertificateAuthority } from '../../ops/sandbox/certificates.ts';
+import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { portOf } from './http2-peer.ts';
 
 export interface SeenFrame {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectDevices, type SimulatedDevices } from '../../ops/sandbox/devices.ts';
+import { connectDevices, type SimulatedDevices } from '../../ops/sandbox/devices/devices.ts';
 import { currentEnvironment } from '../../shared/config.ts';
 import type { App } from '../../shared/domain/app.ts';
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectDevices } from '../../ops/sandbox/devices.ts';
+import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 

@@ -4,7 +4,7 @@
  * started by the benchmark with an IPC channel.
  */
 import { createServer, type TLSSocket } from 'node:tls';
-import { openCertificateAuthority } from '../../sandbox/certificates.ts';
+import { openCertificateAuthority } from '../../sandbox/kit/certificates.ts';
 
 const frameHeaderBytes = 9;
 const prefaceBytes = 24;

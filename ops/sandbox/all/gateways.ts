@@ -1,10 +1,10 @@
 /** All gateways together: one stand-in for each connector, on free ports or on ports in a row. */
 import { startApnsGateway } from '../apns/server.ts';
-import { type CertificateAuthority, openCertificateAuthority } from '../certificates.ts';
 import { startFcmGateway } from '../fcm/server.ts';
 import { startHonorGateway } from '../honor/server.ts';
 import type { SandboxOptions } from '../http/server.ts';
 import { startHuaweiGateway } from '../huawei/server.ts';
+import { type CertificateAuthority, openCertificateAuthority } from '../kit/certificates.ts';
 import { startMeizuGateway } from '../meizu/server.ts';
 import { startOppoGateway } from '../oppo/server.ts';
 import { startVivoGateway } from '../vivo/server.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/clock.ts';
-import type { CertificateAuthority, KeyPairPem } from '../certificates.ts';
+import type { CertificateAuthority, KeyPairPem } from '../kit/certificates.ts';
 import type { SeenRequest } from './ledger.ts';
 import type { Misbehaviour } from './misbehaviour.ts';
 import type { ApnsKey } from './tokens.ts';

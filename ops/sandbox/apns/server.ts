@@ -13,7 +13,7 @@ import {
 } from 'node:http2';
 import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
-import { type CertificateAuthority, openCertificateAuthority } from '../certificates.ts';
+import { type CertificateAuthority, openCertificateAuthority } from '../kit/certificates.ts';
 import { Misbehaviours } from '../kit/misbehaviour.ts';
 import { type Answer, type Arrived, goawayData, misanswer, respond } from './answers.ts';
 import type { ApnsGateway, ApnsGatewayOptions } from './gateway.ts';

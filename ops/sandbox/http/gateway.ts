@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../../shared/clock.ts';
-import type { CertificateAuthority, KeyPairPem } from '../certificates.ts';
+import type { CertificateAuthority, KeyPairPem } from '../kit/certificates.ts';
 import type { SeenCall } from './ledger.ts';
 import type { Misbehaviour } from './misbehaviour.ts';
 

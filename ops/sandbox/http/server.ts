@@ -12,7 +12,7 @@ import {
 } from 'node:http2';
 import type { Socket } from 'node:net';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
-import { openCertificateAuthority } from '../certificates.ts';
+import { openCertificateAuthority } from '../kit/certificates.ts';
 import { Misbehaviours } from '../kit/misbehaviour.ts';
 import type {
   GatewayRules,

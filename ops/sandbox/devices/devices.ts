@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { JsonObject } from '../../shared/domain/json.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
 import { Device, type DeviceFleet } from './device.ts';
 
 export interface DeviceOptions {

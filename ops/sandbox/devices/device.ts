@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws';
 import { z } from 'zod';
-import { sleep } from '../../shared/clock.ts';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { sleep } from '../../../shared/clock.ts';
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 
 /** What the devices of one app share: the address, the counters, and the end. */
 export interface DeviceFleet {

@@ -5,7 +5,7 @@
 import './reflect.ts';
 import { webcrypto } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
-import { systemClock } from '../../shared/clock.ts';
+import { systemClock } from '../../../shared/clock.ts';
 
 x509.cryptoProvider.set(webcrypto);
 
