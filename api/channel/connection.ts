@@ -3,7 +3,7 @@ import type { Letter } from '../../shared/db/tables/channel-letters.ts';
 import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
 import { type Farewell, farewells } from './farewell.ts';
 import type { ChannelLimits } from './limits.ts';
-import type { Frame, Protocol } from './protocol.ts';
+import type { Frame, Protocol } from './protocols/protocol.ts';
 import { Gone, type Member, type Session, type Step, Stranger } from './session.ts';
 
 export interface ClosingReason {
@@ -100,10 +100,10 @@ export class Connection {
     else this.deliver([letter]);
   }
 
-  /** Sends what the session takes of `letters`, in one frame. */
-  deliver(letters: Letter[]): void {
+  /** Sends what the session takes of `letters`, in one frame. `isOffline`: they waited while it was away. */
+  deliver(letters: Letter[], isOffline = false): void {
     const taken = this.member?.take(letters) ?? [];
-    if (taken.length > 0) this.#send(this.#means.protocol.letters(taken));
+    if (taken.length > 0) this.#send(this.#means.protocol.letters(taken, isOffline));
   }
 
   settled(pushId: number): void {
@@ -138,10 +138,13 @@ export class Connection {
           owner.seat(this, action);
           break;
         case 'welcome':
-          this.#send(protocol.loggedIn());
+          this.#send(protocol.loggedIn(action.serial));
           break;
         case 'beat':
-          this.#send(protocol.heartbeat());
+          this.#send(protocol.heartbeat(action.serial));
+          break;
+        case 'refuse':
+          this.#send(protocol.refusal(action.request));
           break;
         case 'ping':
           if (socket.readyState === socket.OPEN) socket.ping();

@@ -113,7 +113,8 @@ export class Delivery {
         now: new Date(clock.now()),
         limit: limits.pageLetters,
       });
-      connection.deliver(page);
+      connection.deliver(page, member.isCatchingUp);
+      member.isCatchingUp &&= page.length === limits.pageLetters || !member.hasRoom;
       if (page.length < limits.pageLetters && !member.isBehind) return;
     }
   }

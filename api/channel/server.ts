@@ -10,10 +10,10 @@ import { Refusal } from '../../shared/domain/errors.ts';
 import { Admission, type Origin } from './admission.ts';
 import { type ClosingReason, Connection, type ConnectionOwner } from './connection.ts';
 import { Delivery } from './delivery.ts';
-import { jsonProtocol } from './json-protocol.ts';
 import { type ChannelLimits, channelLimits } from './limits.ts';
 import { Presence, type PresenceMeans } from './presence.ts';
-import type { Protocol } from './protocol.ts';
+import { chooseProtocol } from './protocols/all.ts';
+import type { Protocol } from './protocols/protocol.ts';
 
 export interface ChannelMeans extends Omit<PresenceMeans, 'limits'> {
   listener: Listener;
@@ -21,16 +21,9 @@ export interface ChannelMeans extends Omit<PresenceMeans, 'limits'> {
   addressOf(request: IncomingMessage): string;
 }
 
-/** Languages by their WebSocket sub-protocol (compat.md 6.1, 6.2). */
-const protocols = new Map<string, Protocol>([[jsonProtocol.name, jsonProtocol]]);
-
-function protocolOf(request: IncomingMessage): Protocol | undefined {
-  const offered = request.headers['sec-websocket-protocol'] ?? '';
-  for (const name of offered.split(',')) {
-    const protocol = protocols.get(name.trim());
-    if (protocol) return protocol;
-  }
-  return undefined;
+/** What a client offers to speak; a header that is missing offers the language without a name. */
+function offeredBy(request: IncomingMessage): string[] {
+  return (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
 }
 
 /** The device channel of one api process. `start` it once, `close` it before the HTTP server. */
@@ -67,7 +60,7 @@ export class Channel {
       // Costs memory for every connection and gains little on messages of at most 4 kB.
       perMessageDeflate: false,
       maxPayload: limits.frameBytes,
-      handleProtocols: (offered) => [...offered].find((name) => protocols.has(name)) ?? false,
+      handleProtocols: (offered) => chooseProtocol(offered)?.name ?? false,
     });
     server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
   }
@@ -126,7 +119,7 @@ export class Channel {
     if (request.url?.split('?')[0] !== channelPath) throw new Refusal('notFound');
     if (!this.#isOpen) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
     const origin = this.#admission.ask(addressOf(request), clock.monotonicMs());
-    const protocol = protocolOf(request);
+    const protocol = chooseProtocol(offeredBy(request));
     if (!protocol) throw new Refusal('invalidParameter', { text: 'None of the sub-protocols is known.' });
     return { protocol, origin };
   }

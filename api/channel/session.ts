@@ -2,7 +2,7 @@ import type { Letter } from '../../shared/db/tables/channel-letters.ts';
 import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
 import type { Farewell } from './farewell.ts';
 import type { ChannelLimits } from './limits.ts';
-import type { Incoming } from './protocol.ts';
+import type { ForeignRequest, Incoming } from './protocols/protocol.ts';
 
 /**
  * The life of one connection, without input or output: what was heard and what time it is go in; the
@@ -14,8 +14,9 @@ export type Session = Stranger | Applicant | Member | Gone;
 /** What the socket and the database are to do next. */
 export type Action =
   | { kind: 'seat'; appId: string; installationId: string }
-  | { kind: 'welcome' }
-  | { kind: 'beat' }
+  | { kind: 'welcome'; serial: number | undefined }
+  | { kind: 'beat'; serial: number | undefined }
+  | { kind: 'refuse'; request: ForeignRequest }
   | { kind: 'ping' }
   | { kind: 'ack'; pushIds: number[] }
   | { kind: 'close'; farewell: Farewell };
@@ -28,6 +29,8 @@ export interface Step {
 const stay = (next: Session, ...actions: Action[]): Step => ({ next, actions });
 
 const leave = (farewell: Farewell): Step => ({ next: new Gone(), actions: [{ kind: 'close', farewell }] });
+
+type Login = Omit<Extract<Incoming, { kind: 'login' }>, 'kind'>;
 
 /** Connected, and nobody knows who it is. */
 export class Stranger {
@@ -52,7 +55,9 @@ export class Stranger {
       case 'unparseable':
         return leave('unparseable');
       case 'heartbeat':
-        return stay(this, { kind: 'beat' });
+        return stay(this, { kind: 'beat', serial: said.serial });
+      case 'foreign':
+        return stay(this, { kind: 'refuse', request: said.request });
       default:
         return stay(this);
     }
@@ -70,10 +75,13 @@ export class Applicant {
   readonly installationId: string;
   readonly #limits: ChannelLimits;
   readonly #seatedByMs: number;
-  #owedBeats = 0;
+  readonly #serial: number | undefined;
+  /** The last heartbeat, until it is answered. */
+  #owedBeat: { serial?: number } | undefined;
   #earlyAcks: number[] = [];
 
-  constructor(login: { appId: string; installationId: string }, limits: ChannelLimits, loginByMs: number) {
+  constructor(login: Login, limits: ChannelLimits, loginByMs: number) {
+    this.#serial = login.serial;
     this.appId = login.appId;
     this.installationId = login.installationId;
     this.#limits = limits;
@@ -86,8 +94,10 @@ export class Applicant {
       case 'unparseable':
         return leave('unparseable');
       case 'heartbeat':
-        this.#owedBeats = 1;
+        this.#owedBeat = said;
         return stay(this);
+      case 'foreign':
+        return stay(this, { kind: 'refuse', request: said.request });
       case 'ack':
         this.#earlyAcks = [...this.#earlyAcks, ...said.pushIds].slice(0, this.#limits.unackedLetters);
         return stay(this);
@@ -97,8 +107,8 @@ export class Applicant {
   }
 
   seated(seat: SessionSeat, nowMs: number): Step {
-    const actions: Action[] = [{ kind: 'welcome' }];
-    if (this.#owedBeats > 0) actions.push({ kind: 'beat' });
+    const actions: Action[] = [{ kind: 'welcome', serial: this.#serial }];
+    if (this.#owedBeat) actions.push({ kind: 'beat', serial: this.#owedBeat.serial });
     if (this.#earlyAcks.length > 0) actions.push({ kind: 'ack', pushIds: this.#earlyAcks });
     return stay(new Member(seat, this, this.#limits, nowMs), ...actions);
   }
@@ -119,6 +129,8 @@ export class Member {
   readonly seat: SessionSeat;
   /** There are letters stored that it has not been given. */
   isBehind = false;
+  /** It is being given what waited while it was away. */
+  isCatchingUp = true;
   readonly #installationId: string;
   readonly #limits: ChannelLimits;
   readonly #onTheWay = new Set<number>();
@@ -135,11 +147,15 @@ export class Member {
   hear(said: Incoming): Step {
     switch (said.kind) {
       case 'heartbeat':
-        return stay(this, { kind: 'beat' });
+        return stay(this, { kind: 'beat', serial: said.serial });
+      case 'foreign':
+        return stay(this, { kind: 'refuse', request: said.request });
       case 'ack':
         return said.pushIds.length === 0 ? stay(this) : stay(this, { kind: 'ack', pushIds: said.pushIds });
       case 'login':
-        return this.#isSelf(said) ? stay(this) : leave('invalidLogin');
+        return this.#isSelf(said)
+          ? stay(this, { kind: 'welcome', serial: said.serial })
+          : leave('invalidLogin');
       case 'badLogin':
         return leave('invalidLogin');
       case 'unparseable':

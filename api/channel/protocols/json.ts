@@ -1,25 +1,10 @@
 import { z } from 'zod';
-import type { Letter } from '../../shared/db/tables/channel-letters.ts';
-import { isJsonObject } from '../../shared/domain/json.ts';
-import { farewells } from './farewell.ts';
-import type { Incoming, Protocol } from './protocol.ts';
-
-/** NUL and other control characters never reach SQL; lengths leave room beyond any real id. */
-const login = z.object({
-  appId: z.string().regex(/^[\w-]{1,64}$/),
-  installationId: z.string().regex(/^[^\p{Cc}\p{Cs}]{1,256}$/u),
-});
+import type { Letter } from '../../../shared/db/tables/channel-letters.ts';
+import { isJsonObject } from '../../../shared/domain/json.ts';
+import { farewells } from '../farewell.ts';
+import { type Incoming, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
 
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
-
-/** Letter ids are the ids of pushes; anything else was never given out. */
-function pushIdsOf(ids: (string | number)[]): number[] {
-  return ids
-    .map(String)
-    .filter((id) => /^\d{1,16}$/.test(id))
-    .map(Number)
-    .filter(Number.isSafeInteger);
-}
 
 function parseJson(data: Buffer): unknown {
   try {
@@ -32,7 +17,7 @@ function parseJson(data: Buffer): unknown {
 function parseCommand(command: { [key: string]: unknown }): Incoming {
   switch (command.cmd) {
     case 'login': {
-      const result = login.safeParse(command);
+      const result = loginMembers.safeParse(command);
       return result.success ? { kind: 'login', ...result.data } : { kind: 'badLogin' };
     }
     case 'ack': {
@@ -76,6 +61,8 @@ export const jsonProtocol: Protocol = {
     const [first, ...more] = letters;
     return text(first && more.length === 0 ? singleFrame(first) : dataFrame(letters));
   },
+  refusal: () => undefined,
+  goAway: () => undefined,
   farewell: (farewell) =>
     farewells[farewell].code < 4000
       ? undefined

@@ -1,0 +1,14 @@
+import { jsonProtocol } from './json.ts';
+import { protobufProtocols } from './protobuf.ts';
+import type { Protocol } from './protocol.ts';
+
+const byName = new Map([jsonProtocol, ...protobufProtocols].map((protocol) => [protocol.name, protocol]));
+
+/** The first language that we speak of those offered, most wanted first; without an offer it is JSON. */
+export function chooseProtocol(offered: Iterable<string>): Protocol | undefined {
+  for (const name of offered) {
+    const protocol = byName.get(name);
+    if (protocol) return protocol;
+  }
+  return undefined;
+}
