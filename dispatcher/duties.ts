@@ -112,13 +112,29 @@ export const duties: Duty[] = [
   ledger,
 ];
 
-/** Runs a duty until the signal aborts; a pass that fails is logged and tried again after the rest. */
+/** A duty that fails again and again says so this often: the scheduler tries ten times a second. */
+const complainEveryMs = 30_000;
+
+/**
+ * Runs a duty until the signal aborts. A pass that fails is tried again after the rest; the first failure of a
+ * row is logged, further ones every half minute, and its end.
+ */
 export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {
+  const { clock, log } = means;
+  let failures = 0;
+  let complainedAtMs = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     try {
       while (!signal.aborted && (await duty.runOnce(means)) >= rowsAtOnce);
+      if (failures > 0) log.info({ duty: duty.name, failures }, 'a background duty works again');
+      failures = 0;
+      complainedAtMs = Number.NEGATIVE_INFINITY;
     } catch (error) {
-      means.log.warn({ err: error, duty: duty.name }, 'a background duty failed');
+      failures += 1;
+      if (clock.monotonicMs() - complainedAtMs >= complainEveryMs) {
+        log.warn({ err: error, duty: duty.name, failures }, 'a background duty failed');
+        complainedAtMs = clock.monotonicMs();
+      }
     }
     await sleep(duty.restMs, signal);
   }
