@@ -30,10 +30,11 @@ export interface PoolOptions {
 const bulkNiceness = 5;
 
 /**
- * Left to itself V8 gives a thread 134 MB for new objects and lets old garbage grow to gigabytes. What a thread
- * really holds, recipients and requests of its batches, is a tenth of this.
+ * Left to itself V8 lets old garbage grow to gigabytes. What a thread really holds, recipients and requests of its
+ * batches, is a tenth of this. New objects are bounded for all threads by a flag (ops/local/node-flags.ts), which
+ * a number here could not change; it stands for dispatchers that are started without.
  */
-const threadMemory = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 256 };
+const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256 };
 
 function openThreads(
   threads: number,

@@ -10,7 +10,7 @@ const neededMajor = 24;
 const main = new URL('./main.ts', import.meta.url);
 
 /** A dispatcher's memory is bounded by its start only (ops/local/node-flags.ts says why; a test compares them). */
-const dispatcherFlags = ['--max-semi-space-size=8', '--max-old-space-size=512'];
+const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size=512'];
 const flags = process.argv.includes('dispatcher')
   ? dispatcherFlags.filter((flag) => !process.execArgv.some((given) => given.startsWith(flag.split('=')[0])))
   : [];
