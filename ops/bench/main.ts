@@ -1,5 +1,6 @@
 import { table } from '../cli/report.ts';
 import { benchAccounts } from './accounts.ts';
+import { benchChannel } from './channel/bench.ts';
 import { benchConnectors } from './connectors/bench.ts';
 import { benchControl } from './control.ts';
 import type { Figure } from './figure.ts';
@@ -47,6 +48,14 @@ const benchmarks = new Map<string, Benchmark>([
     {
       description: 'CPU per request of HTTP/2 clients, ours and others, on one sink [requests] [rounds]',
       run: benchHttp2,
+    },
+  ],
+  [
+    'channel',
+    {
+      description:
+        'devices on one api process: logins, memory, messages, and all back at once [connections] [messages]',
+      run: benchChannel,
     },
   ],
   [

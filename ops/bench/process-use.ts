@@ -9,6 +9,8 @@ export interface ProcessUse {
   cpuSeconds: number;
   /** The most memory it ever had resident (VmHWM). */
   peakMegabytes: number;
+  /** What it has resident now (VmRSS). */
+  residentMegabytes: number;
 }
 
 export async function processUse(pid: number | undefined): Promise<ProcessUse | undefined> {
@@ -19,10 +21,11 @@ export async function processUse(pid: number | undefined): Promise<ProcessUse | 
     ]);
     // The name in parentheses may hold spaces; utime and stime are the 14th and 15th field (proc(5)).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const peakKilobytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]);
+    const megabytes = (line: RegExp) => (Number(line.exec(status)?.[1]) * 1024) / 1e6;
     return {
       cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond,
-      peakMegabytes: (peakKilobytes * 1024) / 1e6,
+      peakMegabytes: megabytes(/^VmHWM:\s+(\d+) kB$/m),
+      residentMegabytes: megabytes(/^VmRSS:\s+(\d+) kB$/m),
     };
   } catch {
     return undefined;

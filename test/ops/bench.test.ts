@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/arrivals.ts';
+import { openFilesAllowed } from '../../ops/bench/channel/open-files.ts';
 import { benchConnectors } from '../../ops/bench/connectors/bench.ts';
 import { spread } from '../../ops/bench/figure.ts';
 import { processUse } from '../../ops/bench/process-use.ts';
@@ -65,10 +66,15 @@ test('durations are given as median, 95th percentile and maximum', () => {
   expect(spread('x', [7]).map(({ value }) => value)).toEqual([7, 7, 7]);
 });
 
+test('the limit of open files is known before thousands of devices connect', () => {
+  expect(openFilesAllowed()).toBeGreaterThan(100);
+});
+
 test.runIf(process.platform === 'linux')('a process is measured from outside', async () => {
   const use = await processUse(process.pid);
   expect(use?.cpuSeconds).toBeGreaterThan(0);
   expect(use?.peakMegabytes).toBeGreaterThan(20);
+  expect(use?.residentMegabytes).toBeGreaterThan(20);
   expect(await processUse(undefined)).toBeUndefined();
 });
 

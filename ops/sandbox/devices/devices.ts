@@ -13,6 +13,8 @@ export interface DeviceOptions {
   isAcking?: boolean;
   /** Pause before a lost connection is opened again, give or take half of it. */
   reconnectAfterMs?: number;
+  /** Devices that connect at the same time: 64, so that a thousand do not overrun the listener's backlog. */
+  connectingAtOnce?: number;
 }
 
 export interface DeviceCounters {
@@ -45,8 +47,7 @@ export interface SimulatedDevices {
 
 /** Real clients send a heartbeat half a minute after what they last received. */
 const heartbeatEveryMs = 30_000;
-/** Devices that connect at the same time, so that a thousand do not overrun the listener's backlog. */
-const connectingAtOnce = 64;
+const usuallyAtOnce = 64;
 
 /** Unknown app, unknown device: trying again will not help whoever waits. */
 const finalCodes = [4100, 4103];
@@ -131,6 +132,7 @@ class Fleet implements SimulatedDevices, DeviceFleet {
 
   /** Runs `connect` when fewer than `connectingAtOnce` others do. */
   async inTurn(connect: () => Promise<void>): Promise<void> {
+    const { connectingAtOnce = usuallyAtOnce } = this.options;
     if (this.#connecting >= connectingAtOnce) await new Promise<void>((resolve) => this.#queue.push(resolve));
     this.#connecting += 1;
     try {

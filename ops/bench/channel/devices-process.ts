@@ -1,0 +1,80 @@
+/**
+ * The devices of the channel's benchmark, in a process of their own: their memory and processor time are not
+ * the api's. Started by the benchmark with an IPC channel.
+ */
+import { z } from 'zod';
+import { ClosingStack, closeOnSignals, tellSupervisor } from '../../../shared/lifecycle.ts';
+import { createLogger } from '../../../shared/logging.ts';
+import { connectDevices, type SimulatedDevices } from '../../sandbox/devices/devices.ts';
+import { type DevicesSeen, deviceIds } from './devices.ts';
+
+process.title = 'carillon bench devices';
+
+const order = z.union([
+  z.object({
+    ask: z.number(),
+    connect: z.object({ apiUrl: z.string(), appId: z.string(), count: z.number(), atOnce: z.number() }),
+  }),
+  z.object({ ask: z.number(), forget: z.boolean() }),
+]);
+
+/** Real ones wait for 5 seconds; these come back so soon that the api has all of them at once. */
+const reconnectAfterMs = 500;
+
+const log = createLogger({ level: 'warn', name: 'bench devices' });
+const stack = new ClosingStack(log);
+closeOnSignals({ log, stack });
+
+let devices: SimulatedDevices | undefined;
+let firstMs = 0;
+let lastMs = 0;
+let forgotten = { received: 0, repeated: 0, acked: 0, lost: 0 };
+
+function onMessage(): void {
+  lastMs = performance.timeOrigin + performance.now();
+  if (firstMs === 0) firstMs = lastMs;
+}
+
+function observe(): DevicesSeen {
+  const { connected = 0, received = 0, repeated = 0, acked = 0, lost = 0 } = devices?.counters ?? {};
+  return {
+    connected,
+    received: received - forgotten.received,
+    repeated: repeated - forgotten.repeated,
+    acked: acked - forgotten.acked,
+    lost: lost - forgotten.lost,
+    closeCodes: [...new Set(devices?.closeCodes)],
+    firstMs,
+    lastMs,
+  };
+}
+
+function forget(): void {
+  firstMs = 0;
+  lastMs = 0;
+  forgotten = { ...forgotten, ...devices?.counters };
+}
+
+process.on('message', async (message) => {
+  const { data } = order.safeParse(message);
+  if (!data) return;
+  try {
+    if ('connect' in data) {
+      const { count, atOnce: connectingAtOnce, ...rest } = data.connect;
+      const installationIds = deviceIds(count);
+      devices = await connectDevices({
+        ...rest,
+        installationIds,
+        connectingAtOnce,
+        reconnectAfterMs,
+        onMessage,
+      });
+    }
+    tellSupervisor({ answer: data.ask, seen: observe() });
+    if ('forget' in data && data.forget) forget();
+  } catch (error) {
+    tellSupervisor({ answer: data.ask, problem: String(error) });
+  }
+});
+
+tellSupervisor({ ready: true });

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import type { Environment } from '../../../shared/config.ts';
+import { Supervised } from '../../local/supervised.ts';
+
+const devicesSeen = z.object({
+  /** Logged in now. */
+  connected: z.number(),
+  /** Since the last `forget`: messages, each once per device; repeats; acknowledgements; connections lost. */
+  received: z.number(),
+  repeated: z.number(),
+  acked: z.number(),
+  lost: z.number(),
+  /** Of the newest thousand lost connections. */
+  closeCodes: z.array(z.number()),
+  /** First and last message since the last `forget`, milliseconds since 1970; 0 when there was none. */
+  firstMs: z.number(),
+  lastMs: z.number(),
+});
+export type DevicesSeen = z.infer<typeof devicesSeen>;
+
+const answer = z.object({ answer: z.number(), seen: devicesSeen.optional(), problem: z.string().optional() });
+
+export const deviceIds = (count: number): string[] => Array.from({ length: count }, (_, i) => `bench-${i}`);
+
+export interface Fleet {
+  apiUrl: string;
+  appId: string;
+  count: number;
+  /** Devices that connect at the same time. */
+  atOnce: number;
+}
+
+/** The process of a benchmark's devices (devices-process.ts). */
+export interface BenchDevices {
+  readonly pid: number | undefined;
+  /** Resolves when all are logged in; they come back by themselves when they are cut off. */
+  connect(fleet: Fleet): Promise<DevicesSeen>;
+  observe(): Promise<DevicesSeen>;
+  /** Forgets what was counted until now; gives it once more. */
+  forget(): Promise<DevicesSeen>;
+  stop(): Promise<void>;
+}
+
+const stopMs = 1000;
+
+/** Starts the devices' process; none connects yet. */
+export async function startBenchDevices(
+  env: Environment,
+  log: (line: string) => void,
+): Promise<BenchDevices> {
+  const waiting = new Map<number, (told: z.infer<typeof answer>) => void>();
+  let asked = 0;
+  const child: Supervised = new Supervised({
+    name: 'bench devices',
+    file: 'ops/bench/channel/devices-process.ts',
+    env,
+    log,
+    onMessage: (message) => {
+      if (!('answer' in message)) return;
+      const told = answer.parse(message);
+      waiting.get(told.answer)?.(told);
+      waiting.delete(told.answer);
+    },
+  });
+  const ask = (order: object) =>
+    new Promise<DevicesSeen>((resolve, reject) => {
+      asked += 1;
+      waiting.set(asked, ({ seen, problem }) => (seen ? resolve(seen) : reject(new Error(problem))));
+      child.send({ ask: asked, ...order });
+    });
+  await child.start();
+  return {
+    get pid() {
+      return child.pid;
+    },
+    connect: (fleet) => ask({ connect: fleet }),
+    observe: () => ask({ forget: false }),
+    forget: () => ask({ forget: true }),
+    stop: () => child.stop(stopMs),
+  };
+}
