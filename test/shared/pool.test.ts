@@ -38,7 +38,8 @@ describe('a scan', () => {
     const lost = async () => {
       for await (const _ of scan())
         await other.query(
-          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'test'",
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE application_name = 'test' AND datname = current_database()`,
         );
     };
     await expect(lost()).rejects.toThrow();
