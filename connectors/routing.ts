@@ -1,4 +1,5 @@
 import type { App } from '../shared/domain/app.ts';
+import type { DeviceTraits } from '../shared/domain/installation.ts';
 import {
   askedConnector,
   type ConnectorId,
@@ -20,18 +21,6 @@ export interface Profile {
   connector: string;
   name: string;
   credentials: unknown;
-}
-
-/** What of an installation decides its way. */
-export interface DeviceTraits {
-  device_type: string;
-  vendor: string | null;
-  device_profile: string | null;
-  topic: string | null;
-  team_id: string | null;
-  has_token: boolean;
-  has_registration: boolean;
-  has_installation_id: boolean;
 }
 
 /** What planning reads of an installation. */

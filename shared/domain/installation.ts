@@ -33,6 +33,18 @@ export interface InstallationDraft {
   fields: JsonObject;
 }
 
+/** What of an installation decides its way, as it is read from its row: devices that are alike in it go one way. */
+export interface DeviceTraits {
+  device_type: string;
+  vendor: string | null;
+  device_profile: string | null;
+  topic: string | null;
+  team_id: string | null;
+  has_token: boolean;
+  has_registration: boolean;
+  has_installation_id: boolean;
+}
+
 /** Wire name → the spec's (contract.md "Labels and wire names"). */
 const neutralNames = new Map([
   ['apnsTopic', 'pgwTopic'],

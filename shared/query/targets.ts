@@ -1,4 +1,4 @@
-import { vendorLabel } from '../db/tables/installations.ts';
+import { traitColumns } from '../db/tables/installations.ts';
 import type { App } from '../domain/app.ts';
 import type { PushOrder } from '../domain/push.ts';
 import { installationClass } from './classes.ts';
@@ -88,8 +88,7 @@ export function targetQuery(
   const params = new Params();
   const condition = targetCondition(app, order, { params, nowMs: from.nowMs });
   return {
-    text: `SELECT id, device_type, ${vendorLabel}, device_profile, topic, team_id, device_token IS NOT NULL AS has_token,
-                  registration_id IS NOT NULL AS has_registration, installation_id IS NOT NULL AS has_installation_id
+    text: `SELECT id, ${traitColumns}
              FROM installation
             WHERE ${condition} AND id > ${params.add(from.afterId)}
             ORDER BY id`,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import type { DeviceTraits } from '../../domain/installation.ts';
 import type { Handle } from '../pool.ts';
-import { vendorLabel } from './installations.ts';
+import { traitColumns } from './installations.ts';
 
 /**
  * Reads for the dry run of a push. All of them run inside a READ ONLY transaction (`beginScan`); a
@@ -12,15 +13,7 @@ export interface Condition {
 }
 
 /** Devices that routing cannot tell apart, and how many they are. */
-export interface DeviceGroup {
-  device_type: string;
-  vendor: string | null;
-  device_profile: string | null;
-  topic: string | null;
-  team_id: string | null;
-  has_token: boolean;
-  has_registration: boolean;
-  has_installation_id: boolean;
+export interface DeviceGroup extends DeviceTraits {
   devices: number;
 }
 
@@ -33,9 +26,7 @@ export async function countAudience(
   condition: Condition,
 ): Promise<{ groups: DeviceGroup[]; devices: number }> {
   const { rows } = await tx.query<DeviceGroup & { total: number }>(
-    `SELECT device_type, ${vendorLabel}, device_profile, topic, team_id, device_token IS NOT NULL AS has_token,
-            registration_id IS NOT NULL AS has_registration, installation_id IS NOT NULL AS has_installation_id,
-            count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
+    `SELECT ${traitColumns}, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
        FROM installation WHERE ${condition.text}
       GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY devices DESC LIMIT ${maxGroups}`,
     condition.values,

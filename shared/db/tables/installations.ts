@@ -4,8 +4,11 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Handle } from '../pool.ts';
 
-/** The vendor as it decides the way: FCM has two labels, and the spelling that was stored tells which is meant. */
-export const vendorLabel = `CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END AS vendor`;
+/** The eight columns of `DeviceTraits`. FCM has two labels: the spelling that was stored tells which is meant. */
+export const traitColumns = `device_type,
+  CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END AS vendor,
+  device_profile, topic, team_id, device_token IS NOT NULL AS has_token,
+  registration_id IS NOT NULL AS has_registration, installation_id IS NOT NULL AS has_installation_id`;
 
 interface InstallationRow {
   id: number;

@@ -1,30 +1,21 @@
+import type { DeviceTraits } from '../../domain/installation.ts';
 import { movedCode, type Outcome, outcomeOfCode } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
-import { vendorLabel } from './installations.ts';
+import { traitColumns } from './installations.ts';
 
 /** What became of one device of one push: read only, for people who ask. */
-export interface TracedDevice {
+export interface TracedDevice extends DeviceTraits {
   id: number;
   object_id: string;
   valid: boolean;
   created_at: Date;
   updated_at: Date;
-  device_type: string;
-  vendor: string | null;
-  device_profile: string | null;
-  topic: string | null;
-  team_id: string | null;
-  has_token: boolean;
-  has_registration: boolean;
-  has_installation_id: boolean;
 }
 
 /** The device that an objectId, an installationId or a device token names, the first kind first. */
 export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
   const { rows } = await db.query<TracedDevice>(
-    `SELECT id, object_id, valid, created_at, updated_at, device_type, ${vendorLabel}, device_profile, topic, team_id,
-            device_token IS NOT NULL AS has_token, registration_id IS NOT NULL AS has_registration,
-            installation_id IS NOT NULL AS has_installation_id
+    `SELECT id, object_id, valid, created_at, updated_at, ${traitColumns}
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = $2)
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
     [appId, name],
