@@ -42,6 +42,17 @@ export interface Row {
   alone?: 'dead_token' | 'fail';
 }
 
+/** Rows of the kinds that tables have many of. */
+export const tooFast = (code: string, reason: string): Row => ({ code, reason, reaction: 'throttle' });
+export const badMessage = (code: string, reason: string): Row => ({ code, reason, reaction: 'fail_push' });
+/** With the sentence for whoever can mend it. */
+export const mend = (code: string, reason: string, sentence: string): Row => ({
+  code,
+  reason,
+  reaction: 'halt',
+  sentence,
+});
+
 /** Looks codes up in one gateway's table. */
 export type Table = (code: string | number) => Row;
 

@@ -2,17 +2,9 @@
  * What Xiaomi answers and what follows from it (gateways-xiaomi 1.6): one row per code. HTTP 200 says nothing; of
  * many targets a code never kills one, only `bad_regids` does (5.2, 5.3).
  */
-import { type Row, tableOf } from '../kit/rows.ts';
+import { badMessage, mend, type Row, tableOf, tooFast } from '../kit/rows.ts';
 
 const busy = (code: string, reason: string): Row => ({ code, reason, reaction: 'retry' });
-const tooFast = (code: string, reason: string): Row => ({ code, reason, reaction: 'throttle' });
-const badMessage = (code: string, reason: string): Row => ({ code, reason, reaction: 'fail_push' });
-const mend = (code: string, reason: string, sentence: string): Row => ({
-  code,
-  reason,
-  reaction: 'halt',
-  sentence,
-});
 
 const refusedSecret = 'Xiaomi refuses the credentials: check appSecret.';
 const refusedApp = 'Xiaomi does not know the app: check appId, appSecret and packageName.';

@@ -2,14 +2,7 @@
  * What Meizu answers and what follows from it (gateways-xiaomi 4.7). One code may mean two things: of a whole call,
  * and of a device within a call that went well. Only the latter ever kills a token (5.2).
  */
-import { type Row, tableOf } from '../kit/rows.ts';
-
-const mend = (code: string, reason: string, sentence: string): Row => ({
-  code,
-  reason,
-  reaction: 'halt',
-  sentence,
-});
+import { mend, type Row, tableOf } from '../kit/rows.ts';
 
 const refusedApp = 'Meizu does not accept the credentials: check appId and appSecret.';
 

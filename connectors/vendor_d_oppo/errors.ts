@@ -2,16 +2,7 @@
  * What OPPO answers and what follows from it (gateways-xiaomi 2.7, the table; 2.5 for 10001 and 10004): one row per
  * code, the same for a whole answer and for one device within it.
  */
-import { type Row, tableOf } from '../kit/rows.ts';
-
-const tooFast = (code: string, reason: string): Row => ({ code, reason, reaction: 'throttle' });
-const badMessage = (code: string, reason: string): Row => ({ code, reason, reaction: 'fail_push' });
-const mend = (code: string, reason: string, sentence: string): Row => ({
-  code,
-  reason,
-  reaction: 'halt',
-  sentence,
-});
+import { badMessage, mend, type Row, tableOf, tooFast } from '../kit/rows.ts';
 
 const refusedKey = 'OPPO refuses the credentials: check appKey and masterSecret.';
 const refusedTime = 'OPPO refuses the time of the call: check the clock of this machine.';

@@ -1,14 +1,7 @@
 /** What vivo answers and what follows from it (gateways-xiaomi 3.5, the table; 3.4 for single devices of a list). */
-import { type Row, tableOf } from '../kit/rows.ts';
+import { badMessage, mend, type Row, tableOf } from '../kit/rows.ts';
 
 const badField = (code: string): Row => ({ code, reason: `field_refused_${code}`, reaction: 'fail_push' });
-const badMessage = (code: string, reason: string): Row => ({ code, reason, reaction: 'fail_push' });
-const mend = (code: string, reason: string, sentence: string): Row => ({
-  code,
-  reason,
-  reaction: 'halt',
-  sentence,
-});
 
 const refused = 'The credentials are refused by vivo: check appId, appKey and appSecret.';
 const wrongClass = 'The classification or category is not accepted by vivo: see its list of categories.';
