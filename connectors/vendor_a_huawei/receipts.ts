@@ -7,6 +7,7 @@ import { equalInConstantTime } from '../../shared/crypto.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';
+import { epochMsOf, textOf } from '../kit/receipts.ts';
 import type { HuaweiCredentials } from './credentials.ts';
 
 /** Status → what it means (3.6). */
@@ -53,11 +54,11 @@ function receiptOf(status: JsonObject): Receipt | null {
     // A user of the device may come back, and an app too (3.6: dead "after confirmation").
     ...(event === 'dead_token' ? { needsConfirmation: true } : {}),
     pushId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
-    messageId: typeof requestId === 'string' && requestId !== '' ? requestId : null,
+    messageId: textOf(requestId),
     address: token,
     event,
     code,
-    atMs: Number.isSafeInteger(Number(told.atMs)) && Number(told.atMs) > 0 ? Number(told.atMs) : null,
+    atMs: epochMsOf(told.atMs),
   };
 }
 

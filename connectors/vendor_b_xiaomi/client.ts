@@ -14,6 +14,7 @@ import type { Recipient, Sender, SenderContext, SendRequest } from '../connector
 import { parseObject } from '../kit/access-token.ts';
 import { unfit } from '../kit/attempts.ts';
 import { callbackFor } from '../kit/callback.ts';
+import { addressesIn } from '../kit/receipts.ts';
 import type { Row } from '../kit/rows.ts';
 import { callOf, type Reading, sendMany, unreadable } from '../kit/send-many.ts';
 import { baseUrlOf, homeOf, type XiaomiCredentials, type XiaomiRegion } from './credentials.ts';
@@ -169,13 +170,7 @@ function memberOf(data: JsonObject, name: string): Json | undefined {
   return Object.entries(data).find(([key]) => key.toLowerCase() === name)?.[1];
 }
 
-const listOf = (value: Json | undefined): string[] =>
-  typeof value === 'string'
-    ? value
-        .split(',')
-        .map((one) => one.trim())
-        .filter((one) => one !== '')
-    : [];
+const listOf = (value: Json | undefined): string[] => (typeof value === 'string' ? addressesIn(value) : []);
 
 /** `no_channel:2 a:3` is five messages. */
 const countOf = (value: Json | undefined): number =>

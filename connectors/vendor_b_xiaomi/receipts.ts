@@ -1,7 +1,8 @@
 /** Xiaomi's receipts (gateways-xiaomi 1.8): a form with one field `data`, JSON by message id. Nothing is signed. */
-import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';
+import { addressesIn, epochMsOf, textOf } from '../kit/receipts.ts';
 
 /** Also sent of devices of another region: asked for only where the region is known. */
 export const deadToken = 16;
@@ -39,10 +40,10 @@ function receiptsOf(messageId: string, told: JsonObject): Receipt[] {
   const event = events.get(type);
   if (event === undefined || typeof targets !== 'string') return [];
   const shared = {
-    pushId: typeof param === 'string' && param !== '' ? param : null,
+    pushId: textOf(param),
     messageId,
     code: String(type),
-    atMs: timeOf(timestamp),
+    atMs: epochMsOf(timestamp),
   };
   return addressesIn(targets).flatMap((address) => [
     { ...shared, address, event },
@@ -52,15 +53,3 @@ function receiptsOf(messageId: string, told: JsonObject): Receipt[] {
       : []),
   ]);
 }
-
-const addressesIn = (targets: string): string[] =>
-  targets
-    .split(',')
-    .map((one) => one.trim())
-    .filter((one) => one !== '');
-
-/** Epoch milliseconds, as a number or as text. */
-const timeOf = (value: Json | undefined): number | null => {
-  const time = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
-  return Number.isSafeInteger(time) && time > 0 ? time : null;
-};

@@ -6,6 +6,7 @@ import { equalInConstantTime } from '../../shared/crypto.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';
+import { textOf } from '../kit/receipts.ts';
 import type { MeizuCredentials } from './credentials.ts';
 
 const events: ReadonlyMap<number, ReceiptEvent> = new Map([
@@ -43,9 +44,7 @@ function receiptsOf(key: string, told: JsonObject): Receipt[] {
   const type = Number(told.type ?? typeOfKey);
   const event = events.get(type);
   if (event === undefined) return [];
-  const { param } = told;
-  const pushId = typeof param === 'string' && param !== '' ? param : null;
-  const shared = { pushId, messageId, event, code: String(type), atMs: null };
+  const shared = { pushId: textOf(told.param), messageId, event, code: String(type), atMs: null };
   return addressesIn(told.targets).map((address) => ({ ...shared, address }));
 }
 

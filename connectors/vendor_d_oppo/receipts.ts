@@ -4,6 +4,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptReading } from '../connector.ts';
+import { addressesIn, epochMsOf, textOf } from '../kit/receipts.ts';
 
 const arrived = 'push_arrive';
 const most = 10_000;
@@ -31,20 +32,7 @@ function receiptsOf({ eventTime, eventType, messageId, param, registrationIds }:
     messageId: textOf(messageId),
     event: 'delivered' as const,
     code: arrived,
-    atMs: timeOf(eventTime),
+    atMs: epochMsOf(eventTime),
   };
-  return registrationIds
-    .split(',')
-    .map((one) => one.trim())
-    .filter((one) => one !== '')
-    .map((address) => ({ ...shared, address }));
+  return addressesIn(registrationIds).map((address) => ({ ...shared, address }));
 }
-
-const textOf = (value: Json | undefined): string | null =>
-  typeof value === 'string' && value !== '' ? value : null;
-
-/** Epoch milliseconds, as a text or a number. */
-const timeOf = (value: Json | undefined): number | null => {
-  const time = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
-  return Number.isSafeInteger(time) && time > 0 ? time : null;
-};

@@ -2,6 +2,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';
+import { addressesIn, epochMsOf, textOf } from '../kit/receipts.ts';
 
 /** What each code means; every other one says that it does not arrive. */
 const events: ReadonlyMap<string, ReceiptEvent> = new Map([
@@ -27,27 +28,17 @@ export function readVivoReceipts({ body }: ReceiptCall): ReceiptReading {
 function receiptsOf(messageId: string, { ackTime, ackType, param, targets }: JsonObject): Receipt[] {
   if (typeof targets !== 'string') return [];
   // The older form tells of arrivals only, without a code.
-  const code = ackType === undefined || ackType === null ? '0' : textOf(ackType);
+  const code = ackType === undefined || ackType === null ? '0' : codeOf(ackType);
   if (code === null) return [];
   const shared = {
-    pushId: typeof param === 'string' && param !== '' ? param : null,
+    pushId: textOf(param),
     messageId,
     event: events.get(code) ?? ('undelivered' as const),
     code: code.slice(0, 24),
-    atMs: timeOf(ackTime),
+    atMs: epochMsOf(ackTime),
   };
-  return targets
-    .split(',')
-    .map((one) => one.trim())
-    .filter((one) => one !== '')
-    .map((address) => ({ ...shared, address }));
+  return addressesIn(targets).map((address) => ({ ...shared, address }));
 }
 
-const textOf = (value: Json): string | null =>
+const codeOf = (value: Json): string | null =>
   typeof value === 'string' || typeof value === 'number' ? String(value) : null;
-
-/** Epoch milliseconds, as a number or a text. */
-const timeOf = (value: Json | undefined): number | null => {
-  const time = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
-  return Number.isSafeInteger(time) && time > 0 ? time : null;
-};

@@ -5,6 +5,7 @@
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptReading } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';
+import { epochMsOf, textOf } from '../kit/receipts.ts';
 
 const delivered = '40000002';
 const mostStatuses = 1000;
@@ -22,13 +23,12 @@ function receiptOf({ biTag, requestId, status, timestamp, token }: JsonObject): 
   if (typeof token !== 'string' || token === '') return null;
   if (typeof status !== 'number' && typeof status !== 'string') return null;
   const code = String(status).slice(0, 24);
-  const atMs = Number(timestamp);
   return {
     pushId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
-    messageId: typeof requestId === 'string' && requestId !== '' ? requestId : null,
+    messageId: textOf(requestId),
     address: token,
     event: code === delivered ? 'delivered' : 'undelivered',
     code,
-    atMs: Number.isSafeInteger(atMs) && atMs > 0 ? atMs : null,
+    atMs: epochMsOf(timestamp),
   };
 }
