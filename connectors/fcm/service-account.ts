@@ -1,18 +1,16 @@
 /** The access token of a service account: a signed assertion is changed for it (gateways-apns 2.1). */
 
-import { createPrivateKey } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpDoor } from '../../shared/http.ts';
 import type { TokenStore } from '../connector.ts';
-import { AccessTokens, type Fetched, fetchedFrom } from '../kit/access-token.ts';
+import { AccessTokens, type Fetched, fetchedFrom, grantIn } from '../kit/access-token.ts';
+import { signJwt } from '../kit/signed-jwt.ts';
 import type { FcmCredentials } from './credentials.ts';
 
 const scope = 'https://www.googleapis.com/auth/firebase.messaging';
 const grantType = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** Google grants an hour at most, and so long is an assertion good for. */
 const livesS = 3600;
-/** An assertion from the future is refused: this much may our clock be ahead. */
-const skewS = 30;
 
 /** Where the token call goes: `token_uri`, or its path behind `authEndpoint`. */
 export function tokenAddress({ authEndpoint, serviceAccount }: FcmCredentials): {
@@ -47,24 +45,13 @@ async function fetchToken(credentials: FcmCredentials, clock: Clock, door: HttpD
   const assertion = await sign(credentials, Math.floor(clock.now() / 1000));
   const { path } = tokenAddress(credentials);
   const reply = await door.request(formPost(path, { grant_type: grantType, assertion }));
-  return fetchedFrom(reply, ({ access_token: value, expires_in: seconds }) =>
-    typeof value === 'string' && /^[!-~]+$/.test(value) && typeof seconds === 'number' && seconds > 0
-      ? { value, livesMs: seconds * 1000 }
-      : null,
-  );
+  return fetchedFrom(reply, grantIn);
 }
 
-async function sign({ serviceAccount }: FcmCredentials, nowS: number): Promise<string> {
+function sign({ serviceAccount }: FcmCredentials, nowS: number): Promise<string> {
   const { client_email, private_key, private_key_id, token_uri } = serviceAccount;
-  // Loaded when the first is signed: one thread of all signs, and all would hold it.
-  const { importPKCS8, SignJWT } = await import('jose');
-  // Google's files hold PKCS#8; another form of the key is brought into it.
-  const pem = createPrivateKey(private_key).export({ type: 'pkcs8', format: 'pem' }).toString();
-  return new SignJWT({ scope })
-    .setProtectedHeader({ alg: 'RS256', typ: 'JWT', kid: private_key_id })
-    .setIssuer(client_email)
-    .setAudience(token_uri)
-    .setIssuedAt(nowS - skewS)
-    .setExpirationTime(nowS - skewS + livesS)
-    .sign(await importPKCS8(pem, 'RS256'));
+  return signJwt(
+    { algorithm: 'RS256', keyId: private_key_id, privateKey: private_key },
+    { scope, iss: client_email, aud: token_uri, nowS, livesS },
+  );
 }

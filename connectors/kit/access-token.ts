@@ -3,13 +3,19 @@
  * token through the store; one of them at a time fetches a new one, before the old one ends.
  */
 import { type Clock, sleep } from '../../shared/clock.ts';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { HttpReply } from '../../shared/http.ts';
 import type { Attempt, StoredToken, TokenStore } from '../connector.ts';
 import { halt, retry, unanswered } from './attempts.ts';
 
-/** What a token call came to. `livesMs`: how long to use it, which may be less than the gateway grants. */
-export type Fetched = { ok: true; value: string; livesMs: number } | { ok: false; attempt: Attempt };
+/** `livesMs`: how long to use it, which may be less than the gateway grants. */
+export interface Granted {
+  value: string;
+  livesMs: number;
+}
+
+/** What a token call came to. */
+export type Fetched = ({ ok: true } & Granted) | { ok: false; attempt: Attempt };
 
 /** A token to send with, or what its lack means to every recipient (`retry` or `halt`). */
 export type TokenResult = { ok: true; value: string } | { ok: false; attempt: Attempt };
@@ -125,10 +131,7 @@ const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
  * What the answer of a token call means. `read` finds the token in a JSON body of status 200, gives an attempt
  * where the gateway refused in a body of its own, or null where it cannot read the body.
  */
-export function fetchedFrom(
-  reply: HttpReply,
-  read: (body: JsonObject) => { value: string; livesMs: number } | Attempt | null,
-): Fetched {
+export function fetchedFrom(reply: HttpReply, read: (body: JsonObject) => Granted | Attempt | null): Fetched {
   // A token call repeats nothing: without an answer it is always worth another try.
   if (reply.kind !== 'response')
     return { ok: false, attempt: unanswered({ ...reply, kind: 'not_sent' }, false) };
@@ -143,6 +146,14 @@ export function fetchedFrom(
   const sentence = `The gateway refuses the credentials with status ${status}: check them and the clock of this machine.`;
   return { ok: false, attempt: halt(status, 'credentials_refused', sentence) };
 }
+
+/** Visible characters only: what stands in a header. */
+export const isToken = (value: Json | undefined): value is string =>
+  typeof value === 'string' && /^[!-~]+$/.test(value);
+
+/** The token of a body as OAuth 2.0 has it (RFC 6749 section 5.1), with its life in seconds; null where there is none. */
+export const grantIn = ({ access_token: value, expires_in: seconds }: JsonObject): Granted | null =>
+  isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, livesMs: seconds * 1000 } : null;
 
 /** The JSON object in a text; undefined where there is none. */
 export function parseObject(text: string): JsonObject | undefined {

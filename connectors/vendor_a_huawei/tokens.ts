@@ -1,10 +1,10 @@
 /** The two ways to prove who sends (gateways-apns 3.2): an access token that is called for, a JWT signed here. */
-import { createPrivateKey } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpDoor } from '../../shared/http.ts';
 import type { TokenStore } from '../connector.ts';
-import { AccessTokens, fetchedFrom } from '../kit/access-token.ts';
+import { AccessTokens, fetchedFrom, grantIn } from '../kit/access-token.ts';
 import { halt } from '../kit/attempts.ts';
+import { signJwt, skewS } from '../kit/signed-jwt.ts';
 import type { HuaweiCredentials, HuaweiServiceAccount } from './credentials.ts';
 
 export const authHost = 'https://oauth-login.cloud.huawei.com';
@@ -13,8 +13,6 @@ const tokenPath = '/oauth2/v3/token';
 const audience = `${authHost}${tokenPath}`;
 /** Huawei's recommendation; more than a day is refused (80300036). */
 const livesS = 3600;
-/** A JWT from the future is refused: this much may our clock be ahead. */
-const skewS = 30;
 
 export interface TokenMeans {
   credentials: HuaweiCredentials;
@@ -34,10 +32,8 @@ export function accessTokens({ credentials, store, clock, door }: TokenMeans): A
     credential: JSON.stringify(['v1', authEndpoint, appId, appSecret]),
     fetch: async () =>
       fetchedFrom(await door.request(formPost(tokenPath, form)), (body) => {
-        const { access_token: value, expires_in: seconds } = body;
-        if (typeof value === 'string' && /^[!-~]+$/.test(value) && typeof seconds === 'number' && seconds > 0)
-          return { value, livesMs: seconds * 1000 };
-        return body.error === undefined ? null : halt(200, 'credentials_refused', refused);
+        const granted = grantIn(body);
+        return granted ?? (body.error === undefined ? null : halt(200, 'credentials_refused', refused));
       }),
   });
 }
@@ -62,19 +58,9 @@ export function signedTokens(
   });
 }
 
-async function sign(
-  { key_id, sub_account, private_key }: HuaweiServiceAccount,
-  nowS: number,
-): Promise<string> {
-  // Loaded when the first is signed: one thread of all signs, and all would hold it.
-  const { importPKCS8, SignJWT } = await import('jose');
-  // Huawei's files hold PKCS#8; another form of the key is brought into it.
-  const pem = createPrivateKey(private_key).export({ type: 'pkcs8', format: 'pem' }).toString();
-  return new SignJWT({})
-    .setProtectedHeader({ alg: 'PS256', typ: 'JWT', kid: key_id })
-    .setIssuer(sub_account)
-    .setAudience(audience)
-    .setIssuedAt(nowS - skewS)
-    .setExpirationTime(nowS - skewS + livesS)
-    .sign(await importPKCS8(pem, 'PS256'));
+function sign({ key_id, sub_account, private_key }: HuaweiServiceAccount, nowS: number): Promise<string> {
+  return signJwt(
+    { algorithm: 'PS256', keyId: key_id, privateKey: private_key },
+    { iss: sub_account, aud: audience, nowS, livesS },
+  );
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { isJsonObject } from '../../shared/domain/json.ts';
 import { formPost, type HttpDoor } from '../../shared/http.ts';
 import type { SenderContext } from '../connector.ts';
-import { AccessTokens, fetchedFrom } from '../kit/access-token.ts';
+import { AccessTokens, fetchedFrom, isToken } from '../kit/access-token.ts';
 import { halt } from '../kit/attempts.ts';
 import { attemptOf } from '../kit/rows.ts';
 import { dataOf } from './answers.ts';
@@ -41,7 +41,7 @@ export function accessTokens(
         if (row.code !== '0') return halt(200, row.reason, row.sentence ?? refused);
         const data = dataOf(body.data);
         const value = isJsonObject(data) ? data.auth_token : undefined;
-        return typeof value === 'string' && /^[!-~]+$/.test(value) ? { value, livesMs } : null;
+        return isToken(value) ? { value, livesMs } : null;
       });
     },
   });

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { type HttpDoor, jsonPost } from '../../shared/http.ts';
 import type { SenderContext } from '../connector.ts';
-import { AccessTokens, fetchedFrom } from '../kit/access-token.ts';
+import { AccessTokens, fetchedFrom, isToken } from '../kit/access-token.ts';
 import { halt } from '../kit/attempts.ts';
 import { attemptOf } from '../kit/rows.ts';
 import { appIdOf, type VivoCredentials } from './credentials.ts';
@@ -37,7 +37,7 @@ export function accessTokens(
         const row = rowOf(result);
         if (row.reaction === 'throttle') return attemptOf(row, 200);
         if (row.code !== '0') return halt(200, row.reason, row.sentence ?? refused);
-        return typeof value === 'string' && /^[!-~]+$/.test(value) ? { value, livesMs } : null;
+        return isToken(value) ? { value, livesMs } : null;
       });
     },
   });

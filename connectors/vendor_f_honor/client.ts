@@ -7,7 +7,7 @@ import {
   openHttpDoor,
 } from '../../shared/http.ts';
 import type { Attempt, Sender, SenderContext, SendRequest } from '../connector.ts';
-import { AccessTokens, fetchedFrom } from '../kit/access-token.ts';
+import { AccessTokens, fetchedFrom, grantIn } from '../kit/access-token.ts';
 import { expired, halt } from '../kit/attempts.ts';
 import { callOf, type Reading, sendMany } from '../kit/send-many.ts';
 import { readAnswer, TokenDoubt } from './answers.ts';
@@ -103,10 +103,8 @@ function accessTokens({ authDoor, context, credentials }: Parts): AccessTokens {
     credential: JSON.stringify([authEndpoint, clientId, clientSecret]),
     fetch: async () =>
       fetchedFrom(await authDoor.request(formPost('/auth/token', form)), (body) => {
-        const { access_token: value, expires_in: seconds } = body;
-        if (typeof value === 'string' && /^[!-~]+$/.test(value) && typeof seconds === 'number' && seconds > 0)
-          return { value, livesMs: seconds * 1000 };
-        return body.error === undefined ? null : halt(200, 'credentials_refused', refused);
+        const granted = grantIn(body);
+        return granted ?? (body.error === undefined ? null : halt(200, 'credentials_refused', refused));
       }),
   });
 }
