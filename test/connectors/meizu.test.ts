@@ -1,26 +1,18 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Message, Receipt, Recipient, Sender } from '../../connectors/connector.ts';
 import { callRows, targetRows } from '../../connectors/vendor_c_meizu/errors.ts';
 import { meizu, meizuConnector } from '../../connectors/vendor_c_meizu/index.ts';
 import { type MeizuGateway, startMeizuGateway } from '../../ops/sandbox/meizu/server.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
-import { aContext, aMessage, kinds, recipients, sendAll } from '../support/apns.ts';
-import type { TestContext } from '../support/context.ts';
+import { aContext, aMessage, kinds } from '../support/apns.ts';
+import { makerDoor, messageIdOf, receiptsDuring, statusMeanings } from '../support/maker-door.ts';
 import { meizuApp, pushIdOf } from './fixtures/meizu.ts';
 
 let gateway: MeizuGateway;
 
 beforeAll(async () => {
   gateway = await startMeizuGateway({ ...meizuApp, receiptToken: 'of-the-console' });
-  const context = aContext();
-  door = { sender: open({ context }), context };
 });
-afterAll(async () => {
-  await door.sender.close();
-  await gateway.close();
-});
+afterAll(() => gateway.close());
 afterEach(() => {
   gateway.behave();
   gateway.forget();
@@ -28,40 +20,13 @@ afterEach(() => {
   gateway.targetCodes.clear();
 });
 
-const someone = (count: number) =>
-  recipients(count, { deviceType: 'android', vendor: 'mz' }).map((one) => ({
-    ...one,
-    address: pushIdOf(one.index),
-  }));
-
-interface Options {
-  to?: Recipient[];
-  message?: Message;
-  context?: TestContext;
-  more?: object;
-  by?: MeizuGateway;
-  connector?: typeof meizu;
-}
-
-/** One door for all whom nothing special is asked of: each door reads the system's certificates. */
-let door: { sender: Sender; context: TestContext };
-
-async function push({ to = someone(3), message, ...special }: Options = {}) {
-  if (Object.keys(special).length === 0) {
-    door.context.quota.reasons.clear();
-    return { ...(await sendAll(door.sender, to, message)), context: door.context };
-  }
-  const { context = aContext() } = special;
-  const sender = open({ ...special, context });
-  const outcome = await sendAll(sender, to, message);
-  await sender.close();
-  return { ...outcome, context };
-}
-
-function open({ by = gateway, connector = meizu, context = aContext(), more }: Options): Sender {
-  const profile = { ...meizuApp, endpoint: by.url, ca: by.ca, ...more };
-  return connector.open(connector.credentials.parse(profile), context);
-}
+const { someone, push } = makerDoor<MeizuGateway>({
+  connector: meizu,
+  vendor: 'mz',
+  address: pushIdOf,
+  gateway: () => gateway,
+  profile: () => meizuApp,
+});
 
 const answer = (body: object, count?: number) =>
   gateway.misbehave({ kind: 'answer', status: 200, body, ...(count === undefined ? {} : { count }) });
@@ -159,17 +124,13 @@ describe('an answer of Meizu', () => {
     expect(kinds(await push())).toEqual({ sent: 3 });
   });
 
-  test.each([
-    [500, 'retry'],
-    [503, 'retry'],
-    [429, 'retry'],
-    [401, 'halt'],
-    [403, 'halt'],
-    [400, 'rejected'],
-  ])('without a body of its own is judged by its status: %i is %s', async (status, kind) => {
-    gateway.misbehave({ kind: 'answer', status, body: '<html>' });
-    expect(kinds(await push())).toEqual({ [kind]: 3 });
-  });
+  test.each(statusMeanings)(
+    'without a body of its own is judged by its status: %i is %s',
+    async (status, kind) => {
+      gateway.misbehave({ kind: 'answer', status, body: '<html>' });
+      expect(kinds(await push())).toEqual({ [kind]: 3 });
+    },
+  );
 
   test('that cannot be read, or does not come, may mean that all was sent: a repeat is hidden', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
@@ -289,26 +250,14 @@ describe('receipts of Meizu', () => {
   });
 
   test('come to the address that went with the message, with the token of the console', async () => {
-    const bodies: string[] = [];
-    const server = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk) => chunks.push(chunk));
-      request.on('end', () => {
-        bodies.push(Buffer.concat(chunks).toString());
-        response.end();
-      });
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const context = aContext(undefined, { callbackUrl: `http://127.0.0.1:${port}/callbacks/vendor_c/a/s` });
-    const { attempts } = await push({ context });
-    const messageId = attempts[0]?.kind === 'sent' ? attempts[0].messageId : undefined;
-    expect(await gateway.sendReceipt(1, [pushIdOf(0), pushIdOf(1)])).toEqual([200]);
-    expect(await gateway.sendReceipt(2, [pushIdOf(1)])).toEqual([200]);
-    await new Promise((resolve) => server.close(resolve));
-    const receipts = bodies.flatMap((body): Receipt[] => {
-      const reading = read(body, [{ receiptToken: 'other' }, { receiptToken: 'of-the-console' }]);
-      return reading?.ok ? reading.receipts : [];
+    let messageId = '';
+    const readAll = (body: string) =>
+      read(body, [{ receiptToken: 'other' }, { receiptToken: 'of-the-console' }]);
+    const receipts = await receiptsDuring(readAll, async (callbackUrl) => {
+      const [first] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
+      messageId = messageIdOf(first);
+      expect(await gateway.sendReceipt(1, [pushIdOf(0), pushIdOf(1)])).toEqual([200]);
+      expect(await gateway.sendReceipt(2, [pushIdOf(1)])).toEqual([200]);
     });
     const shared = { pushId: 'PushRecord000001', messageId, atMs: null };
     expect(receipts).toEqual([

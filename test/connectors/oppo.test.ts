@@ -1,14 +1,11 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Message, Receipt, Recipient } from '../../connectors/connector.ts';
 import { rows } from '../../connectors/vendor_d_oppo/errors.ts';
 import { oppo, oppoConnector } from '../../connectors/vendor_d_oppo/index.ts';
 import { type OppoGateway, startOppoGateway } from '../../ops/sandbox/oppo/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
-import { aContext, aMessage, kinds, movableClock, recipients, sendAll } from '../support/apns.ts';
-import type { TestContext } from '../support/context.ts';
+import { aContext, aMessage, kinds, movableClock, sendAll } from '../support/apns.ts';
+import { makerDoor, messageIdOf, receiptsDuring, statusMeanings } from '../support/maker-door.ts';
 import { oppoId } from './fixtures/oppo.ts';
 
 let gateway: OppoGateway;
@@ -26,35 +23,13 @@ afterEach(() => {
   gateway.memory.devicesPerSecond = Number.POSITIVE_INFINITY;
 });
 
-const someone = (count: number, address = oppoId) =>
-  recipients(count, { deviceType: 'android', vendor: 'oppo' }).map((one) => ({
-    ...one,
-    address: address(one.index),
-  }));
-
-interface Options {
-  to?: Recipient[];
-  message?: Message;
-  context?: TestContext;
-  more?: object;
-  by?: OppoGateway;
-  connector?: typeof oppo;
-}
-
-async function push({
-  to = someone(3),
-  message,
-  context = aContext(),
-  more,
-  by = gateway,
-  connector = oppo,
-}: Options = {}) {
-  const profile = { ...by.memory.app, endpoint: by.url, ca: by.ca, ...more };
-  const sender = connector.open(connector.credentials.parse(profile), context);
-  const outcome = await sendAll(sender, to, message);
-  await sender.close();
-  return { ...outcome, context };
-}
+const { someone, open, push } = makerDoor<OppoGateway>({
+  connector: oppo,
+  vendor: 'oppo',
+  address: oppoId,
+  gateway: () => gateway,
+  profile: ({ memory }) => memory.app,
+});
 
 const answer = (body: object, status = 200) => gateway.misbehave({ kind: 'answer', status, body });
 const callsTo = (path: string) => gateway.requests.filter((one) => one.path.endsWith(path));
@@ -137,17 +112,13 @@ describe('an answer of OPPO', () => {
     expect(gateway.total).toBeLessThan(40);
   });
 
-  test.each([
-    [500, 'retry'],
-    [503, 'retry'],
-    [429, 'retry'],
-    [401, 'halt'],
-    [404, 'halt'],
-    [400, 'rejected'],
-  ])('without a body of its own is judged by its status: %i is %s', async (status, kind) => {
-    gateway.misbehave({ kind: 'answer', status, body: '<html>' });
-    expect(kinds(await push())).toEqual({ [kind]: 3 });
-  });
+  test.each(statusMeanings)(
+    'without a body of its own is judged by its status: %i is %s',
+    async (status, kind) => {
+      gateway.misbehave({ kind: 'answer', status, body: '<html>' });
+      expect(kinds(await push())).toEqual({ [kind]: 3 });
+    },
+  );
 
   test('that cannot be read, or does not come, may mean that all was sent; a repeat goes nowhere', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
@@ -288,7 +259,7 @@ describe('the gateway itself', () => {
   });
 
   test('is asked for devices abroad apart from those at home', async () => {
-    const abroad = someone(4, (n) => `IN_${n.toString(16).padStart(32, '0')}`).slice(2);
+    const abroad = someone(4, {}, (n) => `IN_${n.toString(16).padStart(32, '0')}`).slice(2);
     expect(kinds(await push({ to: [...someone(2), ...abroad] }))).toEqual({ sent: 4 });
     expect(gateway.requests.map(({ tokens }) => tokens.length)).toEqual([2, 2]);
   });
@@ -414,10 +385,7 @@ describe('a broadcast', () => {
   });
 
   test('whose message is gone is saved again', async () => {
-    const context = aContext();
-    const { app } = gateway.memory;
-    const profile = { ...app, endpoint: gateway.url, ca: gateway.ca };
-    const sender = oppo.open(oppo.credentials.parse(profile), context);
+    const sender = open();
     await sendAll(sender, someone(2), even());
     gateway.memory.saved.clear();
     expect(kinds(await sendAll(sender, someone(2), even()))).toEqual({ retry: 2 });
@@ -441,29 +409,16 @@ describe('receipts of OPPO', () => {
     oppo.receipts?.({ headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) }, []);
 
   test('come to the address that went with the message, and tell what became of whom', async () => {
-    const bodies: string[] = [];
-    const server = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk) => chunks.push(chunk));
-      request.on('end', () => {
-        bodies.push(Buffer.concat(chunks).toString());
-        response.end();
-      });
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const context = aContext(undefined, { callbackUrl: `http://127.0.0.1:${port}/callbacks/vendor_d/a/s` });
-    const { attempts } = await push({ context });
-    expect(await gateway.sendReceipt([oppoId(1)])).toEqual([200]);
-    await new Promise((resolve) => server.close(resolve));
-    const receipts = bodies.flatMap((body): Receipt[] => {
-      const reading = read(body);
-      return reading?.ok ? reading.receipts : [];
+    let messageId = '';
+    const receipts = await receiptsDuring(read, async (callbackUrl) => {
+      const [, second] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
+      messageId = messageIdOf(second);
+      expect(await gateway.sendReceipt([oppoId(1)])).toEqual([200]);
     });
     expect(receipts).toEqual([
       {
         pushId: 'PushRecord000001',
-        messageId: attempts[1]?.kind === 'sent' ? attempts[1].messageId : null,
+        messageId,
         address: oppoId(1),
         event: 'delivered',
         code: 'push_arrive',

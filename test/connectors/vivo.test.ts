@@ -1,15 +1,13 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Message, Receipt, Recipient } from '../../connectors/connector.ts';
+import type { Message } from '../../connectors/connector.ts';
 import { rows, userRows } from '../../connectors/vendor_e_vivo/errors.ts';
 import { vivo, vivoConnector } from '../../connectors/vendor_e_vivo/index.ts';
 import { startVivoGateway, type VivoGateway } from '../../ops/sandbox/vivo/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
-import { aContext, aMessage, kinds, movableClock, recipients, sendAll } from '../support/apns.ts';
-import type { TestContext } from '../support/context.ts';
+import { aContext, aMessage, kinds, movableClock, sendAll } from '../support/apns.ts';
+import { makerDoor, messageIdOf, receiptsDuring, statusMeanings } from '../support/maker-door.ts';
 import { vivoId } from './fixtures/vivo.ts';
 
 let gateway: VivoGateway;
@@ -31,33 +29,13 @@ afterEach(() => {
   Object.assign(memory, { operationsPerDay: any, systemPerDay: any });
 });
 
-const someone = (count: number) =>
-  recipients(count, { deviceType: 'android', vendor: 'vivo' }).map((one) => ({
-    ...one,
-    address: vivoId(one.index),
-  }));
-
-interface Options {
-  to?: Recipient[];
-  message?: Message;
-  context?: TestContext;
-  more?: object;
-  by?: VivoGateway;
-  connector?: typeof vivo;
-}
-
-const open = ({ by = gateway, connector = vivo, context = aContext(), more }: Options = {}) =>
-  connector.open(
-    connector.credentials.parse({ ...by.memory.app, endpoint: by.url, ca: by.ca, ...more }),
-    context,
-  );
-
-async function push({ to = someone(3), message, context = aContext(), ...options }: Options = {}) {
-  const sender = open({ ...options, context });
-  const outcome = await sendAll(sender, to, message);
-  await sender.close();
-  return { ...outcome, context };
-}
+const { someone, open, push } = makerDoor<VivoGateway>({
+  connector: vivo,
+  vendor: 'vivo',
+  address: vivoId,
+  gateway: () => gateway,
+  profile: ({ memory }) => memory.app,
+});
 
 const system = (data: JsonObject = {}) => aMessage({ alert: 'Hello', vivo: { classification: 1, ...data } });
 const paths = () => gateway.requests.map(({ path }) => path);
@@ -111,18 +89,14 @@ describe('an answer of vivo', () => {
     expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 4711' });
   });
 
-  test.each([
-    [500, 'retry'],
-    [503, 'retry'],
-    [429, 'retry'],
-    [401, 'halt'],
-    [404, 'halt'],
-    [400, 'rejected'],
-  ])('without a body of its own is judged by its status: %i is %s', async (status, kind) => {
-    gateway.misbehave({ kind: 'answer', status, body: '<html>' });
-    expect(kinds(await push())).toEqual({ [kind]: 3 });
-    expect(kinds(await push({ to: someone(1) }))).toEqual({ [kind]: 1 });
-  });
+  test.each(statusMeanings)(
+    'without a body of its own is judged by its status: %i is %s',
+    async (status, kind) => {
+      gateway.misbehave({ kind: 'answer', status, body: '<html>' });
+      expect(kinds(await push())).toEqual({ [kind]: 3 });
+      expect(kinds(await push({ to: someone(1) }))).toEqual({ [kind]: 1 });
+    },
+  );
 
   test('that cannot be read, or does not come, may mean that it was sent; the device hides a repeat', async () => {
     answer('<html>');
@@ -451,28 +425,14 @@ describe('receipts of vivo', () => {
     vivo.receipts?.({ headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) }, []);
 
   test('come to the address that went with the message, and tell what became of whom', async () => {
-    const bodies: string[] = [];
-    const server = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk) => chunks.push(chunk));
-      request.on('end', () => {
-        bodies.push(Buffer.concat(chunks).toString());
-        response.end();
-      });
+    let messageId = '';
+    const receipts = await receiptsDuring(read, async (callbackUrl) => {
+      const [first] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
+      messageId = messageIdOf(first);
+      expect(await gateway.sendReceipt([vivoId(0), vivoId(1)], '0')).toEqual([200]);
+      expect(await gateway.sendReceipt([vivoId(2)], '2183')).toEqual([200]);
+      expect(await gateway.sendReceipt([vivoId(9)], '0')).toEqual([]);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const context = aContext(undefined, { callbackUrl: `http://127.0.0.1:${port}/callbacks/vendor_e/a/s` });
-    const { attempts } = await push({ context });
-    expect(await gateway.sendReceipt([vivoId(0), vivoId(1)], '0')).toEqual([200]);
-    expect(await gateway.sendReceipt([vivoId(2)], '2183')).toEqual([200]);
-    expect(await gateway.sendReceipt([vivoId(9)], '0')).toEqual([]);
-    await new Promise((resolve) => server.close(resolve));
-    const receipts = bodies.flatMap((body): Receipt[] => {
-      const reading = read(body);
-      return reading?.ok ? reading.receipts : [];
-    });
-    const messageId = attempts[0]?.kind === 'sent' ? attempts[0].messageId : null;
     const shared = { pushId: 'PushRecord000001', messageId, atMs: expect.any(Number) };
     expect(receipts).toEqual([
       { ...shared, address: vivoId(0), event: 'delivered', code: '0' },

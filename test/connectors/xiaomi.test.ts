@@ -1,26 +1,18 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Message, Receipt, Recipient, Sender } from '../../connectors/connector.ts';
 import { rows } from '../../connectors/vendor_b_xiaomi/errors.ts';
 import { xiaomi, xiaomiConnector } from '../../connectors/vendor_b_xiaomi/index.ts';
 import { startXiaomiGateway, type XiaomiGateway } from '../../ops/sandbox/xiaomi/server.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
-import { aContext, aMessage, kinds, recipients, sendAll } from '../support/apns.ts';
-import type { TestContext } from '../support/context.ts';
+import { aContext, aMessage, kinds } from '../support/apns.ts';
+import { makerDoor, messageIdOf, receiptsDuring, statusMeanings } from '../support/maker-door.ts';
 import { regId, xiaomiApp } from './fixtures/xiaomi.ts';
 
 let gateway: XiaomiGateway;
 
 beforeAll(async () => {
   gateway = await startXiaomiGateway({ ...xiaomiApp, channels: ['news', 'orders'] });
-  const context = aContext();
-  door = { sender: open({ context }), context };
 });
-afterAll(async () => {
-  await door.sender.close();
-  await gateway.close();
-});
+afterAll(() => gateway.close());
 afterEach(() => {
   gateway.behave();
   gateway.forget();
@@ -29,40 +21,13 @@ afterEach(() => {
   gateway.offlineTokens.clear();
 });
 
-const someone = (count: number, more: Partial<Recipient> = {}) =>
-  recipients(count, { deviceType: 'android', vendor: 'mi', ...more }).map((one) => ({
-    ...one,
-    address: regId(one.index),
-  }));
-
-interface Options {
-  to?: Recipient[];
-  message?: Message;
-  context?: TestContext;
-  more?: object;
-  by?: XiaomiGateway;
-  connector?: typeof xiaomi;
-}
-
-/** One door for all whom nothing special is asked of: each door reads the system's certificates. */
-let door: { sender: Sender; context: TestContext };
-
-async function push({ to = someone(3), message, ...special }: Options = {}) {
-  if (Object.keys(special).length === 0) {
-    door.context.quota.reasons.clear();
-    return { ...(await sendAll(door.sender, to, message)), context: door.context };
-  }
-  const { context = aContext() } = special;
-  const sender = open({ ...special, context });
-  const outcome = await sendAll(sender, to, message);
-  await sender.close();
-  return { ...outcome, context };
-}
-
-function open({ by = gateway, connector = xiaomi, context = aContext(), more }: Options): Sender {
-  const profile = { ...xiaomiApp, endpoint: by.url, ca: by.ca, ...more };
-  return connector.open(connector.credentials.parse(profile), context);
-}
+const { someone, push } = makerDoor<XiaomiGateway>({
+  connector: xiaomi,
+  vendor: 'mi',
+  address: regId,
+  gateway: () => gateway,
+  profile: () => xiaomiApp,
+});
 
 const answer = (body: object, status = 200) => gateway.misbehave({ kind: 'answer', status, body });
 const lastForm = () => new URLSearchParams(gateway.requests.at(-1)?.body.toString());
@@ -131,17 +96,13 @@ describe('an answer of Xiaomi', () => {
     expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 4711' });
   });
 
-  test.each([
-    [500, 'retry'],
-    [503, 'retry'],
-    [429, 'retry'],
-    [401, 'halt'],
-    [403, 'halt'],
-    [400, 'rejected'],
-  ])('without a body of its own is judged by its status: %i is %s', async (status, kind) => {
-    gateway.misbehave({ kind: 'answer', status, body: '<html>' });
-    expect(kinds(await push())).toEqual({ [kind]: 3 });
-  });
+  test.each(statusMeanings)(
+    'without a body of its own is judged by its status: %i is %s',
+    async (status, kind) => {
+      gateway.misbehave({ kind: 'answer', status, body: '<html>' });
+      expect(kinds(await push())).toEqual({ [kind]: 3 });
+    },
+  );
 
   test('that cannot be read may mean that all was sent: a repeat is hidden, but not of what the app gets', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
@@ -311,28 +272,14 @@ describe('receipts of Xiaomi', () => {
   const form = (data: unknown) => new URLSearchParams({ data: JSON.stringify(data) }).toString();
 
   test('come to the address that went with the message, and tell what became of whom', async () => {
-    const bodies: string[] = [];
-    const server = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk) => chunks.push(chunk));
-      request.on('end', () => {
-        bodies.push(Buffer.concat(chunks).toString());
-        response.end();
-      });
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const context = aContext(undefined, { callbackUrl: `http://127.0.0.1:${port}/callbacks/vendor_b/a/s` });
-    const { attempts } = await push({ context });
-    const messageId = attempts[0]?.kind === 'sent' ? attempts[0].messageId : undefined;
-    expect(await gateway.sendReceipt(1, [regId(0), regId(1)])).toEqual([200]);
-    expect(await gateway.sendReceipt(16, [regId(2)])).toEqual([200]);
-    // The end of its life was not asked for.
-    expect(await gateway.sendReceipt(1024, [regId(0)])).toEqual([]);
-    await new Promise((resolve) => server.close(resolve));
-    const receipts = bodies.flatMap((body): Receipt[] => {
-      const reading = read(body);
-      return reading?.ok ? reading.receipts : [];
+    let messageId = '';
+    const receipts = await receiptsDuring(read, async (callbackUrl) => {
+      const [first] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
+      messageId = messageIdOf(first);
+      expect(await gateway.sendReceipt(1, [regId(0), regId(1)])).toEqual([200]);
+      expect(await gateway.sendReceipt(16, [regId(2)])).toEqual([200]);
+      // The end of its life was not asked for.
+      expect(await gateway.sendReceipt(1024, [regId(0)])).toEqual([]);
     });
     const shared = { pushId: 'PushRecord000001', messageId, atMs: expect.any(Number) };
     expect(receipts).toEqual([
