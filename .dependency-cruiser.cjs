@@ -136,6 +136,7 @@ module.exports = {
     home('libphonenumber-js', ['shared/domain/phone.ts']),
     home('nodemailer', ['connectors/smtp/']),
     home('handlebars', ['shared/template.ts']),
+    home('protobufjs', ['api/channel/protocols/']),
     home('undici', ['shared/http.ts', 'shared/http-forward.ts']),
   ],
   options: {

@@ -88,6 +88,18 @@ export class Connection {
     this.#apply({ next: new Gone(), actions: [{ kind: 'close', farewell }] });
   }
 
+  /**
+   * Asks the device to move to another process: it gets no further letters here, and what it acknowledges until
+   * it goes still counts. False where its language has no word for that, and when it is being closed.
+   */
+  sendAway(): boolean {
+    const frame = this.#leavesByMs === undefined ? this.#means.protocol.goAway() : undefined;
+    if (!frame) return false;
+    this.#session = new Gone();
+    this.#send(frame);
+    return true;
+  }
+
   terminate(): void {
     this.#means.socket.terminate();
   }

@@ -30,6 +30,8 @@ export interface ChannelLimits {
   pingAfterMs: number;
   /** Time for any sign of life after the ping. */
   pongWithinMs: number;
+  /** Time for devices to move to another process when this one stops; afterwards they are closed. */
+  moveWithinMs: number;
   /** Time for the close handshake; afterwards the socket is destroyed. */
   closeWithinMs: number;
   /** Above this much unsent output a device gets no further letters until it has read. */
@@ -62,6 +64,7 @@ export const channelLimits: ChannelLimits = {
   seatWithinMs: 60_000,
   pingAfterMs: 200_000,
   pongWithinMs: 40_000,
+  moveWithinMs: 2000,
   closeWithinMs: 2000,
   bufferedBytes: 64 * 1024,
   unackedLetters: 256,

@@ -84,12 +84,20 @@ export class Channel {
     this.#isOpen = true;
   }
 
-  /** Says good-bye to every device (1001), stores what they acknowledged, and leaves the list of nodes. */
+  /**
+   * Lets every device go, stores what they acknowledged, and leaves the list of nodes. Those that can be asked to
+   * move are asked and given a moment; the others, and those that stay, are closed with 1001.
+   */
   async close(): Promise<void> {
     this.#isOpen = false;
     for (const end of this.#endings) end();
+    let isMoving = false;
+    for (const connection of this.#connections.keys())
+      if (connection.sendAway()) isMoving = true;
+      else connection.dismiss('goingAway');
+    if (isMoving) await this.#untilEmpty(this.#limits.moveWithinMs);
     for (const connection of this.#connections.keys()) connection.dismiss('goingAway');
-    await this.#untilEmpty();
+    await this.#untilEmpty(this.#limits.closeWithinMs);
     for (const connection of this.#connections.keys()) connection.terminate();
     await this.#delivery.close();
     await this.#presence.close();
@@ -179,13 +187,13 @@ export class Channel {
     }
   }
 
-  async #untilEmpty(): Promise<void> {
+  async #untilEmpty(withinMs: number): Promise<void> {
     if (this.#connections.size === 0) return;
     const patience = new AbortController();
     const empty = new Promise<void>((resolve) => {
       this.#onEmpty = resolve;
     });
-    await Promise.race([empty, sleep(this.#limits.closeWithinMs, patience.signal)]);
+    await Promise.race([empty, sleep(withinMs, patience.signal)]);
     patience.abort();
   }
 }
