@@ -50,12 +50,13 @@ interface Start {
 
 async function startBench({ dataDir, log, setup, open }: Start): Promise<Bench> {
   const host = '127.0.0.1';
-  const { threads, streams } = setup;
+  const { threads, streams, gateway: kind } = setup;
   const env = {
     ...currentEnvironment(),
     LOG_LEVEL: 'warn',
     ...(threads === undefined ? {} : { DISPATCHER_THREADS: String(threads) }),
     ...(streams === undefined ? {} : { BENCH_STREAMS: String(streams) }),
+    ...(kind === undefined ? {} : { BENCH_GATEWAY: kind }),
   };
   const gateway = await startBenchGateway(env, log);
   open.push(() => gateway.stop());

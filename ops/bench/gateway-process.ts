@@ -6,11 +6,13 @@
 import { setPriority } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { z } from 'zod';
+import { HeaderDecoder } from '../../connectors/http2/hpack/decoder.ts';
 import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/lifecycle.ts';
 import { createLogger } from '../../shared/logging.ts';
 import { createApnsCredentials, startApnsGateway } from '../sandbox/apns/server.ts';
 import { Arrivals, numberOfToken, SeenNumbers } from './arrivals.ts';
 import { firstDevices, type Observation } from './gateway.ts';
+import { startQuickPeer } from './http2/quick-peer.ts';
 
 process.title = 'carillon bench gateway';
 
@@ -32,18 +34,39 @@ const arrivals = new Arrivals();
 /** When the devices with the lowest numbers were reached first. */
 const firstSeenMs = new Map<number, number>();
 
+function arrived(token: string): void {
+  const atMs = performance.timeOrigin + performance.now();
+  const number = numberOfToken(token);
+  seen.add(number);
+  arrivals.add(atMs);
+  if (number <= firstDevices && !firstSeenMs.has(number)) firstSeenMs.set(number, atMs);
+}
+
+/** Reads of every request to whom it goes, and takes it. */
+function startQuickGateway(maxStreams: number) {
+  return startQuickPeer(maxStreams, () => {
+    const headers = new HeaderDecoder();
+    let token = '';
+    const onField = (name: string, value: string) => {
+      if (name === ':path') token = value;
+    };
+    return {
+      onHeaders: (bytes, start, end) => void headers.decode(bytes, start, end, onField),
+      onRequest: () => arrived(token),
+    };
+  });
+}
+
+const maxStreams = Number(process.env.BENCH_STREAMS ?? 1000);
 const credentials = createApnsCredentials();
-const gateway = await startApnsGateway({
-  keys: [credentials],
-  ...(process.env.BENCH_STREAMS === undefined ? {} : { maxStreams: Number(process.env.BENCH_STREAMS) }),
-  onRequest: ({ token }) => {
-    const atMs = performance.timeOrigin + performance.now();
-    const number = numberOfToken(token);
-    seen.add(number);
-    arrivals.add(atMs);
-    if (number <= firstDevices && !firstSeenMs.has(number)) firstSeenMs.set(number, atMs);
-  },
-});
+const gateway =
+  process.env.BENCH_GATEWAY === 'quick'
+    ? await startQuickGateway(maxStreams)
+    : await startApnsGateway({
+        keys: [credentials],
+        maxStreams,
+        onRequest: ({ token }) => arrived(token),
+      });
 stack.add('apns gateway', () => gateway.close());
 
 function observe(): Observation {

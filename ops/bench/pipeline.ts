@@ -27,9 +27,10 @@ export async function benchPipeline(args: string[], log: (line: string) => void)
   return figures;
 }
 
-function nameOf({ dispatchers = 1, threads }: Setup): string {
+function nameOf({ dispatchers = 1, threads, gateway }: Setup): string {
   const by = dispatchers === 1 ? '1 dispatcher' : `${dispatchers} dispatchers`;
-  return threads === undefined ? by : `${by} × ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+  const each = threads === undefined ? '' : ` × ${threads} ${threads === 1 ? 'thread' : 'threads'}`;
+  return `${by}${each}${gateway === 'quick' ? ', quick gateway' : ''}`;
 }
 
 async function run(bench: Bench, devices: number, log: (line: string) => void): Promise<Figure[]> {

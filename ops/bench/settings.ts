@@ -8,7 +8,16 @@ export interface Setup {
   dispatchers?: number;
   /** Streams the gateway allows at a time on a connection; 1000, as APNs does, when absent. */
   streams?: number;
+  /** See `gatewayKinds`; strict when absent. */
+  gateway?: GatewayKind;
 }
+
+/**
+ * `strict` is the sandbox APNs, which checks every request and takes more of the machine than who sends to it;
+ * `quick` takes next to nothing and checks nothing, so that the machine is the dispatcher's.
+ */
+export const gatewayKinds = ['strict', 'quick'] as const;
+export type GatewayKind = (typeof gatewayKinds)[number];
 
 export interface BenchArgs {
   /** Numbers without a name, in order. */
@@ -18,15 +27,18 @@ export interface BenchArgs {
 }
 
 /**
- * Arguments of a benchmark: numbers, `--threads n[,n…]` and `--dispatchers n[,n…]`. Throws a sentence at
- * what it does not know.
+ * Arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]` and `--gateway strict|quick`.
+ * Throws a sentence at what it does not know.
  */
 export function readArgs(args: string[]): BenchArgs {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { threads: { type: 'string' }, dispatchers: { type: 'string' } },
+    options: { threads: { type: 'string' }, dispatchers: { type: 'string' }, gateway: { type: 'string' } },
   });
+  const gateway = gatewayKinds.find((kind) => kind === values.gateway);
+  if (values.gateway !== undefined && gateway === undefined)
+    throw new Error(`--gateway is ${gatewayKinds.join(' or ')}, not ${JSON.stringify(values.gateway)}`);
   const threads = readList('--threads', values.threads);
   const dispatchers = readList('--dispatchers', values.dispatchers);
   return {
@@ -35,6 +47,7 @@ export function readArgs(args: string[]): BenchArgs {
       threads.map((threadCount) => ({
         ...(threadCount === undefined ? {} : { threads: threadCount }),
         ...(dispatcherCount === undefined ? {} : { dispatchers: dispatcherCount }),
+        ...(gateway === undefined ? {} : { gateway }),
       })),
     ),
   };

@@ -40,8 +40,7 @@ export async function benchHttp2(args: string[], log: (line: string) => void): P
   const sink = fork(new URL('sink.ts', import.meta.url));
   try {
     const [ready] = await once(sink, 'message');
-    const { port, ca } = sinkReady.parse(ready);
-    const bench = new Comparison(sink, { url: `https://127.0.0.1:${port}`, ca, requests });
+    const bench = new Comparison(sink, { ...sinkReady.parse(ready), requests });
     for (let round = 1; round <= rounds; round++)
       for (const kind of bodyKinds) {
         log(`round ${round} of ${rounds}, ${kind} body`);
