@@ -2,17 +2,16 @@ import type { Handle } from '../../shared/db/pool.ts';
 import { violatedConstraint } from '../../shared/db/pool.ts';
 import {
   beginScan,
-  countInstallations,
   deleteInstallations,
   findInstallation,
   insertInstallation,
   limitStatements,
   lockInstallations,
   lockInstallationsOfDevice,
-  meetsCondition,
   selectInstallations,
   updateInstallation,
 } from '../../shared/db/tables/installations.ts';
+import { countRows, type RowCondition, rowMeets } from '../../shared/db/tables/selection.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { newObjectId } from '../../shared/domain/ids.ts';
@@ -29,12 +28,7 @@ import type { JsonObject } from '../../shared/domain/json.ts';
 import { installationClass } from '../../shared/query/classes.ts';
 import { allWithIncluded, parseInclude, withIncluded } from '../../shared/query/include.ts';
 import { parseKeys, project } from '../../shared/query/keys.ts';
-import {
-  compileList,
-  compileRowCondition,
-  parseListQuery,
-  type RowCondition,
-} from '../../shared/query/list.ts';
+import { compileList, compileRowCondition, parseListQuery } from '../../shared/query/list.ts';
 import { readerOf } from '../../shared/query/reader.ts';
 import { readerFor, type UserCaller } from './accounts/caller.ts';
 import { documentsFor } from './included.ts';
@@ -140,7 +134,7 @@ export class InstallationService {
       const find = documentsFor(caller, { db: tx, hasAcl: false });
       const documents = await allWithIncluded(found.map(installationDocument), list.include, find);
       const results = documents.map((document) => project(document, list.keys, installationClass));
-      return list.hasCount ? { results, count: await countInstallations(tx, selection) } : { results };
+      return list.hasCount ? { results, count: await countRows(tx, 'installation', selection) } : { results };
     });
   }
 
@@ -211,7 +205,7 @@ async function takenIs137<T>(work: () => Promise<T>): Promise<T> {
 async function requireCondition(tx: Handle, id: number, condition: RowCondition | undefined): Promise<void> {
   if (!condition) return;
   await limitStatements(tx, scanTimeoutMs);
-  if (!(await meetsCondition(tx, id, condition))) throw refuse('noEffect');
+  if (!(await rowMeets(tx, { table: 'installation', id }, condition))) throw refuse('noEffect');
 }
 
 async function lock(tx: Handle, app: App, objectId: string): Promise<Installation | undefined> {

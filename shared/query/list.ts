@@ -1,3 +1,4 @@
+import type { RowCondition, Selection } from '../db/tables/selection.ts';
 import { compileWhere } from './compile.ts';
 import type { ClassSchema } from './fields.ts';
 import { type Include, parseInclude } from './include.ts';
@@ -37,17 +38,6 @@ export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema,
   };
 }
 
-/** A list call as SQL: `$1` is the app id, the rest is what `values` holds. */
-export interface Selection {
-  condition: string;
-  orderBy: string;
-  values: unknown[];
-  /** The condition uses this many of the values, from the first on; the order uses the rest. */
-  conditionValues: number;
-  limit: number;
-  skip: number;
-}
-
 /** `$1` is the app id. The rows are those that the reader may see. */
 export function compileList(list: ListQuery, cls: ClassSchema, reader: Reader): Selection {
   const params = new Params([reader.appId]);
@@ -56,9 +46,6 @@ export function compileList(list: ListQuery, cls: ClassSchema, reader: Reader): 
   const orderBy = compileOrder(list, cls, params);
   return { condition, orderBy, values: params.values, conditionValues, limit: list.limit, skip: list.skip };
 }
-
-/** `where` of a PUT or DELETE, as SQL of which `$1` is the app id. */
-export type RowCondition = Pick<Selection, 'condition' | 'values'>;
 
 /** Undefined when there is none: an empty one counts as none (compat.md 4). Throws as `parseWhere`. */
 export function compileRowCondition(

@@ -1,5 +1,6 @@
 import { beginScan } from '../../../shared/db/tables/installations.ts';
-import { countUsers, findUser, selectUsers } from '../../../shared/db/tables/users.ts';
+import { countRows } from '../../../shared/db/tables/selection.ts';
+import { findUser, selectUsers } from '../../../shared/db/tables/users.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { userDocument } from '../../../shared/domain/user.ts';
@@ -61,7 +62,7 @@ export class UserLookup {
       const find = documentsFor(caller, { db: tx, hasAcl: view.hasAcl });
       const whole = await allWithIncluded(documents, list.include, find);
       const results = whole.map((document) => project(document, list.keys, userClass));
-      return list.hasCount ? { results, count: await countUsers(tx, selection) } : { results };
+      return list.hasCount ? { results, count: await countRows(tx, 'app_user', selection) } : { results };
     });
   }
 }

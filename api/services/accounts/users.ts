@@ -1,6 +1,7 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { limitStatements } from '../../../shared/db/tables/installations.ts';
-import { deleteUser, findUser, setPassword, userMeets } from '../../../shared/db/tables/users.ts';
+import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
+import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import type { AuthDataChanges } from '../../../shared/domain/auth-data.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
@@ -15,7 +16,7 @@ import {
   type UserRules,
 } from '../../../shared/domain/user-changes.ts';
 import { userClass } from '../../../shared/query/classes.ts';
-import { compileRowCondition, type RowCondition } from '../../../shared/query/list.ts';
+import { compileRowCondition } from '../../../shared/query/list.ts';
 import type { Means } from '../means.ts';
 import { isObjectId, readerFor, requireSelf, requireWrite, type UserCaller } from './caller.ts';
 import type { HookedCaller, HookedUsers } from './hooked.ts';
@@ -201,7 +202,7 @@ export class UserService {
   async #requireCondition(tx: Handle, user: User, condition: RowCondition | undefined): Promise<void> {
     if (!condition) return;
     await limitStatements(tx, scanTimeoutMs);
-    if (!(await userMeets(tx, user.id, condition))) throw refuse('noEffect');
+    if (!(await rowMeets(tx, { table: 'app_user', id: user.id }, condition))) throw refuse('noEffect');
   }
 }
 

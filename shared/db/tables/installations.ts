@@ -3,6 +3,7 @@ import type { DeviceIds } from '../../domain/installation-identity.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Handle } from '../pool.ts';
+import { type Selection, selectRows } from './selection.ts';
 
 /** The eight columns of `DeviceTraits`. FCM has two labels: the spelling that was stored tells which is meant. */
 export const traitColumns = `device_type,
@@ -182,52 +183,9 @@ export async function deleteInstallations(tx: Handle, appId: string, ids: number
   await tx.query('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
 }
 
-/**
- * A condition over installations as SQL (shared/query): `$1` in it is the app id, which is the first of
- * `values`. It is our compiler's text, never a client's.
- */
-export interface InstallationSelection {
-  condition: string;
-  orderBy: string;
-  values: unknown[];
-  /** The condition uses this many of the values, from the first on. */
-  conditionValues: number;
-  limit: number;
-  skip: number;
-}
-
-export async function selectInstallations(
-  tx: Handle,
-  { condition, orderBy, values, limit, skip }: InstallationSelection,
-): Promise<Installation[]> {
-  const n = values.length;
-  const { rows } = await tx.query<InstallationRow>(
-    `SELECT ${readColumns} FROM installation WHERE app_id = $1 AND ${condition}
-      ORDER BY ${orderBy} LIMIT $${n + 1} OFFSET $${n + 2}`,
-    [...values, limit, skip],
-  );
-  return rows.map(toInstallation);
-}
-
-export async function countInstallations(tx: Handle, selection: InstallationSelection): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>(
-    `SELECT count(*) AS count FROM installation WHERE app_id = $1 AND ${selection.condition}`,
-    selection.values.slice(0, selection.conditionValues),
-  );
-  return rows[0]?.count ?? 0;
-}
-
-/** True when the installation of this key meets the condition. */
-export async function meetsCondition(
-  tx: Handle,
-  id: number,
-  { condition, values }: Pick<InstallationSelection, 'condition' | 'values'>,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ is_met: boolean }>(
-    `SELECT (${condition}) IS TRUE AS is_met FROM installation WHERE app_id = $1 AND id = $${values.length + 1}`,
-    [...values, id],
-  );
-  return rows[0]?.is_met ?? false;
+export async function selectInstallations(tx: Handle, selection: Selection): Promise<Installation[]> {
+  const from = { table: 'installation', columns: readColumns } as const;
+  return (await selectRows<InstallationRow>(tx, from, selection)).map(toInstallation);
 }
 
 /** Limits a scan: the rest of this transaction reads one snapshot and ends statements that take longer. */

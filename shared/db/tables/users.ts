@@ -4,7 +4,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { SessionSeed, User, UserDraft } from '../../domain/user.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Handle } from '../pool.ts';
-import type { InstallationSelection } from './installations.ts';
+import { type Selection, selectRows } from './selection.ts';
 
 interface UserRow {
   id: number;
@@ -222,39 +222,7 @@ export async function deleteUser(tx: Handle, appId: string, id: number): Promise
   await tx.query('DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
 }
 
-/** As `InstallationSelection`, over users. */
-export type UserSelection = InstallationSelection;
-
-export async function selectUsers(
-  tx: Handle,
-  { condition, orderBy, values, limit, skip }: UserSelection,
-): Promise<User[]> {
-  const n = values.length;
-  const { rows } = await tx.query<UserRow>(
-    `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND ${condition}
-      ORDER BY ${orderBy} LIMIT $${n + 1} OFFSET $${n + 2}`,
-    [...values, limit, skip],
-  );
-  return rows.map(toUser);
-}
-
-export async function countUsers(tx: Handle, selection: UserSelection): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>(
-    `SELECT count(*) AS count FROM app_user WHERE app_id = $1 AND ${selection.condition}`,
-    selection.values.slice(0, selection.conditionValues),
-  );
-  return rows[0]?.count ?? 0;
-}
-
-/** True when the user of this key meets the condition. */
-export async function userMeets(
-  tx: Handle,
-  id: number,
-  { condition, values }: Pick<UserSelection, 'condition' | 'values'>,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ is_met: boolean }>(
-    `SELECT (${condition}) IS TRUE AS is_met FROM app_user WHERE app_id = $1 AND id = $${values.length + 1}`,
-    [...values, id],
-  );
-  return rows[0]?.is_met ?? false;
+export async function selectUsers(tx: Handle, selection: Selection): Promise<User[]> {
+  const from = { table: 'app_user', columns: readColumns } as const;
+  return (await selectRows<UserRow>(tx, from, selection)).map(toUser);
 }
