@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { deleteOldUsage, grantRecipients } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/app.ts';
+import { beginPush } from '../support/gateways.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;
@@ -21,12 +22,7 @@ async function appWithIos(count: number, dailyRecipientCap: number) {
   return { app, tokens: await service.addIosInstallations(app, count) };
 }
 
-async function begin(app: App, body: object = {}): Promise<string> {
-  const whole = { data: { alert: 'Hello' }, ...body };
-  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
-  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
-  return reply.body.objectId;
-}
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
 
 async function push(app: App, body: object = {}): Promise<Record<string, unknown>> {
   return service.untilDone(app, await begin(app, body), patienceMs);
@@ -81,7 +77,7 @@ describe('the daily recipient cap', () => {
   });
 
   test('is never passed by two dispatchers and several pushes at once', async () => {
-    const { app, tokens } = await appWithIos(3500, 7777);
+    const { app, tokens } = await appWithIos(1200, 2777);
     const ids = await Promise.all(Array.from({ length: 4 }, () => begin(app)));
     const records = await Promise.all(ids.map((id) => service.untilDone(app, id, patienceMs)));
     const sum = { sent: 0, capped: 0 };
@@ -90,9 +86,9 @@ describe('the daily recipient cap', () => {
       sum.sent += counts.sent ?? 0;
       sum.capped += counts.capped ?? 0;
     }
-    expect(sum).toEqual({ sent: 7777, capped: 4 * 3500 - 7777 });
-    expect(sentTo(tokens)).toBe(7777);
-    expect(await usedToday(app)).toBe(7777);
+    expect(sum).toEqual({ sent: 2777, capped: 4 * 1200 - 2777 });
+    expect(sentTo(tokens)).toBe(2777);
+    expect(await usedToday(app)).toBe(2777);
   });
 
   test('does not count a retry again', async () => {

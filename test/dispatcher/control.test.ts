@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../support/gateways.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;
@@ -11,20 +12,10 @@ beforeAll(async () => {
 afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
-const slow = () => service.apns.misbehave({ kind: 'slow', delayMs: 30 });
+const slow = () => service.apns.misbehave({ kind: 'slow', delayMs: 100 });
 
-async function appWithIos(count: number): Promise<{ app: App; tokens: string[] }> {
-  const app = await service.api.createApp();
-  await service.addApnsProfile(app);
-  return { app, tokens: await service.addIosInstallations(app, count) };
-}
-
-async function begin(app: App, body: object = {}): Promise<string> {
-  const whole = { data: { alert: 'Hello' }, ...body };
-  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
-  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
-  return reply.body.objectId;
-}
+const appWithIos = (count: number) => createAppOn(service, null, count);
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
 
 const control = (app: App, objectId: string, verb: string, body?: object) =>
   service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
@@ -76,28 +67,28 @@ describe('a push that is paused', () => {
   });
 
   test('stops on all dispatchers, and goes on where it stopped', async () => {
-    const { app, tokens } = await appWithIos(6000);
+    const { app, tokens } = await appWithIos(2500);
     const objectId = await underWay(app, tokens);
     const reply = await control(app, objectId, 'pause');
     expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'paused' } });
     // How soon is measured by `npm run bench -- control`: machines that run tests are busy.
     await expect.poll(() => inHand(app), { interval: 10 }).toBe(0);
     const seen = seenOf(tokens);
-    expect(seen).toBeLessThan(6000);
+    expect(seen).toBeLessThan(2500);
     const other = await appWithIos(300);
     await service.untilDone(other.app, await begin(other.app));
     expect(seenOf(tokens)).toBe(seen);
-    expect(await progress(app, objectId)).toMatchObject({ status: 'paused', devices: 6000 });
+    expect(await progress(app, objectId)).toMatchObject({ status: 'paused', devices: 2500 });
     const { body } = await service.api.request('GET', `/1.1/notifications/${objectId}`, { app });
     expect(body).toMatchObject({ status: 'in-queue' });
     service.apns.behave();
     await control(app, objectId, 'resume');
-    expect(await service.untilDone(app, objectId)).toMatchObject({ status: 'done', successes: 6000 });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ status: 'done', successes: 2500 });
     expect(notOnce(tokens)).toEqual([]);
   });
 
   test('and resumed again and again, to few or to many, reaches everybody once', async () => {
-    for (const count of [300, 4000]) {
+    for (const count of [300, 2500]) {
       const { app, tokens } = await appWithIos(count);
       const objectId = await underWay(app, tokens);
       for (let i = 0; i < 15; i += 1) {
@@ -112,43 +103,43 @@ describe('a push that is paused', () => {
   });
 
   test('still expires: what was not sent is counted without being resumed', async () => {
-    const { app, tokens } = await appWithIos(4000);
+    const { app, tokens } = await appWithIos(1500);
     const objectId = await underWay(app, tokens);
     await control(app, objectId, 'pause');
     await expect.poll(() => inHand(app), { timeout: 20_000 }).toBe(0);
     await service.db.query('UPDATE notification SET expires_at = now() WHERE object_id = $1', [objectId]);
     const record = await service.untilDone(app, objectId);
     const { sent = 0, expired = 0 } = record.outcomes as Record<string, number>;
-    expect(record).toMatchObject({ status: 'done', devices: 4000 });
+    expect(record).toMatchObject({ status: 'done', devices: 1500 });
     expect(expired).toBeGreaterThan(0);
-    expect(sent + expired).toBe(4000);
+    expect(sent + expired).toBe(1500);
     expect(seenOf(tokens)).toBe(sent);
   });
 
   test('and cancelled then drops the rest', async () => {
-    const { app, tokens } = await appWithIos(4000);
+    const { app, tokens } = await appWithIos(1500);
     const objectId = await underWay(app, tokens);
     await control(app, objectId, 'pause');
     await expect.poll(() => inHand(app), { timeout: 20_000 }).toBe(0);
     expect((await control(app, objectId, 'cancel')).body).toMatchObject({ status: 'cancelled' });
     const counted = async () => sum((await progress(app, objectId)).outcomes);
-    await expect.poll(counted, { timeout: 20_000 }).toBe(4000);
+    await expect.poll(counted, { timeout: 20_000 }).toBe(1500);
     const { outcomes } = await progress(app, objectId);
-    expect(outcomes).toEqual({ sent: seenOf(tokens), dropped: 4000 - seenOf(tokens) });
+    expect(outcomes).toEqual({ sent: seenOf(tokens), dropped: 1500 - seenOf(tokens) });
   });
 });
 
 describe('a push that is cancelled while it is sent', () => {
   test('stops; every recipient is counted; clients find no record', async () => {
-    const { app, tokens } = await appWithIos(6000);
+    const { app, tokens } = await appWithIos(2500);
     const objectId = await underWay(app, tokens);
     const reply = await control(app, objectId, 'cancel');
-    expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'cancelled', devices: 6000 } });
+    expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'cancelled', devices: 2500 } });
     const counted = async () => sum((await progress(app, objectId)).outcomes);
-    await expect.poll(counted, { interval: 20 }).toBe(6000);
+    await expect.poll(counted, { interval: 20 }).toBe(2500);
     const { outcomes, status } = await progress(app, objectId);
     expect(status).toBe('cancelled');
-    expect(outcomes).toEqual({ sent: seenOf(tokens), dropped: 6000 - seenOf(tokens) });
+    expect(outcomes).toEqual({ sent: seenOf(tokens), dropped: 2500 - seenOf(tokens) });
     expect(outcomes.dropped).toBeGreaterThan(0);
     const path = `/1.1/notifications/${objectId}`;
     expect((await service.api.request('GET', path, { app })).status).toBe(404);
@@ -202,7 +193,7 @@ describe('cancel, pause and resume refuse', () => {
 });
 
 test('resuming changes the pace: at least 1000, null for none, as it was when it is not named', async () => {
-  const { app, tokens } = await appWithIos(3000);
+  const { app, tokens } = await appWithIos(1500);
   const objectId = await underWay(app, tokens);
   await control(app, objectId, 'pause');
   const paceAfter = async (body?: object) => {
@@ -218,5 +209,5 @@ test('resuming changes the pace: at least 1000, null for none, as it was when it
   expect(await paceAfter()).toBe(20_000);
   expect(await paceAfter({ flow_control: null })).toBe(null);
   service.apns.behave();
-  expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 3000 });
+  expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 1500 });
 });

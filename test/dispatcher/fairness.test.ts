@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Turns } from '../../dispatcher/turns.ts';
 import { Database } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/app.ts';
@@ -6,27 +6,21 @@ import { deliverJob } from '../../shared/queue/jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { silentLog } from '../support/api.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { beginPush, createAppOn } from '../support/gateways.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;
 
 beforeAll(async () => {
-  service = await startTestService();
+  // Few streams: a push to many is on its way for a while.
+  service = await startTestService({ gateway: { maxStreams: 10 } });
   await service.dispatch();
 });
 afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
 
-async function appWithIos(count: number): Promise<{ app: App; tokens: string[] }> {
-  const app = await service.api.createApp();
-  await service.addApnsProfile(app);
-  return { app, tokens: await service.addIosInstallations(app, count) };
-}
-
-async function begin(app: App, where: object = {}): Promise<string> {
-  const body = { data: { alert: 'Hello' }, where };
-  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
-  return reply.body.objectId;
-}
+const appWithIos = (count: number) => createAppOn(service, null, count);
+const begin = (app: App, body?: object) => beginPush(service, app, body);
 
 async function untilPlanned(app: App, objectId: string): Promise<void> {
   const isPlanned = async () => {
@@ -44,26 +38,30 @@ const statusOf = async (app: App, objectId: string) =>
 
 describe('while a push to many is being sent', { timeout: 60_000 }, () => {
   test('one to a few thousand of another app gets its turns and is done before it', async () => {
-    const large = await appWithIos(40_000);
-    const small = await appWithIos(3000);
+    const large = await appWithIos(12_000);
+    const small = await appWithIos(1500);
+    service.apns.misbehave({ kind: 'slow', delayMs: 30 });
     const first = await begin(large.app);
     await untilPlanned(large.app, first);
     const second = await begin(small.app);
     await service.untilDone(small.app, second);
     expect(await statusOf(large.app, first)).toBe('in-queue');
+    service.apns.behave();
     await service.untilDone(large.app, first);
   });
 
   test('one to a single device of the same app is sent at once', async () => {
-    const { app, tokens } = await appWithIos(40_000);
+    const { app, tokens } = await appWithIos(6000);
+    service.apns.misbehave({ kind: 'slow', delayMs: 30 });
     await service.db.query(
       "UPDATE installation SET channels = '{vip}' WHERE app_id = $1 AND device_token = $2",
       [app.appId, tokens[0]],
     );
     const first = await begin(app);
     await untilPlanned(app, first);
-    await service.untilDone(app, await begin(app, { channels: 'vip' }));
+    await service.untilDone(app, await begin(app, { where: { channels: 'vip' } }));
     expect(await statusOf(app, first)).toBe('in-queue');
+    service.apns.behave();
     await service.untilDone(app, first);
   });
 });

@@ -44,9 +44,17 @@ async function push(app: App, body: object): Promise<Record<string, unknown>> {
 }
 
 describe('a development certificate', { timeout: 60_000 }, () => {
+  let app: App;
+  let tokens: string[];
+  beforeAll(async () => {
+    app = await appWithCertificate('dev');
+    tokens = await service.addIosInstallations(app, 20_001);
+    await service.db.query("UPDATE installation SET channels = '{few}' WHERE device_token = ANY($1)", [
+      tokens.slice(0, 50),
+    ]);
+  });
+
   test('ends a push to more than 20,000 devices with its sentence and sends nothing', async () => {
-    const app = await appWithCertificate('dev');
-    const tokens = await service.addIosInstallations(app, 20_001);
     expect(await push(app, { prod: 'dev' })).toMatchObject({
       status: 'dev profile disabled for massive push',
       devices: 20_001,
@@ -57,13 +65,6 @@ describe('a development certificate', { timeout: 60_000 }, () => {
   });
 
   test('serves a push to fewer, and one of the same app that means fewer', async () => {
-    const app = await appWithCertificate('dev');
-    await service.addIosInstallations(app, 20_001);
-    await service.db.query(
-      `UPDATE installation SET channels = '{few}' WHERE app_id = $1 AND id IN (
-         SELECT id FROM installation WHERE app_id = $1 ORDER BY id LIMIT 50)`,
-      [app.appId],
-    );
     expect(await push(app, { prod: 'dev', channels: 'few' })).toMatchObject({
       status: 'done',
       devices: 50,
