@@ -4,7 +4,7 @@ import { createApp, pushAndWait } from './client.ts';
 import type { Figure } from './figure.ts';
 import type { Observation } from './gateway.ts';
 import { writeInstallations } from './seed.ts';
-import { readArgs } from './settings.ts';
+import { readArgs, type Setup } from './settings.ts';
 
 const defaultDevices = 30_000;
 const defaultRate = 2000;
@@ -19,7 +19,8 @@ export function benchPace(args: string[], log: (line: string) => void): Promise<
   const { numbers, setups } = readArgs(args);
   const [devices = defaultDevices, rate = defaultRate] = numbers;
   if (!(devices / rate >= 3)) throw new Error('the push has to take three seconds at least');
-  return withBench(log, { dispatchers: defaultDispatchers, gateway: 'quick', ...setups[0] }, async (bench) => {
+  const setup: Setup = { dispatchers: defaultDispatchers, gateway: 'quick', ...setups[0] };
+  return withBench(log, setup, async (bench) => {
     const app = await createApp(bench);
     await writeInstallations(bench, app.appId, devices);
     log('a first push to all warms up the processes');
