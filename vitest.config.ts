@@ -9,9 +9,13 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    // Every file gets a process and a database of its own, so files run at the same time. One more than cores: a file
-    // often waits for a server or a timer.
+    // Files run at the same time, each on a database of its own. One process runs many of them, one after the other:
+    // what they import costs a second to load. Nothing we have at the level of a module tells files apart. One more
+    // process than cores: a file often waits for a server or a timer.
     pool: 'forks',
+    isolate: false,
+    // Node strips the types and keeps what it compiled; nothing here needs a bundler.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     maxWorkers: Math.min(availableParallelism() + 1, 8),
     // What a test waits for comes when it comes: machines are shared and noisy.
     expect: { poll: { timeout: 20_000 } },
