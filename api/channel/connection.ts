@@ -38,6 +38,9 @@ export class Connection {
   readonly #means: ConnectionMeans;
   #session: Session;
   #frames = 0;
+  /** Frames that the device's network did not take yet, and when it last took one. */
+  #unsent = 0;
+  #tookAtMs = 0;
   #leavesByMs: number | undefined;
   #error: Error | undefined;
 
@@ -46,7 +49,7 @@ export class Connection {
     this.#session = new Stranger(means.limits, means.monotonicMs());
     const { socket } = means;
     socket.on('message', (data: Buffer, isBinary: boolean) => this.#hear(data, isBinary));
-    socket.on('ping', () => this.#heard());
+    socket.on('ping', () => this.#count());
     socket.on('pong', () => this.#heard());
     socket.on('error', (error) => {
       this.#error = error;
@@ -126,15 +129,23 @@ export class Connection {
   /** Looks at deadlines; called every `tickEveryMs`. */
   tick(nowMs: number): void {
     this.#frames = 0;
+    const { readWithinMs } = this.#means.limits;
     if (this.#leavesByMs !== undefined && nowMs >= this.#leavesByMs) this.terminate();
+    else if (this.#unsent > 0 && nowMs - this.#tookAtMs >= readWithinMs) this.dismiss('readTimeout');
     else this.#apply(this.#session.tick(nowMs));
   }
 
   #hear(data: Buffer, isBinary: boolean): void {
+    if (this.#count()) this.#apply(this.#session.hear(this.#means.protocol.parse(data, isBinary)));
+  }
+
+  /** False when it is one frame too many. */
+  #count(): boolean {
     this.#heard();
     this.#frames += 1;
-    if (this.#frames > this.#means.limits.framesPerTick) this.dismiss('tooManyFrames');
-    else this.#apply(this.#session.hear(this.#means.protocol.parse(data, isBinary)));
+    const isFine = this.#frames <= this.#means.limits.framesPerTick;
+    if (!isFine) this.dismiss('tooManyFrames');
+    return isFine;
   }
 
   #heard(): void {
@@ -150,13 +161,13 @@ export class Connection {
           owner.seat(this, action);
           break;
         case 'welcome':
-          this.#send(protocol.loggedIn(action.serial));
+          this.#answer(protocol.loggedIn(action.serial));
           break;
         case 'beat':
-          this.#send(protocol.heartbeat(action.serial));
+          this.#answer(protocol.heartbeat(action.serial));
           break;
         case 'refuse':
-          this.#send(protocol.refusal(action.request));
+          this.#answer(protocol.refusal(action.request));
           break;
         case 'ping':
           if (socket.readyState === socket.OPEN) socket.ping();
@@ -177,10 +188,23 @@ export class Connection {
     this.#means.socket.close(farewells[farewell].code, farewells[farewell].reason);
   }
 
+  /** Who asks and does not read is not answered: many small answers cost more memory than their bytes. */
+  #answer(frame: Frame | undefined): void {
+    if (this.#unsent < this.#means.limits.unsentAnswers) this.#send(frame);
+  }
+
   #send(frame: Frame | undefined): void {
-    const { socket } = this.#means;
+    const { socket, monotonicMs } = this.#means;
     if (!frame || socket.readyState !== socket.OPEN) return;
-    socket.send(frame.data, { binary: frame.isBinary }, () => this.#askForLetters());
+    if (this.#unsent === 0) this.#tookAtMs = monotonicMs();
+    this.#unsent += 1;
+    socket.send(frame.data, { binary: frame.isBinary }, () => this.#sent());
+  }
+
+  #sent(): void {
+    this.#unsent -= 1;
+    this.#tookAtMs = this.#means.monotonicMs();
+    this.#askForLetters();
   }
 
   #askForLetters(): void {

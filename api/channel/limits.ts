@@ -36,6 +36,10 @@ export interface ChannelLimits {
   closeWithinMs: number;
   /** Above this much unsent output a device gets no further letters until it has read. */
   bufferedBytes: number;
+  /** Frames unsent above which a device is not answered. */
+  unsentAnswers: number;
+  /** Time for a device to read something of what is unsent, whatever it says meanwhile. */
+  readWithinMs: number;
   /** Letters on their way to one device; more only when some are acknowledged. */
   unackedLetters: number;
   /** Letters read for one device at a time; they travel in one frame. */
@@ -67,6 +71,8 @@ export const channelLimits: ChannelLimits = {
   moveWithinMs: 2000,
   closeWithinMs: 2000,
   bufferedBytes: 64 * 1024,
+  unsentAnswers: 64,
+  readWithinMs: 60_000,
   unackedLetters: 256,
   pageLetters: 32,
   beatEveryMs: 10_000,

@@ -62,6 +62,9 @@ describe('limits of a connection', () => {
     const client = await RawClient.login(api.channelUrl, world.appId, 'flood');
     for (let i = 0; i < 1000; i += 1) client.say({});
     expect((await client.closed).code).toBe(1008);
+    const pinging = await RawClient.login(api.channelUrl, world.appId, 'flood');
+    for (let i = 0; i < 1000; i += 1) pinging.socket.ping();
+    expect([1006, 1008], 'the library may be first').toContain((await pinging.closed).code);
   });
 
   test('no more letters are on their way than the window holds; acknowledgements open it', async () => {
@@ -84,24 +87,57 @@ describe('limits of a connection', () => {
     await channel.close();
   });
 
-  test('a slow reader costs bounded memory, and gets everything once it reads', async () => {
-    const [id = 0] = await world.install(['slow']);
-    const limits = { bufferedBytes: 256 * 1024, unackedLetters: 10_000, pageLetters: 4 };
+  test('a slow reader costs bounded memory and nobody else, and gets everything once it reads', async () => {
+    const ids = await world.install(['slow', 'fast', 'faster']);
+    const limits = { bufferedBytes: 256 * 1024, unackedLetters: 10_000, pageLetters: 4, unsentAnswers: 8 };
     const channel = await startBareChannel(world.database.url, limits);
-    const client = await RawClient.login(channel.url, world.appId, 'slow');
-    client.socket.pause();
-    const letterBytes = 100_000;
-    const letters = 200;
-    for (let i = 0; i < letters; i += 1) await world.deposit([id], { alert: 'x'.repeat(letterBytes) });
+    const { appId } = world;
+    const slow = await RawClient.login(channel.url, appId, 'slow');
     const socket = channel.sockets[channel.sockets.length - 1];
-    await eventually(() => (socket?.writableLength ?? 0) > limits.bufferedBytes);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(socket?.writableLength).toBeLessThan(
-      limits.bufferedBytes + (limits.pageLetters + 1) * letterBytes,
+    const others = await Promise.all(
+      ['fast', 'faster'].map((name) => RawClient.login(channel.url, appId, name)),
     );
-    client.socket.resume();
-    await client.hears(() => client.letterIds.length === letters);
-    expect(new Set(client.letterIds).size).toBe(letters);
+    slow.socket.pause();
+    const content = { alert: 'x'.repeat(100_000) };
+    const mostBytes = limits.bufferedBytes + (limits.pageLetters + 1) * JSON.stringify(content).length;
+    const pushes: number[] = [];
+    for (let i = 0; i < 150; i += 1) pushes.push(await world.deposit(ids, content));
+    for (const other of others) {
+      await other.hears(() => other.letterIds.length === pushes.length);
+      other.say({ cmd: 'ack', ids: other.letterIds });
+    }
+    await eventually(async () => (await world.ackedOf(pushes[149] ?? 0)) === 2);
+    expect(socket?.writableLength).toBeGreaterThan(limits.bufferedBytes);
+    expect(socket?.writableLength).toBeLessThan(mostBytes);
+    for (let i = 0; i < 100; i += 1) slow.say({});
+    slow.socket.resume();
+    await slow.hears(() => slow.letterIds.length === pushes.length);
+    expect(new Set(slow.letterIds)).toEqual(new Set(pushes.map(String)));
+    slow.say({ cmd: 'ack', ids: slow.letterIds });
+    for (const pushId of pushes) await eventually(async () => (await world.ackedOf(pushId)) === 3);
+    const { rows } = await world.db.query('SELECT FROM channel_inbox WHERE installation = ANY ($1)', [ids]);
+    expect(rows).toEqual([]);
+    await channel.close();
+  });
+
+  test('who never reads is cut off, however much it says, and its letters wait for it', async () => {
+    const [id = 0] = await world.install(['deaf']);
+    const limits = { readWithinMs: 300, closeWithinMs: 100, tickEveryMs: 20, unsentAnswers: 8 };
+    const channel = await startBareChannel(world.database.url, limits);
+    const client = await RawClient.login(channel.url, world.appId, 'deaf');
+    const socket = channel.sockets[channel.sockets.length - 1];
+    client.socket.pause();
+    const talk = setInterval(() => client.say({}), 50);
+    for (let i = 0; i < 100; i += 1) await world.deposit([id], { alert: 'x'.repeat(100_000) });
+    await eventually(() => socket?.destroyed ?? false);
+    clearInterval(talk);
+    await eventually(async () => {
+      const { rows } = await world.db.query('SELECT FROM channel_session WHERE installation = $1', [id]);
+      return rows.length === 0;
+    });
+    client.socket.terminate();
+    const again = await RawClient.login(channel.url, world.appId, 'deaf');
+    await again.hears(() => new Set(again.letterIds).size === 100);
     await channel.close();
   });
 });
