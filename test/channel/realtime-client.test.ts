@@ -1,0 +1,151 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { Protocals, Realtime } from 'leancloud-realtime';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually, freePort, World } from './support.ts';
+
+/** What the library has and its types do not. */
+interface Command {
+  cmd: number;
+  dataMessage?: { ids: string[]; msg: { data: string }[]; offline: boolean | null };
+}
+
+interface Connection {
+  on(event: string, listener: (command: Command) => void): void;
+  send(command: object, isAnswered?: boolean): Promise<Command>;
+  ping(): Promise<Command | undefined>;
+}
+
+declare module 'leancloud-realtime' {
+  interface Realtime {
+    _open(): Promise<Connection>;
+    _close(): void;
+  }
+  const Protocals: {
+    GenericCommand: new (members: object) => object;
+    AckCommand: new (members: object) => object;
+    CommandType: { login: number; loggedin: number; ack: number; data: number; echo: number };
+  };
+}
+
+const { AckCommand, CommandType, GenericCommand } = Protocals;
+
+/** One address before several processes, as a load balancer: new connections go to the one it is told. */
+class FrontDoor {
+  targetPort = 0;
+  readonly port: number;
+  readonly #server = createServer((socket) => this.#pass(socket));
+
+  private constructor(port: number) {
+    this.port = port;
+  }
+
+  static async open(): Promise<FrontDoor> {
+    const door = new FrontDoor(await freePort());
+    await new Promise<void>((resolve) => door.#server.listen(door.port, '127.0.0.1', resolve));
+    return door;
+  }
+
+  close(): void {
+    this.#server.close();
+  }
+
+  #pass(socket: Socket): void {
+    const target = connect(this.targetPort, '127.0.0.1');
+    socket.pipe(target).pipe(socket);
+    for (const end of [socket, target]) end.on('error', () => [socket, target].map((s) => s.destroy()));
+  }
+}
+
+/**
+ * The realtime library that apps have today, as it comes from the registry: it finds the socket by the router, packs
+ * and reads the bytes, knows answers by their serials, beats and moves. What a push device says on top of that (login,
+ * acknowledgement) is said through it, as its own live queries do.
+ */
+describe('the realtime library', () => {
+  let world: World;
+  let door: FrontDoor;
+  const clients: Realtime[] = [];
+
+  /** Every test has an app of its own: the library takes each once. */
+  async function startApi() {
+    const api = await world.startApi({ env: { PUBLIC_URL: `http://127.0.0.1:${door.port}` } });
+    world.appId = (await api.createApp()).appId;
+    return api;
+  }
+  const portOf = (url: string) => Number(new URL(url).port);
+
+  beforeAll(async () => {
+    world = await World.create();
+    door = await FrontDoor.open();
+  });
+  afterAll(async () => {
+    for (const client of clients) client._close();
+    await world.drop();
+    door.close();
+  });
+
+  async function connectDevice(installationId: string, noBinary: boolean) {
+    const { appId } = world;
+    const server = `http://127.0.0.1:${door.port}`;
+    const realtime = new Realtime({ appId, appKey: 'unused', server, ssl: false, noBinary });
+    clients.push(realtime);
+    const connection = await realtime._open();
+    const letters: { id: string; content: unknown; isOffline: boolean }[] = [];
+    const say = (cmd: number, members: object = {}) =>
+      new GenericCommand({ cmd, appId, installationId, ...members });
+    connection.on('message', ({ cmd, dataMessage }) => {
+      if (cmd !== CommandType.data || !dataMessage) return;
+      const { ids, msg, offline } = dataMessage;
+      for (const [i, id] of ids.entries())
+        letters.push({ id, content: JSON.parse(msg[i]?.data ?? ''), isOffline: offline === true });
+      void connection.send(say(CommandType.ack, { ackMessage: new AckCommand({ ids }) }), false);
+    });
+    const login = () => connection.send(say(CommandType.login, { service: 0 }));
+    return { realtime, connection, letters, login };
+  }
+
+  test.each([
+    ['binary', false],
+    ['base64', true],
+  ])(
+    '%s: logs in, gets and acknowledges pushes, beats, and is refused what is not pushes',
+    async (name, noBinary) => {
+      const api = await startApi();
+      door.targetPort = portOf(api.channelUrl);
+      const [id = 0] = await world.install([name]);
+      const waited = await world.deposit([id], { alert: '等' });
+      const { realtime, connection, letters, login } = await connectDevice(name, noBinary);
+      expect(await login()).toMatchObject({ cmd: CommandType.loggedin });
+      await eventually(() => letters.length === 1);
+      const fresh = await world.deposit([id], { alert: 'new' });
+      await eventually(() => letters.length === 2);
+      expect(letters).toEqual([
+        { id: String(waited), content: { alert: '等' }, isOffline: true },
+        { id: String(fresh), content: { alert: 'new' }, isOffline: false },
+      ]);
+      for (const pushId of [waited, fresh]) await eventually(async () => (await world.ackedOf(pushId)) === 1);
+      expect(await connection.ping()).toMatchObject({ cmd: CommandType.echo });
+      await expect(realtime.createIMClient('tom')).rejects.toMatchObject({
+        code: 4100,
+        name: 'APP_NOT_AVAILABLE',
+        detail: 'Only pushes are served here.',
+      });
+      expect(await connection.ping()).toMatchObject({ cmd: CommandType.echo });
+    },
+  );
+
+  test('moves to another process when it is told goaway, and misses nothing', async () => {
+    const [old, next] = [await startApi(), await startApi()];
+    door.targetPort = portOf(old.channelUrl);
+    const [id = 0] = await world.install(['moving']);
+    const { realtime, letters, login } = await connectDevice('moving', false);
+    await login();
+    door.targetPort = portOf(next.channelUrl);
+    const isBack = new Promise((resolve) => realtime.on('reconnect', () => resolve(login())));
+    await Promise.all([old.close(), world.deposit([id], { alert: 'in the middle' }), isBack]);
+    await eventually(() => letters.length === 1);
+    expect(letters[0]).toMatchObject({ content: { alert: 'in the middle' } });
+    await world.deposit([id], { alert: 'afterwards' });
+    await eventually(() => letters.length === 2);
+  });
+});
