@@ -25,8 +25,8 @@ export interface ImportJob {
   tally: Tally;
   /** Checks and compares everything, and writes nothing. */
   isDry: boolean;
-  /** Installations last seen before this time are counted: the app takes them for idle. */
-  idleBefore: Date;
+  /** Installations last seen before this time (ISO 8601) are counted: the app takes them for idle. */
+  idleBefore: string;
   /** Keys of CARILLON_SECRET, for the sessions of users. */
   vault: Vault | undefined;
   /** Ends it after the batch that is being written. */
@@ -71,11 +71,18 @@ type Merge<R> = (tx: Handle, rows: R[]) => Promise<Merged>;
 async function importFile(job: ImportJob, part: Part): Promise<void> {
   const { appId, isDry, vault } = job;
   const now = new Date(job.clock.now());
-  if (part.file.className === '_Installation')
+  if (part.file.className === '_Installation') {
+    // A batch is as the one before it: in an import that goes on, most rows are there already.
+    let areNew = true;
     return importRows(job, part, {
       read: (record, line) => noteIdle(job, readInstallation(record, { line, now })),
-      merge: (tx, rows) => mergeInstallations(tx, appId, { rows, isDry }),
+      merge: async (tx, rows) => {
+        const merged = await mergeInstallations(tx, appId, { rows, isDry, areNew });
+        areNew = merged.unwritten.length === 0;
+        return merged;
+      },
     });
+  }
   if (!vault) throw new Error('users need keys');
   const sessions = new Sessions({ db: job.db, vault });
   return importRows(job, part, {
@@ -84,8 +91,9 @@ async function importFile(job: ImportJob, part: Part): Promise<void> {
   });
 }
 
+/** Times in canonical form compare as texts do. */
 function noteIdle<R extends { updatedAt: string }>({ idleBefore, tally }: ImportJob, row: R): R {
-  if (new Date(row.updatedAt) < idleBefore) tally.idleInstallations += 1;
+  if (row.updatedAt < idleBefore) tally.idleInstallations += 1;
   return row;
 }
 

@@ -88,7 +88,7 @@ async function importInto(db: Database, { found, options, vault, isJson }: Setti
   try {
     await importFiles({
       ...{ db, clock: systemClock, appId, files: found.files, tally, isDry, vault, stop },
-      idleBefore: new Date(systemClock.now() - validityDays * dayMs),
+      idleBefore: new Date(systemClock.now() - validityDays * dayMs).toISOString(),
       onProgress: progress.show,
     });
   } catch (error) {

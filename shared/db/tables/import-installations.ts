@@ -1,6 +1,6 @@
 import type { InstallationDraft } from '../../domain/installation.ts';
-import { copyIn } from '../copy.ts';
-import type { Handle } from '../pool.ts';
+import { type CopyValue, copyIn } from '../copy.ts';
+import { type Handle, violatedConstraint } from '../pool.ts';
 import { keptOut, type Merged, unstage, unwrittenRows } from './import-unwritten.ts';
 import { draftColumns, draftValues } from './installations.ts';
 
@@ -33,6 +33,13 @@ export async function openInstallationStage(connection: Handle): Promise<void> {
     await connection.query(`CREATE UNIQUE INDEX ON ${shadow} (app_id, ${name})`);
 }
 
+export interface InstallationBatch {
+  rows: StagedInstallation[];
+  isDry: boolean;
+  /** All of them are probably new: that is tried first, at half the cost. */
+  areNew: boolean;
+}
+
 /**
  * Writes what is new of a batch, in the order of its lines, and gives what is not; nothing that is there is changed.
  * No two rows of a batch may have the same object id. With `isDry` the table is only looked at.
@@ -40,12 +47,43 @@ export async function openInstallationStage(connection: Handle): Promise<void> {
 export async function mergeInstallations(
   tx: Handle,
   appId: string,
-  { rows, isDry }: { rows: StagedInstallation[]; isDry: boolean },
+  { rows, isDry, areNew }: InstallationBatch,
+): Promise<Merged> {
+  const isWritten = areNew && !isDry && (await writeAll(tx, appId, rows));
+  return isWritten ? { written: rows.length, unwritten: [] } : mergeStaged(tx, appId, { rows, isDry });
+}
+
+const valuesOf = (row: StagedInstallation): CopyValue[] => [
+  row.objectId,
+  row.createdAt,
+  row.updatedAt,
+  ...draftValues(row.draft),
+];
+
+/** Writes them straight into the table; false, and nothing is written, when another row has what must be its own. */
+async function writeAll(tx: Handle, appId: string, rows: StagedInstallation[]): Promise<boolean> {
+  const target = { table: 'installation', columns: ['app_id', ...columns] };
+  const values = rows.map((row) => [appId, ...valuesOf(row)]);
+  await tx.query('SAVEPOINT before_rows');
+  try {
+    await copyIn(tx, target, values);
+    return true;
+  } catch (error) {
+    if (violatedConstraint(error) === undefined) throw error;
+    await tx.query('ROLLBACK TO SAVEPOINT before_rows');
+    return false;
+  }
+}
+
+async function mergeStaged(
+  tx: Handle,
+  appId: string,
+  { rows, isDry }: Omit<InstallationBatch, 'areNew'>,
 ): Promise<Merged> {
   await copyIn(
     tx,
     { table: stage, columns: ['line', ...columns] },
-    rows.map((row) => [row.line, row.objectId, row.createdAt, row.updatedAt, ...draftValues(row.draft)]),
+    rows.map((row) => [row.line, ...valuesOf(row)]),
   );
   const known = isDry ? await keptOut(tx, appId, { stage, table: 'installation', unique }) : [];
   await unstage(tx, stage, known);
