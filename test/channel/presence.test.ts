@@ -1,8 +1,12 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
+import { testEnvironment } from '../support/api.ts';
 import { startBareChannel } from './bare-channel.ts';
 import { RawClient } from './raw-client.ts';
-import { type ChannelApi, eventually, World } from './support.ts';
+import { type ChannelApi, eventually, freePort, World } from './support.ts';
 
 describe('several api processes on one database', () => {
   let world: World;
@@ -101,19 +105,39 @@ describe('several api processes on one database', () => {
     await channel.close();
   });
 
-  test('a node that died is buried by the others, with its sessions', async () => {
-    const [id = 0] = await world.install(['orphan']);
-    await world.db.query(`INSERT INTO channel_node (id, seen_at) VALUES ($1, now() - interval '1 hour')`, [
-      '00000000-0000-4000-8000-000000000000',
-    ]);
-    await world.db.query('INSERT INTO channel_session (app_id, installation, node_id) VALUES ($1, $2, $3)', [
-      world.appId,
-      id,
-      '00000000-0000-4000-8000-000000000000',
+  test('a process that is killed is buried, and its devices are served by the others', async () => {
+    const [moved = 0, stranded = 0] = await world.install(['moved', 'stranded']);
+    const port = await freePort();
+    const env = { ...process.env, ...testEnvironment(world.database.url), PORT: String(port) };
+    const child = fork(fileURLToPath(new URL('../../api/main.ts', import.meta.url)), { env });
+    await once(child, 'message');
+    const doomed = `ws://127.0.0.1:${port}/1.1/channel`;
+    const lost = [
+      await RawClient.login(doomed, world.appId, 'moved'),
+      await RawClient.login(doomed, world.appId, 'stranded'),
+    ];
+    child.kill('SIGKILL');
+    for (const client of lost) expect((await client.closed).code).toBe(1006);
+    const back = await RawClient.login(one.channelUrl, world.appId, 'moved');
+    const pushId = await world.deposit([moved, stranded]);
+    await back.hears(() => back.letterIds.includes(String(pushId)));
+    await eventually(async () =>
+      /^carillon_channel_connections 1$/m.test(await (await fetch(`${one.url}/metrics`)).text()),
+    );
+    const seats = () =>
+      world.db.query<{ installation: number; node_id: string }>(
+        'SELECT installation, node_id FROM channel_session WHERE installation = ANY ($1)',
+        [[moved, stranded]],
+      );
+    const left = (await seats()).rows.find(({ installation }) => installation === stranded);
+    await world.db.query(`UPDATE channel_node SET seen_at = now() - interval '61 s' WHERE id = $1`, [
+      left?.node_id,
     ]);
     const channel = await startBareChannel(world.database.url, {});
-    const { rows } = await world.db.query('SELECT FROM channel_session WHERE installation = $1', [id]);
-    expect(rows.length).toBe(0);
+    expect((await seats()).rows.map(({ installation }) => installation)).toEqual([moved]);
+    const found = await RawClient.login(channel.url, world.appId, 'stranded');
+    await found.hears(() => found.letterIds.includes(String(pushId)));
+    back.close();
     await channel.close();
   });
 
