@@ -95,6 +95,26 @@ export async function untilDone(
   return call(path, { headers: masterHeaders(app) }, record);
 }
 
+/** Waits until all recipients of a push were found and put into batches. */
+export async function untilPlanned({ db }: Bench, { appId }: BenchApp, objectId: string): Promise<void> {
+  for (;;) {
+    const { rows } = await db.query<{ is_planned: boolean }>(
+      'SELECT is_planned FROM notification WHERE app_id = $1 AND object_id = $2',
+      [appId, objectId],
+    );
+    if (rows[0]?.is_planned) return;
+    await sleep(pollMs);
+  }
+}
+
+/** The plan of the query that finds the recipients of a push, as the dry run tells it. Nothing is sent. */
+export async function planOf(bench: Bench, app: BenchApp, body: object): Promise<string[]> {
+  const path = `${bench.url}/console/api/apps/${app.appId}/push/explain`;
+  const whole = JSON.stringify({ data: { alert: 'Benchmark' }, ...body });
+  const init = { method: 'POST', headers: adminHeaders(bench), body: whole };
+  return (await call(path, init, z.object({ plan: z.array(z.string()) }))).plan;
+}
+
 /** Sends a push and waits until its record is done; seconds from the answer to that. */
 export async function pushAndWait(
   bench: Bench,

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { currentEnvironment } from '../../shared/config.ts';
 import { type Bench, withBench } from './bench-service.ts';
-import { type BenchApp, createApp, pushAndWait } from './client.ts';
+import { type BenchApp, createApp, planOf, push, untilDone, untilPlanned } from './client.ts';
 import type { Figure } from './figure.ts';
 import { processUse } from './process-use.ts';
 import { readArgs } from './settings.ts';
@@ -75,8 +75,15 @@ async function run(bench: Bench, { path, rows, log }: Job): Promise<Figure[]> {
   if (first.imported !== rows || again.alreadyThere !== rows)
     throw new Error(`${rows} rows: ${first.imported} imported, ${again.alreadyThere} there afterwards`);
   const devices = Array.from({ length: rows }, (_, i) => i).filter(isMeant).length;
-  log(`pushing to ${devices} of them`);
-  const { seconds, successes } = await pushAndWait(bench, app, { where });
+  const plan = await planOf(bench, app, { where });
+  log(`pushing to ${devices} of them, which are found so:`);
+  for (const step of plan) log(`  ${step}`);
+  const objectId = await push(bench, app, { where });
+  const answeredAtMs = performance.now();
+  await untilPlanned(bench, app, objectId);
+  const planningSeconds = (performance.now() - answeredAtMs) / 1000;
+  const { successes } = await untilDone(bench, app, objectId);
+  const seconds = (performance.now() - answeredAtMs) / 1000;
   const { distinct, repeats } = await bench.gateway.observe();
   if (successes !== devices || distinct !== devices || repeats !== 0)
     throw new Error(`${devices} devices: ${successes} sent, ${distinct} reached, ${repeats} twice`);
@@ -85,13 +92,21 @@ async function run(bench: Bench, { path, rows, log }: Job): Promise<Figure[]> {
     { name: 'export', value: (await stat(path)).size / 1e6, unit: 'MB' },
     { name: 'import', value: first.seconds, unit: 's' },
     { name: 'import, rate', value: rows / first.seconds, unit: 'installations/s' },
+    { name: 'import, CPU of its process per 1,000', value: (first.cpuSeconds / rows) * 1000, unit: 's' },
     { name: 'import, peak resident memory', value: first.peakMegabytes, unit: 'MB' },
     { name: 'again, all of them there', value: again.seconds, unit: 's' },
     { name: 'again, peak resident memory', value: again.peakMegabytes, unit: 'MB' },
     { name: 'push to a where', value: devices, unit: 'recipients' },
+    { name: `push, planned by ${indexIn(plan)}`, value: planningSeconds, unit: 's' },
     { name: 'push, answer to done', value: seconds, unit: 's' },
     { name: 'push, throughput', value: devices / seconds, unit: 'recipients/s' },
   ];
+}
+
+/** What the condition is looked up in. */
+function indexIn(plan: string[]): string {
+  const names = plan.flatMap((step) => /using (\S+)/.exec(step)?.[1] ?? []);
+  return names.length > 0 ? names.join(' and ') : 'reading all of them';
 }
 
 /** A process of its own, as an operator runs it. */
@@ -100,15 +115,17 @@ async function runImport({ db }: Bench, app: BenchApp, path: string) {
     env: { ...currentEnvironment(), DATABASE_URL: db.url },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let peakMegabytes = 0;
+  // What it has used last: both figures only grow.
+  let use = { cpuSeconds: 0, peakMegabytes: 0 };
   const watch = setInterval(async () => {
-    peakMegabytes = Math.max(peakMegabytes, (await processUse(child.pid))?.peakMegabytes || 0);
+    const now = await processUse(child.pid);
+    if (now && now.peakMegabytes > 0) use = now;
   }, memoryPollMs);
   try {
     const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')]);
     if (code !== 0) throw new Error(`the import ended with ${code}: ${output}`);
     const { seconds, classes } = importReply.parse(JSON.parse(output));
-    return { seconds, peakMegabytes, ...classes._Installation };
+    return { seconds, ...use, ...classes._Installation };
   } finally {
     clearInterval(watch);
   }
