@@ -38,6 +38,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     dataDir: join(parentDir, 'data'),
     memoryMb: 2048,
     durable: false,
+    // Nobody copies this server: what a transaction makes anew, indexes above all, is not logged.
+    settings: { wal_level: 'minimal', max_wal_senders: '0', wal_compression: 'off' },
   });
   const abandon = () => removeAtOnce(server, parentDir);
   process.once('exit', abandon);

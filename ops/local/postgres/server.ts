@@ -61,6 +61,8 @@ export interface EmbeddedPostgresOptions {
   readonly memoryMb?: number;
   /** false: commits may be lost, for tests. Default true. */
   readonly durable?: boolean;
+  /** Settings of the server in place of ours, by name; for tests. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** Folder of the socket; default a new one. A restart names the last one, so that clients find it again. */
   readonly socketDir?: string;
   /** Gets the server's log and our own remarks, line by line. */
@@ -82,7 +84,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const binaries = await locateBinaries(`${dataDir}.lib`);
   const place = await choosePlace(binaries, dataDir, log);
   await ensureCluster(place, durable);
-  const settings = serverSettings(options.memoryMb ?? availableMemoryMb(), durable);
+  const fitted = serverSettings(options.memoryMb ?? availableMemoryMb(), durable);
+  const settings = { ...fitted, ...options.settings };
   const startedAtMs = performance.now();
   for (;;) {
     const socketDir = await makeSocketDir(place, options.socketDir);
