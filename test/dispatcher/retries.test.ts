@@ -7,6 +7,7 @@ import type { DeliverResult } from '../../dispatcher/task.ts';
 import { type Batch, findBatch, insertBatches } from '../../shared/db/tables/batches.ts';
 import { deliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import type { App } from '../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../support/gateways.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;
@@ -19,18 +20,8 @@ beforeAll(async () => {
 afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
-async function appWithIos(count: number): Promise<{ app: App; tokens: string[] }> {
-  const app = await service.api.createApp();
-  await service.addApnsProfile(app);
-  return { app, tokens: await service.addIosInstallations(app, count) };
-}
-
-async function begin(app: App, body: object = {}): Promise<string> {
-  const whole = { data: { alert: 'Hello' }, ...body };
-  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
-  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
-  return reply.body.objectId;
-}
+const appWithIos = (count: number) => createAppOn(service, null, count);
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
 
 /** The batch that holds the recipients of the next try, once it is written. */
 async function retryBatch(app: App): Promise<Record<string, unknown>> {
