@@ -98,7 +98,10 @@ describe('several api processes on one database', () => {
     const [id = 0] = await world.install(['buried']);
     const channel = await startBareChannel(world.database.url, { beatEveryMs: 100 });
     const client = await RawClient.login(channel.url, world.appId, 'buried');
-    await world.db.query('DELETE FROM channel_node');
+    await world.db.query(
+      'DELETE FROM channel_node WHERE id = (SELECT node_id FROM channel_session WHERE installation = $1)',
+      [id],
+    );
     const pushId = await world.deposit([id]);
     await client.hears(() => client.letterIds.length === 1);
     expect(client.letterIds).toEqual([String(pushId)]);
