@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Client } from 'pg';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { isAlive } from '../../ops/local/postgres/data-directory.ts';
 import type { EmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
@@ -19,7 +19,11 @@ const canBecomeNobody =
   spawnSync(process.execPath, [new URL(serverModule).pathname], { ...nobody, cwd: '/' }).status === 0;
 
 const started: EmbeddedPostgres[] = [];
+/** Of one test. */
 let parentDir = '';
+/** Of all tests. The first that starts a server on `usedDir` makes the data for those that only use them. */
+let sharedDir = '';
+let usedDir = '';
 
 /** Starts a server below the test's folder, to be stopped after the test. */
 async function start(dataDir = join(parentDir, 'data'), durable = false): Promise<EmbeddedPostgres> {
@@ -69,9 +73,20 @@ async function waitForEnd(pid: number): Promise<void> {
   await expect.poll(hasEnded, { timeout: 5_000, interval: 50 }).toBe(true);
 }
 
+async function makeOpenDir(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'carillon-embedded-'));
+  await chmod(dir, 0o777);
+  return dir;
+}
+
+beforeAll(async () => {
+  sharedDir = await makeOpenDir();
+  usedDir = join(sharedDir, 'data');
+});
+afterAll(() => rm(sharedDir, { recursive: true, force: true }));
+
 beforeEach(async () => {
-  parentDir = await mkdtemp(join(tmpdir(), 'carillon-embedded-'));
-  await chmod(parentDir, 0o777);
+  parentDir = await makeOpenDir();
 });
 
 afterEach(async () => {
@@ -92,7 +107,7 @@ describe('startEmbeddedPostgres', () => {
   });
 
   test('listens on a socket in a closed folder only, and removes the folder', async () => {
-    const server = await start();
+    const server = await start(usedDir);
     expect(await query(server, 'SHOW listen_addresses')).toBe('');
     expect((await stat(server.socketDir)).mode & 0o777).toBe(0o700);
     await server.stop();
@@ -100,14 +115,14 @@ describe('startEmbeddedPostgres', () => {
   });
 
   test('writes commits to disk before it answers, unless it is told otherwise', async () => {
-    const server = await start(join(parentDir, 'data'), true);
+    const server = await start(usedDir, true);
     for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes']) {
       expect(await query(server, `SHOW ${setting}`)).toBe('on');
     }
   });
 
   test('rolls back and stops while clients are connected, and may be stopped twice', async () => {
-    const server = await start();
+    const server = await start(usedDir);
     const client = new Client({ connectionString: server.databaseUrl });
     client.on('error', () => undefined);
     await client.connect();
@@ -118,27 +133,25 @@ describe('startEmbeddedPostgres', () => {
   });
 
   test('recovers what was committed after its server was killed', async () => {
-    const first = await start(join(parentDir, 'data'), true);
+    const first = await start(usedDir, true);
     await query(first, 'CREATE TABLE kept AS SELECT 7 AS n');
     process.kill(first.pid, 'SIGKILL');
     expect(await first.exited).toEqual({ code: null, signal: 'SIGKILL' });
-    const second = await start();
+    const second = await start(usedDir);
     expect(await query(second, 'SELECT n FROM kept')).toBe(7);
   });
 
   test('takes a lock file whose process id belongs to another program now for what it is', async () => {
-    await (await start()).stop();
-    const lines = [process.pid, join(parentDir, 'data'), 1, 5432, '/nowhere', '', '1 1', 'ready', ''];
-    await writeFile(join(parentDir, 'data', 'postmaster.pid'), lines.join('\n'));
-    const server = await start();
+    await (await start(usedDir)).stop();
+    const lines = [process.pid, usedDir, 1, 5432, '/nowhere', '', '1 1', 'ready', ''];
+    await writeFile(join(usedDir, 'postmaster.pid'), lines.join('\n'));
+    const server = await start(usedDir);
     expect(await query(server, 'SELECT 1')).toBe(1);
   });
 
   test('refuses a data directory in use and names the process', async () => {
-    const server = await start();
-    await expect(start()).rejects.toThrow(
-      `already running on ${join(parentDir, 'data')} (process ${server.pid})`,
-    );
+    const server = await start(usedDir);
+    await expect(start(usedDir)).rejects.toThrow(`already running on ${usedDir} (process ${server.pid})`);
     expect(await query(server, 'SELECT 1')).toBe(1);
   });
 
@@ -165,9 +178,9 @@ describe('startEmbeddedPostgres', () => {
   });
 
   test('stops when the process that started it is killed, and starts again at once', async () => {
-    const { child, pid } = await startInChild(join(parentDir, 'data'));
+    const { child, pid } = await startInChild(usedDir);
     child.kill('SIGKILL');
-    const again = await start();
+    const again = await start(usedDir);
     expect(again.pid).not.toBe(pid);
     await waitForEnd(pid);
   });
