@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { App } from '../../shared/domain/app.ts';
+import { movableClock } from '../support/apns.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { ProtobufClient } from './protobuf-client.ts';
+import { eventually } from './support.ts';
+
+const hourMs = 3_600_000;
+const clock = movableClock(Date.now());
+let service: TestService;
+let app: App;
+
+beforeAll(async () => {
+  service = await startTestService({ clock });
+  app = await service.api.createApp();
+  await service.dispatch({ clock });
+  await service.db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id) VALUES ($1, 'phone', 'android', 'phone')`,
+    [app.appId],
+  );
+});
+afterAll(() => service.close());
+
+/** Sends a push and waits until its letter lies in the inbox; gives when it was called. */
+async function push(alert: string, timing: object = {}): Promise<number> {
+  const { body } = await service.api.request('POST', '/1.1/push', {
+    app,
+    master: true,
+    body: { data: { alert }, ...timing },
+  });
+  const record = await service.untilDone(app, body.objectId);
+  expect(record).toMatchObject({ devices: 1, status: 'done' });
+  return Date.parse(body.createdAt);
+}
+
+/** Letters that the phone is given at a login, which it does not acknowledge. */
+async function readLetters(): Promise<{ [member: string]: unknown }[]> {
+  const url = `${service.api.url.replace('http', 'ws')}/1.1/channel`;
+  const client = await ProtobufClient.login(url, { appId: app.appId, installationId: 'phone' });
+  // A letter deposited now is sent behind those that waited.
+  await push('last', { expiration_interval: 1 });
+  await client.until(() => client.data.some(({ msg }) => msg.some(({ data }) => data.includes('"last"'))));
+  client.close();
+  await client.closed;
+  clock.moveMs(1000);
+  return client.data.flatMap(({ msg }) => msg.map(({ data }) => JSON.parse(data))).slice(0, -1);
+}
+
+const storedLetters = async () => {
+  const { rows } = await service.db.query<{ alert: string }>(
+    `SELECT m.content ->> 'alert' AS alert FROM channel_inbox i JOIN channel_message m
+        ON m.app_id = i.app_id AND m.id = i.message_id WHERE m.content ->> 'alert' <> 'last' ORDER BY i.id`,
+  );
+  return rows.map(({ alert }) => alert);
+};
+
+test('a letter lives as long as its push, seven days where that says nothing; then it is neither sent nor kept', async () => {
+  const weekFrom = await push('a week');
+  const hourFrom = await push('an hour', { expiration_interval: 3600 });
+  expect(await readLetters()).toEqual([
+    { alert: 'a week', _expiration_time: new Date(weekFrom + 7 * 24 * hourMs).toISOString() },
+    { alert: 'an hour', _expiration_time: new Date(hourFrom + hourMs).toISOString() },
+  ]);
+  clock.moveMs(hourMs);
+  expect((await readLetters()).map(({ alert }) => alert)).toEqual(['a week']);
+  expect(await storedLetters()).toEqual(['a week', 'an hour']);
+
+  // Letters are removed ten minutes after their time, by a dispatcher as soon as it starts.
+  clock.moveMs(10 * 60_000);
+  await service.dispatch({ clock });
+  await eventually(async () => (await storedLetters()).join() === 'a week');
+  clock.moveMs(7 * 24 * hourMs);
+  expect(await readLetters()).toEqual([]);
+  await service.dispatch({ clock });
+  await eventually(async () => (await storedLetters()).length === 0);
+});
