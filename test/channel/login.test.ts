@@ -137,8 +137,14 @@ describe('login', () => {
       `/v1/route?appId=${world.appId}&installationId=x&secure=1`,
     );
     expect(status).toBe(200);
-    expect(body).toMatchObject({ server: api.channelUrl, secondary: api.channelUrl, ttl: 3600 });
-    const { host } = new URL(api.url);
+    const { host, origin } = new URL(api.url);
+    expect(body).toEqual({
+      groupId: 'g0',
+      groupUrl: origin,
+      server: api.channelUrl,
+      secondary: api.channelUrl,
+      ttl: 3600,
+    });
     expect((await api.request('GET', `/2/route?appId=${world.appId}`)).body).toEqual({
       ttl: 3600,
       api_server: host,

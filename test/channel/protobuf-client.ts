@@ -40,7 +40,17 @@ export function encode(command: { [member: string]: unknown }): Buffer {
 }
 
 /** A command as clients read it: enums by name, absent members absent. */
-export function decode(bytes: Buffer): { [member: string]: unknown } {
+interface Heard {
+  cmd?: string;
+  i?: number;
+  peerId?: string;
+  service?: number;
+  dataMessage?: { ids: string[]; msg: { data: string }[]; offline?: boolean };
+  errorMessage?: { code: number; reason: string; detail?: string };
+  loggedinMessage?: { pushDisabled?: boolean };
+}
+
+function decode(bytes: Buffer): Heard {
   return genericCommand.toObject(genericCommand.decode(bytes), { enums: String });
 }
 
@@ -50,7 +60,7 @@ export const subProtocols = ['lc.protobuf2.3', 'lc.protobuf2.1', 'lc.proto2base6
 export class ProtobufClient {
   /** What it heard, byte by byte. */
   readonly bytes: Buffer[] = [];
-  readonly heard: { [member: string]: unknown }[] = [];
+  readonly heard: Heard[] = [];
   readonly socket: WebSocket;
   readonly closed: Promise<{ code: number; reason: string }>;
   readonly #isText: boolean;
@@ -119,8 +129,8 @@ export class ProtobufClient {
   }
 
   /** The data commands so far. */
-  get data(): { ids: string[]; msg: { data: string }[]; offline?: boolean }[] {
-    return this.heard.flatMap(({ dataMessage }) => (dataMessage ? [dataMessage as never] : []));
+  get data(): NonNullable<Heard['dataMessage']>[] {
+    return this.heard.flatMap(({ dataMessage }) => dataMessage ?? []);
   }
 
   get letterIds(): string[] {

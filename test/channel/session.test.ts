@@ -100,9 +100,33 @@ describe('a member', () => {
   });
 });
 
+test('a request to another service is refused, and nothing else changes', () => {
+  const request = { service: 2, peerId: 'tom', serial: 9 };
+  for (const session of [new Stranger(limits, 0), applicant(), member()])
+    expect(session.hear({ kind: 'foreign', request })).toEqual({
+      next: session,
+      actions: [{ kind: 'refuse', request }],
+    });
+});
+
+test('heartbeats and logins are answered under their serials, whatever the state', () => {
+  const heartbeat = { kind: 'heartbeat', serial: 8 } as const;
+  const beat = { kind: 'beat', serial: 8 };
+  const welcome = { kind: 'welcome', serial: 7 };
+  const step = new Stranger(limits, 0).hear({ ...login, serial: 7 });
+  const applying = step.next;
+  if (!(applying instanceof Applicant)) throw new Error('its login was not heard');
+  expect(new Stranger(limits, 0).hear(heartbeat).actions).toEqual([beat]);
+  expect(applying.hear(heartbeat).actions).toEqual([]);
+  expect(applying.seated(seat, 0).actions).toEqual([welcome, beat]);
+  expect(member().hear(heartbeat).actions).toEqual([beat]);
+  expect(member().hear({ ...login, serial: 7 }).actions).toEqual([welcome]);
+});
+
 test('one who is gone only has acknowledgements heard', () => {
   const gone = new Gone();
-  for (const said of [login, { kind: 'heartbeat' }, { kind: 'unparseable' }] as const)
+  const foreign = { kind: 'foreign', request: { service: 2, peerId: '', serial: 1 } } as const;
+  for (const said of [login, { kind: 'heartbeat' }, foreign, { kind: 'unparseable' }] as const)
     expect(gone.hear(said)).toEqual({ next: gone, actions: [] });
   expect(gone.hear({ kind: 'ack', pushIds: [1] }).actions).toEqual([{ kind: 'ack', pushIds: [1] }]);
 });
