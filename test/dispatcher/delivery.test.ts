@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../support/gateways.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;
@@ -11,22 +12,12 @@ beforeAll(async () => {
 afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
-async function appWithIos(count: number): Promise<{ app: App; tokens: string[] }> {
-  const app = await service.api.createApp();
-  await service.addApnsProfile(app);
-  return { app, tokens: await service.addIosInstallations(app, count) };
-}
-
+const appWithIos = (count: number) => createAppOn(service, null, count);
 async function push(app: App, body: object = {}): Promise<Record<string, unknown>> {
   return service.untilDone(app, await begin(app, body));
 }
 
-async function begin(app: App, body: object = {}): Promise<string> {
-  const whole = { data: { alert: 'Hello' }, ...body };
-  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
-  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
-  return reply.body.objectId;
-}
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
 
 async function tokensLeft(app: App): Promise<string[]> {
   const { rows } = await service.db.query<{ device_token: string }>(
@@ -96,13 +87,13 @@ describe('answers that are not about the token', () => {
   });
 
   test('credentials the gateway refuses end the push for that profile with a sentence', async () => {
-    const { app } = await appWithIos(2500);
+    const { app } = await appWithIos(1500);
     service.apns.misbehave({ kind: 'answer', status: 403, reason: 'InvalidProviderToken' });
     const record = await push(app);
-    expect(record).toMatchObject({ status: 'done', devices: 2500, successes: 0, outcomes: { failed: 2500 } });
+    expect(record).toMatchObject({ status: 'done', devices: 1500, successes: 0, outcomes: { failed: 1500 } });
     // One sentence for all: those that were asked for, and those that were not any more.
-    expect(record.errors).toMatch(/^apns: InvalidProviderToken: .+ \(2500\)$/);
-    expect(await tokensLeft(app)).toHaveLength(2500);
+    expect(record.errors).toMatch(/^apns: InvalidProviderToken: .+ \(1500\)$/);
+    expect(await tokensLeft(app)).toHaveLength(1500);
   });
 
   test('GOAWAY and refused streams lose nobody and repeat nobody', async () => {
@@ -210,8 +201,8 @@ describe('a push', () => {
   });
 
   test('that is cancelled while it is sent ends with every recipient counted', async () => {
-    const { app } = await appWithIos(6000);
-    service.apns.misbehave({ kind: 'slow', delayMs: 20 });
+    const { app } = await appWithIos(1500);
+    service.apns.misbehave({ kind: 'slow', delayMs: 500 });
     const already = service.apns.total;
     const objectId = await begin(app);
     await service.apns.waitFor(already + 10);
@@ -230,5 +221,25 @@ describe('a push', () => {
     await expect.poll(counted, { timeout: 20_000 }).toMatchObject({ open: 0 });
     const end = await counted();
     expect(end?.counted).toBe(end?.devices);
+  });
+});
+
+test('pushes with one notification_id are counted together under it, and singly under their objectIds', async () => {
+  const { app, tokens } = await appWithIos(30);
+  service.apns.deadTokens.set(tokens[0] ?? '', Date.now() + 60_000);
+  const ids: string[] = [];
+  for (const expected of [29, 29, 29]) {
+    const objectId = await begin(app, { notification_id: 'campaign7' });
+    ids.push(objectId);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: expected });
+  }
+  const { body } = await service.api.request('GET', '/1.1/notifications/campaign7', { app });
+  expect(body).toMatchObject({
+    objectId: ids[2],
+    notificationId: 'campaign7',
+    devices: 30 + 29 + 29,
+    successes: 87,
+    iosSuccesses: 87,
+    invalidTokens: 1,
   });
 });

@@ -1,8 +1,9 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { beginPush, createAppOn } from '../support/gateways.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { signUp } from '../support/users.ts';
 
 let service: TestService;
 let dispatcher: RunningDispatcher | undefined;
@@ -63,7 +64,7 @@ test('a push whose last step was lost is closed by the reaper', async () => {
 test('devices that come and go while a push is planned, and a dispatcher that stops then, move nobody', {
   timeout: 120_000,
 }, async () => {
-  const { app, tokens } = await createAppOn(service, null, 21_000);
+  const { app, tokens } = await createAppOn(service, null, 16_000);
   await start();
   const objectId = await beginPush(service, app);
   await expect
@@ -91,7 +92,7 @@ test('devices that come and go while a push is planned, and a dispatcher that st
 
 test('the queue carries ids only: no content, no address, no credentials', async () => {
   await start();
-  const { app } = await createAppOn(service, null, 1500);
+  const { app } = await createAppOn(service, null, 1100);
   await service.untilDone(app, await beginPush(service, app));
   const { rows } = await service.db.query<{ member: string }>(
     "SELECT DISTINCT jsonb_object_keys(data) AS member FROM pgboss.job WHERE data ->> 'appId' = $1",
@@ -111,4 +112,42 @@ test('pushes that fail leave no connection behind', async () => {
     expect(record).toMatchObject({ outcomes: { failed: 1 } });
   }
   expect(service.apns.connections).toBe(connections);
+});
+
+describe('a push reaches', () => {
+  let app: App;
+  beforeAll(async () => {
+    app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    const owner = await signUp(service.api, app, { level: 3 });
+    const pointer = { __type: 'Pointer', className: '_User', objectId: owner.id };
+    const at = (latitude: number) => ({ __type: 'GeoPoint', latitude, longitude: 0 });
+    await service.addIosInstallations(app, 1, { owner: pointer, at: at(1), city: 'a' });
+    await service.addIosInstallations(app, 2, { owner: pointer, at: at(2), city: 'b' });
+    await service.addIosInstallations(app, 4, { at: at(80), city: 'b' });
+    await start();
+  });
+
+  const near = {
+    $nearSphere: { __type: 'GeoPoint', latitude: 0, longitude: 0 },
+    $maxDistanceInKilometers: 300,
+  };
+  const users = { className: '_User', where: { level: { $gt: 2 } } };
+
+  test.each<[string, object, number]>([
+    ['$inQuery', { where: { owner: { $inQuery: users } } }, 3],
+    ['$notInQuery', { where: { owner: { $notInQuery: users } } }, 4],
+    [
+      '$select',
+      { where: { city: { $select: { key: 'city', query: { className: '_Installation', limit: 1 } } } } },
+      1,
+    ],
+    ['$nearSphere', { where: { at: near } }, 3],
+    ['a list and a channel-less rest', { where: [{ at: near }, { city: 'b' }] }, 2],
+    ['a condition as text', { where: JSON.stringify({ city: 'a' }) }, 1],
+    ['cql', { cql: "select * from _Installation where city = 'b' and owner is exists" }, 2],
+  ])('whom %s means', async (_name, targets, devices) => {
+    const record = await service.untilDone(app, await beginPush(service, app, targets));
+    expect(record).toMatchObject({ status: 'done', devices, outcomes: { sent: devices } });
+  });
 });
