@@ -34,6 +34,21 @@ export interface PooledConnection {
   sweep(nowMs: number): void;
 }
 
+/** What a transport wants to hear of a connection's life, whatever it carries. */
+export interface ConnectionListener<C> {
+  onOpen(): void;
+  onRoundTrip(seconds: number): void;
+  /** A place became free, the limit moved, or the socket caught up. */
+  onRoom(): void;
+  onGoaway(detail: string): void;
+  /** `code`: of the error that ended it, empty where none did. */
+  onGone(connection: C, code: string, wasOpen: boolean): void;
+}
+
+/** 401 and 403 speak of our credentials, 429 and 5xx of nothing: all other answers show that they were accepted. */
+export const isAcceptance = (status: number): boolean =>
+  status !== 401 && status !== 403 && status !== 429 && status < 500;
+
 /** The connections of one transport: how many, which one next, and when another may be made. */
 export class ConnectionPool<C extends PooledConnection> {
   readonly #options: TransportOptions;

@@ -12,7 +12,7 @@ import http2 from 'http2-wrapper';
 import { type ConnectTarget, connectTls } from './connect.ts';
 import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
 import { fateOf, type Goaway, goawayReason } from './fate.ts';
-import type { PooledConnection } from './pool.ts';
+import type { ConnectionListener, PooledConnection } from './pool.ts';
 import { codeOf, serverNameOf } from './tls.ts';
 import type { TransportReason, TransportTiming } from './transport.ts';
 import { Watchdog } from './watchdog.ts';
@@ -23,16 +23,10 @@ const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = h
 const maxStreams = 1000;
 
 /** What the pool wants to hear from a connection. */
-export interface ConnectionOwner {
-  onOpen(): void;
-  onRoundTrip(seconds: number): void;
-  /** A place became free or the limit moved. */
-  onRoom(): void;
+export interface ConnectionOwner extends ConnectionListener<StandardConnection> {
   onAnswer(connection: StandardConnection, exchange: Exchange): void;
   onHandedBack(exchange: Exchange, reason: TransportReason): void;
   onUnknown(exchange: Exchange, reason: TransportReason): void;
-  onGoaway(detail: string): void;
-  onGone(connection: StandardConnection, code: string, wasOpen: boolean): void;
 }
 
 export interface ConnectionOptions {

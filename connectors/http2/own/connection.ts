@@ -1,7 +1,7 @@
 /** One HTTP/2 connection of our own transport: its life from the first packet to the last. */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
-import type { PooledConnection } from '../pool.ts';
+import { type ConnectionListener, isAcceptance, type PooledConnection } from '../pool.ts';
 import { codeOf } from '../tls.ts';
 import type { TransportReason, TransportTiming } from '../transport.ts';
 import { Watchdog } from '../watchdog.ts';
@@ -14,17 +14,11 @@ import { errorCode } from './wire-format.ts';
 const maxStreams = 1000;
 
 /** What the transport wants to hear from a connection. */
-export interface OwnConnectionOwner {
-  onOpen(): void;
-  onRoundTrip(seconds: number): void;
-  /** A place became free, the limit moved, or the socket caught up. */
-  onRoom(): void;
+export interface OwnConnectionOwner extends ConnectionListener<OwnConnection> {
   /** The first answer of this connection. */
   onAnswered(): void;
   onHandedBack(run: BatchRun, index: number, reason: TransportReason): void;
   onUnknown(run: BatchRun, index: number, reason: TransportReason, seconds: number): void;
-  onGoaway(detail: string): void;
-  onGone(connection: OwnConnection, code: string, wasOpen: boolean): void;
 }
 
 export interface OwnConnectionOptions {
@@ -156,8 +150,7 @@ export class OwnConnection implements PooledConnection, LinkHost {
       this.isAnswered = true;
       this.#owner.onAnswered();
     }
-    // 401 and 403 speak of our credentials, 429 and 5xx of nothing: all others show that they were accepted.
-    if (status !== 401 && status !== 403 && status !== 429 && status < 500) this.isAccepted = true;
+    if (isAcceptance(status)) this.isAccepted = true;
   }
 
   onHandedBack(run: BatchRun, index: number, reason: TransportReason): void {

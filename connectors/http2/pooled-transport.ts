@@ -1,0 +1,149 @@
+/**
+ * What both transports are made of: a pool of connections, a loop that hands what waits to them once per turn, a
+ * sweep that stands for all timers, and what is told of connections.
+ */
+import { type ConnectTarget, targetOf } from './connect.ts';
+import { type ConnectionListener, ConnectionPool, type PooledConnection } from './pool.ts';
+import { requestOne } from './reply.ts';
+import { isCertificateRefusal } from './tls.ts';
+import {
+  type Batch,
+  defaultStreamsPerConnection,
+  type OnReply,
+  type Reply,
+  type RequestTemplate,
+  type Transport,
+  type TransportFact,
+  type TransportLoad,
+  type TransportOptions,
+  type TransportReason,
+  type TransportRequest,
+} from './transport.ts';
+
+/** How often one request may be handed back and written again before the caller is told. */
+export const maxRepeats = 6;
+
+export abstract class PooledTransport<C extends PooledConnection>
+  implements Transport, ConnectionListener<C>
+{
+  protected readonly options: TransportOptions;
+  protected readonly target: ConnectTarget;
+  protected readonly pool: ConnectionPool<C>;
+  protected isClosed = false;
+  readonly #sweeper: NodeJS.Timeout;
+  #retryTimer: NodeJS.Timeout | null = null;
+  #isPumping = false;
+
+  /** Throws as `targetOf`. */
+  constructor(options: TransportOptions) {
+    this.options = options;
+    this.target = targetOf(options);
+    this.pool = new ConnectionPool(options, () => this.open());
+    const { connectMs, queueMs, requestMs } = options.timing;
+    const shortestMs = Math.min(requestMs, connectMs, queueMs);
+    this.#sweeper = setInterval(() => this.#sweep(), Math.min(Math.max(shortestMs / 10, 10), 500)).unref();
+  }
+
+  abstract sendMany(batch: Batch, onReply: OnReply): Promise<void>;
+
+  /** Begins another connection. */
+  protected abstract open(): C;
+
+  /** What every connection may have of streams, at first and in its life. */
+  protected get streamLimits(): { firstStreams: number; streamsPerConnection: number } {
+    const { firstStreams = Number.POSITIVE_INFINITY } = this.options;
+    const { streamsPerConnection = defaultStreamsPerConnection } = this.options;
+    return { firstStreams, streamsPerConnection };
+  }
+
+  /** Gives connections with a free place what waits; `grow` where there is none. */
+  protected abstract pump(): void;
+
+  /** Hands back what waits, or of it what came before a time (monotonic). */
+  protected abstract refuse(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void;
+
+  request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<Reply> {
+    return requestOne(this, { template, requests: [request], signal });
+  }
+
+  load(): TransportLoad {
+    return { connections: this.pool.size, streams: this.pool.active };
+  }
+
+  renew(): void {
+    this.pool.drainAll();
+    this.schedulePump();
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    if (this.#retryTimer) clearTimeout(this.#retryTimer);
+    this.refuse('closed', null);
+    await this.pool.close();
+    clearInterval(this.#sweeper);
+  }
+
+  onOpen(): void {
+    this.fact('connected', '');
+    this.schedulePump();
+  }
+
+  abstract onRoom(): void;
+
+  onRoundTrip(seconds: number): void {
+    this.fact('round_trip', '', seconds);
+  }
+
+  onGoaway(detail: string): void {
+    this.fact('goaway', detail);
+    this.schedulePump();
+  }
+
+  onGone(connection: C, code: string, wasOpen: boolean): void {
+    const { isHopeless, waitMs } = this.pool.remove(connection);
+    if (wasOpen) {
+      if (code === '') this.fact('closed', '');
+      else this.fact(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
+    } else if (!connection.isRetired) {
+      this.fact('connect_failed', code);
+      if (isCertificateRefusal(code)) this.refuse('certificate_refused', null);
+      else if (isHopeless && this.pool.size === 0) this.refuse('connect_failed', waitMs);
+    }
+    this.schedulePump();
+  }
+
+  /** Once per loop turn, not once per reply: a peer that flushes every reply would cost a write for each. */
+  protected schedulePump(): void {
+    if (this.#isPumping || this.isClosed) return;
+    this.#isPumping = true;
+    setImmediate(() => {
+      this.#isPumping = false;
+      this.pump();
+    });
+  }
+
+  /** All connections are full. Where there is none and none may be made: a hopeless peer is told at once. */
+  protected grow(): void {
+    const { waitMs, isHopeless } = this.pool.grow();
+    if (waitMs === 0) return;
+    if (isHopeless) {
+      this.refuse('connect_failed', waitMs);
+      return;
+    }
+    this.#retryTimer ??= setTimeout(() => {
+      this.#retryTimer = null;
+      this.pump();
+    }, waitMs);
+  }
+
+  protected fact(event: TransportFact['event'], detail: string, seconds?: number): void {
+    this.options.onFact?.({ event, detail, connections: this.pool.size, seconds });
+  }
+
+  #sweep(): void {
+    const nowMs = this.options.clock.monotonicMs();
+    this.pool.sweep(nowMs);
+    this.refuse('queue_timeout', null, nowMs - this.options.timing.queueMs);
+    this.pump();
+  }
+}
