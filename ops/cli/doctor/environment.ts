@@ -1,7 +1,7 @@
 import {
   type Config,
   ConfigError,
-  currentEnvironment,
+  type Environment,
   type LocalConfig,
   readConfig,
   readLocalConfig,
@@ -22,12 +22,12 @@ export interface Surroundings {
 }
 
 /** Reads the environment, and what the data directory adds to it under the embedded mode. */
-export async function readSurroundings(): Promise<Surroundings> {
+export async function readSurroundings(env: Environment): Promise<Surroundings> {
   const findings: Finding[] = [];
-  const local = attempt(readLocalConfig, findings);
+  const local = attempt(() => readLocalConfig(env), findings);
   const where = local ? await readWhere(local.dataDir) : {};
   const secrets = local ? await secretsOf(local, findings) : {};
-  const config = attempt(() => readConfig(completeEnvironment(local, where, secrets)), findings);
+  const config = attempt(() => readConfig(completeEnvironment(env, { local, where, secrets })), findings);
   if (findings.length === 0) findings.push(ok('environment', 'every variable is as expected'));
   return {
     findings: withoutRepeats(findings),
@@ -50,11 +50,13 @@ async function secretsOf(local: LocalConfig, findings: Finding[]): Promise<Parti
 
 /** The variables of the process, and those that `npm start` would add. */
 function completeEnvironment(
-  local: LocalConfig | undefined,
-  where: Partial<Where>,
-  secrets: Partial<Secrets>,
-): Record<string, string | undefined> {
-  const env = currentEnvironment();
+  env: Environment,
+  {
+    local,
+    where,
+    secrets,
+  }: { local: LocalConfig | undefined; where: Partial<Where>; secrets: Partial<Secrets> },
+): Environment {
   return {
     ...env,
     DATABASE_URL: env.DATABASE_URL || local?.databaseUrl || where.databaseUrl,

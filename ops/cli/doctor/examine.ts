@@ -1,4 +1,5 @@
 import { systemClock } from '../../../shared/clock.ts';
+import { currentEnvironment, type Environment } from '../../../shared/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import type { Report } from '../report.ts';
 import { checkCredentials } from './credentials.ts';
@@ -8,9 +9,13 @@ import { type Finding, reasonOf, warn } from './finding.ts';
 import { checkAdminToken, checkProcess } from './processes.ts';
 import { checkSuppliers } from './suppliers.ts';
 
-/** Checks in the order in which one thing depends on another; what cannot be checked is left out. */
-export async function examine(): Promise<Report> {
-  const surroundings = await readSurroundings();
+/**
+ * Checks in the order in which one thing depends on another; what cannot be checked is left out.
+ *
+ * @param env the variables that the processes would start with
+ */
+export async function examine(env: Environment = currentEnvironment()): Promise<Report> {
+  const surroundings = await readSurroundings(env);
   const { url, metricsUrl, adminToken, config } = surroundings;
   const checks = [
     ...surroundings.findings,
