@@ -1,5 +1,5 @@
 import { openOwnTransport } from './own/own.ts';
-import { openStandardTransport } from './standard.ts';
+import { openStandardTransport } from './standard/standard.ts';
 import type { Transport, TransportOptions } from './transport.ts';
 
 /** What a profile may say of its transport: `standard`, or nothing for our own. */

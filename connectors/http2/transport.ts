@@ -1,7 +1,7 @@
 /**
  * What a connector needs of HTTP/2: many small POSTs to one gateway, one answer each, told as data.
  *
- * Two transports stand behind it: our own framing (`own/`) and `standard.ts` (http2-wrapper). The shape is
+ * Two transports stand behind it: our own framing (`own/`) and `standard/` (http2-wrapper). The shape is
  * the one a fast client wants (http2 notes, "What made it fast"): what all requests of a push share is
  * given once, what differs is a short path, one header value and a splice into the body, and replies come
  * through one callback instead of a promise per request.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { BatchState, Exchange } from '../../connectors/http2/exchange.ts';
-import { newExchange } from '../../connectors/http2/exchange.ts';
-import { RequestQueue } from '../../connectors/http2/request-queue.ts';
+import type { BatchState, Exchange } from '../../connectors/http2/standard/exchange.ts';
+import { newExchange } from '../../connectors/http2/standard/exchange.ts';
+import { RequestQueue } from '../../connectors/http2/standard/request-queue.ts';
 
 /** Batches are told apart by identity only. */
 const batch = (): BatchState => Object.create(null);

@@ -5,11 +5,8 @@
  * processed are repeated here, a few times, before the caller hears of them.
  */
 import http2 from 'http2-wrapper';
-import { type BatchState, type Exchange, newBatchState, newExchange, responseOf } from './exchange.ts';
-import { isAcceptance } from './pool.ts';
-import { maxRepeats, PooledTransport } from './pooled-transport.ts';
-import { RequestQueue } from './request-queue.ts';
-import { type ConnectionOwner, StandardConnection } from './standard-connection.ts';
+import { isAcceptance } from '../pool.ts';
+import { maxRepeats, PooledTransport } from '../pooled-transport.ts';
 import type {
   Batch,
   OnReply,
@@ -18,7 +15,10 @@ import type {
   TransportOptions,
   TransportReason,
   Verdict,
-} from './transport.ts';
+} from '../transport.ts';
+import { type ConnectionOwner, StandardConnection } from './connection.ts';
+import { type BatchState, type Exchange, newBatchState, newExchange, responseOf } from './exchange.ts';
+import { RequestQueue } from './request-queue.ts';
 
 /**
  * Opens a pool to `options.baseUrl`; connects when the first batch comes.

@@ -9,13 +9,13 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import http2 from 'http2-wrapper';
-import { type ConnectTarget, connectTls } from './connect.ts';
+import { type ConnectTarget, connectTls } from '../connect.ts';
+import { fateOf, type Goaway, goawayReason } from '../fate.ts';
+import type { ConnectionListener, PooledConnection } from '../pool.ts';
+import { codeOf, serverNameOf } from '../tls.ts';
+import type { TransportReason, TransportTiming } from '../transport.ts';
+import { Watchdog } from '../watchdog.ts';
 import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
-import { fateOf, type Goaway, goawayReason } from './fate.ts';
-import type { ConnectionListener, PooledConnection } from './pool.ts';
-import { codeOf, serverNameOf } from './tls.ts';
-import type { TransportReason, TransportTiming } from './transport.ts';
-import { Watchdog } from './watchdog.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = http2.constants;
 

@@ -1,6 +1,6 @@
 import { type OutgoingHttpHeaders, sensitiveHeaders } from 'node:http2';
-import { retryAfterMs } from '../../shared/http.ts';
-import type { Batch, OnReply, Reply, TransportReason, TransportRequest } from './transport.ts';
+import { retryAfterMs } from '../../../shared/http.ts';
+import type { Batch, OnReply, Reply, TransportReason, TransportRequest } from '../transport.ts';
 
 /** A batch on its way: how many replies are still owed. */
 export interface BatchState {
