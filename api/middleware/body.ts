@@ -1,7 +1,7 @@
 import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Context } from 'koa';
-import { koaBody } from 'koa-body';
+import { HttpMethodEnum, koaBody } from 'koa-body';
 import { Refusal } from '../../shared/domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { SentBody } from '../route.ts';
@@ -9,7 +9,9 @@ import type { SentBody } from '../route.ts';
 /** The most any endpoint reads (compat.md 4: body 20 MB). */
 const maxBodyBytes = 20 * 1024 * 1024;
 
-const methodsWithBody = new Set(['POST', 'PUT', 'PATCH']);
+/** SDKs send one with DELETE too: `{}`, or which hooks are not to run (compat.md 4). */
+const { POST, PUT, PATCH, DELETE } = HttpMethodEnum;
+const methodsWithBody = new Set<string>([POST, PUT, PATCH, DELETE]);
 
 /**
  * Reads every body as text: clients in the field send JSON under several content types (compat.md 2.3),
@@ -22,6 +24,7 @@ const readerOf = (textLimit: number) =>
     multipart: false,
     textTypes: ['*/*'],
     textLimit,
+    parsedMethods: [POST, PUT, PATCH, DELETE],
     onError: (error) => {
       throw bodyRefusal(error);
     },

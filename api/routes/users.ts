@@ -77,8 +77,10 @@ export default [
     auth: 'app',
     session: 'needed',
     query: anyQuery,
+    body,
     handle: async (call, { users }) => {
-      await users.delete(call, call.params.objectId ?? '', call.query.where);
+      const { body: hints, query } = call;
+      await users.delete(call, call.params.objectId ?? '', { body: hints, where: query.where });
       return json({});
     },
   }),

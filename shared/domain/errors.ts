@@ -106,6 +106,8 @@ const table = {
   conflict: { code: 409, status: 409, text: 'Conflict.' },
   payloadTooLarge: { code: 413, status: 413, text: 'Payload Too Large.' },
   unsupportedMediaType: { code: 415, status: 415, text: 'Unsupported content type.' },
+  // A hook of an app that calls itself (compat.md 1.2).
+  tooManyHooks: { code: 431, status: 400, text: 'LeanEngine hooks rate limit exceeded.' },
   tooManyRequests: { code: 429, status: 429, text: 'Too many requests.' },
   badGateway: { code: 502, status: 502, text: 'The function host gave no valid answer.' },
   unavailable: { code: 503, status: 503, text: 'Temporarily Unavailable.' },

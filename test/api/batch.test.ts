@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi, type TestRequest } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { answerWith, startFunctionHost } from '../support/function-host.ts';
 import { newName, signUp } from '../support/users.ts';
 
 let database: TestDatabase;
@@ -83,6 +84,54 @@ describe('POST /1.1/batch', () => {
     expect((await batch(requests)).body).toEqual([error(403)]);
     expect((await batch(requests, { master: true })).body).toEqual([{ success: {} }]);
     expect(await get(ids[0] ?? '')).toEqual({});
+  });
+
+  test('deletes several users of one path, each by itself or by the master key', async () => {
+    const [one, two] = [await signUp(api, app), await signUp(api, app)];
+    const requests = [{ method: 'DELETE', path: `/1.1/classes/_User/${one.id},${two.id}` }];
+    const bySession = { headers: { 'X-LC-Session': one.token } };
+    expect((await batch(requests, bySession)).body).toEqual([error(206)]);
+    expect(await one.me()).toMatchObject({ objectId: one.id });
+    expect((await batch(requests, { master: true })).body).toEqual([{ success: {} }]);
+    for (const user of [one, two]) expect((await user.me()).code).toBe(211);
+  });
+
+  test('calls functions: what they give and refuse is in its place, and each is asked as by itself', async () => {
+    const host = await startFunctionHost();
+    const own = await api.createApp({ functionsUrl: host.url });
+    host.answers.set('/1.1/functions/adds', answerWith(200, { result: { n: 3 } }));
+    host.answers.set('/1.1/call/refuses', answerWith(422, { code: 4711, error: 'not today' }));
+    host.answers.set('/1.1/functions/odd', answerWith(200, '<p>', { 'content-type': 'text/html' }));
+    const { status, body } = await batch(
+      [
+        post({ a: 1 }, '/1.1/functions/adds'),
+        post({}, '/1.1/call/refuses'),
+        post({}, '/1.1/functions/odd'),
+        post({}, '/1.1/functions/__before_save_for__User'),
+        { method: 'GET', path: '/1.1/functions/_ops/metadatas' },
+        post({ x: 'x'.repeat(8) }, '/1.1/functions/constructor'),
+      ],
+      { app: own, headers: { 'X-LC-Prod': '0' } },
+    );
+    expect(status).toBe(200);
+    expect(body).toEqual([
+      { success: { result: { n: 3 } } },
+      { error: { code: 4711, error: 'not today' } },
+      error(502),
+      error(401),
+      error(401),
+      error(1),
+    ]);
+    expect(host.requests.map(({ path: asked }) => asked).sort()).toEqual([
+      '/1.1/call/refuses',
+      '/1.1/functions/adds',
+      '/1.1/functions/odd',
+    ]);
+    for (const { headers } of host.requests)
+      expect(headers).toMatchObject({ 'x-lc-id': own.appId, 'x-lc-key': own.appKey, 'x-lc-prod': '0' });
+    const adds = host.requests.find(({ path: asked }) => asked.endsWith('adds'));
+    expect(adds?.headers['content-length']).toBe('7');
+    await host.close();
   });
 
   const bad: [string, unknown, number][] = [

@@ -241,6 +241,34 @@ describe('what hooks see and change', () => {
   });
 });
 
+describe('a hook that makes what it is run for', () => {
+  test('is refused in a sentence, holds up no other app, and leaves nobody behind', async () => {
+    const host = await startFunctionHost();
+    const looping = await api.createApp({ functionsUrl: host.url });
+    host.answers.set(
+      '/1.1/functions/_ops/metadatas',
+      answerWith(200, { result: ['__before_save_for__User'] }),
+    );
+    host.answers.set('/1.1/functions/_User/beforeSave', (request, response) => {
+      const hookKey = String(request.headers['x-lc-hook-key']);
+      void register({}, { 'X-LC-Hook-Key': hookKey }, looping).then((inner) =>
+        answerWith(inner.status === 201 ? 200 : 400, inner.body)(request, response),
+      );
+    });
+    const reply = await register({}, {}, looping);
+    expect(refusalOf(reply)).toEqual(refused(142));
+    expect(reply.body.error).toContain('does beforeSave of _User call itself?');
+    const runs = host.requests.filter(({ path }) => path.endsWith('beforeSave')).length;
+    expect(runs).toBe(33);
+    const users = await api.request('GET', '/1.1/users?count=1&limit=0', { app: looping, master: true });
+    expect(users.body.count).toBe(0);
+    host.answers.set('/1.1/functions/_User/beforeSave', answerWith(200, {}));
+    const afterwards = await register({}, { 'X-LC-Hook-Key': looping.hookKey }, looping);
+    expect(afterwards.status).toBe(201);
+    await host.close();
+  });
+});
+
 describe('__ignore_hooks', () => {
   const quiet = { __ignore_hooks: ['beforeSave', 'afterSave'], nickname: 'refused' };
 
@@ -254,6 +282,18 @@ describe('__ignore_hooks', () => {
     expect(byHost.body.greeting).toBeUndefined();
     const body = { username: newName(), password: 'a password', ...quiet };
     expect((await api.request('POST', '/1.1/users', { app, master: true, body })).status).toBe(201);
+  });
+
+  test('in the body of a DELETE, which needs no body', async () => {
+    const user = await signUp(api, app, { nickname: 'kept' });
+    const path = `/1.1/classes/_User/${user.id}`;
+    const body = { __ignore_hooks: ['beforeDelete', 'afterDelete'] };
+    expect(refusalOf(await user.request('DELETE', path, body))).toEqual(refused(142));
+    expect(refusalOf(await user.request('DELETE', path, '{'))).toEqual(refused(107));
+    const quietly = await api.request('DELETE', path, { app, master: true, body });
+    expect(quietly).toMatchObject({ status: 200, body: {} });
+    expect(refusalOf(await user.request('GET', path))).toEqual(refused(211));
+    expect(runsOf('afterDelete', user.id)).toBe(0);
   });
 
   test('ends what a hook begins: the SDK writes in afterSave, and runs no further hook', async () => {

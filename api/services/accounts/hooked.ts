@@ -81,15 +81,19 @@ export class HookedUsers {
   }
 
   /** `beforeDelete`, for a user that is asked for once it is known that the hook is there. Throws 142. */
-  async deleting(caller: HookedCaller, find: () => Promise<User | undefined>): Promise<void> {
-    if (!(await this.#hooks.wants('beforeDelete', caller))) return;
+  async deleting(
+    caller: HookedCaller,
+    body: JsonObject,
+    find: () => Promise<User | undefined>,
+  ): Promise<void> {
+    if (!(await this.#hooks.wants('beforeDelete', caller, body))) return;
     const user = await find();
     if (user) await this.#hooks.run('beforeDelete', caller, messageOf(caller, userDocument(user, view)));
   }
 
   /** `afterDelete`. */
-  deleted(caller: HookedCaller, user: User): void {
-    this.#hooks.tell('afterDelete', caller, { message: messageOf(caller, userDocument(user, view)) });
+  deleted(caller: HookedCaller, body: JsonObject, user: User): void {
+    this.#hooks.tell('afterDelete', caller, { body, message: messageOf(caller, userDocument(user, view)) });
   }
 
   /** `onLogin`, of a user who has proven itself. Throws 401 with the hook's words. */

@@ -37,6 +37,8 @@ export interface ChangedUser {
 
 /** A list call ends after this (compat.md 1.2, code 124). */
 const scanTimeoutMs = 10_000;
+/** Each of them may wait for a hook. */
+const maxIdsPerDelete = 100;
 
 interface Parts {
   passwords: Passwords;
@@ -154,13 +156,30 @@ export class UserService {
     return { document, changed, ...(token === undefined ? {} : { sessionToken: token }) };
   }
 
-  /** DELETE: by the user itself or the master key. An id that nobody has is deleted already. Throws as `update`. */
-  async delete(caller: Caller, objectId: string, where: unknown): Promise<void> {
-    requireSelf(caller, objectId);
+  /**
+   * DELETE of one id or of several, comma-joined (compat.md 3.5), one after the other: by the user itself or the master
+   * key. An id that nobody has is deleted already. Throws as `update`, and 116 for too many ids.
+   */
+  async delete(
+    caller: Caller,
+    objectIds: string,
+    { body, where }: { body: JsonObject; where: unknown },
+  ): Promise<void> {
+    const ids = new Set(objectIds.split(','));
+    if (ids.size > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
+    for (const id of ids) requireSelf(caller, id);
+    for (const id of ids) await this.#delete(caller, id, { body, where });
+  }
+
+  async #delete(
+    caller: Caller,
+    objectId: string,
+    { body, where }: { body: JsonObject; where: unknown },
+  ): Promise<void> {
     const condition = compileRowCondition(where, userClass, readerFor(caller));
     const { store, hooked } = this.#parts;
     if (isObjectId(objectId))
-      await hooked.deleting(caller, async () => {
+      await hooked.deleting(caller, body, async () => {
         const user = await this.#find(this.#means.db, caller.app, objectId);
         if (user) requireWrite(caller, user);
         return user;
@@ -176,7 +195,7 @@ export class UserService {
       await deleteUser(tx, caller.app.appId, user.id);
       return user;
     });
-    if (deleted) hooked.deleted(caller, deleted);
+    if (deleted) hooked.deleted(caller, body, deleted);
   }
 
   /** Where a user is found (contract.md: links come from PUBLIC_URL, never from a request). */

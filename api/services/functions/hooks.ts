@@ -15,6 +15,11 @@ const otherMs = 3_000;
 
 /** Hooks that nobody waits for, at a time; further ones are dropped, and counted. */
 const maxInBackground = 1_000;
+/**
+ * Hooks that decide, begun by calls of the host itself, of one app at a time: half of the connections to a host. A hook
+ * that makes what it is run for calls itself, and the host's calls do not tell on whose behalf they come.
+ */
+const maxNested = 32;
 const maxTextLength = 1_000;
 
 const isEvent = (hook: HookName): hook is EventHook => Object.hasOwn(eventHooks, hook);
@@ -27,6 +32,8 @@ export class Hooks {
   readonly #declared: DeclaredNames;
   readonly #metrics: Means['metrics'];
   readonly #background = new Set<Promise<void>>();
+  /** By app; what is at 0 is left out. */
+  readonly #nested = new Map<string, number>();
 
   constructor(means: Pick<Means, 'clock' | 'metrics'>, hosts: FunctionHosts) {
     this.#hosts = hosts;
@@ -46,9 +53,27 @@ export class Hooks {
 
   /**
    * Runs a hook that decides, and gives its answer. Throws 142, or 401 at a login, with the hook's words when it
-   * refuses; 141 when it takes too long, 503 when its host is not there.
+   * refuses; 141 when it takes too long, 431 when hooks call themselves, 503 when its host is not there.
    */
   async run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
+    if (!caller.hasHookKey) return this.#run(hook, caller, message);
+    const { appId } = caller.app;
+    const nested = this.#nested.get(appId) ?? 0;
+    if (nested >= maxNested) {
+      this.#count(hook, 'refused');
+      throw refuse('tooManyHooks', `Too many hooks at a time: does ${hook} of _User call itself?`);
+    }
+    this.#nested.set(appId, nested + 1);
+    try {
+      return await this.#run(hook, caller, message);
+    } finally {
+      const left = (this.#nested.get(appId) ?? 1) - 1;
+      if (left > 0) this.#nested.set(appId, left);
+      else this.#nested.delete(appId);
+    }
+  }
+
+  async #run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
     const host = this.#hosts.of(whole(caller));
     if (!host) return {};
     try {
@@ -86,7 +111,7 @@ export class Hooks {
     { body, message }: { body: JsonObject | undefined; message: JsonObject },
   ): Promise<void> {
     try {
-      if (await this.wants(hook, caller, body)) await this.run(hook, caller, message);
+      if (await this.wants(hook, caller, body)) await this.#run(hook, caller, message);
     } catch {
       // It is in the count.
     }
@@ -123,13 +148,17 @@ export class Hooks {
   }
 }
 
+const refusedBy = 'Cloud Code validation failed. Error detail : ';
+const loginRefusedBy = 'Unauthorized. Error detail : ';
+
 /** What the hook said, in the sentence that clients know (compat.md 1.2, code 142). */
 function refusalBy(hook: HookName, answer: JsonObject | undefined): Refusal {
   const said = typeof answer?.error === 'string' ? answer.error : 'the hook failed';
-  const detail = said.replace(/\p{Cc}+/gu, ' ').slice(0, maxTextLength);
+  // What a hook hands on of another one has the sentence already.
+  const own = said.replaceAll(refusedBy, '');
+  const detail = own.replace(/\p{Cc}+/gu, ' ').slice(0, maxTextLength);
   const kind: ErrorName = hook === 'onLogin' ? 'loginRefused' : 'hookRefused';
-  const sentence = kind === 'loginRefused' ? 'Unauthorized.' : 'Cloud Code validation failed.';
-  return refuse(kind, `${sentence} Error detail : ${detail}`);
+  return refuse(kind, `${kind === 'loginRefused' ? loginRefusedBy : refusedBy}${detail}`);
 }
 
 function parse(body: string): JsonObject | undefined {
