@@ -13,7 +13,7 @@ const world = useImports();
 const { run, imported, exportFile, installationAt, countOf } = world;
 
 describe('an import that ends in the middle', () => {
-  const total = 20_000;
+  const total = 12_000;
   let records: ReturnType<typeof anInstallation>[];
   let path: string;
 

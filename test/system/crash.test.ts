@@ -36,31 +36,31 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
   }, async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
-    const tokens = await service.addIosInstallations(app, 10_000);
+    const tokens = await service.addIosInstallations(app, 6000);
     const first = await startProcess();
     const reply = await service.api.request('POST', '/1.1/push', {
       app,
       master: true,
       body: { data: { alert: 'Hello' } },
     });
-    await service.apns.waitFor(2500);
+    await service.apns.waitFor(1500);
     const ended = gone(first);
     first.kill('SIGKILL');
     await ended;
     const sentBefore = service.apns.total;
-    expect(sentBefore).toBeLessThan(10_000);
+    expect(sentBefore).toBeLessThan(6000);
     await startProcess();
     const record = await service.untilDone(app, reply.body.objectId, 90_000);
-    expect(record).toMatchObject({ status: 'done', devices: 10_000, successes: 10_000 });
+    expect(record).toMatchObject({ status: 'done', devices: 6000, successes: 6000 });
     expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
     // Batches that were settled before are not sent again: repeats are a part of what was in flight.
-    expect(service.apns.total - 10_000).toBeLessThan(sentBefore);
+    expect(service.apns.total - 6000).toBeLessThan(sentBefore);
   });
 
   test('SIGTERM: it ends with code 0, and another one goes on', { timeout: 120_000 }, async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
-    const tokens = await service.addIosInstallations(app, 10_000);
+    const tokens = await service.addIosInstallations(app, 6000);
     const already = service.apns.total;
     const [last] = children.slice(-1);
     const reply = await service.api.request('POST', '/1.1/push', {
@@ -68,15 +68,15 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
       master: true,
       body: { data: { alert: 'Hello' } },
     });
-    await service.apns.waitFor(already + 2000);
+    await service.apns.waitFor(already + 1500);
     const ended = last && gone(last);
     last?.kill('SIGTERM');
     expect(await ended).toBe(0);
     await startProcess();
     expect(await service.untilDone(app, reply.body.objectId, 90_000)).toMatchObject({
       status: 'done',
-      devices: 10_000,
-      successes: 10_000,
+      devices: 6000,
+      successes: 6000,
     });
     // What was in flight was waited for: a clean stop repeats nothing.
     expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
