@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { postMessage } from '../../api/services/messages.ts';
-import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import { startMessenger } from '../../dispatcher/messenger.ts';
+import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
+import { Listener } from '../../shared/db/listener.ts';
 import { Database } from '../../shared/db/pool.ts';
 import type { OutboxMessage } from '../../shared/db/tables/outbox.ts';
+import { ClosingStack } from '../../shared/lifecycle.ts';
+import { createMetrics } from '../../shared/metrics.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { silentLog, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -16,7 +20,8 @@ let queue: JobQueue;
 let vault: Vault;
 let mailServer: MailServer;
 let webhook: SmsWebhook;
-let dispatcher: RunningDispatcher;
+let messenger: ClosingStack;
+const metrics = createMetrics();
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -27,15 +32,26 @@ beforeAll(async () => {
   mailServer = await startMailServer();
   webhook = await startSmsWebhook();
   const env = { SMTP_URL: mailServer.url, SMS_WEBHOOK_URL: webhook.url };
-  dispatcher = await startDispatcher(testConfig(database.url, env), silentLog);
+  messenger = await start(env);
 });
 
 afterAll(async () => {
-  await dispatcher.stack.close();
+  await messenger.close();
   await Promise.all([mailServer.close(), webhook.close(), queue.stop()]);
   await db.close();
   await database.drop();
 });
+
+/** The messenger alone, without the threads that send pushes. */
+async function start(env: Record<string, string> = {}): Promise<ClosingStack> {
+  const stack = new ClosingStack(silentLog);
+  const listener = new Listener(database.url, silentLog);
+  stack.add('notifications', () => listener.close());
+  await listener.start();
+  const means = { db, vault, queue, clock: systemClock, log: silentLog, metrics };
+  await startMessenger(means, testConfig(database.url, env), { stack, listener });
+  return stack;
+}
 
 const post = (message: OutboxMessage & { expiresAt?: Date }) =>
   db.transaction((tx) => postMessage({ vault, queue }, tx, 'app1', message));
@@ -122,15 +138,15 @@ describe('a message', () => {
   });
 
   test('is counted, without a word of whom it was for', async () => {
-    const text = await dispatcher.means.metrics.registry.metrics();
+    const text = await metrics.registry.metrics();
     expect(text).toMatch(/carillon_messages_total\{kind="sms",outcome="sent"\} \d/);
     expect(text).toMatch(/carillon_messages_total\{kind="sms",outcome="retried"\} \d/);
     expect(text).not.toMatch(/138000|example\.com|123456/);
   });
 
   test('stays in the outbox and goes nowhere when no supplier is set', async () => {
-    await dispatcher.stack.close();
-    dispatcher = await startDispatcher(testConfig(database.url), silentLog);
+    await messenger.close();
+    messenger = await start();
     const before = webhook.requests.length + mailServer.mails.length;
     await post(smsTo('+8613800000006'));
     await post(mailTo('kept@example.com'));
