@@ -1,4 +1,4 @@
-/** What is said over an established connection: every frame of the peer, and our own words to it (RFC 9113 6). */
+/** What is said over an established connection: every frame of the peer, and what follows from it (RFC 9113 6). */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
 import { goawayReason } from '../fate.ts';
@@ -8,34 +8,16 @@ import { type ConnectionFault, fault } from './fault.ts';
 import { FloodGuard } from './flood-guard.ts';
 import { type FrameHandler, FrameReader, type Piece } from './frame-reader.ts';
 import { Output } from './output.ts';
-import { maxHeaderListBytes, Replies, type RepliesHost, streamWindowBytes } from './replies.ts';
+import { Replies, type RepliesHost } from './replies.ts';
 import { Sending } from './sending.ts';
 import { StreamTable } from './stream-table.ts';
-import {
-  defaultWindowBytes,
-  errorCode,
-  flag,
-  frame,
-  frameOf,
-  goawayFrame,
-  numberFrame,
-  preface,
-  setting,
-  settingsFrame,
-} from './wire-format.ts';
+import { errorCode } from './wire-format.ts';
+import { receiveWindowBytes, Words } from './words.ts';
 
-/** What the peer may send on all streams before we say that we read it. */
-const receiveWindowBytes = 1_048_576;
 /** Answers to its PINGs and SETTINGS that a peer may leave unread. */
 const maxUnreadBytes = 1_048_576;
 /** How long a connection that said goodbye may take to close. */
 const farewellMs = 1000;
-
-const ourSettings = settingsFrame([
-  [setting.enablePush, 0],
-  [setting.initialWindowSize, streamWindowBytes],
-  [setting.maxHeaderListSize, maxHeaderListBytes],
-]);
 
 /** What the connection wants to hear. */
 export interface LinkHost {
@@ -66,14 +48,12 @@ export class Link implements FrameHandler, RepliesHost {
   readonly #host: LinkHost;
   readonly #socket: TLSSocket;
   readonly #output: Output;
+  readonly #words: Words;
   readonly #guard = new FloodGuard();
   readonly #replies: Replies;
   readonly #reader: FrameReader;
   #received = 0;
-  #pong: ((error: null) => void) | null = null;
   #goawayLastId = Number.POSITIVE_INFINITY;
-  /** When our SETTINGS left; 0 once they were acknowledged. */
-  #greetedAtMs: number;
   #isClosed = false;
   /** Something in what was read may make room. */
   #isStirred = false;
@@ -83,19 +63,17 @@ export class Link implements FrameHandler, RepliesHost {
     this.#host = host;
     this.clock = host.clock;
     this.#output = new Output(socket);
+    this.#words = new Words(this.#output);
     this.sending = new Sending(this.#output, this.table);
     this.#replies = new Replies(this, this.table, this.#guard);
     this.#reader = new FrameReader(this);
-    this.#greetedAtMs = this.clock.monotonicMs();
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('drain', () => {
       this.sending.pump();
       this.flush();
       host.onRoom();
     });
-    this.#send(preface);
-    this.#send(ourSettings);
-    this.#send(numberFrame(frame.windowUpdate, 0, receiveWindowBytes - defaultWindowBytes));
+    this.#words.greet(this.clock.monotonicMs());
     this.flush();
   }
 
@@ -113,14 +91,13 @@ export class Link implements FrameHandler, RepliesHost {
 
   /** Sends a PING; `callback` hears when it was answered. */
   ping(callback: (error: null) => void): void {
-    this.#pong = callback;
-    this.#send(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
+    this.#words.ping(callback);
     this.flush();
   }
 
   /** Says goodbye, with the code of an error or of none, and closes when that has left. */
   close(code: number): void {
-    this.#send(goawayFrame(code));
+    this.#words.goodbye(code);
     this.flush();
     this.#socket.destroySoon();
     // A peer that reads nothing is not waited for.
@@ -179,24 +156,20 @@ export class Link implements FrameHandler, RepliesHost {
   onSettings(payload: Buffer): void {
     this.#guard.note();
     this.sending.onSettings(payload);
-    this.#send(frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0)));
+    this.#words.acknowledgeSettings();
     this.#isStirred = true;
     this.#host.onSettings();
   }
 
   onSettingsAck(): void {
     this.#guard.note();
-    if (this.#greetedAtMs > 0) this.#host.onRoundTrip((this.readAtMs - this.#greetedAtMs) / 1000);
-    this.#greetedAtMs = 0;
+    const seconds = this.#words.onSettingsAck(this.readAtMs);
+    if (seconds !== null) this.#host.onRoundTrip(seconds);
   }
 
   onPing(isAck: boolean, opaque: Buffer): void {
     this.#guard.note();
-    if (!isAck) this.#send(frameOf(frame.ping, flag.ack, 0, opaque));
-    else {
-      this.#pong?.(null);
-      this.#pong = null;
-    }
+    this.#words.onPing(isAck, opaque);
   }
 
   onWindow(id: number, increment: number): void {
@@ -245,12 +218,12 @@ export class Link implements FrameHandler, RepliesHost {
   }
 
   onClosed(id: number): void {
-    if (this.sending.dropUpload(id)) this.#send(numberFrame(frame.reset, id, errorCode.cancel));
+    if (this.sending.dropUpload(id)) this.#words.reset(id, errorCode.cancel);
   }
 
   reset(id: number, code: number): void {
     this.sending.dropUpload(id);
-    this.#send(numberFrame(frame.reset, id, code));
+    this.#words.reset(id, code);
   }
 
   onHandedBack(run: BatchRun, index: number, reason: TransportReason): void {
@@ -268,7 +241,7 @@ export class Link implements FrameHandler, RepliesHost {
     this.#reader.push(chunk);
     if (this.#isClosed) return;
     if (this.#received >= receiveWindowBytes / 2) {
-      this.#send(numberFrame(frame.windowUpdate, 0, this.#received));
+      this.#words.widen(this.#received);
       this.#received = 0;
     }
     if (this.#isStirred) {
@@ -277,9 +250,5 @@ export class Link implements FrameHandler, RepliesHost {
     }
     this.flush();
     if (this.#socket.writableLength > maxUnreadBytes) this.#host.onUnread();
-  }
-
-  #send(bytes: Buffer): void {
-    this.#output.append(bytes);
   }
 }
