@@ -4,6 +4,7 @@ import { ackLetters, type InboxNotice, type Receipt } from '../../shared/db/tabl
 import {
   devicesWithLetters,
   findMessages,
+  haveLetters,
   type Letter,
   lettersForNode,
   type NodePage,
@@ -11,12 +12,14 @@ import {
 } from '../../shared/db/tables/channel-letters.ts';
 import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
 import type { Logger } from '../../shared/logging.ts';
+import { Batches } from './batches.ts';
 import type { Connection } from './connection.ts';
 import { Gather } from './gather.ts';
 import { Lanes } from './lanes.ts';
 import type { ChannelLimits } from './limits.ts';
 import { parseInboxNotice } from './notice.ts';
 import type { Presence } from './presence.ts';
+import type { Member } from './session.ts';
 
 export interface DeliveryMeans {
   db: Database;
@@ -31,12 +34,15 @@ const noticePage = 1000;
 /** Messages kept in memory: a push to a million is a thousand notices of one message. */
 const messagesKept = 256;
 /** Devices that are read for at the same time. */
-const pullLanes = 4;
+const pullLanes = 3;
+/** Devices that logged in are asked for together whether they have letters: most have none. */
+const askedTogether = 100;
 
 /** Brings letters from the database to the connections of this process, and acknowledgements back. */
 export class Delivery {
   readonly #means: DeliveryMeans;
   readonly #lanes = new Lanes(pullLanes);
+  readonly #haveLetters: Batches<SessionSeat, boolean>;
   readonly #messages = new Map<string, Letter>();
   readonly #receipts: Gather<Receipt>;
   /** Notices not looked at yet, one per app: further ones widen it. */
@@ -45,6 +51,12 @@ export class Delivery {
 
   constructor(means: DeliveryMeans) {
     this.#means = means;
+    this.#haveLetters = new Batches({
+      lanes: 1,
+      size: askedTogether,
+      keyOf: ({ sessionId }) => String(sessionId),
+      run: (seats) => haveLetters(means.db, seats),
+    });
     this.#receipts = new Gather({
       name: 'acknowledgements',
       forMs: means.limits.gatherMs,
@@ -66,23 +78,18 @@ export class Delivery {
     for (const pushId of pushIds) this.#receipts.add({ appId, installation, pushId });
   }
 
+  /** Sends what waits for a device that logged in. Never throws. */
+  welcome(connection: Connection): Promise<void> {
+    return this.#whilePulling(connection, async (member) => {
+      const hasLetters = await this.#haveLetters.ask(member.seat);
+      if (hasLetters || member.isBehind) await this.#lanes.run(() => this.#pullPages(connection));
+      else member.isCatchingUp = false;
+    });
+  }
+
   /** Reads what waits for a device until it has all, is clogged, or owes acknowledgements. Never throws. */
-  async pull(connection: Connection): Promise<void> {
-    const member = connection.member;
-    if (!member) return;
-    if (connection.isPulling) {
-      member.isBehind = true;
-      return;
-    }
-    connection.isPulling = true;
-    try {
-      await this.#lanes.run(() => this.#pullPages(connection));
-    } catch (error) {
-      member.isBehind = true;
-      this.#means.log.warn({ err: error }, 'letters could not be read');
-    } finally {
-      connection.isPulling = false;
-    }
+  pull(connection: Connection): Promise<void> {
+    return this.#whilePulling(connection, () => this.#lanes.run(() => this.#pullPages(connection)));
   }
 
   /** Looks after every device of this node that has letters it was not given: for missed notices. */
@@ -100,6 +107,24 @@ export class Delivery {
   /** Stores the acknowledgements that wait. */
   close(): Promise<void> {
     return this.#receipts.drain();
+  }
+
+  async #whilePulling(connection: Connection, read: (member: Member) => Promise<void>): Promise<void> {
+    const member = connection.member;
+    if (!member) return;
+    if (connection.isPulling) {
+      member.isBehind = true;
+      return;
+    }
+    connection.isPulling = true;
+    try {
+      await read(member);
+    } catch (error) {
+      member.isBehind = true;
+      this.#means.log.warn({ err: error }, 'letters could not be read');
+    } finally {
+      connection.isPulling = false;
+    }
   }
 
   async #pullPages(connection: Connection): Promise<void> {

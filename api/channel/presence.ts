@@ -1,23 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type { Directory } from '../../shared/db/directory.ts';
-import type { Database } from '../../shared/db/pool.ts';
+import { type Database, isDeadlock, isMissingReference } from '../../shared/db/pool.ts';
 import {
   beatNode,
+  type DeviceName,
   freeSeats,
   removeDeadNodes,
   removeNode,
   restoreSeats,
   type SessionSeat,
-  seatDevice,
+  seatDevices,
   seatsOfNode,
 } from '../../shared/db/tables/channel-presence.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { Metrics } from '../../shared/metrics.ts';
+import { Batches } from './batches.ts';
 import type { Connection } from './connection.ts';
 import type { Farewell } from './farewell.ts';
 import { Gather } from './gather.ts';
-import { Lanes } from './lanes.ts';
 import type { ChannelLimits } from './limits.ts';
 import { parseSessionNotice } from './notice.ts';
 
@@ -30,8 +31,16 @@ export interface PresenceMeans {
   limits: ChannelLimits;
 }
 
-/** Logins at the same time: the rest of the pool stays for the api's other work when all devices return. */
-const loginLanes = 4;
+/**
+ * Statements that seat devices at the same time, and devices of one: the rest of the pool stays for the api's
+ * other work when all devices return.
+ */
+const loginLanes = 2;
+const loginsTogether = 100;
+
+interface Login extends DeviceName {
+  connection: Connection;
+}
 
 const keyOf = (appId: string, installation: number) => `${appId}/${installation}`;
 
@@ -41,7 +50,7 @@ export class Presence {
   readonly nodeId = randomUUID();
   readonly #means: PresenceMeans;
   readonly #members = new Map<string, Connection>();
-  readonly #lanes = new Lanes(loginLanes);
+  readonly #logins: Batches<Login, SessionSeat | Farewell | undefined>;
   readonly #departures: Gather<SessionSeat>;
   /**
    * Takeovers we were told of while a login was under way: a notice may overtake the answer to the login
@@ -51,9 +60,17 @@ export class Presence {
   /** Members and applicants by app. */
   readonly #ofApp = new Map<string, number>();
   #joining = 0;
+  /** A login found that this node had been taken for dead: its other seats are still to be restored. */
+  #wasBuried = false;
 
   constructor(means: PresenceMeans) {
     this.#means = means;
+    this.#logins = new Batches({
+      lanes: loginLanes,
+      size: loginsTogether,
+      keyOf: ({ appId, installationId }) => `${appId}/${installationId}`,
+      run: (logins) => this.#seat(logins),
+    });
     this.#departures = new Gather({
       name: 'departures',
       forMs: means.limits.gatherMs,
@@ -67,14 +84,14 @@ export class Presence {
   }
 
   /** Seats a connection or refuses it. True when it was seated. Never throws. */
-  async join(connection: Connection, login: { appId: string; installationId: string }): Promise<boolean> {
+  async join(connection: Connection, login: DeviceName): Promise<boolean> {
     if ((this.#ofApp.get(login.appId) ?? 0) >= this.#means.limits.connectionsPerApp) {
       connection.refused('tryAgainLater');
       return false;
     }
     this.#countApp(login.appId, 1);
     this.#joining += 1;
-    const answer = await this.#lanes.run(() => this.#ask(connection, login));
+    const answer = await this.#ask(connection, login);
     this.#joining -= 1;
     const isSeated = this.#answer(connection, answer);
     if (!isSeated) this.#countApp(login.appId, -1);
@@ -106,7 +123,8 @@ export class Presence {
   /** Says that this node lives, and buries others. True when this node had been taken for dead. */
   async beat(): Promise<boolean> {
     const { db, limits } = this.#means;
-    const isNew = await beatNode(db, this.nodeId);
+    const isNew = (await beatNode(db, this.nodeId)) || this.#wasBuried;
+    this.#wasBuried = false;
     await removeDeadNodes(db, limits.deadAfterMs);
     for (const [key, { toldAtMs }] of this.#takeovers)
       if (toldAtMs < this.#means.clock.monotonicMs() - limits.deadAfterMs) this.#takeovers.delete(key);
@@ -135,25 +153,39 @@ export class Presence {
     await removeNode(this.#means.db, this.nodeId);
   }
 
-  async #ask(
-    connection: Connection,
-    login: { appId: string; installationId: string },
-  ): Promise<SessionSeat | Farewell | undefined> {
-    if (!connection.isApplicant) return undefined;
-    const { db, directory, clock, log, limits } = this.#means;
+  /** Undefined when the connection ended while it waited. */
+  async #ask(connection: Connection, login: DeviceName): Promise<SessionSeat | Farewell | undefined> {
+    const { directory, log } = this.#means;
     try {
       if (!(await directory.app(login.appId))) return 'appNotAvailable';
-      const nowMs = clock.now();
-      const seat = await seatDevice(db, {
-        ...login,
-        nodeId: this.nodeId,
-        now: new Date(nowMs),
-        touchedBefore: new Date(nowMs - limits.touchEveryMs),
-      });
-      return seat ?? 'invalidLogin';
+      return await this.#logins.ask({ ...login, connection });
     } catch (error) {
       log.warn({ err: error }, 'a device could not log in');
       return 'tryAgainLater';
+    }
+  }
+
+  async #seat(logins: Login[]): Promise<(SessionSeat | Farewell | undefined)[]> {
+    const waiting = logins.filter(({ connection }) => connection.isApplicant);
+    const seats = waiting.length === 0 ? [] : await this.#write(waiting);
+    const answers = new Map(waiting.map((login, i) => [login, seats[i] ?? ('invalidLogin' as const)]));
+    return logins.map((login) => answers.get(login));
+  }
+
+  async #write(devices: DeviceName[]): Promise<(SessionSeat | undefined)[]> {
+    const { db, clock, limits } = this.#means;
+    const nowMs = clock.now();
+    const seating = {
+      nodeId: this.nodeId,
+      now: new Date(nowMs),
+      touchedBefore: new Date(nowMs - limits.touchEveryMs),
+    };
+    try {
+      return await seatDevices(db, devices, seating);
+    } catch (error) {
+      if (!isMissingReference(error) && !isDeadlock(error)) throw error;
+      if (await beatNode(db, this.nodeId)) this.#wasBuried = true;
+      return seatDevices(db, devices, seating);
     }
   }
 

@@ -142,7 +142,7 @@ export class Channel {
   }
 
   async #seat(connection: Connection, login: { appId: string; installationId: string }): Promise<void> {
-    if (await this.#presence.join(connection, login)) await this.#delivery.pull(connection);
+    if (await this.#presence.join(connection, login)) await this.#delivery.welcome(connection);
   }
 
   #closed(connection: Connection, { code, error }: ClosingReason): void {

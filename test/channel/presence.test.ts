@@ -108,6 +108,19 @@ describe('several api processes on one database', () => {
     await channel.close();
   });
 
+  test('a login at a node that was taken for dead does not wait for its next sign of life', async () => {
+    const [id = 0] = await world.install(['early']);
+    const { rows } = await world.db.query<{ id: string }>('SELECT id FROM channel_node');
+    const channel = await startBareChannel(world.database.url, {});
+    const others = rows.map((row) => row.id);
+    const buried = await world.db.query('DELETE FROM channel_node WHERE id <> ALL ($1)', [others]);
+    expect(buried.rowCount).toBe(1);
+    const client = await RawClient.login(channel.url, world.appId, 'early');
+    const pushId = await world.deposit([id]);
+    await client.hears(() => client.letterIds.includes(String(pushId)));
+    await channel.close();
+  });
+
   test('a process that is killed is buried, and its devices are served by the others', async () => {
     const [moved = 0, stranded = 0] = await world.install(['moved', 'stranded']);
     const port = await freePort();

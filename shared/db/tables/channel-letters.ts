@@ -39,6 +39,21 @@ export async function pendingLetters(
   return rows.map(toLetter);
 }
 
+/** Whether letters wait for the devices, in their order; expired ones count until they are deleted. */
+export async function haveLetters(
+  db: Handle,
+  devices: { appId: string; installation: number }[],
+): Promise<boolean[]> {
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT n FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS d (app_id, installation, n)
+      CROSS JOIN LATERAL (SELECT FROM channel_inbox i
+                           WHERE i.app_id = d.app_id AND i.installation = d.installation LIMIT 1) found`,
+    [devices.map(({ appId }) => appId), devices.map(({ installation }) => installation)],
+  );
+  const found = new Set(rows.map(({ n }) => n));
+  return devices.map((_, i) => found.has(i + 1));
+}
+
 /** The devices of a page of letters that are connected to one node, with their messages, by letter. */
 export interface NodePage {
   installations: number[];

@@ -13,47 +13,70 @@ export interface SessionSeat {
 /** NOTIFY channel that tells of a login that took over from another; the payload is a `SessionSeat`. */
 export const sessionNotices = 'carillon_session';
 
-export interface LoginRequest {
+/** A device by the names that it gives itself. */
+export interface DeviceName {
   appId: string;
-  /** `installationId` as the device names itself. */
   installationId: string;
+}
+
+export interface SeatingRequest {
   nodeId: string;
   now: Date;
-  /** The installation's `updatedAt` is refreshed when it is older than this. */
+  /** An installation's `updatedAt` is refreshed when it is older than this. */
   touchedBefore: Date;
 }
 
 /**
- * Seats a device at a node, refreshes its `updatedAt` (push.md: whenever the app is opened) and tells the
- * process that held it before, in one statement. Undefined when the app has no such valid installation.
- * Throws when the node was removed.
+ * Seats devices, each named once, at a node, refreshes their `updatedAt` (push.md: whenever the app is opened)
+ * and tells the processes that held them before, in one statement. Undefined in the place of one whose app has
+ * no such valid installation. Throws when the node was removed.
  */
-export async function seatDevice(db: Handle, login: LoginRequest): Promise<SessionSeat | undefined> {
-  // The new session id is drawn after the row is locked: concurrent logins get them in the order of commit.
+export async function seatDevices(
+  db: Handle,
+  devices: DeviceName[],
+  { nodeId, now, touchedBefore }: SeatingRequest,
+): Promise<(SessionSeat | undefined)[]> {
+  // A new session id is drawn after its row is locked: concurrent logins get them in the order of commit. Rows
+  // are locked in one order, and installations that somebody else writes are not waited for: they are fresh.
   // The commit does not wait for the disk: after a crash of the database the processes restore their seats,
   // and when all devices return at once that wait is most of the time.
-  const { rows } = await db.query<{ installation: number; sessionId: number }>(
-    `WITH device AS (
-       SELECT app_id, id, updated_at FROM installation
-        WHERE app_id = $1 AND installation_id = $2 AND valid
+  const { rows } = await db.query<{ n: number; installation: number; sessionId: number }>(
+    `WITH device AS MATERIALIZED (
+       SELECT a.n, i.app_id, i.id, i.updated_at
+         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (app_id, installation_id, n)
+        CROSS JOIN LATERAL (
+          SELECT i.app_id, i.id, i.updated_at FROM installation i
+           WHERE i.app_id = a.app_id AND i.installation_id = a.installation_id AND i.valid LIMIT 1) i
+     ), old AS MATERIALIZED (
+       SELECT i.app_id, i.id FROM installation i JOIN device d USING (app_id, id)
+        WHERE d.updated_at < $5 FOR NO KEY UPDATE OF i SKIP LOCKED
      ), touched AS (
-       UPDATE installation i SET updated_at = $4 FROM device d
-        WHERE i.app_id = d.app_id AND i.id = d.id AND d.updated_at < $5
+       UPDATE installation i SET updated_at = $4 FROM old WHERE i.app_id = old.app_id AND i.id = old.id
      ), seated AS (
-       INSERT INTO channel_session AS s (app_id, installation, node_id) SELECT app_id, id, $3 FROM device
+       INSERT INTO channel_session AS s (app_id, installation, node_id)
+       SELECT app_id, id, $3 FROM device ORDER BY app_id, id
        ON CONFLICT (app_id, installation)
          DO UPDATE SET node_id = excluded.node_id, session_id = DEFAULT, since = now()
-       RETURNING s.installation, s.session_id, s.xmax <> 0 AS is_takeover
+       RETURNING s.app_id, s.installation, s.session_id, s.xmax <> 0 AS is_takeover
      )
-     SELECT installation, session_id AS "sessionId",
-            CASE WHEN is_takeover THEN pg_notify('${sessionNotices}', json_build_object('appId', $1::text,
-              'installation', installation, 'sessionId', session_id)::text) END,
+     SELECT d.n, s.installation, s.session_id AS "sessionId",
+            CASE WHEN s.is_takeover THEN pg_notify('${sessionNotices}', json_build_object('appId', s.app_id,
+              'installation', s.installation, 'sessionId', s.session_id)::text) END,
             set_config('synchronous_commit', 'off', true)
-       FROM seated`,
-    [login.appId, login.installationId, login.nodeId, login.now, login.touchedBefore],
+       FROM seated s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
+    [
+      devices.map(({ appId }) => appId),
+      devices.map(({ installationId }) => installationId),
+      nodeId,
+      now,
+      touchedBefore,
+    ],
   );
-  const row = rows[0];
-  return row && { appId: login.appId, installation: row.installation, sessionId: row.sessionId };
+  const seats = new Map(rows.map((row) => [row.n, row]));
+  return devices.map(({ appId }, i) => {
+    const seat = seats.get(i + 1);
+    return seat && { appId, installation: seat.installation, sessionId: seat.sessionId };
+  });
 }
 
 function columnsOf(seats: SessionSeat[]): unknown[] {
@@ -64,12 +87,20 @@ function columnsOf(seats: SessionSeat[]): unknown[] {
   ];
 }
 
-/** Frees seats whose connections ended; those that were taken over stay with their new sessions. */
+/**
+ * Frees seats whose connections ended; those that were taken over stay with their new sessions. Rows are locked in
+ * the order in which `seatDevices` does it: devices that move from one process to another are in both.
+ */
 export async function freeSeats(db: Handle, seats: SessionSeat[]): Promise<void> {
   await db.query(
-    `DELETE FROM channel_session s USING unnest($1::text[], $2::bigint[], $3::bigint[])
-         AS f (app_id, installation, session_id)
-      WHERE s.app_id = f.app_id AND s.installation = f.installation AND s.session_id = f.session_id`,
+    `WITH left_seats AS MATERIALIZED (
+       SELECT s.app_id, s.installation
+         FROM channel_session s JOIN unnest($1::text[], $2::bigint[], $3::bigint[])
+              AS f (app_id, installation, session_id) USING (app_id, installation, session_id)
+        ORDER BY s.app_id, s.installation FOR UPDATE OF s
+     )
+     DELETE FROM channel_session s USING left_seats l
+      WHERE s.app_id = l.app_id AND s.installation = l.installation`,
     columnsOf(seats),
   );
 }
