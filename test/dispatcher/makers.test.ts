@@ -7,6 +7,7 @@ import { meizuApp, pushIdOf } from '../connectors/fixtures/meizu.ts';
 import { oppoId } from '../connectors/fixtures/oppo.ts';
 import { vivoId } from '../connectors/fixtures/vivo.ts';
 import { regId, xiaomiApp } from '../connectors/fixtures/xiaomi.ts';
+import { loopbackIdentity } from '../support/identity.ts';
 import { makersOf, some } from '../support/makers.ts';
 
 let xiaomi: XiaomiGateway;
@@ -15,10 +16,11 @@ let oppo: OppoGateway;
 let vivo: VivoGateway;
 
 const makers = makersOf(async () => {
-  xiaomi = await startXiaomiGateway(xiaomiApp);
-  meizu = await startMeizuGateway(meizuApp);
-  oppo = await startOppoGateway();
-  vivo = await startVivoGateway();
+  const identity = await loopbackIdentity();
+  xiaomi = await startXiaomiGateway({ ...xiaomiApp, ...identity });
+  meizu = await startMeizuGateway({ ...meizuApp, ...identity });
+  oppo = await startOppoGateway(identity);
+  vivo = await startVivoGateway(identity);
   const ratePerSecond = 100_000;
   return [
     { connector: 'vendor_b', gateway: xiaomi, credentials: xiaomiApp },

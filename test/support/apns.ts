@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { aContext } from './context.ts';
 import type { TransportName } from './http2-peer.ts';
+import { loopbackIdentity } from './identity.ts';
 
 export { aContext } from './context.ts';
 
@@ -107,7 +108,12 @@ export const credentialsOver = (name: TransportName): JsonObject =>
 /** A gateway on loopback and a token sender to it. */
 export async function apnsBench(options: BenchOptions = {}): Promise<Bench> {
   const { publicKey, ...token } = createApnsCredentials(options.topics ?? [topic]);
-  const gateway = await startApnsGateway({ keys: [{ ...token, publicKey }], ...options.gateway });
+  const identity = await loopbackIdentity();
+  const gateway = await startApnsGateway({
+    keys: [{ ...token, publicKey }],
+    ...identity,
+    ...options.gateway,
+  });
   const context = aContext(options.clock);
   const connector = apnsConnector(options.tuning ?? calmTuning);
   const senders: Sender[] = [];

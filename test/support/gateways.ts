@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
-import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { testConfig } from './api.ts';
+import { loopbackIdentity } from './identity.ts';
 import type { TestService } from './service.ts';
 
 /** A gateway of one app's own, beside that of the service; it can be gone and come back at the same address. */
@@ -18,9 +18,8 @@ export interface MortalGateway {
 
 export async function startMortalGateway(): Promise<MortalGateway> {
   const credentials = createApnsCredentials();
-  const authority = await openCertificateAuthority();
-  const server = await authority.issueServer();
-  const start = (port = 0) => startApnsGateway({ keys: [credentials], authority, server, port });
+  const identity = await loopbackIdentity();
+  const start = (port = 0) => startApnsGateway({ keys: [credentials], ...identity, port });
   let gateway: ApnsGateway = await start();
   const port = Number(new URL(gateway.url).port);
   const { publicKey: _, ...own } = credentials;

@@ -18,8 +18,8 @@ import {
   type TransportOptions,
   type Verdict,
 } from '../../connectors/http2/transport.ts';
-import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../shared/clock.ts';
+import { loopbackIdentity } from './identity.ts';
 
 export interface Peer {
   url: string;
@@ -36,9 +36,8 @@ export async function startPeer(
   handler: Handler,
   options: SecureServerOptions & { port?: number } = {},
 ): Promise<Peer> {
-  const authority = await openCertificateAuthority();
-  const { certificate, privateKey } = await authority.issueServer();
-  const server = createSecureServer({ cert: certificate, key: privateKey, ...options });
+  const { authority, server: own } = await loopbackIdentity();
+  const server = createSecureServer({ cert: own.certificate, key: own.privateKey, ...options });
   const sessions: ServerHttp2Session[] = [];
   server.on('session', (session) => {
     sessions.push(session);

@@ -9,8 +9,8 @@ import {
   readUint31,
   settingsFrame,
 } from '../../connectors/http2/own/wire-format.ts';
-import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { portOf } from './http2-peer.ts';
+import { loopbackIdentity } from './identity.ts';
 
 export interface SeenFrame {
   type: number;
@@ -90,32 +90,26 @@ export interface RawPeer {
   close(): Promise<void>;
 }
 
-/** Keys take longer to make than most tests to run: one pair serves all peers of a file. */
-let identity: ReturnType<typeof newIdentity> | undefined;
-
-async function newIdentity() {
-  const authority = await openCertificateAuthority();
-  return { ca: authority.certificate, ...(await authority.issueServer()) };
-}
-
 /** A TLS server on loopback that agrees on HTTP/2 and leaves the rest to `serve`. */
 export async function startRawPeer(
   serve: (connection: RawConnection, index: number) => void,
 ): Promise<RawPeer> {
-  identity ??= newIdentity();
-  const { ca, certificate, privateKey } = await identity;
+  const { authority, server: own } = await loopbackIdentity();
   const connections: RawConnection[] = [];
-  const server = createServer({ cert: certificate, key: privateKey, ALPNProtocols: ['h2'] }, (socket) => {
-    const connection = new RawConnection(socket);
-    connections.push(connection);
-    serve(connection, connections.length - 1);
-  });
+  const server = createServer(
+    { cert: own.certificate, key: own.privateKey, ALPNProtocols: ['h2'] },
+    (socket) => {
+      const connection = new RawConnection(socket);
+      connections.push(connection);
+      serve(connection, connections.length - 1);
+    },
+  );
   server.on('tlsClientError', () => undefined);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     url: `https://127.0.0.1:${portOf(server)}`,
-    ca,
+    ca: authority.certificate,
     connections,
     close: async () => {
       for (const { socket } of connections) socket.destroy();

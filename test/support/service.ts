@@ -14,6 +14,7 @@ import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from './api.ts';
 import { createTestDatabase } from './database.ts';
+import { loopbackIdentity } from './identity.ts';
 
 export interface TestService {
   api: TestApi;
@@ -38,7 +39,7 @@ export async function startTestService(
   const database = await createTestDatabase();
   const credentials: ApnsCredentials = createApnsCredentials();
   const { gateway, ...apiOptions } = options;
-  const apns = await startApnsGateway({ keys: [credentials], ...gateway });
+  const apns = await startApnsGateway({ keys: [credentials], ...(await loopbackIdentity()), ...gateway });
   // Devices find the channel by the public address.
   const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
   const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
