@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
-import type { Letter } from '../../shared/db/tables/channel-letters.ts';
-import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
+import type { Letter, WaitingLetter } from '../../shared/db/tables/channel-letters.ts';
+import type { NewSeat, SessionSeat } from '../../shared/db/tables/channel-presence.ts';
 import { type Farewell, farewells } from './farewell.ts';
 import type { ChannelLimits } from './limits.ts';
 import type { Frame, Protocol } from './protocols/protocol.ts';
@@ -34,7 +34,7 @@ export class Connection {
   /** A read of its letters is under way; new ones wait for it, so that they arrive in order. */
   isPulling = false;
   /** Where it was seated; kept after it is gone. */
-  seat: SessionSeat | undefined;
+  seat: NewSeat | undefined;
   readonly #means: ConnectionMeans;
   #session: Session;
   #frames = 0;
@@ -76,7 +76,7 @@ export class Connection {
     return this.#means.socket.bufferedAmount > this.#means.limits.bufferedBytes;
   }
 
-  seated(seat: SessionSeat): void {
+  seated(seat: NewSeat): void {
     if (this.#session.state !== 'applicant') return;
     this.seat = seat;
     this.#apply(this.#session.seated(seat, this.#means.monotonicMs()));
@@ -112,13 +112,20 @@ export class Connection {
     const member = this.member;
     if (!member) return;
     if (this.isPulling || member.isBehind || this.isClogged) member.isBehind = true;
-    else this.deliver([letter]);
+    else this.#deliver([letter], false);
   }
 
-  /** Sends what the session takes of `letters`, in one frame. `isOffline`: they waited while it was away. */
-  deliver(letters: Letter[], isOffline = false): void {
-    const taken = this.member?.take(letters) ?? [];
-    if (taken.length > 0) this.#send(this.#means.protocol.letters(taken, isOffline));
+  /** Letters read from the database, oldest first. Those that waited before its login are sent apart. */
+  deliverWaiting(letters: WaitingLetter[]): void {
+    const newest = this.seat?.newestInboxId ?? 0;
+    this.#deliver(
+      letters.filter(({ inboxId }) => inboxId <= newest),
+      true,
+    );
+    this.#deliver(
+      letters.filter(({ inboxId }) => inboxId > newest),
+      false,
+    );
   }
 
   settled(pushId: number): void {
@@ -133,6 +140,12 @@ export class Connection {
     if (this.#leavesByMs !== undefined && nowMs >= this.#leavesByMs) this.terminate();
     else if (this.#unsent > 0 && nowMs - this.#tookAtMs >= readWithinMs) this.dismiss('readTimeout');
     else this.#apply(this.#session.tick(nowMs));
+  }
+
+  /** Sends what the session takes of `letters`, in one frame. */
+  #deliver(letters: Letter[], isOffline: boolean): void {
+    const taken = this.member?.take(letters) ?? [];
+    if (taken.length > 0) this.#send(this.#means.protocol.letters(taken, isOffline));
   }
 
   #hear(data: Buffer, isBinary: boolean): void {
@@ -207,7 +220,10 @@ export class Connection {
     this.#askForLetters();
   }
 
+  /** Without room it does not ask: while that came to nothing, the acknowledgement that makes room would be missed. */
   #askForLetters(): void {
-    if (this.member?.isBehind && !this.isPulling && !this.isClogged) this.#means.owner.wantsLetters(this);
+    const { member } = this;
+    if (member?.isBehind && member.hasRoom && !this.isPulling && !this.isClogged)
+      this.#means.owner.wantsLetters(this);
   }
 }

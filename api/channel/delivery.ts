@@ -83,7 +83,6 @@ export class Delivery {
     return this.#whilePulling(connection, async (member) => {
       const hasLetters = await this.#haveLetters.ask(member.seat);
       if (hasLetters || member.isBehind) await this.#lanes.run(() => this.#pullPages(connection));
-      else member.isCatchingUp = false;
     });
   }
 
@@ -138,8 +137,7 @@ export class Delivery {
         now: new Date(clock.now()),
         limit: limits.pageLetters,
       });
-      connection.deliver(page, member.isCatchingUp);
-      member.isCatchingUp &&= page.length === limits.pageLetters || !member.hasRoom;
+      connection.deliverWaiting(page);
       if (page.length < limits.pageLetters && !member.isBehind) return;
     }
   }

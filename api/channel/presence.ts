@@ -6,6 +6,7 @@ import {
   beatNode,
   type DeviceName,
   freeSeats,
+  type NewSeat,
   removeDeadNodes,
   removeNode,
   restoreSeats,
@@ -50,7 +51,7 @@ export class Presence {
   readonly nodeId = randomUUID();
   readonly #means: PresenceMeans;
   readonly #members = new Map<string, Connection>();
-  readonly #logins: Batches<Login, SessionSeat | Farewell | undefined>;
+  readonly #logins: Batches<Login, NewSeat | Farewell | undefined>;
   readonly #departures: Gather<SessionSeat>;
   /**
    * Takeovers we were told of while a login was under way: a notice may overtake the answer to the login
@@ -154,7 +155,7 @@ export class Presence {
   }
 
   /** Undefined when the connection ended while it waited. */
-  async #ask(connection: Connection, login: DeviceName): Promise<SessionSeat | Farewell | undefined> {
+  async #ask(connection: Connection, login: DeviceName): Promise<NewSeat | Farewell | undefined> {
     const { directory, log } = this.#means;
     try {
       if (!(await directory.app(login.appId))) return 'appNotAvailable';
@@ -165,14 +166,14 @@ export class Presence {
     }
   }
 
-  async #seat(logins: Login[]): Promise<(SessionSeat | Farewell | undefined)[]> {
+  async #seat(logins: Login[]): Promise<(NewSeat | Farewell | undefined)[]> {
     const waiting = logins.filter(({ connection }) => connection.isApplicant);
     const seats = waiting.length === 0 ? [] : await this.#write(waiting);
     const answers = new Map(waiting.map((login, i) => [login, seats[i] ?? ('invalidLogin' as const)]));
     return logins.map((login) => answers.get(login));
   }
 
-  async #write(devices: DeviceName[]): Promise<(SessionSeat | undefined)[]> {
+  async #write(devices: DeviceName[]): Promise<(NewSeat | undefined)[]> {
     const { db, clock, limits } = this.#means;
     const nowMs = clock.now();
     const seating = {
@@ -189,7 +190,7 @@ export class Presence {
     }
   }
 
-  #answer(connection: Connection, answer: SessionSeat | Farewell | undefined): boolean {
+  #answer(connection: Connection, answer: NewSeat | Farewell | undefined): boolean {
     if (answer === undefined) return false;
     if (typeof answer === 'string') {
       connection.refused(answer);
@@ -200,7 +201,7 @@ export class Presence {
     return connection.isApplicant && this.#admit(connection, answer);
   }
 
-  #admit(connection: Connection, seat: SessionSeat): boolean {
+  #admit(connection: Connection, seat: NewSeat): boolean {
     const key = keyOf(seat.appId, seat.installation);
     const other = this.#members.get(key);
     const latest = Math.max(other?.member?.seat.sessionId ?? 0, this.#takeovers.get(key)?.sessionId ?? 0);

@@ -129,8 +129,6 @@ export class Member {
   readonly seat: SessionSeat;
   /** There are letters stored that it has not been given. */
   isBehind = false;
-  /** It is being given what waited while it was away. */
-  isCatchingUp = true;
   readonly #installationId: string;
   readonly #limits: ChannelLimits;
   readonly #onTheWay = new Set<number>();

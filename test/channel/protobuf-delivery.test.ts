@@ -74,6 +74,33 @@ describe('devices that speak protobuf', () => {
     next.close();
   });
 
+  test('all that waited is offline, however many commands it takes; what comes after is not, however late', async () => {
+    const [id = 0] = await world.install(['window']);
+    const channel = await startBareChannel(world.database.url, { unackedLetters: 5, pageLetters: 2 });
+    const deposit = async (count: number) => {
+      for (let i = 0; i < count; i += 1) await world.deposit([id]);
+    };
+    await deposit(12);
+    const client = await ProtobufClient.login(channel.url, device('window'));
+    const flags = () => client.data.flatMap(({ ids, offline }) => ids.map(() => offline === true));
+    // Letters that were acknowledged before among them, as devices do.
+    const ackAll = () => client.say({ cmd: 'ack', ackMessage: { ids: client.letterIds } });
+    for (const letters of [5, 10, 12]) {
+      await client.until(() => client.letterIds.length === letters);
+      ackAll();
+    }
+    await eventually(async () => (await world.ackedOf(Number(client.letterIds.at(-1)))) === 1);
+    // Five fill the window; the others are read when acknowledgements open it.
+    await deposit(12);
+    for (const letters of [17, 22, 24]) {
+      await client.until(() => client.letterIds.length === letters);
+      ackAll();
+    }
+    expect(flags()).toEqual([...Array(12).fill(true), ...Array(12).fill(false)]);
+    expect(new Set(client.letterIds).size).toBe(24);
+    await channel.close();
+  });
+
   test('serials come back with the answers, before and after the login', async () => {
     await world.install(['serial']);
     const client = await ProtobufClient.open(api.channelUrl);

@@ -144,6 +144,22 @@ describe('what devices say', () => {
       }),
       { numRuns: 2000 },
     );
+    const command = encode({
+      cmd: 'login',
+      i: 5,
+      appId: 'app',
+      installationId: 'dev',
+      ackMessage: { ids: ['1', '22'] },
+    });
+    const flips = fc.array(fc.tuple(fc.nat(command.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(flips, fc.nat(command.length), (changes, length) => {
+        const changed = Buffer.from(command);
+        for (const [at, byte] of changes) changed[at] = byte;
+        expect(kinds).toContain(binary.parse(changed.subarray(0, length), true).kind);
+      }),
+      { numRuns: 2000 },
+    );
     const id = fc.integer({ min: 1, max: 999_999_999_999 });
     fc.assert(
       fc.property(

@@ -9,6 +9,11 @@ export interface Letter {
   expiresAtMs: number;
 }
 
+/** A message that lies in a device's inbox, and its place there. */
+export interface WaitingLetter extends Letter {
+  inboxId: number;
+}
+
 interface LetterRow {
   push_id: number;
   content: string;
@@ -28,15 +33,15 @@ export async function pendingLetters(
   appId: string,
   installation: number,
   page: { except: number[]; now: Date; limit: number },
-): Promise<Letter[]> {
-  const { rows } = await db.query<LetterRow>(
-    `SELECT i.push_id, m.content::text AS content, m.expires_at
+): Promise<WaitingLetter[]> {
+  const { rows } = await db.query<LetterRow & { id: number }>(
+    `SELECT i.id, i.push_id, m.content::text AS content, m.expires_at
        FROM channel_inbox i JOIN channel_message m ON m.app_id = i.app_id AND m.id = i.message_id
       WHERE i.app_id = $1 AND i.installation = $2 AND i.push_id <> ALL ($3::bigint[]) AND m.expires_at > $4
       ORDER BY i.id LIMIT $5`,
     [appId, installation, page.except, page.now, page.limit],
   );
-  return rows.map(toLetter);
+  return rows.map((row) => ({ ...toLetter(row), inboxId: row.id }));
 }
 
 /** Whether letters wait for the devices, in their order; expired ones count until they are deleted. */

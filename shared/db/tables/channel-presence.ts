@@ -10,6 +10,12 @@ export interface SessionSeat {
   sessionId: number;
 }
 
+/** A seat that was just taken. */
+export interface NewSeat extends SessionSeat {
+  /** The newest letter that waited for the device; 0 for none. */
+  newestInboxId: number;
+}
+
 /** NOTIFY channel that tells of a login that took over from another; the payload is a `SessionSeat`. */
 export const sessionNotices = 'carillon_session';
 
@@ -35,12 +41,13 @@ export async function seatDevices(
   db: Handle,
   devices: DeviceName[],
   { nodeId, now, touchedBefore }: SeatingRequest,
-): Promise<(SessionSeat | undefined)[]> {
+): Promise<(NewSeat | undefined)[]> {
   // A new session id is drawn after its row is locked: concurrent logins get them in the order of commit. Rows
   // are locked in one order, and installations that somebody else writes are not waited for: they are fresh.
   // The commit does not wait for the disk: after a crash of the database the processes restore their seats,
   // and when all devices return at once that wait is most of the time.
-  const { rows } = await db.query<{ n: number; installation: number; sessionId: number }>(
+  // The `+ 0` has the device's letters looked at: for a plain maximum the app's would be searched from the end.
+  const { rows } = await db.query<Omit<NewSeat, 'appId'> & { n: number }>(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (app_id, installation_id, n)
@@ -60,6 +67,8 @@ export async function seatDevices(
        RETURNING s.app_id, s.installation, s.session_id, s.xmax <> 0 AS is_takeover
      )
      SELECT d.n, s.installation, s.session_id AS "sessionId",
+            coalesce((SELECT max(i.id + 0) FROM channel_inbox i
+                       WHERE i.app_id = s.app_id AND i.installation = s.installation), 0) AS "newestInboxId",
             CASE WHEN s.is_takeover THEN pg_notify('${sessionNotices}', json_build_object('appId', s.app_id,
               'installation', s.installation, 'sessionId', s.session_id)::text) END,
             set_config('synchronous_commit', 'off', true)
@@ -74,8 +83,10 @@ export async function seatDevices(
   );
   const seats = new Map(rows.map((row) => [row.n, row]));
   return devices.map(({ appId }, i) => {
-    const seat = seats.get(i + 1);
-    return seat && { appId, installation: seat.installation, sessionId: seat.sessionId };
+    const row = seats.get(i + 1);
+    if (!row) return undefined;
+    const { installation, sessionId, newestInboxId } = row;
+    return { appId, installation, sessionId, newestInboxId };
   });
 }
 
