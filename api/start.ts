@@ -70,6 +70,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const channel = new Channel(server, { db, directory, listener, metrics, clock, log, addressOf }, limits);
   stack.add('channel', () => channel.close());
   await channel.start();
+  stack.add('readiness', () => services.health.stop());
   const port = portOf(server.address());
   log.info({ port }, 'api is ready');
   return { port, services, stack };

@@ -6,10 +6,10 @@ export default [
     method: 'GET',
     path: '/readyz',
     auth: 'none',
-    handle: async (_call, { health }) =>
-      (await health.isReady())
-        ? json({ status: 'ready' })
-        : json({ status: 'database unreachable' }, { status: 503 }),
+    handle: async (_call, { health }) => {
+      const status = await health.readiness();
+      return json({ status }, { status: status === 'ready' ? 200 : 503 });
+    },
   }),
   route({
     method: 'GET',

@@ -6,15 +6,22 @@ import type { PumpingGuard } from './sms/pumping.ts';
 export class HealthService {
   readonly #means: Means;
   readonly #pumping: PumpingGuard;
+  #isStopping = false;
 
   constructor(means: Means, pumping: PumpingGuard) {
     this.#means = means;
     this.#pumping = pumping;
   }
 
-  /** True when the database answers: this process can do its work. */
-  isReady(): Promise<boolean> {
-    return this.#means.db.isReachable();
+  /** Whether this process can be given work: it is not about to stop, and the database answers. */
+  async readiness(): Promise<'ready' | 'stopping' | 'database unreachable'> {
+    if (this.#isStopping) return 'stopping';
+    return (await this.#means.db.isReachable()) ? 'ready' : 'database unreachable';
+  }
+
+  /** From now on whoever spreads the load is told to look elsewhere, while devices and calls still end here. */
+  stop(): void {
+    this.#isStopping = true;
   }
 
   /** The metrics in Prometheus' text format; gauges of what all processes share are read at each scrape. */

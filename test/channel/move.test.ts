@@ -48,6 +48,7 @@ describe('a process that stops', () => {
     moved.say(ackOf('mover', moved.letterIds));
     for (const pushId of [unacked, meanwhile, afterwards])
       await eventually(async () => (await world.ackedOf(pushId)) === 1);
+    moved.close();
     await next.close();
   });
 
@@ -72,6 +73,19 @@ describe('a process that stops', () => {
     expect(rows.length).toBe(0);
   });
 
+  test('is not ready for others from the first moment, and takes no further device', async () => {
+    await world.install(['watcher']);
+    const api = await world.startApi();
+    const client = await ProtobufClient.login(api.channelUrl, device('watcher'));
+    expect(await api.request('GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'ready' } });
+    const closing = api.close();
+    await client.hears('goaway');
+    expect(await api.request('GET', '/readyz')).toMatchObject({ status: 503, body: { status: 'stopping' } });
+    await expect(ProtobufClient.open(api.channelUrl)).rejects.toThrow('503');
+    client.close();
+    await closing;
+  });
+
   test('a device that is asked while its login is under way is free to log in elsewhere', async () => {
     await world.install(['early']);
     const [old, next] = await Promise.all([
@@ -88,6 +102,7 @@ describe('a process that stops', () => {
     expect(stranger.heard).toEqual([{ cmd: 'goaway' }]);
     moved.say({ cmd: 'echo', i: 1 });
     await moved.hears('echo');
+    moved.close();
     await next.close();
   });
 

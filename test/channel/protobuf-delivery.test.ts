@@ -98,6 +98,7 @@ describe('devices that speak protobuf', () => {
     }
     expect(flags()).toEqual([...Array(12).fill(true), ...Array(12).fill(false)]);
     expect(new Set(client.letterIds).size).toBe(24);
+    client.close();
     await channel.close();
   });
 
