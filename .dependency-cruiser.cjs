@@ -92,6 +92,18 @@ module.exports = {
       },
     },
     {
+      name: 'the threads that send import no other room of the dispatcher',
+      severity: 'error',
+      from: { path: '^dispatcher/sending/' },
+      to: { path: '^dispatcher/(?!sending/)' },
+    },
+    {
+      name: 'delivery and the breakers import neither planning nor duties',
+      severity: 'error',
+      from: { path: '^dispatcher/(breakers|delivery)/' },
+      to: { path: '^dispatcher/(planning|duties)/' },
+    },
+    {
       name: 'the api never imports the dispatcher, and of the connectors the registry, contract and routing only',
       severity: 'error',
       from: { path: '^api/' },
@@ -130,7 +142,7 @@ module.exports = {
     home('koa', ['api/(app\\.ts|middleware/)']),
     home('pg', ['shared/db/', 'ops/local/']),
     home('pg-boss', ['shared/queue/']),
-    home('piscina', ['dispatcher/pool.ts']),
+    home('piscina', ['dispatcher/sending/pool.ts']),
     home('prom-client', ['shared/metrics.ts']),
     home('opossum', ['shared/breaker.ts']),
     home('libphonenumber-js', ['shared/domain/phone.ts']),

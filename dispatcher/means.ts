@@ -4,9 +4,9 @@ import type { Database } from '../shared/db/pool.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
-import type { Breakers } from './breakers.ts';
-import type { Ledger } from './ledger.ts';
-import type { SenderPool } from './pool.ts';
+import type { Breakers } from './breakers/breakers.ts';
+import type { Ledger } from './delivery/ledger.ts';
+import type { SenderPool } from './sending/pool.ts';
 
 /** What the dispatcher's duties work with; opened by `start.ts`, handed down. */
 export interface Means {

@@ -16,15 +16,15 @@ import { createMetrics } from '../shared/metrics.ts';
 import { Consumer, WaitingRoom } from '../shared/queue/consumer.ts';
 import { deliverJob, planJob, planPriorities } from '../shared/queue/jobs.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
-import { Breakers } from './breakers.ts';
-import { deliverBatch } from './deliver.ts';
-import { duties, runDuty } from './duties.ts';
+import { Breakers } from './breakers/breakers.ts';
+import { deliverBatch } from './delivery/deliver.ts';
+import { Ledger } from './delivery/ledger.ts';
+import { duties, runDuty } from './duties/duties.ts';
+import { startMessenger } from './duties/messenger.ts';
 import { serveHealth } from './health.ts';
-import { Ledger } from './ledger.ts';
 import type { Means } from './means.ts';
-import { startMessenger } from './messenger.ts';
-import { planPush } from './planner.ts';
-import { SenderPool } from './pool.ts';
+import { planPush } from './planning/planner.ts';
+import { SenderPool } from './sending/pool.ts';
 
 /** Pushes planned at a time by one dispatcher; small ones are delivered by the same job. */
 const freshPlansAtOnce = 16;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Duty, runDuty } from '../../dispatcher/duties.ts';
+import { type Duty, runDuty } from '../../dispatcher/duties/duties.ts';
 import type { Means } from '../../dispatcher/means.ts';
 import { createLogger } from '../../shared/logging.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { Turns } from '../../dispatcher/turns.ts';
+import { Turns } from '../../dispatcher/delivery/turns.ts';
 import { Database } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';

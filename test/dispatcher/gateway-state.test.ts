@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AccessTokens } from '../../connectors/kit/access-token.ts';
-import { dayQuota, tokenStore } from '../../dispatcher/gateway-state.ts';
-import { Ledger } from '../../dispatcher/ledger.ts';
+import { Ledger } from '../../dispatcher/delivery/ledger.ts';
+import { dayQuota, tokenStore } from '../../dispatcher/sending/gateway-state.ts';
 import { callbackSecret, callbackUrl, isCallbackSecret } from '../../shared/callbacks.ts';
 import { sleep, systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';

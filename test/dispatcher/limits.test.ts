@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { deleteIdle } from '../../dispatcher/idle.ts';
+import { deleteIdle } from '../../dispatcher/duties/idle.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { recordResult } from '../../dispatcher/recorder.ts';
-import { RetryGroups } from '../../dispatcher/retry-groups.ts';
+import { recordResult } from '../../dispatcher/delivery/recorder.ts';
+import { RetryGroups } from '../../dispatcher/sending/retry-groups.ts';
+import { Tally } from '../../dispatcher/sending/tally.ts';
+import type { DeliverResult } from '../../dispatcher/sending/task.ts';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
-import { Tally } from '../../dispatcher/tally.ts';
-import type { DeliverResult } from '../../dispatcher/task.ts';
 import { type Batch, findBatch, insertBatches } from '../../shared/db/tables/batches.ts';
 import { deliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import type { App } from '../../shared/domain/app.ts';

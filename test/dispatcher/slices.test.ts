@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Recipient, SendRequest } from '../../connectors/connector.ts';
-import { Punctuality, sendInTime } from '../../dispatcher/slices.ts';
+import { Punctuality, sendInTime } from '../../dispatcher/sending/slices.ts';
 import type { Clock } from '../../shared/clock.ts';
 
 /** A clock that goes on only when it is told: a machine may stand still between any two lines. */

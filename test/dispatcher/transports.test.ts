@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { TransportLog, TransportReadings } from '../../dispatcher/sending/transports.ts';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
-import { TransportLog, TransportReadings } from '../../dispatcher/transports.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import { beginPush, createAppOn } from '../support/gateways.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApi } from '../../api/start.ts';
+import { cleanVerification } from '../../dispatcher/duties/verification-cleaner.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
-import { cleanVerification } from '../../dispatcher/verification-cleaner.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { createLogger } from '../../shared/logging.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';

@@ -1,0 +1,103 @@
+import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/delivery.ts';
+import { markFirstSend } from '../../shared/db/tables/push-progress.ts';
+import type { DeliverJob } from '../../shared/queue/jobs.ts';
+import type { Means } from '../means.ts';
+import type { SendSlot } from '../sending/task.ts';
+import { passGates } from './gates.ts';
+import { holdTask } from './holding.ts';
+import { completeJob, type DeliverOptions, postpone, recordResult, settleUnsent } from './recorder.ts';
+
+/**
+ * Sends one batch and records what became of it. True when the batch is settled or postponed (and the job
+ * it came by completed), false when the dispatcher was told to stop before all of it was sent.
+ */
+export async function deliverBatch(
+  means: Means,
+  task: DeliverJob,
+  signal: AbortSignal,
+  options: DeliverOptions = {},
+): Promise<boolean> {
+  for (;;) {
+    const isDone = await deliverOnce(means, task, signal, options);
+    if (isDone !== 'ask again') return isDone;
+  }
+}
+
+/** In so long a slot a batch waits more than it works, and its push has two or three batches at a time at the most. */
+const longSlotMs = 250;
+
+/** One round; `ask again` when the push was stopped or taken up again meanwhile: the gates know what follows. */
+async function deliverOnce(
+  means: Means,
+  task: DeliverJob,
+  signal: AbortSignal,
+  options: DeliverOptions,
+): Promise<boolean | 'ask again'> {
+  const batch = await deliverSnapshot(means.db, task.appId, task.batchId);
+  if (!batch || batch.isSettled) {
+    await completeJob(means, means.db, options);
+    return true;
+  }
+  const verdict = await passGates(means, task, batch);
+  if (verdict.kind === 'settle') {
+    const { outcome, reason } = verdict;
+    await settleUnsent(means, task, { batch, outcome, reason, ...options });
+    return true;
+  }
+  if (verdict.kind === 'postpone') {
+    await postpone(means, task, { batch, afterMs: verdict.afterMs, at: verdict.at, ...options });
+    return true;
+  }
+  if (verdict.kind === 'hold') return (await holdTask(means, task, options)) || 'ask again';
+  if (signal.aborted) return false;
+  await noteFirstSend(means, task, batch);
+  return sendThroughBreaker(means, task, { batch, slot: verdict.slot, signal, ...options });
+}
+
+interface Departure extends DeliverOptions {
+  batch: DeliverSnapshot;
+  slot: SendSlot | undefined;
+  signal: AbortSignal;
+}
+
+/** A probe sends a slice of the batch; when it went well, the rest follows at once. */
+async function sendThroughBreaker(
+  means: Means,
+  task: DeliverJob,
+  { batch, slot, signal, ...options }: Departure,
+): Promise<boolean | 'ask again'> {
+  if (slot && slot.durationMs >= longSlotMs) options.place?.leave();
+  const key = { connector: batch.connector, appId: task.appId, profile: batch.profile };
+  for (;;) {
+    const passage = await means.breakers.send(
+      key,
+      (slice, flight) =>
+        means.pool.run(
+          { ...task, slice, flight, slot: slice === undefined ? slot : undefined },
+          options.kind ? 'bulk' : 'express',
+        ),
+      options.place,
+    );
+    if (passage.kind === 'wait') {
+      await postpone(means, task, { batch, afterMs: passage.afterMs, ...options });
+      return true;
+    }
+    const { result, isCounted } = passage;
+    const isRecorded = await recordResult(means, task, { batch, result, isCounted, ...options });
+    const isStopping = signal.aborted || means.pool.isStopping;
+    if (!isRecorded && result.isCut && !isStopping) return 'ask again';
+    if (isRecorded || !result.isSlice || signal.aborted) return isRecorded;
+  }
+}
+
+async function noteFirstSend(
+  means: Means,
+  { appId, pushId }: DeliverJob,
+  batch: DeliverSnapshot,
+): Promise<void> {
+  if (batch.firstSentAt) return;
+  const now = new Date(means.clock.now());
+  if (!(await markFirstSend(means.db, appId, pushId, now))) return;
+  const beganAtMs = Math.max(batch.createdAt.getTime(), batch.pushTime.getTime());
+  means.metrics.pushFirstSendSeconds.observe(Math.max(0, now.getTime() - beganAtMs) / 1000);
+}

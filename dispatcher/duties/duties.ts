@@ -1,0 +1,141 @@
+import { sleep } from '../../shared/clock.ts';
+import { deleteExpiredLetters } from '../../shared/db/tables/channel.ts';
+import { deleteOldDeadNotices } from '../../shared/db/tables/dead-notices.ts';
+import { deleteOldGatewayDays } from '../../shared/db/tables/gateway-days.ts';
+import { deleteOldGatewayMessages } from '../../shared/db/tables/gateway-messages.ts';
+import { deleteOldRates } from '../../shared/db/tables/gateway-rates.ts';
+import { deleteOldGatewayTokens } from '../../shared/db/tables/gateway-tokens.ts';
+import { deleteOldLoginLocks } from '../../shared/db/tables/login-locks.ts';
+import { deleteOldNotifications } from '../../shared/db/tables/notifications.ts';
+import { deleteOldRequestIds } from '../../shared/db/tables/request-ledger.ts';
+import { deleteOldUsage } from '../../shared/db/tables/usage.ts';
+import { reap } from '../delivery/closing.ts';
+import { resumeExpiredPushes } from '../delivery/holding.ts';
+import type { Means } from '../means.ts';
+import { deleteIdle } from './idle.ts';
+import { fireDue } from './scheduler.ts';
+import { cleanVerification } from './verification-cleaner.ts';
+
+/** A background duty: what it does in one pass, and how long it rests after one that found nothing. */
+export interface Duty {
+  name: string;
+  restMs: number;
+  /** Does a bounded amount of work; gives how much. A full pass is followed by the next at once. */
+  runOnce(means: Means): Promise<number>;
+}
+
+const rowsAtOnce = 500;
+const recordRetentionMs = 7 * 24 * 3600 * 1000;
+const requestRetentionMs = 10 * 60_000;
+/** Failures count for 15 minutes, and lock for as long (accounts.md "Account lock"). */
+const loginRetentionMs = 35 * 60_000;
+/** An advice of a gateway that a device is dead waits so long for the next push to it. */
+const noticeRetentionMs = 30 * 24 * 3600 * 1000;
+/** More than a year, so that a year's bill can be made up when it is over. */
+const usageRetentionMs = 400 * 24 * 3600 * 1000;
+
+/** Closes pushes that are settled but were not closed by whoever settled their last batch. */
+const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: (means) => reap(means) };
+
+/** Takes paused pushes up again that have expired, so that their recipients are counted (promise 2). */
+const pauseEnder: Duty = {
+  name: 'pause ender',
+  restMs: 2000,
+  runOnce: (means) => resumeExpiredPushes(means, rowsAtOnce),
+};
+
+/** Removes records and gateways' message ids after seven days (compat.md 5.3), spent request ids, expired letters, old usage, failed logins. */
+const cleaner: Duty = {
+  name: 'cleaner',
+  restMs: 60_000,
+  async runOnce({ db, clock }) {
+    const now = clock.now();
+    const records = await deleteOldNotifications(db, new Date(now - recordRetentionMs), rowsAtOnce);
+    const letters = await deleteExpiredLetters(db, new Date(now), rowsAtOnce);
+    await deleteOldRequestIds(db, new Date(now - requestRetentionMs));
+    const days = await deleteOldUsage(db, new Date(now - usageRetentionMs), rowsAtOnce);
+    const messages = await deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rowsAtOnce);
+    const gatewayDays = await deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rowsAtOnce);
+    await deleteOldRates(db, new Date(now - recordRetentionMs));
+    await deleteOldGatewayTokens(db, new Date(now - recordRetentionMs));
+    const notices = await deleteOldDeadNotices(db, new Date(now - noticeRetentionMs), rowsAtOnce);
+    const locks = await deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rowsAtOnce);
+    return Math.max(records, letters, days, messages, gatewayDays, notices, locks);
+  },
+};
+
+/** Scheduled pushes start within 1 s of their time (contract.md, promise 8). */
+const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (means) => fireDue(means, rowsAtOnce) };
+
+/** Keeps the states of the breakers alive that the admin API shows; their own timers need no duty. */
+const breakers: Duty = {
+  name: 'breakers',
+  restMs: 2000,
+  async runOnce(means) {
+    await means.breakers.tend();
+    return 0;
+  },
+};
+
+/** Writes down what was handed to gateways. */
+const ledger: Duty = {
+  name: 'ledger',
+  restMs: 1000,
+  async runOnce(means) {
+    await means.ledger.flush();
+    return 0;
+  },
+};
+
+/** Codes, captchas, links and messages whose time is over. */
+const verificationCleaner: Duty = {
+  name: 'verification cleaner',
+  restMs: 60_000,
+  runOnce: ({ db, clock }) => cleanVerification(db, clock.now(), rowsAtOnce),
+};
+
+/** Idle installations go in small statements; they have not been sent to since they became idle anyway. */
+const idleEnder: Duty = {
+  name: 'idle installations',
+  restMs: 10 * 60_000,
+  runOnce: (means) => deleteIdle(means, rowsAtOnce),
+};
+
+export const duties: Duty[] = [
+  breakers,
+  scheduler,
+  reaper,
+  pauseEnder,
+  cleaner,
+  verificationCleaner,
+  idleEnder,
+  ledger,
+];
+
+/** A duty that fails again and again says so this often: the scheduler tries ten times a second. */
+const complainEveryMs = 30_000;
+
+/**
+ * Runs a duty until the signal aborts. A pass that fails is tried again after the rest; the first failure of a
+ * row is logged, further ones every half minute, and its end.
+ */
+export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {
+  const { clock, log } = means;
+  let failures = 0;
+  let complainedAtMs = Number.NEGATIVE_INFINITY;
+  while (!signal.aborted) {
+    try {
+      while (!signal.aborted && (await duty.runOnce(means)) >= rowsAtOnce);
+      if (failures > 0) log.info({ duty: duty.name, failures }, 'a background duty works again');
+      failures = 0;
+      complainedAtMs = Number.NEGATIVE_INFINITY;
+    } catch (error) {
+      failures += 1;
+      if (clock.monotonicMs() - complainedAtMs >= complainEveryMs) {
+        log.warn({ err: error, duty: duty.name, failures }, 'a background duty failed');
+        complainedAtMs = clock.monotonicMs();
+      }
+    }
+    await sleep(duty.restMs, signal);
+  }
+}

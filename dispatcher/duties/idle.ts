@@ -1,0 +1,20 @@
+import { listAppIds } from '../../shared/db/tables/apps.ts';
+import { deleteIdleInstallations } from '../../shared/db/tables/installations.ts';
+import type { Means } from '../means.ts';
+
+const dayMs = 24 * 3600 * 1000;
+
+/**
+ * Deletes installations that were not updated within their app's validity (push.md "Limits" 9), at most
+ * `limit` of each app; gives the most that one app had.
+ */
+export async function deleteIdle({ db, directory, clock }: Means, limit: number): Promise<number> {
+  let most = 0;
+  for (const appId of await listAppIds(db)) {
+    const app = await directory.app(appId);
+    if (!app) continue;
+    const before = new Date(clock.now() - app.options.installationValidityDays * dayMs);
+    most = Math.max(most, await deleteIdleInstallations(db, { appId, before, limit }));
+  }
+  return most;
+}

@@ -1,0 +1,188 @@
+import { randomInt } from 'node:crypto';
+import type { Sending } from '../../connectors/supplier.ts';
+import { openSuppliers, type SupplierSettings, type Suppliers } from '../../connectors/suppliers.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { SealError, type Vault } from '../../shared/crypto.ts';
+import type { Listener } from '../../shared/db/listener.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import { dueIn } from '../../shared/db/tables/delivery.ts';
+import {
+  countTry,
+  findWaitingMessage,
+  type Settlement,
+  settleMessage,
+  type WaitingMessage,
+} from '../../shared/db/tables/outbox.ts';
+import type { ClosingStack } from '../../shared/lifecycle.ts';
+import type { Logger } from '../../shared/logging.ts';
+import type { Metrics } from '../../shared/metrics.ts';
+import { Consumer, type Shift } from '../../shared/queue/consumer.ts';
+import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
+import type { Job, JobQueue } from '../../shared/queue/queue.ts';
+
+/** Messages in work at the same time. */
+const messagesAtOnce = 16;
+/** Finds messages whose time to be tried again has come; NOTIFY tells of new ones. */
+const pollMs = 1000;
+/** What messages in work get at the end before they are put back. */
+const graceMs = 3000;
+
+/** Back-off: doubled from try to try. */
+const firstBackoffMs = 1000;
+const maxBackoffMs = 10 * 60_000;
+
+export interface MessengerMeans {
+  db: Database;
+  vault: Vault;
+  queue: JobQueue;
+  clock: Clock;
+  log: Logger;
+  metrics: Metrics;
+}
+
+/** Opens the suppliers and takes messages; both end with the stack. */
+export async function startMessenger(
+  means: MessengerMeans,
+  settings: SupplierSettings,
+  { stack, listener }: { stack: ClosingStack; listener: Listener },
+): Promise<void> {
+  const suppliers = openSuppliers(settings, means);
+  stack.add('suppliers', () => Promise.all([suppliers.mail?.close(), suppliers.sms?.close()]));
+  const consumer = new Consumer({
+    queue: means.queue,
+    listener,
+    log: means.log,
+    kind: messageJob,
+    capacity: messagesAtOnce,
+    pollMs,
+    handle: (job, shift) => sendMessage(means, suppliers, job, shift),
+  });
+  stack.add('messages', () => consumer.stop(graceMs));
+  await consumer.start();
+}
+
+/**
+ * Hands one message to its supplier and records what became of it, in one transaction with the end of the job.
+ * A message that cannot be sent now is tried again until it expires. A process that dies in between sends it
+ * twice, under the same id. False when it is told to stop before there is an answer.
+ */
+export async function sendMessage(
+  means: MessengerMeans,
+  suppliers: Suppliers,
+  job: Job<MessageJob>,
+  { signal }: Pick<Shift, 'signal'>,
+): Promise<boolean> {
+  const { appId, messageId } = job.data;
+  const message = await readMessage(means, job);
+  if (!message) {
+    await means.queue.complete(messageJob, job, means.db);
+    return true;
+  }
+  const ending = await tryOnce(means, suppliers, message, { id: `${messageId}`, appId, signal });
+  if (ending === 'stopped') return false;
+  await record(means, job, message, ending);
+  return true;
+}
+
+/** Undefined when there is nothing to send; one that was sealed with a key that is gone is given up. */
+async function readMessage(
+  { db, vault, log }: MessengerMeans,
+  { data: { appId, messageId } }: Job<MessageJob>,
+): Promise<WaitingMessage | undefined> {
+  try {
+    return await findWaitingMessage(db, vault, appId, messageId);
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error;
+    log.error({ err: error, app: appId, messageId }, 'a message cannot be read');
+    await settleMessage(db, appId, messageId, { state: 'failed', reason: 'unreadable' });
+    return undefined;
+  }
+}
+
+type Ending = Settlement | Extract<Sending, { kind: 'retry' }>;
+
+async function tryOnce(
+  { clock }: MessengerMeans,
+  suppliers: Suppliers,
+  message: WaitingMessage,
+  { id, appId, signal }: { id: string; appId: string; signal: AbortSignal },
+): Promise<Ending | 'stopped'> {
+  const send = sendingOf(suppliers, message, { id, appId });
+  if (!send) return { state: 'kept', reason: null };
+  if (message.expiresAt.getTime() <= clock.now()) return { state: 'failed', reason: 'expired' };
+  const sending = await Promise.race([send(), aborted(signal)]);
+  if (sending === 'stopped' || sending.kind === 'retry') return sending;
+  return sending.kind === 'sent'
+    ? { state: 'sent', reason: null }
+    : { state: 'failed', reason: sending.reason };
+}
+
+/** How this message is sent; undefined when no supplier is set for its kind. */
+function sendingOf(
+  suppliers: Suppliers,
+  message: WaitingMessage,
+  ids: { id: string; appId: string },
+): (() => Promise<Sending>) | undefined {
+  const { kind, to, type, text, code, mail, sms, expiresAt } = message;
+  const { mail: mailSupplier, sms: smsSupplier } = suppliers;
+  const envelope = { ...ids, to, type, text };
+  if (kind === 'mail' && mailSupplier && mail) return () => mailSupplier.send({ ...envelope, ...mail });
+  if (kind === 'sms' && smsSupplier && sms)
+    return () => smsSupplier.send({ ...envelope, code, ...sms, expiresAtMs: expiresAt.getTime() });
+  return undefined;
+}
+
+function aborted(signal: AbortSignal): Promise<'stopped'> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve('stopped');
+    else signal.addEventListener('abort', () => resolve('stopped'), { once: true });
+  });
+}
+
+async function record(
+  means: MessengerMeans,
+  job: Job<MessageJob>,
+  message: WaitingMessage,
+  ending: Ending,
+): Promise<void> {
+  const { appId, messageId } = job.data;
+  const { db, queue, metrics, log } = means;
+  const settlement = 'state' in ending ? ending : givenUp(means, message, ending);
+  await db.transaction(async (tx) => {
+    if (!(await queue.complete(messageJob, job, tx))) return;
+    if (settlement) await settleMessage(tx, appId, messageId, settlement);
+    else if ('kind' in ending && (await countTry(tx, appId, messageId, ending.reason)))
+      await queue.send(messageJob, [job.data], {
+        tx,
+        startAfter: await dueIn(tx, delayOf(message, ending)),
+        priority: message.kind === 'sms' ? 1 : 0,
+      });
+  });
+  const outcome = settlement?.state ?? 'retried';
+  metrics.messages.inc({ kind: message.kind, outcome });
+  if (outcome === 'failed' || outcome === 'retried')
+    log.warn(
+      { app: appId, messageId, messageKind: message.kind, outcome, reason: ending.reason },
+      'a message was not taken',
+    );
+}
+
+/** A message that would be tried again after it has expired is given up. */
+function givenUp(
+  { clock }: MessengerMeans,
+  message: WaitingMessage,
+  ending: Extract<Ending, { kind: 'retry' }>,
+): Settlement | undefined {
+  const isOver = clock.now() + delayOf(message, { ...ending, isLeast: true }) >= message.expiresAt.getTime();
+  return isOver ? { state: 'failed', reason: ending.reason } : undefined;
+}
+
+/** What the supplier asked for, else a back-off of which half is left to chance. */
+function delayOf(
+  { attempts }: Pick<WaitingMessage, 'attempts'>,
+  { afterMs, isLeast = false }: { afterMs: number | null; isLeast?: boolean },
+): number {
+  if (afterMs !== null) return Math.min(Math.max(afterMs, firstBackoffMs), maxBackoffMs * 6);
+  const full = Math.min(firstBackoffMs * 2 ** Math.min(attempts, 20), maxBackoffMs);
+  return isLeast ? full / 2 : full / 2 + randomInt(full / 2 + 1);
+}

@@ -1,0 +1,58 @@
+import type { Route, Router, Target } from '../../connectors/routing.ts';
+import type { Failure, NewBatch } from '../../shared/db/tables/batches.ts';
+import { outcomeCode } from '../../shared/domain/outcome.ts';
+
+/** Recipients of one batch at the most (contract and design: a batch is ≤ 1000 installation ids). */
+export const batchSize = 1000;
+
+/** What one page of targets becomes. */
+export interface PageOfBatches {
+  /** To be sent. */
+  batches: NewBatch[];
+  /** Settled as they are written: no way leads to these devices. */
+  unroutable: { batch: NewBatch; failures: Failure[] }[];
+}
+
+/** Sorts a page of targets into batches of one route each. */
+export function toBatches(targets: Target[], router: Router): PageOfBatches {
+  const groups = new Map<Route, number[]>();
+  for (const target of targets) {
+    const route = router.route(target);
+    const ids = groups.get(route);
+    if (ids) ids.push(target.id);
+    else groups.set(route, [target.id]);
+  }
+  const page: PageOfBatches = { batches: [], unroutable: [] };
+  for (const [route, ids] of groups) {
+    for (let i = 0; i < ids.length; i += batchSize) addBatch(page, route, ids.slice(i, i + batchSize));
+  }
+  return page;
+}
+
+function addBatch(page: PageOfBatches, route: Route, recipients: number[]): void {
+  const batch = {
+    connector: route.connector,
+    profile: route.profile,
+    recipients,
+    badges: null,
+    attempt: 0,
+    hasJob: false,
+  };
+  const { problem } = route;
+  if (problem === undefined) {
+    page.batches.push(batch);
+    return;
+  }
+  const codes = new Uint8Array(recipients.length).fill(outcomeCode('failed'));
+  const failures = recipients.map((installation) => ({
+    installation,
+    outcome: 'failed' as const,
+    status: 0,
+    reason: problem,
+    deadAsOfMs: null,
+  }));
+  page.unroutable.push({
+    batch: { ...batch, settled: { codes, totals: { failed: recipients.length } } },
+    failures,
+  });
+}

@@ -1,0 +1,58 @@
+import type { Router, Target } from '../../connectors/routing.ts';
+import { failNotification } from '../../shared/db/tables/push-progress.ts';
+import type { ConnectorId } from '../../shared/domain/labels.ts';
+import type { ConnectorTotals, Notification } from '../../shared/domain/notification.ts';
+import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
+import type { Job } from '../../shared/queue/queue.ts';
+import type { Means } from '../means.ts';
+
+/** What a push would reach, counted before anything of it is sent. */
+interface Audience {
+  byConnector: Map<ConnectorId, number>;
+  byProfile: Map<string, number>;
+}
+
+/**
+ * Ends a push that means more devices than one of its profiles serves, with the profile's sentence as its
+ * status and every device counted `failed` (push.md "Errors", contract.md promise 2). Only an app that has
+ * such a profile pays for the count. True when the push was ended.
+ */
+export async function endBeyondLimit(
+  means: Means,
+  { push, router, job }: { push: Notification; router: Router; job: Job<PlanJob> },
+  targets: () => AsyncGenerator<Target[]>,
+): Promise<boolean> {
+  const limits = router.massLimits();
+  if (limits.length === 0) return false;
+  const audience = await count(router, targets());
+  const over = limits.find(
+    ({ connector, profile, devices }) => (audience.byProfile.get(`${connector}/${profile}`) ?? 0) > devices,
+  );
+  if (!over) return false;
+  const totals: ConnectorTotals = {};
+  for (const [connector, failed] of audience.byConnector) totals[connector] = { failed };
+  await means.db.transaction(async (tx) => {
+    await failNotification(tx, push, { sentence: over.sentence, totals, devices: sum(audience) });
+    await means.queue.complete(planJob, job, tx);
+  });
+  for (const [connector, failed] of audience.byConnector)
+    means.metrics.recipients.inc({ app: push.appId, connector, outcome: 'failed' }, failed);
+  return true;
+}
+
+const sum = (audience: Audience) => [...audience.byConnector.values()].reduce((all, n) => all + n, 0);
+
+async function count(router: Router, pages: AsyncGenerator<Target[]>): Promise<Audience> {
+  const audience: Audience = { byConnector: new Map(), byProfile: new Map() };
+  for await (const page of pages)
+    for (const target of page) {
+      const { connector, profile } = router.route(target);
+      raise(audience.byConnector, connector);
+      raise(audience.byProfile, `${connector}/${profile}`);
+    }
+  return audience;
+}
+
+function raise<K>(counts: Map<K, number>, key: K): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}

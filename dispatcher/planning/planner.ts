@@ -1,0 +1,194 @@
+import { Router, type Target } from '../../connectors/routing.ts';
+import type { Handle } from '../../shared/db/pool.ts';
+import { caughtUpReader } from '../../shared/db/standby.ts';
+import { findBatchesWithoutJob, insertBatches, insertFailures } from '../../shared/db/tables/batches.ts';
+import { findNotification } from '../../shared/db/tables/notifications.ts';
+import { advancePlanning, beginNotification } from '../../shared/db/tables/push-progress.ts';
+import type { App } from '../../shared/domain/app.ts';
+import type { Notification } from '../../shared/domain/notification.ts';
+import { targetQuery } from '../../shared/query/targets.ts';
+import type { Shift } from '../../shared/queue/consumer.ts';
+import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
+import type { Job } from '../../shared/queue/queue.ts';
+import { closePush } from '../delivery/closing.ts';
+import { deliverBatch } from '../delivery/deliver.ts';
+import { holdPlanning, releaseHeld } from '../delivery/holding.ts';
+import { Turns } from '../delivery/turns.ts';
+import type { Means } from '../means.ts';
+import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
+import { endBeyondLimit } from './mass-limit.ts';
+
+/**
+ * Installations read between two moves of the mark, in one transaction. Up to three pages of each planning
+ * are in memory: what is being written, the one after it, the one that is being read.
+ */
+const pageSize = 5000;
+
+/** A push to many gives its place to others after this long, and goes on where it stopped. */
+const sliceMs = 500;
+
+/** A scan of everything an app has may take its time; it holds nothing but a snapshot. */
+const scanTimeoutMs = 3_600_000;
+
+/** Another dispatcher plans this push, or it was stopped: what this one has in hand is not kept. */
+class Superseded extends Error {
+  override name = 'Superseded';
+}
+
+interface Plan {
+  push: Notification;
+  app: App;
+  router: Router;
+  turns: Turns;
+  job: Job<PlanJob>;
+}
+
+/**
+ * Resolves the targets of one push into batches: one cursor, one transaction per page, the mark moved
+ * with it, so that a crash goes on behind the mark (design.md 2). A push to few is delivered by the same
+ * job. True when the job is completed, false when it is to be put back.
+ */
+export async function planPush(means: Means, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
+  if (job.data.isRelease) {
+    await releaseHeld(means, job);
+    return true;
+  }
+  const plan = await begin(means, job);
+  if (!plan) return endPlanning(means, job, shift);
+  try {
+    const isInline = plan.push.isPlanned || (await writeBatches(means, plan, shift.signal));
+    if (shift.signal.aborted && !isInline) return false;
+    return isInline ? deliverInline(means, job, shift) : true;
+  } catch (error) {
+    if (error instanceof Superseded) return endPlanning(means, job, shift);
+    throw error;
+  }
+}
+
+/**
+ * There is nothing to plan. Paused: the planning waits without a job. Being sent (again): this job goes back,
+ * and ends there if another has taken its place. Finished: what no job brings is counted as the gates say.
+ */
+async function endPlanning(means: Means, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
+  if (await holdPlanning(means, job)) return true;
+  const push = await findNotification(means.db, job.data.appId, job.data.pushId);
+  if (push?.state === 'queued' || push?.state === 'sending') return false;
+  return deliverInline(means, job, shift);
+}
+
+/** Takes the push into work; undefined when it is paused, finished, cancelled or of a deleted app. */
+async function begin(means: Means, job: Job<PlanJob>): Promise<Plan | undefined> {
+  const { appId, pushId } = job.data;
+  const push = await means.db.transaction((tx) => beginNotification(tx, appId, pushId));
+  const app = push && (await means.directory.app(appId));
+  if (!push || !app) return undefined;
+  const profiles = await means.directory.profiles(appId);
+  return { push, app, router: new Router(app, profiles, push), turns: new Turns(means.queue, appId), job };
+}
+
+/** Writes the batches; true when they are few enough to be delivered right here. */
+async function writeBatches(means: Means, plan: Plan, signal: AbortSignal): Promise<boolean> {
+  const { push, app } = plan;
+  const query = targetQuery(app, push.order, { afterId: push.plannedThrough, nowMs: means.clock.now() });
+  const reader = await caughtUpReader(means.db, means.readDb);
+  const targets = () =>
+    reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs });
+  let mark = push.plannedThrough;
+  if (mark === 0 && (await endBeyondLimit(means, plan, targets))) return false;
+  const endsAtMs = means.clock.monotonicMs() + sliceMs;
+  for await (const { page, isLast } of withLast(targets())) {
+    if (signal.aborted) return false;
+    const isSmall = isLast && mark === 0 && page.length <= batchSize;
+    const isPaused = !isLast && means.clock.monotonicMs() > endsAtMs;
+    mark = await writePage(means, plan, { page, mark, isLast, isSmall, isPaused });
+    if (isLast || isPaused) return isSmall;
+  }
+  return false;
+}
+
+interface Step {
+  page: Target[];
+  mark: number;
+  isLast: boolean;
+  /** Few enough to be delivered by this very job. */
+  isSmall: boolean;
+  /** Others have their turn now; a new job goes on behind the mark. */
+  isPaused: boolean;
+}
+
+/**
+ * One transaction on the primary: batches, their jobs, the mark; with the last page also the end of the
+ * planning job, unless it goes on to deliver. Gives the new mark.
+ */
+async function writePage(means: Means, plan: Plan, step: Step): Promise<number> {
+  const { push, router, job } = plan;
+  const through = step.page.at(-1)?.id ?? step.mark;
+  const page = toBatches(step.page, router);
+  await means.db.transaction(async (tx) => {
+    const isOurs = await advancePlanning(tx, push, {
+      from: step.mark,
+      through,
+      devices: step.page.length,
+      isLast: step.isLast,
+    });
+    if (!isOurs) throw new Superseded();
+    await writeRows(means, tx, plan, { page, isQueued: !step.isSmall });
+    if ((step.isLast && !step.isSmall) || step.isPaused) await means.queue.complete(planJob, job, tx);
+    if (step.isPaused)
+      await means.queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
+  });
+  for (const { batch } of page.unroutable)
+    means.metrics.recipients.inc(
+      { app: push.appId, connector: batch.connector, outcome: 'failed' },
+      batch.recipients.length,
+    );
+  if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(means, push.appId, push.id);
+  return through;
+}
+
+async function writeRows(
+  means: Means,
+  tx: Handle,
+  { push: { appId, id: pushId }, turns }: Plan,
+  { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
+): Promise<void> {
+  for (const { batch, failures } of page.unroutable) {
+    await insertBatches(tx, appId, pushId, [batch]);
+    await insertFailures(tx, { appId, pushId, connector: batch.connector }, failures);
+  }
+  const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
+  const ids = await insertBatches(tx, appId, pushId, batches);
+  if (!isQueued) return;
+  const byConnector = Map.groupBy(page.batches.keys(), (i) => page.batches[i]?.connector ?? 'channel');
+  for (const [connector, places] of byConnector) {
+    const jobs = places.map((i) => ({ appId, pushId, batchId: ids[i] ?? 0 }));
+    const kind = deliverJob(connector);
+    const priority = await turns.next(tx, kind, jobs.length);
+    await means.queue.send(kind, jobs, { tx, priority });
+  }
+}
+
+/** Delivers the batches of a push to few, then completes its one job; resumes after a crash the same way. */
+async function deliverInline(means: Means, job: Job<PlanJob>, { signal, place }: Shift): Promise<boolean> {
+  const { appId, pushId } = job.data;
+  const open = await findBatchesWithoutJob(means.db, appId, pushId);
+  const done = await Promise.all(
+    open.map((batchId) => deliverBatch(means, { appId, pushId, batchId }, signal, { place })),
+  );
+  if (done.includes(false)) return false;
+  if (open.length === 0) await closePush(means, appId, pushId);
+  await means.queue.complete(planJob, job, means.db);
+  return true;
+}
+
+/** Says of each page whether it is the last; an empty result is one empty last page. */
+async function* withLast(
+  pages: AsyncGenerator<Target[]>,
+): AsyncGenerator<{ page: Target[]; isLast: boolean }> {
+  let held: Target[] | undefined;
+  for await (const page of pages) {
+    if (held) yield { page: held, isLast: false };
+    held = page;
+  }
+  yield { page: held ?? [], isLast: true };
+}

@@ -1,0 +1,41 @@
+import type { DayQuota, TokenStore } from '../../connectors/connector.ts';
+import { SealError, type Vault } from '../../shared/crypto.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import { closeClass, closedReason, type GatewayKey } from '../../shared/db/tables/gateway-days.ts';
+import {
+  claimGatewayToken,
+  keepGatewayToken,
+  readGatewayToken,
+  releaseGatewayToken,
+} from '../../shared/db/tables/gateway-tokens.ts';
+
+/** The access tokens of one app and connector, kept in the database. */
+export function tokenStore(
+  db: Database,
+  vault: Vault,
+  owner: { appId: string; connector: string },
+): TokenStore {
+  const keyOf = (credential: string) => ({ ...owner, credential });
+  return {
+    async read(credential) {
+      try {
+        return await readGatewayToken(db, vault, keyOf(credential));
+      } catch (error) {
+        // Sealed with a key that was taken out of CARILLON_SECRET: as good as none.
+        if (error instanceof SealError) return null;
+        throw error;
+      }
+    },
+    claim: (credential, leaseMs) => claimGatewayToken(db, vault, keyOf(credential), leaseMs),
+    keep: (credential, token) => keepGatewayToken(db, vault, keyOf(credential), token),
+    release: (credential) => releaseGatewayToken(db, vault, keyOf(credential)),
+  };
+}
+
+/** The day quotas of one profile, kept in the database. */
+export function dayQuota(db: Database, key: GatewayKey): DayQuota {
+  return {
+    closed: (messageClass) => closedReason(db, key, messageClass),
+    close: (messageClass, reason) => closeClass(db, key, { messageClass, reason }),
+  };
+}

@@ -1,0 +1,203 @@
+import type { Connector, GatewayCall, Mailbox, Sender } from '../../connectors/connector.ts';
+import { connectors } from '../../connectors/registry.ts';
+import { callbackUrl } from '../../shared/callbacks.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Vault } from '../../shared/crypto.ts';
+import type { Directory } from '../../shared/db/directory.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import { depositLetters } from '../../shared/db/tables/channel.ts';
+import type { ConnectorId } from '../../shared/domain/labels.ts';
+import { dayQuota, tokenStore } from './gateway-state.ts';
+import type { CallCount } from './task.ts';
+import { TransportLog, type TransportReading } from './transports.ts';
+
+/** A door that nobody used for this long is closed. */
+const idleMs = 10 * 60_000;
+
+interface Entry {
+  connector: ConnectorId;
+  sender: Sender;
+  /** Which version of the profile it was opened with. */
+  version: number;
+  usedAtMs: number;
+  users: number;
+}
+
+export interface SenderCacheOptions {
+  db: Database;
+  directory: Directory;
+  clock: Clock;
+  vault: Vault;
+  /** PUBLIC_URL: gateways send their receipts there. */
+  publicUrl: string;
+}
+
+/** Credentials of a profile, and whose they are. */
+interface Opening {
+  appId: string;
+  profile: string;
+  credentials: unknown;
+  version: number;
+}
+
+const keyOf = (appId: string, connector: ConnectorId, profile: string) =>
+  JSON.stringify([appId, connector, profile]);
+
+/** A sender in use: give it back when the batch is done. */
+export interface Lease {
+  sender: Sender;
+  connector: Connector;
+  release(): void;
+}
+
+/** Answers of one profile's gateway since they were last told. */
+class CallLog {
+  #counts = new Map<string, CallCount>();
+  #seconds: number[] = [];
+
+  add(connector: ConnectorId, call: GatewayCall): void {
+    const key = `${call.status} ${call.reason}`;
+    const known = this.#counts.get(key);
+    if (known) known.count += 1;
+    else this.#counts.set(key, { connector, status: call.status, reason: call.reason, count: 1 });
+    this.#seconds.push(call.seconds);
+  }
+
+  drain(): { calls: CallCount[]; seconds: number[] } {
+    const drained = { calls: [...this.#counts.values()], seconds: this.#seconds };
+    this.#counts = new Map();
+    this.#seconds = [];
+    return drained;
+  }
+}
+
+/**
+ * Long-lived senders of this thread, one per app, connector and profile. A profile that was put again gets
+ * a new sender; the old one is closed when its last batch is through.
+ */
+export class SenderCache {
+  readonly #options: SenderCacheOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #calls = new Map<string, CallLog>();
+  readonly #facts = new TransportLog();
+  /** Internal ids of pushes in work, by the public id that connectors know. */
+  readonly #pushIds = new Map<string, number>();
+
+  constructor(options: SenderCacheOptions) {
+    this.#options = options;
+    setInterval(() => this.#closeIdle(), idleMs / 10).unref();
+  }
+
+  /** Says which record a public push id belongs to, for the mailbox of our own channel. */
+  introduce(objectId: string, pushId: number): void {
+    this.#pushIds.set(objectId, pushId);
+    if (this.#pushIds.size > 10_000) this.#pushIds.delete([...this.#pushIds.keys()][0] ?? '');
+  }
+
+  /** A sender for a profile, or a sentence that says why there is none. */
+  async lease(appId: string, connectorId: ConnectorId, profileName: string): Promise<Lease | string> {
+    const connector = connectors.get(connectorId);
+    if (!connector) return `${connectorId} is not available on this server`;
+    const found = await this.#credentials(appId, connector, profileName);
+    if (typeof found === 'string') return found;
+    const key = keyOf(appId, connectorId, profileName);
+    const entry = this.#open(key, connector, { ...found, appId, profile: profileName });
+    entry.users += 1;
+    return { sender: entry.sender, connector, release: () => this.#release(key, entry) };
+  }
+
+  drainCalls(
+    appId: string,
+    connector: ConnectorId,
+    profile: string,
+  ): { calls: CallCount[]; seconds: number[] } {
+    return this.#calls.get(keyOf(appId, connector, profile))?.drain() ?? { calls: [], seconds: [] };
+  }
+
+  /** What its HTTP/2 connections did since this was last asked, and what they hold now. */
+  drainTransports(): TransportReading[] {
+    const loads = [...this.#entries.values()].map(({ connector, sender }) => ({
+      connector,
+      load: sender.load?.(),
+    }));
+    return this.#facts.drain(loads);
+  }
+
+  async #credentials(
+    appId: string,
+    connector: Connector,
+    profileName: string,
+  ): Promise<{ credentials: unknown; version: number } | string> {
+    // Our own channel needs no credentials; its batches are told apart by device type only.
+    if (connector.address === 'installationId') return { credentials: {}, version: 0 };
+    const profiles = await this.#options.directory.profiles(appId);
+    const profile = profiles.find((known) => known.connector === connector.id && known.name === profileName);
+    if (!profile) return `the ${connector.id} profile ${profileName} was deleted`;
+    const parsed = connector.credentials.safeParse(profile.credentials);
+    if (!parsed.success) return `the ${connector.id} profile ${profileName} has unfit credentials`;
+    return { credentials: parsed.data, version: profile.updatedAt.getTime() };
+  }
+
+  #open(key: string, connector: Connector, { credentials, version, ...owner }: Opening): Entry {
+    const known = this.#entries.get(key);
+    if (known && known.version === version) {
+      known.usedAtMs = this.#options.clock.monotonicMs();
+      return known;
+    }
+    const calls = this.#calls.get(key) ?? new CallLog();
+    this.#calls.set(key, calls);
+    const { clock, db, publicUrl, vault } = this.#options;
+    const gateway = { ...owner, connector: connector.id };
+    const sender = connector.open(credentials, {
+      clock,
+      mailbox: this.#mailbox(owner.appId),
+      tokens: tokenStore(db, vault, gateway),
+      quota: dayQuota(db, gateway),
+      callbackUrl: callbackUrl(publicUrl, vault, gateway),
+      onCall: (call) => calls.add(connector.id, call),
+      onTransport: (fact) => this.#facts.add(connector.id, fact),
+    });
+    const entry = {
+      connector: connector.id,
+      sender,
+      version,
+      usedAtMs: this.#options.clock.monotonicMs(),
+      users: 0,
+    };
+    this.#entries.set(key, entry);
+    if (known?.users === 0) void known.sender.close();
+    return entry;
+  }
+
+  #mailbox(appId: string): Mailbox {
+    return {
+      deposit: async ({ pushId, content, expiresAtMs, recipients }) => {
+        const internalId = this.#pushIds.get(pushId);
+        if (internalId === undefined) throw new Error('a letter of a push that is not in work');
+        await depositLetters(this.#options.db, {
+          appId,
+          pushId: internalId,
+          content,
+          expiresAt: new Date(expiresAtMs),
+          installations: recipients.map((recipient) => Number(recipient.id)),
+        });
+      },
+    };
+  }
+
+  #release(key: string, entry: Entry): void {
+    entry.users -= 1;
+    entry.usedAtMs = this.#options.clock.monotonicMs();
+    if (entry.users === 0 && this.#entries.get(key) !== entry) void entry.sender.close();
+  }
+
+  #closeIdle(): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const [key, entry] of this.#entries) {
+      if (entry.users > 0 || nowMs - entry.usedAtMs < idleMs) continue;
+      this.#entries.delete(key);
+      this.#calls.delete(key);
+      void entry.sender.close();
+    }
+  }
+}

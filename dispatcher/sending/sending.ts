@@ -1,0 +1,191 @@
+import type { Message, Recipient, Report } from '../../connectors/connector.ts';
+import { messageOf } from '../../connectors/connector.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Database } from '../../shared/db/pool.ts';
+import { type Batch, checkpointBatch, findBatch } from '../../shared/db/tables/batches.ts';
+import { countBadges, loadRecipients, setBadges } from '../../shared/db/tables/delivery.ts';
+import { findNotification } from '../../shared/db/tables/notifications.ts';
+import type { Notification } from '../../shared/domain/notification.ts';
+import type { Logger } from '../../shared/logging.ts';
+import { cutCount } from './cuts.ts';
+import { Flight } from './flight.ts';
+import type { Lease, SenderCache } from './senders.ts';
+import { type Punctuality, sendInTime } from './slices.ts';
+import { Tally } from './tally.ts';
+import type { DeliverResult, DeliverTask } from './task.ts';
+
+/** How often what is settled is written down while a batch is in flight (design.md 2 "Crash safety"). */
+const checkpointMs = 100;
+
+export interface SendingMeans {
+  db: Database;
+  senders: SenderCache;
+  clock: Clock;
+  punctuality: Punctuality;
+  log: Logger;
+  /** Becomes 1 when nothing more may be sent. */
+  stopFlag: Int32Array;
+  cuts: Int32Array;
+}
+
+/** A batch in hand, and what became of it so far. */
+interface InHand {
+  batch: Batch;
+  tally: Tally;
+}
+
+/** One batch on its way through a worker thread: load, send, note, report. */
+export class Sending {
+  readonly #means: SendingMeans;
+  readonly #task: DeliverTask;
+  readonly #flight: Flight | undefined;
+  readonly #stop = new AbortController();
+  #writing: Promise<void> | undefined;
+  /** How many failures, and which change of the tally, the last checkpoint held. */
+  #noted = 0;
+  #checkpointed = 0;
+  #isSlice = false;
+  #cutCount = 0;
+  #isCut = false;
+
+  constructor(means: SendingMeans, task: DeliverTask) {
+    this.#means = means;
+    this.#task = task;
+    this.#flight = task.flight && new Flight(task.flight);
+  }
+
+  /** Sends what of the batch is not settled. Rejects only when the database cannot be asked. */
+  async run(): Promise<DeliverResult> {
+    const { appId, batchId, pushId } = this.#task;
+    this.#cutCount = cutCount(this.#means.cuts, pushId);
+    const [batch, push] = await Promise.all([
+      findBatch(this.#means.db, appId, batchId),
+      findNotification(this.#means.db, appId, pushId),
+    ]);
+    if (!batch || !push) throw new Error('the batch is gone');
+    const inHand = { batch, tally: new Tally(batch) };
+    // Read after the counter: a push that is stopped later than this moves it.
+    this.#isCut = push.state !== 'sending';
+    if (this.#isCut) return this.#result(inHand);
+    const lease = await this.#means.senders.lease(appId, batch.connector, batch.profile);
+    if (typeof lease === 'string') inHand.tally.giveUp(lease);
+    else await this.#send(inHand, push, lease);
+    return this.#result(inHand);
+  }
+
+  async #send(inHand: InHand, push: Notification, lease: Lease): Promise<void> {
+    try {
+      const message = messageOf(push);
+      this.#means.senders.introduce(push.objectId, push.id);
+      const recipients = await this.#load(inHand, message, lease);
+      const timer = setInterval(() => this.#tick(inHand), checkpointMs);
+      try {
+        const report: Report = (index, attempt) => {
+          inHand.tally.note(index, attempt);
+          this.#flight?.answer();
+        };
+        const request = { message, recipients, signal: this.#stop.signal, report };
+        this.#flight?.begin(recipients.length);
+        const { clock, punctuality } = this.#means;
+        const isInTime = await sendInTime(lease.sender, request, {
+          slot: this.#task.slot,
+          clock,
+          punctuality,
+        });
+        if (!isInTime) this.#isCut = true;
+      } finally {
+        clearInterval(timer);
+        await this.#writing;
+      }
+    } finally {
+      lease.release();
+    }
+  }
+
+  /** Loads what is still open; an installation that is gone by now is counted, not sent to. */
+  async #load({ batch, tally }: InHand, message: Message, { connector }: Lease): Promise<Recipient[]> {
+    const open = batch.recipients.filter((_, i) => tally.isOpen(i));
+    const rows = await loadRecipients(this.#means.db, batch.appId, open, connector.address);
+    const badges = await this.#badges(batch, connector.badge?.(message) ?? null);
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    const recipients: Recipient[] = [];
+    for (const [index, id] of batch.recipients.entries()) {
+      if (!tally.isOpen(index)) continue;
+      const row = byId.get(id);
+      if (!row?.address) {
+        tally.fail(index, { outcome: 'dropped', status: 0, reason: 'the installation was deleted' });
+        continue;
+      }
+      recipients.push({
+        index,
+        id: String(id),
+        address: row.address,
+        deviceType: row.device_type,
+        vendor: row.vendor_name,
+        topic: row.topic,
+        teamId: row.team_id,
+        badge: badges?.[index] ?? null,
+        updatedAtMs: row.updated_at.getTime(),
+      });
+    }
+    const { slice = recipients.length } = this.#task;
+    this.#isSlice = slice < recipients.length;
+    recipients.length = Math.min(slice, recipients.length);
+    for (const { index, updatedAtMs } of recipients) tally.noteSaved(index, updatedAtMs);
+    return recipients;
+  }
+
+  async #badges(batch: Batch, change: 'Increment' | number | null): Promise<(number | null)[] | null> {
+    if (change === null) return null;
+    if (change === 'Increment') {
+      batch.badges ??= await this.#means.db.transaction((tx) => countBadges(tx, batch));
+      return batch.badges;
+    }
+    if (batch.attempt === 0) await setBadges(this.#means.db, batch.appId, batch.recipients, change);
+    return null;
+  }
+
+  /** Every 100 ms: has the dispatcher stopped, or somebody the push, and is there anything new to write down? */
+  #tick({ batch, tally }: InHand): void {
+    if (Atomics.load(this.#means.stopFlag, 0) === 1 || this.#flight?.isStopped) this.#stop.abort();
+    if (cutCount(this.#means.cuts, batch.pushId) !== this.#cutCount) {
+      this.#isCut = true;
+      this.#stop.abort();
+    }
+    if (this.#writing || this.#checkpointed === tally.changes) return;
+    this.#writing = this.#checkpoint({ batch, tally }).finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  async #checkpoint({ batch, tally }: InHand): Promise<void> {
+    const { changes } = tally;
+    const failures = tally.failures.slice(this.#noted);
+    try {
+      await checkpointBatch(this.#means.db, batch, tally.withoutMoved(), failures);
+      this.#checkpointed = changes;
+      this.#noted += failures.length;
+    } catch (error) {
+      this.#means.log.warn({ err: error }, 'a checkpoint could not be written');
+    }
+  }
+
+  #result({ batch, tally }: InHand): DeliverResult {
+    const { appId, connector, profile } = batch;
+    const { calls, seconds } = this.#means.senders.drainCalls(appId, connector, profile);
+    return {
+      connector: batch.connector,
+      profile: batch.profile,
+      attempt: batch.attempt,
+      ...tally.end(this.#stop.signal.aborted),
+      failures: tally.failures,
+      isCut: this.#isCut,
+      isSlice: this.#isSlice,
+      showing: tally.showing,
+      halt: tally.halt,
+      messages: tally.messages,
+      calls,
+      callSeconds: [{ connector: batch.connector, seconds }],
+    };
+  }
+}

@@ -1,0 +1,152 @@
+import { type Attempt, showsTrouble } from '../../connectors/connector.ts';
+import type { Showing } from '../../shared/breaker.ts';
+import type { Batch, Failure } from '../../shared/db/tables/batches.ts';
+import type { GatewayMessage } from '../../shared/db/tables/gateway-messages.ts';
+import { movedCode, type Outcome, openCode, outcomeCode } from '../../shared/domain/outcome.ts';
+import { RetryGroups } from './retry-groups.ts';
+import type { DeliverResult, Why } from './task.ts';
+
+/** An unknown outcome whose repeat the device hides is tried this often, then counted failed. */
+const maxUnknownAttempts = 5;
+
+/** Ids of gateways' messages that are kept of one batch: enough for multi-target requests of any size. */
+const maxMessages = 20;
+
+/** What became of the recipients of one batch while a thread has it in hand: one byte for each, and why. */
+export class Tally {
+  readonly #batch: Batch;
+  readonly #retries = new RetryGroups();
+  readonly #settled: Uint8Array<ArrayBuffer>;
+  /** When each recipient's installation was last saved, by place. */
+  readonly #savedAtMs = new Map<number, number>();
+  readonly failures: Failure[] = [];
+  readonly showing: Showing = { asked: 0, troubled: 0 };
+  readonly #messages = new Map<string, GatewayMessage>();
+  /** Why the profile was given up, or null. */
+  halt: string | null = null;
+  /** Grows with every outcome: whether there is anything new to write down. */
+  changes = 0;
+
+  constructor(batch: Batch) {
+    this.#batch = batch;
+    this.#settled = batch.settled ? Uint8Array.from(batch.settled) : new Uint8Array(batch.recipients.length);
+  }
+
+  isOpen(index: number): boolean {
+    return this.#settled[index] === openCode;
+  }
+
+  /** Has the installation at a place been saved since, it is not deleted for what was sent to it before. */
+  noteSaved(index: number, updatedAtMs: number): void {
+    this.#savedAtMs.set(index, updatedAtMs);
+  }
+
+  /** Notes what one try came to; a second report of the same recipient is passed over. */
+  note(index: number, attempt: Attempt): void {
+    if (!this.isOpen(index)) return;
+    this.#show(attempt);
+    switch (attempt.kind) {
+      case 'sent':
+        this.#settle(index, 'sent');
+        if (attempt.messageId !== undefined) this.#noteMessage(attempt.messageId);
+        break;
+      case 'rejected':
+        this.fail(index, attempt);
+        break;
+      case 'invalid_token':
+        this.fail(
+          index,
+          { ...attempt, outcome: 'invalid_token' },
+          this.#deadAsOf(index, attempt.deadSinceMs),
+        );
+        break;
+      case 'retry':
+        this.#retry(index, attempt, attempt.afterMs);
+        break;
+      case 'unknown':
+        if (attempt.isRepeatHidden && this.#batch.tries < maxUnknownAttempts)
+          this.#retry(index, { status: 0, reason: attempt.reason, mayHaveArrived: true });
+        else this.fail(index, { outcome: 'failed', status: 0, reason: 'unknown' });
+        break;
+      case 'halt': {
+        // The gateway's own word to search for, and the sentence to understand it by.
+        const reason = `${attempt.reason}: ${attempt.sentence}`;
+        this.halt ??= reason;
+        this.fail(index, { outcome: 'failed', status: attempt.status, reason });
+        break;
+      }
+    }
+  }
+
+  /** Ends a recipient that is not sent to again. `deadAsOfMs`: the installation as it was when its token was told dead. */
+  fail(
+    index: number,
+    failure: { outcome: Outcome; status: number; reason: string },
+    deadAsOfMs: number | null = null,
+  ): void {
+    this.#settle(index, failure.outcome);
+    const { outcome, status, reason } = failure;
+    const installation = this.#batch.recipients[index] ?? 0;
+    this.failures.push({ installation, outcome, status, reason, deadAsOfMs });
+  }
+
+  /** Ends all that is open: nothing can be sent by this profile. */
+  giveUp(sentence: string): void {
+    this.halt = sentence;
+    for (const index of this.#batch.recipients.keys())
+      if (this.isOpen(index)) this.fail(index, { outcome: 'failed', status: 0, reason: sentence });
+  }
+
+  /** As it is to be written down: until their new batch is written, those that wait for a retry are open here. */
+  withoutMoved(): Uint8Array<ArrayBuffer> {
+    return this.#settled.map((code) => (code === movedCode ? openCode : code));
+  }
+
+  /**
+   * The end of it. Where the rest stays open, those that the gateway has put off wait in retry batches of their
+   * own all the same; those that could not leave any more (`isStopped`) simply go back.
+   */
+  end(isStopped: boolean): Pick<DeliverResult, 'settled' | 'movedCount' | 'retries'> {
+    const { length: movedCount } = this.#batch.moved;
+    const retries = this.#retries.of(this.#batch);
+    const isComplete = !isStopped && !this.#settled.includes(openCode);
+    if (isComplete) return { settled: this.#settled, movedCount, retries };
+    const settled = this.withoutMoved();
+    for (const index of [...this.#batch.moved, ...this.#retries.reached]) settled[index] = movedCode;
+    return { settled, movedCount, retries: retries.filter(({ isReached }) => isReached) };
+  }
+
+  /** What the gateway called the messages it took, the first of them. */
+  get messages(): GatewayMessage[] {
+    return [...this.#messages.values()];
+  }
+
+  #noteMessage(messageId: string): void {
+    const known = this.#messages.get(messageId);
+    if (known) known.devices += 1;
+    else if (this.#messages.size < maxMessages) this.#messages.set(messageId, { messageId, devices: 1 });
+  }
+
+  #show(attempt: Attempt): void {
+    const isTrouble = showsTrouble(attempt);
+    if (isTrouble !== null) this.showing.asked += 1;
+    if (isTrouble) this.showing.troubled += 1;
+  }
+
+  /** A token is dead only if the installation was not saved after the gateway found it so (gateways-apns 1.6). */
+  #deadAsOf(index: number, deadSinceMs: number | undefined): number | null {
+    const savedAtMs = this.#savedAtMs.get(index);
+    if (savedAtMs === undefined) return null;
+    return deadSinceMs === undefined || savedAtMs < deadSinceMs ? savedAtMs : null;
+  }
+
+  #settle(index: number, outcome: Outcome): void {
+    this.#settled[index] = outcomeCode(outcome);
+    this.changes += 1;
+  }
+
+  #retry(index: number, why: Why & { mayHaveArrived?: boolean }, afterMs: number | null = null): void {
+    this.#settled[index] = movedCode;
+    this.#retries.add(index, afterMs, why.status > 0 || why.mayHaveArrived === true, why);
+  }
+}

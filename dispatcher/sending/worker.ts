@@ -1,0 +1,53 @@
+import { parentPort, threadId, workerData } from 'node:worker_threads';
+import { z } from 'zod';
+import { systemClock } from '../../shared/clock.ts';
+import { Vault } from '../../shared/crypto.ts';
+import { Directory } from '../../shared/db/directory.ts';
+import { Database } from '../../shared/db/pool.ts';
+import { createLogger } from '../../shared/logging.ts';
+import { SenderCache } from './senders.ts';
+import { Sending } from './sending.ts';
+import { Punctuality } from './slices.ts';
+import type { DeliverResult, DeliverTask } from './task.ts';
+import { readingEveryMs } from './transports.ts';
+
+/** Connections of one thread: batches load and checkpoint in turns. */
+const connectionsPerThread = 4;
+
+const threadData = z.object({
+  databaseUrl: z.string(),
+  secrets: z.array(z.string()),
+  publicUrl: z.string(),
+  logLevel: z.string(),
+  stopFlag: z.instanceof(SharedArrayBuffer),
+  cuts: z.instanceof(SharedArrayBuffer),
+});
+
+const data = threadData.parse(workerData);
+const log = createLogger({ level: data.logLevel, name: 'dispatcher thread' });
+const db = new Database({
+  url: data.databaseUrl,
+  applicationName: 'carillon dispatcher thread',
+  maxConnections: connectionsPerThread,
+  onError: (error) => log.warn({ err: error }, 'database connection lost'),
+});
+const vault = new Vault(data.secrets.map((key) => Buffer.from(key, 'base64')));
+const directory = new Directory(db, vault, systemClock);
+const senders = new SenderCache({
+  db,
+  directory,
+  clock: systemClock,
+  vault,
+  publicUrl: data.publicUrl,
+});
+const punctuality = new Punctuality();
+setInterval(() => {
+  parentPort?.postMessage({ thread: threadId, http2: senders.drainTransports() });
+}, readingEveryMs).unref();
+const stopFlag = new Int32Array(data.stopFlag);
+const cuts = new Int32Array(data.cuts);
+
+/** What piscina calls for each batch. */
+export default function deliver(task: DeliverTask): Promise<DeliverResult> {
+  return new Sending({ db, senders, clock: systemClock, punctuality, log, stopFlag, cuts }, task).run();
+}
