@@ -52,14 +52,22 @@ export function createApp(options: AppOptions): Koa {
   const router = new Router();
   const routeOf = new Map<unknown, Route>();
   const find: Find = (method, path) => findRoute(router, routeOf, { method, path });
-  for (const route of options.routes) {
+  for (const { path, route } of inOrder(options.routes)) {
     const handler = (ctx: Context) => answer(ctx, route, { ...options, find });
     routeOf.set(handler, route);
-    router.register(route.paths, [route.method], handler);
+    router.register(path, [route.method], handler);
   }
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;
+}
+
+/** A path that names a part comes before one that leaves it open: the router takes the first that fits. */
+function inOrder(routes: Route[]): { path: string; route: Route }[] {
+  const openLast = (path: string) => path.replace(/:[^/]+/g, '\uffff');
+  return routes
+    .flatMap((route) => route.paths.map((path) => ({ path, route })))
+    .sort((a, b) => (openLast(a.path) < openLast(b.path) ? -1 : 1));
 }
 
 /** Who asks: `ctx.ip` of a request that is no call, such as one for the device channel. */

@@ -19,6 +19,7 @@ import { OutboxService } from './outbox.ts';
 import { ProfileService } from './profiles.ts';
 import { PushService } from './pushes.ts';
 import { ReceiptService } from './receipts.ts';
+import { ScanService } from './scans.ts';
 import { ScheduleService } from './schedules.ts';
 import { createMessaging } from './sms/index.ts';
 import { UsageService } from './usage.ts';
@@ -48,6 +49,7 @@ export function createServices(means: Means) {
     profiles: new ProfileService(means),
     pushes: new PushService(means),
     receipts: new ReceiptService(means),
+    scans: new ScanService(means),
     schedules: new ScheduleService(means),
     sms: messaging.sms,
     smsTexts: messaging.smsTexts,

@@ -248,6 +248,90 @@ describe('include', () => {
   });
 });
 
+describe('GET /1.1/scan/classes/:className', () => {
+  const page = (query: Record<string, string>, cls = '_Installation', more: TestRequest = { master: true }) =>
+    api.request('GET', `/1.1/scan/classes/${cls}?${new URLSearchParams(query)}`, { app, ...more });
+  /** All rows, page by page. */
+  async function scan(query: Record<string, string>, cls?: string) {
+    const rows: Record<string, string>[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { body } = await page({ ...query, cursor }, cls);
+      expect(body.results.length).toBeLessThanOrEqual(Number(query.limit ?? 100));
+      rows.push(...body.results);
+      cursor = body.cursor;
+    }
+    return rows;
+  }
+
+  test('goes through all rows once, in the order of the key, also where many have the same', async () => {
+    const ids = (await scan({ limit: '2' })).map(({ objectId }) => objectId);
+    expect(ids).toHaveLength(4);
+    expect(ids).toEqual([...ids].sort());
+    const back = (await scan({ limit: '1', scan_key: '-objectId' })).map(({ objectId }) => objectId);
+    expect(back).toEqual([...ids].reverse());
+    const db = new Database({ url: database.url, applicationName: 'test' });
+    await db.query('UPDATE installation SET created_at = now() WHERE app_id = $1', [app.appId]);
+    await db.close();
+    for (const scanKey of ['createdAt', '-createdAt'])
+      expect((await scan({ limit: '3', scan_key: scanKey })).map(({ objectId }) => objectId).sort()).toEqual(
+        ids,
+      );
+  });
+
+  test('heeds where and keys, serves users, and ends without a cursor', async () => {
+    const found = await scan({ where: '{"city":"Paris"}', keys: 'installationId' });
+    expect(found.map((one) => Object.keys(one).sort())).toEqual([
+      ['createdAt', 'installationId', 'objectId', 'updatedAt'],
+    ]);
+    const users = await scan({ limit: '1' }, '_User');
+    expect(users.map(({ objectId }) => objectId).sort()).toEqual([ann.id, bob.id].sort());
+    expect(JSON.stringify(users)).not.toMatch(/sessionToken|password/);
+    expect((await page({ limit: '4' })).body.cursor).toBeNull();
+  });
+
+  test('is for the master key, and for classes that are there', async () => {
+    const message = 'The request must be signed by master key.';
+    expect((await page({}, '_Installation', {})).body).toEqual({ code: 1, error: message });
+    expect(await page({}, 'GameScore')).toMatchObject({ status: 404, body: { code: 101 } });
+    const other = await api.createApp();
+    expect((await page({}, '_User', { app: other, master: true })).body).toEqual({
+      results: [],
+      cursor: null,
+    });
+  });
+
+  test('takes its own cursors only, and those for ten minutes', async () => {
+    const { cursor } = (await page({ limit: '1' })).body;
+    const inside = JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    const forged = (change: object) =>
+      Buffer.from(JSON.stringify({ ...inside, ...change })).toString('base64url');
+    const refusedOnes: Record<string, string>[] = [
+      { cursor: 'x' },
+      { cursor, scan_key: 'createdAt' },
+      { cursor: forged({ id: '1; DROP TABLE app_user' }) },
+      { cursor: forged({ value: 'a\0' }) },
+      { cursor: forged({ key: 'createdAt', value: 'today' }), scan_key: 'createdAt' },
+      { cursor: forged({ untilMs: Date.now() - 1 }) },
+      { scan_key: 'city' },
+      { scan_key: 'constructor' },
+    ];
+    for (const query of refusedOnes)
+      expect(await page(query)).toMatchObject({ status: 400, body: { code: 102 } });
+  });
+});
+
+test('classes that are not there are 101, whatever is asked of them', async () => {
+  for (const [method, path] of [
+    ['GET', '/1.1/classes/GameScore'],
+    ['GET', '/1.1/classes/_Role/x'],
+    ['POST', '/1.1/classes/Todo'],
+    ['PUT', '/1.1/classes/Todo/x'],
+    ['DELETE', '/1.1/classes/__proto__/x'],
+  ] as const)
+    expect(await api.request(method, path, { app })).toMatchObject({ status: 404, body: { code: 101 } });
+  expect(await api.request('GET', '/1.1/classes/GameScore')).toMatchObject({ status: 401 });
+});
+
 describe('the targets of a push', () => {
   const explain = (where: unknown) =>
     api.request('POST', `/console/api/apps/${app.appId}/push/explain`, {

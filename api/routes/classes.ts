@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { refuse } from '../../shared/domain/errors.ts';
+import { json, route } from '../route.ts';
+
+const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];
+
+/** Users and installations have routes of their own; there are no other classes (compat.md 3.3). */
+const unknownClass = (method: 'GET' | 'POST' | 'PUT' | 'DELETE') =>
+  route({
+    method,
+    path: paths,
+    auth: 'app',
+    handle: () => {
+      throw refuse('objectNotFound', "Class or object doesn't exists.");
+    },
+  });
+
+export default [
+  route({
+    method: 'GET',
+    path: '/1.1/scan/classes/:className',
+    auth: 'app',
+    query: z.record(z.string(), z.unknown()),
+    handle: async (call, { scans }) => json(await scans.scan(call, call.params.className ?? '', call.query)),
+  }),
+  unknownClass('GET'),
+  unknownClass('POST'),
+  unknownClass('PUT'),
+  unknownClass('DELETE'),
+];

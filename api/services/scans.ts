@@ -1,0 +1,55 @@
+import { beginScan, selectInstallations } from '../../shared/db/tables/installations.ts';
+import { selectUsers } from '../../shared/db/tables/users.ts';
+import { refuse } from '../../shared/domain/errors.ts';
+import { installationDocument } from '../../shared/domain/installation.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { userDocument } from '../../shared/domain/user.ts';
+import { classes, userClass } from '../../shared/query/classes.ts';
+import { project } from '../../shared/query/keys.ts';
+import { compileScan, cursorBehind, parseScan } from '../../shared/query/scan.ts';
+import type { Caller } from './installations.ts';
+import type { Means } from './means.ts';
+
+const scanTimeoutMs = 10_000;
+
+/** Going through all users or installations of an app, page by page, whatever is written meanwhile. */
+export class ScanService {
+  readonly #means: Pick<Means, 'readDb' | 'clock'>;
+
+  constructor(means: Pick<Means, 'readDb' | 'clock'>) {
+    this.#means = means;
+  }
+
+  /**
+   * One page, and the cursor of the next one; null behind the last (compat.md 3.1 "Scan"). Throws 1 without the master
+   * key, 101 for an unknown class, 124, and as `parseScan`.
+   */
+  async scan(
+    { app: { appId }, isMaster }: Caller,
+    className: string,
+    query: Record<string, unknown>,
+  ): Promise<{ results: JsonObject[]; cursor: string | null }> {
+    if (!isMaster) throw refuse('invalidParameter', 'The request must be signed by master key.');
+    const cls = classes.get(className);
+    if (!cls) throw refuse('objectNotFound', "Class or object doesn't exists.");
+    const nowMs = this.#means.clock.now();
+    const scan = parseScan(query, cls, { appId, nowMs });
+    const selection = compileScan(scan, cls, appId);
+    const rows = await this.#means.readDb.transaction(async (tx) => {
+      await beginScan(tx, scanTimeoutMs);
+      if (cls !== userClass)
+        return (await selectInstallations(tx, selection)).map((row) => ({
+          row,
+          document: installationDocument(row),
+        }));
+      const users = await selectUsers(tx, selection);
+      return users.map((row) => ({ row, document: userDocument(row, { isOwn: true }) }));
+    });
+    const page = rows.slice(0, scan.limit);
+    const last = rows.length > scan.limit ? page.at(-1) : undefined;
+    return {
+      results: page.map(({ document }) => project(document, scan.keys, cls)),
+      cursor: last ? cursorBehind(last.row, scan, nowMs) : null,
+    };
+  }
+}
