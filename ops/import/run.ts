@@ -1,5 +1,10 @@
 import { systemClock } from '../../shared/clock.ts';
-import { readLocalConfig, readSecretKeys } from '../../shared/config.ts';
+import {
+  currentEnvironment,
+  type Environment,
+  readLocalConfig,
+  readSecretKeys,
+} from '../../shared/config.ts';
 import { SealError, Vault } from '../../shared/crypto.ts';
 import { pendingMigrations } from '../../shared/db/migrate.ts';
 import { Database, isConnectionFailure } from '../../shared/db/pool.ts';
@@ -29,12 +34,12 @@ const dayMs = 86_400_000;
 export async function runImport(
   paths: string[],
   options: ImportOptions,
-  { isJson }: { isJson: boolean },
+  { isJson, env = currentEnvironment() }: { isJson: boolean; env?: Environment },
 ): Promise<Report> {
   const found = await findFiles(paths, classOf(options.class));
   if (found.files.length === 0)
     throw new CommandFailure(`There is no file of ${importedClasses.join(' or ')} in ${paths.join(', ')}.`);
-  const config = readLocalConfig();
+  const config = readLocalConfig(env);
   const url = config.databaseUrl ?? (await readWhere(config.dataDir)).databaseUrl;
   if (url === undefined)
     throw new CommandFailure(
@@ -83,7 +88,7 @@ async function importInto(db: Database, { found, options, vault, isJson }: Setti
   const startedAtMs = systemClock.monotonicMs();
   const progress = showProgress({ files: found.files, tally, isShown: !isJson, clock: systemClock });
   const isDry = options.dryRun === true;
-  const stop = stopOnSignals();
+  const { stop, forget } = stopOnSignals();
   let failure: string | undefined;
   try {
     await importFiles({
@@ -95,6 +100,7 @@ async function importInto(db: Database, { found, options, vault, isJson }: Setti
     if (!(error instanceof CommandFailure)) throw error;
     failure = error.message;
   } finally {
+    forget();
     progress.stop();
     await log?.close();
   }
@@ -106,7 +112,7 @@ async function importInto(db: Database, { found, options, vault, isJson }: Setti
 const sameSignalMs = 1000;
 
 /** The first signal ends the import with its report, after the batch that is being written; a later one ends it at once. */
-function stopOnSignals(): AbortSignal {
+function stopOnSignals(): { stop: AbortSignal; forget(): void } {
   const controller = new AbortController();
   let firstAtMs: number | undefined;
   const stop = () => {
@@ -115,9 +121,12 @@ function stopOnSignals(): AbortSignal {
     if (nowMs - firstAtMs > sameSignalMs) process.exit(1);
     controller.abort();
   };
-  process.on('SIGINT', stop);
-  process.on('SIGTERM', stop);
-  return controller.signal;
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  for (const signal of signals) process.on(signal, stop);
+  const forget = () => {
+    for (const signal of signals) process.off(signal, stop);
+  };
+  return { stop: controller.signal, forget };
 }
 
 async function chooseAppId(db: Database, asked: string | undefined): Promise<string> {

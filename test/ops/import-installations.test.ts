@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { anInstallation, newId, useImports } from '../support/imports.ts';
 
 const world = useImports();
-const { run, imported, exportFile, installationAt, countOf, asMaster } = world;
+const { run, imported, importedByCommand, exportFile, installationAt, countOf, asMaster } = world;
 
 describe('installations', () => {
   test('keep their ids, times, channels and every typed value, as the REST API gives them', async () => {
@@ -36,7 +36,7 @@ describe('installations', () => {
       channels: [],
     });
     await exportFile('_Installation.0.jsonl', [ios, android], '_Installation');
-    expect(await imported(world.folder)).toMatchObject({
+    expect(await importedByCommand(world.folder)).toMatchObject({
       code: 0,
       stderr: '',
       dryRun: false,
@@ -103,7 +103,7 @@ describe('installations', () => {
         expect.objectContaining({ line: 4, error: `deviceToken belongs to ${first.objectId} already.` }),
       ]),
     };
-    expect(await imported(path, '--dry-run')).toMatchObject({ ...expected, dryRun: true });
+    expect(await importedByCommand(path, '--dry-run')).toMatchObject({ ...expected, dryRun: true });
     expect(await countOf('installation')).toBe(1);
     expect(await imported(path)).toMatchObject({ ...expected, dryRun: false });
     expect(await countOf('installation')).toBe(2);

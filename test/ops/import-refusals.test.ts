@@ -9,7 +9,7 @@ import { anInstallation, aUser, newId, useImports } from '../support/imports.ts'
 import { newUid } from '../support/users.ts';
 
 const world = useImports();
-const { run, imported, exportFile, installationAt, countOf } = world;
+const { run, imported, importedByCommand, exportFile, installationAt, countOf } = world;
 
 describe('records that cannot be imported', () => {
   test('are refused with a line and a sentence that quotes no value; the others are imported', async () => {
@@ -93,7 +93,7 @@ describe('records that cannot be imported', () => {
       Array.from({ length: 250 }, () => ({ username: 'x' })),
     );
     const all = join(world.folder, 'refused.jsonl');
-    const report = await imported(path, '--refused', all);
+    const report = await importedByCommand(path, '--refused', all);
     expect(report.refusals).toHaveLength(100);
     expect(report.refusalsNotListed).toBe(150);
     const lines = (await readFile(all, 'utf8')).trim().split('\n');

@@ -10,7 +10,7 @@ import { bareEnvironment, carillon, launcher } from '../support/cli.ts';
 import { anInstallation, aUser, newId, useImports } from '../support/imports.ts';
 
 const world = useImports();
-const { run, imported, exportFile, installationAt, countOf } = world;
+const { run, imported, importedByCommand, exportFile, installationAt, countOf } = world;
 
 describe('an import that ends in the middle', () => {
   const total = 12_000;
@@ -111,7 +111,7 @@ describe('the files', () => {
     const unknown = await run([path]);
     expect(unknown).toMatchObject({ code: 2, stdout: '' });
     expect(unknown.stderr).toContain('--class');
-    expect(await imported(path, '--class', '_Installation')).toMatchObject({ code: 0 });
+    expect(await importedByCommand(path, '--class', '_Installation')).toMatchObject({ code: 0 });
     expect((await run([path, '--class', 'Post'])).code).toBe(2);
   });
 });

@@ -5,7 +5,7 @@ import { aUser, publicHash, useImports } from '../support/imports.ts';
 import { enterWith, newName, newPhone, newUid, signUp } from '../support/users.ts';
 
 const world = useImports();
-const { imported, exportFile, countOf, asMaster } = world;
+const { imported, importedByCommand, exportFile, countOf, asMaster } = world;
 
 describe('users', () => {
   test('keep everything, log in with the passwords of the export once and for all, and with their accounts', async () => {
@@ -117,7 +117,7 @@ describe('users', () => {
     ];
     const path = await exportFile('_User.jsonl', [first, ...conflicts.map(([, member]) => aUser(member))]);
     for (const args of [['--dry-run'], []]) {
-      const report = await imported(path, ...args);
+      const report = await importedByCommand(path, ...args);
       expect(report).toMatchObject({
         code: 1,
         classes: { _User: { imported: 1, refused: conflicts.length } },
@@ -140,7 +140,7 @@ describe('users', () => {
     const next = aUser({ username: 'the same', authData: { qq: { openid: shared } } });
     const path = await exportFile('_User.jsonl', [out, next]);
     for (const args of [['--dry-run'], []])
-      expect(await imported(path, ...args)).toMatchObject({
+      expect(await importedByCommand(path, ...args)).toMatchObject({
         classes: { _User: { imported: 1, refused: 1 } },
         refusals: [{ line: 1, error: `authData.weibo belongs to ${there.id} already.` }],
       });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { runImport } from '../../ops/import/run.ts';
 import { Database } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi, testEnvironment } from './api.ts';
@@ -105,10 +106,17 @@ class ImportWorld {
       cwd: this.folder,
     });
 
-  /** The report of an import that was asked for as a document. */
-  imported = async (...args: string[]) => {
+  /** The report of an import that was asked for as a document, and how the command ended. */
+  importedByCommand = async (...args: string[]) => {
     const { code, stderr, json } = await this.run([...args, '--json']);
     return { code, stderr, ...json() };
+  };
+
+  /** The same without a process of its own: what the command prints, and what it would end with. */
+  imported = async (path: string) => {
+    const env = { ...testEnvironment(this.databaseUrl), CARILLON_DATA_DIR: join(this.folder, '.carillon') };
+    const report = await runImport([path], { app: this.app.appId }, { isJson: true, env });
+    return { code: report.isBad ? 1 : 0, ...JSON.parse(JSON.stringify(report.document)) };
   };
 
   asMaster = (path: string) => this.api.request('GET', `/1.1${path}`, { app: this.app, master: true });
