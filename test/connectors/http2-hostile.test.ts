@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   flag,
   frame,
@@ -8,7 +8,7 @@ import {
   setting,
   settingsFrame,
 } from '../../connectors/http2/own/wire-format.ts';
-import { aBatch, openTransport, repliesOf, tally } from '../support/http2-peer.ts';
+import { aBatch, repliesOf, tally, transportOfTest } from '../support/http2-peer.ts';
 import {
   behave,
   block,
@@ -19,22 +19,16 @@ import {
   startRawPeer,
 } from '../support/http2-raw-peer.ts';
 
-const closers: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
 /** A transport to a peer whose first connection is served so, and whose others behave. */
 async function against(
   serve: (connection: RawConnection) => unknown,
-  timing: Parameters<typeof openTransport>[3] = {},
+  timing: Parameters<typeof transportOfTest>[3] = {},
 ) {
   const peer = await startRawPeer(
     (connection, index) => void (index === 0 ? serve(connection) : behave(connection)),
   );
-  closers.push(() => peer.close());
-  const opened = openTransport('own', peer, { maxConnections: 1 }, timing);
-  closers.push(() => opened.transport.close());
+  onTestFinished(() => peer.close());
+  const opened = transportOfTest('own', peer, { maxConnections: 1 }, timing);
   return { ...opened, peer };
 }
 

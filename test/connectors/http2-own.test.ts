@@ -1,34 +1,20 @@
 import { once } from 'node:events';
 import type { ServerHttp2Stream, Settings } from 'node:http2';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Batch } from '../../connectors/http2/transport.ts';
 import {
   aBatch,
   type Handler,
   ok,
-  openTransport,
   type Peer,
+  peerOfTest,
   repliesOf,
-  startPeer,
   tally,
+  transportOfTest,
 } from '../support/http2-peer.ts';
 
-const closers: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
-async function peerWith(...given: Parameters<typeof startPeer>): Promise<Peer> {
-  const peer = await startPeer(...given);
-  closers.push(() => peer.close());
-  return peer;
-}
-
-function open(peer: Peer, more: Parameters<typeof openTransport>[2] = {}, timing = {}) {
-  const opened = openTransport('own', peer, more, timing);
-  closers.push(() => opened.transport.close());
-  return opened;
-}
+const open = (peer: Peer, more: Parameters<typeof transportOfTest>[2] = {}, timing = {}) =>
+  transportOfTest('own', peer, more, timing);
 
 /** Answers with the length and the first and last bytes of what it got. */
 const measure: Handler = async (stream) => {
@@ -53,7 +39,7 @@ describe('bodies', () => {
     ['larger than the window of their stream', 1000, { initialWindowSize: 10 }],
     ['for whose stream there is no window at first', 100, { initialWindowSize: 0 }],
   ])('%s arrive whole', async (_, bytes, settings) => {
-    const peer = await peerWith(measure, { settings });
+    const peer = await peerOfTest(measure, { settings });
     if (settings.initialWindowSize === 0)
       peer.server.on('session', (session) => session.settings({ initialWindowSize: 65_535 }));
     const count = bytes > 100_000 ? 5 : 300;
@@ -64,7 +50,7 @@ describe('bodies', () => {
 
   test('that were begun go on when the peer narrows and widens its windows', async () => {
     const held: ServerHttp2Stream[] = [];
-    const peer = await peerWith(
+    const peer = await peerOfTest(
       (stream, headers) => {
         if (held.push(stream) === 20) stream.session?.settings({ initialWindowSize: 70_000 });
         void measure(stream, headers);
@@ -79,7 +65,7 @@ describe('bodies', () => {
   });
 
   test('that are answered before they are whole are broken off', async () => {
-    const peer = await peerWith(ok, { settings: { initialWindowSize: 100 } });
+    const peer = await peerOfTest(ok, { settings: { initialWindowSize: 100 } });
     const { transport } = open(peer, { maxConnections: 1 });
     expect(tally(await repliesOf(transport, sized(100_000, 20)))).toEqual({ 'response 200': 20 });
     expect(tally(await repliesOf(transport, sized(50, 20)))).toEqual({ 'response 200': 20 });
@@ -87,7 +73,7 @@ describe('bodies', () => {
 
   test('with splices of any script and length, and none', async () => {
     const bodies = new Map<string, string>();
-    const peer = await peerWith(async (stream, headers) => {
+    const peer = await peerOfTest(async (stream, headers) => {
       const chunks: Buffer[] = [];
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       await once(stream, 'end');
@@ -105,7 +91,7 @@ describe('bodies', () => {
   });
 
   test('that are empty', async () => {
-    const peer = await peerWith(async (stream) => {
+    const peer = await peerOfTest(async (stream) => {
       stream.respond({ ':status': 200 });
       stream.end(String(stream.endAfterHeaders));
     });
@@ -121,7 +107,7 @@ describe('headers', () => {
   /** What arrived, by the request's `x-own`. */
   async function recording(settings = {}) {
     const seen: Record<string, unknown>[] = [];
-    const peer = await peerWith(
+    const peer = await peerOfTest(
       (stream, headers) => {
         seen.push({ ...headers });
         ok(stream, headers);
@@ -211,7 +197,7 @@ describe('headers', () => {
 describe('a connection', () => {
   test('finds an old stream among thousands of younger ones', async () => {
     const first = Promise.withResolvers<ServerHttp2Stream>();
-    const peer = await peerWith((stream, headers) => {
+    const peer = await peerOfTest((stream, headers) => {
       if (headers[':path'] === '/p/old') first.resolve(stream);
       else ok(stream, headers);
     });
@@ -229,7 +215,7 @@ describe('a connection', () => {
   });
 
   test('is replaced before the numbers of its streams end', async () => {
-    const peer = await peerWith(ok);
+    const peer = await peerOfTest(ok);
     const { transport } = open(peer, { maxConnections: 1, streamsPerConnection: 50 });
     for (let i = 0; i < 4; i++)
       expect(tally(await repliesOf(transport, aBatch(40)))).toEqual({ 'response 200': 40 });
@@ -237,7 +223,7 @@ describe('a connection', () => {
   });
 
   test('is replaced when it is old, and nothing waits for that', async () => {
-    const peer = await peerWith(ok);
+    const peer = await peerOfTest(ok);
     const { transport, facts } = open(peer, { maxConnections: 1, maxAgeMs: 200 }, { requestMs: 300 });
     while (peer.sessions.length < 3)
       expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
@@ -245,7 +231,7 @@ describe('a connection', () => {
   });
 
   test('takes one request by itself', async () => {
-    const peer = await peerWith(measure);
+    const peer = await peerOfTest(measure);
     const { template } = aBatch(0);
     const reply = await open(peer).transport.request(template, { path: 'one' });
     expect(reply).toMatchObject({ kind: 'response', status: 200, body: '2 {} {}' });

@@ -3,25 +3,20 @@ import { createServer as createHttpServer, type IncomingMessage, type Server } f
 import { createServer as createHttpsServer } from 'node:https';
 import { connect, createServer as createTcpServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { openHttpDoor } from '../../shared/http.ts';
 import {
   aBatch,
   ok,
-  openTransport,
+  peerOfTest,
   portOf,
   repliesOf,
-  startPeer,
   tally,
   transportNames,
+  transportOfTest,
 } from '../support/http2-peer.ts';
-
-const closers: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
 
 interface Proxy {
   port: number;
@@ -56,28 +51,20 @@ async function startProxy(isStrict: boolean, server: Server = createHttpServer()
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  closers.push(async () => {
+  onTestFinished(async () => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
   return { port: portOf(server), asked };
 }
 
-async function peerOnLoopback() {
-  const peer = await startPeer(ok);
-  closers.push(() => peer.close());
-  return peer;
-}
-
 describe.each(transportNames)('through a proxy, over the %s transport,', (name) => {
-  function open(...given: Parameters<typeof openTransport> extends [unknown, ...infer Rest] ? Rest : never) {
-    const opened = openTransport(name, ...given);
-    closers.push(() => opened.transport.close());
-    return opened;
-  }
+  const open = (
+    ...given: Parameters<typeof transportOfTest> extends [unknown, ...infer Rest] ? Rest : never
+  ) => transportOfTest(name, ...given);
 
   test('requests reach the gateway, and the proxy learns its name only', async () => {
-    const peer = await peerOnLoopback();
+    const peer = await peerOfTest(ok);
     const proxy = await startProxy(false);
     const { transport } = open(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(100)))).toEqual({ 'response 200': 100 });
@@ -85,14 +72,14 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
   });
 
   test('with a user and a password that have to be escaped', async () => {
-    const peer = await peerOnLoopback();
+    const peer = await peerOfTest(ok);
     const proxy = await startProxy(true);
     const { transport } = open(peer, { proxy: `http://us%3Aer:s%40cret@127.0.0.1:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
   });
 
   test('that is spoken to over TLS', async () => {
-    const peer = await peerOnLoopback();
+    const peer = await peerOfTest(ok);
     const authority = await openCertificateAuthority();
     const { certificate, privateKey } = await authority.issueServer();
     const proxy = await startProxy(false, createHttpsServer({ cert: certificate, key: privateKey }));
@@ -103,7 +90,7 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
   });
 
   test('that wants a password which nobody gave, nothing is sent', async () => {
-    const peer = await peerOnLoopback();
+    const peer = await peerOfTest(ok);
     const proxy = await startProxy(true);
     const { transport, facts } = open(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent connect_failed': 3 });
@@ -117,24 +104,24 @@ describe.each(transportNames)('through a proxy, over the %s transport,', (name) 
     ['never ends its answer', `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(4000)}`],
     ['hangs up', ''],
   ])('that %s is no way', async (_, words) => {
-    const peer = await peerOnLoopback();
+    const peer = await peerOfTest(ok);
     const server = createTcpServer((socket) => {
       socket.on('error', () => undefined);
       socket.once('data', () => (words === '' ? socket.destroy() : socket.write(words)));
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    closers.push(async () => void server.close());
+    onTestFinished(async () => void server.close());
     const { transport } = open(peer, { proxy: `http://127.0.0.1:${portOf(server)}` });
     expect(tally(await repliesOf(transport, aBatch(1)))).toEqual({ 'not_sent connect_failed': 1 });
   });
 
   test('that never answers is given up', async () => {
-    const peer = await peerOnLoopback();
+    const peer = await peerOfTest(ok);
     const server = createTcpServer((socket) => socket.on('error', () => undefined));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    closers.push(async () => void server.close());
+    onTestFinished(async () => void server.close());
     const { transport, facts } = open(
       peer,
       { proxy: `http://127.0.0.1:${portOf(server)}` },
@@ -153,7 +140,7 @@ test('calls over HTTP/1.1 go through a proxy too', async () => {
   );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  closers.push(async () => {
+  onTestFinished(async () => {
     server.closeAllConnections();
     server.close();
   });

@@ -1,43 +1,30 @@
 import { once } from 'node:events';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { createServer } from 'node:https';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import {
   aBatch,
   ok,
-  openTransport,
-  type Peer,
+  peerOfTest,
   portOf,
   repliesOf,
   startPeer,
   startWire,
   tally,
   transportNames,
+  transportOfTest,
 } from '../support/http2-peer.ts';
 
-const closers: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
-async function peerWith(...given: Parameters<typeof startPeer>): Promise<Peer> {
-  const peer = await startPeer(...given);
-  closers.push(() => peer.close());
-  return peer;
-}
-
 describe.each(transportNames)('over the %s transport', (name) => {
-  function open(...given: Parameters<typeof openTransport> extends [unknown, ...infer Rest] ? Rest : never) {
-    const opened = openTransport(name, ...given);
-    closers.push(() => opened.transport.close());
-    return opened;
-  }
+  const open = (
+    ...given: Parameters<typeof transportOfTest> extends [unknown, ...infer Rest] ? Rest : never
+  ) => transportOfTest(name, ...given);
 
   describe('a request', () => {
     test('carries base path, shared and own headers, and its splice', async () => {
       const seen: unknown[] = [];
-      const peer = await peerWith(async (stream, headers) => {
+      const peer = await peerOfTest(async (stream, headers) => {
         const chunks: Buffer[] = [];
         stream.on('data', (chunk: Buffer) => chunks.push(chunk));
         await once(stream, 'end');
@@ -71,7 +58,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('gets status, body and Retry-After back', async () => {
-      const peer = await peerWith((stream) => {
+      const peer = await peerOfTest((stream) => {
         stream.respond({ ':status': 503, 'retry-after': '7' });
         stream.end('{"reason":"x"}');
       });
@@ -85,7 +72,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('gets no more of a huge body than is kept', async () => {
-      const peer = await peerWith((stream) => {
+      const peer = await peerOfTest((stream) => {
         stream.respond({ ':status': 400 });
         stream.end(Buffer.alloc(1_000_000, 'x'));
       });
@@ -102,7 +89,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const answer = () => {
         for (const stream of waiting.splice(0)) stream.respond({ ':status': 200 }, { endStream: true });
       };
-      const peer = await peerWith(
+      const peer = await peerOfTest(
         (stream) => {
           waiting.push(stream);
           peaks.push(waiting.length);
@@ -131,7 +118,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       let open1 = 0;
       const peaks: number[] = [];
       const statuses = [403, 500, 200];
-      const peer = await peerWith((stream) => {
+      const peer = await peerOfTest((stream) => {
         open1 += 1;
         peaks.push(open1);
         setImmediate(() => {
@@ -148,7 +135,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
   describe('a pool', () => {
     test('keeps its connection between batches', async () => {
-      const peer = await peerWith(ok);
+      const peer = await peerOfTest(ok);
       const { transport } = open(peer);
       await repliesOf(transport, aBatch(10));
       await repliesOf(transport, aBatch(10));
@@ -157,7 +144,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
     test('grows to its bound while all connections are full, and is not fuller than that', async () => {
       const held: ServerHttp2Stream[] = [];
-      const peer = await peerWith(
+      const peer = await peerOfTest(
         (stream) => {
           held.push(stream);
           if (peer.sessions.length === 2 && held.length === 4)
@@ -173,7 +160,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     test('renews its connections without losing what is in flight', async () => {
       const held: ServerHttp2Stream[] = [];
       const arrived = Promise.withResolvers<void>();
-      const peer = await peerWith((stream, headers) => {
+      const peer = await peerOfTest((stream, headers) => {
         if (peer.sessions.length > 1) return ok(stream, headers);
         held.push(stream);
         if (held.length === 5) arrived.resolve();
@@ -189,7 +176,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('lets a connection go on the verdict of a reply', async () => {
-      const peer = await peerWith(ok);
+      const peer = await peerOfTest(ok);
       const { transport } = open(peer);
       await repliesOf(transport, aBatch(1), () => 'drain');
       await repliesOf(transport, aBatch(1));
@@ -199,7 +186,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     test('closes in peace: what waits is handed back, what is in flight is answered', async () => {
       const arrived = Promise.withResolvers<void>();
       const held: ServerHttp2Stream[] = [];
-      const peer = await peerWith(
+      const peer = await peerOfTest(
         (stream) => {
           held.push(stream);
           if (held.length === 2) arrived.resolve();
@@ -218,14 +205,14 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
   describe('a batch', () => {
     test('stops on the verdict of a reply', async () => {
-      const peer = await peerWith(ok, { settings: { maxConcurrentStreams: 1 } });
+      const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = open(peer, { maxConnections: 1 });
       const replies = await repliesOf(transport, aBatch(100), (index) => (index === 4 ? 'stop' : undefined));
       expect(tally(replies)).toEqual({ 'response 200': 5, 'not_sent stopped': 95 });
     });
 
     test('hands back what has not left when it is aborted', async () => {
-      const peer = await peerWith(ok, { settings: { maxConcurrentStreams: 1 } });
+      const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = open(peer, { maxConnections: 1 });
       const controller = new AbortController();
       const replies = await repliesOf(transport, aBatch(100, { signal: controller.signal }), (index) => {
@@ -236,7 +223,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('rejects with what its callback threw, and harms no other batch', async () => {
-      const peer = await peerWith(ok);
+      const peer = await peerOfTest(ok);
       const { transport } = open(peer);
       const broken = transport.sendMany(aBatch(10), () => {
         throw new Error('ours');
@@ -266,7 +253,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('by TLS is not sent to', async () => {
-      const peer = await peerWith(ok);
+      const peer = await peerOfTest(ok);
       const stranger = await openCertificateAuthority();
       const { transport } = open({ url: peer.url, ca: stranger.certificate });
       expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent connect_failed': 3 });
@@ -289,9 +276,9 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('in time is given up', async () => {
-      const peer = await peerWith(ok);
+      const peer = await peerOfTest(ok);
       const wire = await startWire(portOf(peer.server));
-      closers.push(() => wire.close());
+      onTestFinished(() => wire.close());
       const { transport, facts } = open(
         { ...peer, url: `https://127.0.0.1:${wire.port}` },
         {},
@@ -306,7 +293,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
   describe('a peer that falls silent', () => {
     test('leaves requests unknown by their deadline, and the others go on', async () => {
-      const peer = await peerWith((stream, headers) => {
+      const peer = await peerOfTest((stream, headers) => {
         if (headers[':path'] !== '/p/3') ok(stream, headers);
       });
       const { transport } = open(peer, {}, { requestMs: 200 });
@@ -316,9 +303,9 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('is found out by a PING, and a new connection is made', async () => {
-      const peer = await peerWith(ok);
+      const peer = await peerOfTest(ok);
       const wire = await startWire(portOf(peer.server));
-      closers.push(() => wire.close());
+      onTestFinished(() => wire.close());
       const { transport, facts } = open(
         { ...peer, url: `https://127.0.0.1:${wire.port}` },
         {},
@@ -333,7 +320,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('for one stream does not lose a connection that answers PINGs', async () => {
-      const peer = await peerWith((stream, headers) => {
+      const peer = await peerOfTest((stream, headers) => {
         if (headers[':path'] === '/p/0') return;
         ok(stream, headers);
       });
@@ -344,7 +331,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('while all streams are taken has the rest handed back', async () => {
-      const peer = await peerWith(() => undefined, { settings: { maxConcurrentStreams: 1 } });
+      const peer = await peerOfTest(() => undefined, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = open(peer, { maxConnections: 1 }, { queueMs: 200, requestMs: 1000 });
       expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({
         'unknown timeout': 1,
@@ -356,7 +343,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   describe('a stream', () => {
     test('that is refused is sent again; when that goes on, it is handed back', async () => {
       let refusals = 0;
-      const peer = await peerWith((stream, headers) => {
+      const peer = await peerOfTest((stream, headers) => {
         if (headers[':path'] === '/p/1' || (headers[':path'] === '/p/2' && refusals < 2)) {
           if (headers[':path'] === '/p/2') refusals += 1;
           stream.close(constants.NGHTTP2_REFUSED_STREAM);
@@ -372,12 +359,12 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('that is reset may have been processed', async () => {
-      const peer = await peerWith((stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR));
+      const peer = await peerOfTest((stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR));
       expect(tally(await repliesOf(open(peer).transport, aBatch(2)))).toEqual({ 'unknown stream_reset': 2 });
     });
 
     test('that was answered before its connection broke is answered', async () => {
-      const peer = await peerWith((stream) => {
+      const peer = await peerOfTest((stream) => {
         stream.respond({ ':status': 200 });
         setTimeout(() => stream.session?.destroy(), 20);
       });

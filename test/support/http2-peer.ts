@@ -8,6 +8,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
 import { openTransport as openChosen } from '../../connectors/http2/open.ts';
 import {
   type Batch,
@@ -128,6 +129,20 @@ export function openTransport(
     name === 'standard' ? 'standard' : undefined,
   );
   return { transport, facts };
+}
+
+/** A peer that is closed when the test that asked for it has ended. */
+export async function peerOfTest(...given: Parameters<typeof startPeer>): Promise<Peer> {
+  const peer = await startPeer(...given);
+  onTestFinished(() => peer.close());
+  return peer;
+}
+
+/** A transport that is closed when the test that asked for it has ended, before the peers that were there. */
+export function transportOfTest(...given: Parameters<typeof openTransport>): Opened {
+  const opened = openTransport(...given);
+  onTestFinished(() => opened.transport.close());
+  return opened;
 }
 
 export function aBatch(count: number, more: Partial<Batch> = {}): Batch {
