@@ -212,10 +212,16 @@ function write(ctx: Context, reply: Reply, status: number): void {
   ctx.body = isReady ? reply.body : JSON.stringify(reply.body);
 }
 
+/**
+ * Connections that wait to be accepted, as far as the system allows: after a restart thousands of devices come at
+ * once, and whose first packet is dropped tries again after one second, then two, then four.
+ */
+const backlog = 8192;
+
 /** Starts listening; resolves with the server once the port is bound. */
 export function listen(app: Koa, port: number, host: string): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = app.listen(port, host, () => resolve(server));
+    const server = app.listen({ port, host, backlog }, () => resolve(server));
     server.once('error', reject);
   });
 }

@@ -13,8 +13,6 @@ const defaultConnections = 10_000;
 const defaultMessages = 3;
 /** Files that a process needs beside its connections. */
 const otherFiles = 256;
-/** Devices that connect at the same time: at first, and after a restart. */
-const arriving = { calmly: 64, atOnce: 1000 };
 const lookMs = 20;
 const probeMs = 50;
 /** An idle process has its memory at rest after this long. */
@@ -78,9 +76,9 @@ async function writeDevices({ db }: Bench, { appId }: BenchApp, count: number): 
 async function measureLogins(stage: Stage): Promise<Figure[]> {
   const { devices, connections, url: apiUrl, app, log } = stage;
   const before = await uses(stage);
-  log(`connecting ${connections} devices`);
+  log(`connecting ${connections} devices, all at once`);
   const startedAtMs = performance.now();
-  await devices.connect({ apiUrl, appId: app.appId, count: connections, atOnce: arriving.calmly });
+  await devices.connect({ apiUrl, appId: app.appId, count: connections });
   const seconds = (performance.now() - startedAtMs) / 1000;
   const { api: loggedIn } = await uses(stage);
   await sleep(settleMs);

@@ -13,7 +13,7 @@ process.title = 'carillon bench devices';
 const order = z.union([
   z.object({
     ask: z.number(),
-    connect: z.object({ apiUrl: z.string(), appId: z.string(), count: z.number(), atOnce: z.number() }),
+    connect: z.object({ apiUrl: z.string(), appId: z.string(), count: z.number() }),
   }),
   z.object({ ask: z.number(), forget: z.boolean() }),
 ]);
@@ -56,16 +56,15 @@ function forget(): void {
 }
 
 process.on('message', async (message) => {
-  const { data } = order.safeParse(message);
-  if (!data) return;
+  const data = order.parse(message);
   try {
     if ('connect' in data) {
-      const { count, atOnce: connectingAtOnce, ...rest } = data.connect;
+      const { count, ...rest } = data.connect;
       const installationIds = deviceIds(count);
       devices = await connectDevices({
         ...rest,
         installationIds,
-        connectingAtOnce,
+        connectingAtOnce: count,
         reconnectAfterMs,
         onMessage,
       });

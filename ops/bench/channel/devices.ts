@@ -26,8 +26,6 @@ export interface Fleet {
   apiUrl: string;
   appId: string;
   count: number;
-  /** Devices that connect at the same time. */
-  atOnce: number;
 }
 
 /** The process of a benchmark's devices (devices-process.ts). */
