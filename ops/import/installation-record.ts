@@ -3,6 +3,7 @@ import { refuse } from '../../shared/domain/errors.ts';
 import { isObjectHint, isWireName, neutralName } from '../../shared/domain/installation.ts';
 import { draftOf } from '../../shared/domain/installation-members.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
+import type { Members } from '../../shared/domain/operations.ts';
 import { headOf, membersOf } from './record.ts';
 
 const headNames = new Set(['objectId', 'createdAt', 'updatedAt']);
@@ -17,8 +18,12 @@ export function readInstallation(
   { line, now }: { line: number; now: Date },
 ): StagedInstallation {
   const members = membersOf(record, isOwn);
-  const hasWireNames = [...members.keys()].some((name) => isWireName(name) === true);
-  const neutral = new Map([...members].map(([name, value]) => [neutralName(name), value]));
+  const neutral: Members = new Map();
+  let hasWireNames = false;
+  for (const [name, value] of members) {
+    hasWireNames ||= isWireName(name) === true;
+    neutral.set(neutralName(name), value);
+  }
   const draft = draftOf(neutral, hasWireNames);
   if (draft.deviceToken === null && draft.installationId === null)
     throw refuse('incorrectType', 'It has neither a deviceToken nor an installationId: nothing reaches it.');

@@ -50,7 +50,9 @@ export async function mergeInstallations(
   { rows, isDry, areNew }: InstallationBatch,
 ): Promise<Merged> {
   const isWritten = areNew && !isDry && (await writeAll(tx, appId, rows));
-  return isWritten ? { written: rows.length, unwritten: [] } : mergeStaged(tx, appId, { rows, isDry });
+  return isWritten
+    ? { written: rows.length, unwritten: [] }
+    : mergeStaged(tx, appId, { rows, isDry, areNew });
 }
 
 const valuesOf = (row: StagedInstallation): CopyValue[] => [
@@ -78,15 +80,18 @@ async function writeAll(tx: Handle, appId: string, rows: StagedInstallation[]): 
 async function mergeStaged(
   tx: Handle,
   appId: string,
-  { rows, isDry }: Omit<InstallationBatch, 'areNew'>,
+  { rows, isDry, areNew }: InstallationBatch,
 ): Promise<Merged> {
   await copyIn(
     tx,
     { table: stage, columns: ['line', ...columns] },
     rows.map((row) => [row.line, ...valuesOf(row)]),
   );
-  const known = isDry ? await keptOut(tx, appId, { stage, table: 'installation', unique }) : [];
+  // To look which are there costs less than to try to write them.
+  const isLookedUp = isDry || !areNew;
+  const known = isLookedUp ? await keptOut(tx, appId, { stage, table: 'installation', unique }) : [];
   await unstage(tx, stage, known);
+  if (known.length === rows.length) return { written: 0, unwritten: known };
   const target = isDry ? shadow : 'installation';
   const { rowCount } = await tx.query(
     `WITH written AS (

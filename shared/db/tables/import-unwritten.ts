@@ -7,7 +7,7 @@ export interface Unwritten {
   isThere: boolean;
   /** It is there, but was changed in the file later than here. */
   isNewer: boolean;
-  /** Public ids of the rows that have a member of this one, by the member's name. */
+  /** Public ids of the rows that have a member of this one, by the member's name; none where it is there. */
   holders: Record<string, string>;
 }
 
@@ -36,8 +36,10 @@ export async function unwrittenRows(
   appId: string,
   { stage, table, unique }: Destination,
 ): Promise<Unwritten[]> {
+  // Of a row that is there nobody asks who has its members.
   const holders = Object.keys(unique).map(
-    (name) => `(SELECT object_id FROM ${table} t WHERE t.app_id = $1 AND t.${name} = s.${name}) AS ${name}`,
+    (name) => `CASE WHEN i.object_id IS NULL THEN
+      (SELECT object_id FROM ${table} t WHERE t.app_id = $1 AND t.${name} = s.${name}) END AS ${name}`,
   );
   // LIMIT 1 keeps a plan from reading all of the app for one batch.
   const { rows } = await tx.query<UnwrittenRow>(
