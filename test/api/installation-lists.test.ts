@@ -165,6 +165,8 @@ describe('GET /1.1/installations', () => {
     const without = await first('-user.tags,-createdAt,-channels');
     expect(without).toMatchObject({ n: 1, user: { name: 'Ann' } });
     for (const name of ['user.tags', 'createdAt', 'channels']) expect(without).not.toHaveProperty(name);
+    const bare = await first('-createdAt,-updatedAt,-objectId');
+    for (const name of always) expect(bare).not.toHaveProperty(name);
     const [second] = (await list({ where: { n: 2 }, keys: 'pgwTopic' })).body.results;
     expect(second.apnsTopic).toBe('t');
   });

@@ -280,6 +280,7 @@ describe('__ignore_hooks', () => {
     const byHost = await register(quiet, { 'X-LC-Hook-Key': app.hookKey });
     expect(byHost.status).toBe(201);
     expect(byHost.body.greeting).toBeUndefined();
+    expect(byHost.body).not.toHaveProperty('__ignore_hooks');
     const body = { username: newName(), password: 'a password', ...quiet };
     expect((await api.request('POST', '/1.1/users', { app, master: true, body })).status).toBe(201);
   });
