@@ -13,7 +13,7 @@ import { Database } from '../../shared/db/pool.ts';
 
 /** `npm run chaos` asks for more devices and more deaths. */
 const rounds = Number(currentEnvironment().CHAOS_ROUNDS ?? 1);
-const devices = 12_000 * rounds;
+const devices = 8000 * rounds;
 
 let dataDir: string;
 let service: LocalService;
