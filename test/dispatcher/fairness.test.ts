@@ -36,9 +36,9 @@ async function untilPlanned(app: App, objectId: string): Promise<void> {
 const statusOf = async (app: App, objectId: string) =>
   (await service.api.request('GET', `/1.1/notifications/${objectId}`, { app })).body.status;
 
-describe('while a push to many is being sent', { timeout: 60_000 }, () => {
+describe('while a push to many is being sent', { timeout: 120_000 }, () => {
   test('one to a few thousand of another app gets its turns and is done before it', async () => {
-    const large = await appWithIos(12_000);
+    const large = await appWithIos(10_000);
     const small = await appWithIos(1500);
     service.apns.misbehave({ kind: 'slow', delayMs: 30 });
     const first = await begin(large.app);
