@@ -124,7 +124,9 @@ describe('Increment', () => {
 
   test('sends the same number again on a retry, also when another push counted meanwhile', async () => {
     const { app, tokens } = await appWithIos(1);
-    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', count: 1 });
+    // Later than the other push is done.
+    const again = { status: 503, reason: 'ServiceUnavailable', retryAfter: '3' };
+    service.apns.misbehave({ kind: 'answer', count: 1, ...again });
     const first = await begin(app, { data: { alert: 'first', badge: 'Increment' } });
     await service.apns.waitFor(service.apns.total + 1);
     await push(app, { data: { alert: 'second', badge: 'Increment' } });
