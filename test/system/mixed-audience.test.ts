@@ -13,7 +13,7 @@ import { startTestService, type TestService } from '../support/service.ts';
 import { startVendors, type Vendors } from '../support/vendors.ts';
 
 /** One push to so many devices, a tenth of them for each channel: more than one batch of a thousand. */
-const devices = Number(currentEnvironment().MIXED_DEVICES ?? 11_000);
+const devices = Number(currentEnvironment().MIXED_DEVICES ?? 20_000);
 const share = devices / connectorIds.length;
 /** Of the own channel's devices, those that are connected: the others find their letters later. */
 const connected = Math.min(share, 200);
