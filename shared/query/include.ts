@@ -1,6 +1,7 @@
 import { refuse } from '../domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { type ClassSchema, pathOf, resolveField } from './fields.ts';
+import { namesIn } from './names.ts';
 
 /** `include=a,b.c` as a tree of names: what each name leads to is filled in before what lies behind it. */
 export type Include = Map<string, Include>;
@@ -16,12 +17,7 @@ const maxBytes = 16 * 1024 * 1024;
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
   const include: Include = new Map();
   if (value === undefined || value === '') return include;
-  if (typeof value !== 'string') throw refuse('invalidQuery', 'include takes a text.');
-  const names = value
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-  if (names.length > maxNames) throw refuse('invalidQuery', `include takes at most ${maxNames} names.`);
+  const names = namesIn(value, 'include', maxNames);
   for (const name of names) {
     resolveField(name, cls);
     const path = pathOf(name);

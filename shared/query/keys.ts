@@ -1,6 +1,6 @@
-import { refuse } from '../domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { type ClassSchema, pathOf } from './fields.ts';
+import { namesIn } from './names.ts';
 
 /** `keys=a,b.c,-d`: what a reply holds (compat.md 3.1). An empty `included` means everything. */
 export interface Keys {
@@ -15,12 +15,7 @@ const maxKeys = 100;
 /** Throws 102 when malformed, 105 for bad or hidden names; undefined when nothing was asked. */
 export function parseKeys(value: unknown): Keys | undefined {
   if (value === undefined || value === '') return undefined;
-  if (typeof value !== 'string') throw refuse('invalidQuery', 'keys takes a text.');
-  const names = value
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-  if (names.length > maxKeys) throw refuse('invalidQuery', `keys takes at most ${maxKeys} names.`);
+  const names = namesIn(value, 'keys', maxKeys);
   const isExclusion = (name: string) => name.startsWith('-');
   return {
     included: names.filter((name) => !isExclusion(name)).map(pathOf),

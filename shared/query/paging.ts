@@ -1,5 +1,6 @@
 import { refuse } from '../domain/errors.ts';
 import { type ClassSchema, resolveField } from './fields.ts';
+import { namesIn } from './names.ts';
 import type { Params } from './params.ts';
 import { distanceTo } from './sql/geo.ts';
 import type { Condition, NearTest, OrderKey } from './tree.ts';
@@ -32,12 +33,7 @@ function wholeNumber(value: unknown): number | undefined {
 /** `a,-b`: throws 102 when malformed, 105 for bad or hidden names. */
 export function parseOrder(value: unknown, cls: ClassSchema): OrderKey[] {
   if (value === undefined || value === '') return [];
-  if (typeof value !== 'string') throw refuse('invalidQuery', 'order takes a text.');
-  const names = value
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-  if (names.length > maxOrderKeys) throw refuse('invalidQuery', `order takes at most ${maxOrderKeys} names.`);
+  const names = namesIn(value, 'order', maxOrderKeys);
   return names.map((name) => {
     const isDescending = name.startsWith('-');
     return { field: resolveField(name.replace(/^[+-]/, ''), cls), isDescending };
