@@ -1,5 +1,6 @@
 import protobuf from 'protobufjs';
 import { WebSocket } from 'ws';
+import { SocketClient } from './socket-client.ts';
 
 /** The commands of compat.md 6.2 as a client's schema, written down apart from the server's. */
 const schema = `
@@ -57,41 +58,32 @@ function decode(bytes: Buffer): Heard {
 export const subProtocols = ['lc.protobuf2.3', 'lc.protobuf2.1', 'lc.proto2base64.3'];
 
 /** A client of the protobuf languages that says what a test tells it to, and keeps what it hears. */
-export class ProtobufClient {
+export class ProtobufClient extends SocketClient {
   /** What it heard, byte by byte. */
   readonly bytes: Buffer[] = [];
   readonly heard: Heard[] = [];
-  readonly socket: WebSocket;
-  readonly closed: Promise<{ code: number; reason: string }>;
   readonly #isText: boolean;
-  #waiters: (() => void)[] = [];
 
   private constructor(socket: WebSocket, isText: boolean) {
-    this.socket = socket;
+    super(socket);
     this.#isText = isText;
-    socket.on('error', () => {});
-    socket.on('message', (data: Buffer, isBinary) => {
-      if (isBinary === isText) throw new Error('a frame of the wrong kind');
-      const command = isText ? Buffer.from(String(data), 'base64') : data;
-      this.bytes.push(command);
-      this.heard.push(decode(command));
-      for (const wake of this.#waiters.splice(0)) wake();
-    });
-    this.closed = new Promise((resolve) =>
-      socket.on('close', (code, reason) => {
-        for (const wake of this.#waiters.splice(0)) wake();
-        resolve({ code, reason: String(reason) });
-      }),
-    );
+  }
+
+  protected keep(data: Buffer, isBinary: boolean): void {
+    if (isBinary === this.#isText) throw new Error('a frame of the wrong kind');
+    const command = this.#isText ? Buffer.from(String(data), 'base64') : data;
+    this.bytes.push(command);
+    this.heard.push(decode(command));
+  }
+
+  protected account(): string {
+    return JSON.stringify(this.heard);
   }
 
   static async open(url: string, subProtocol: string | string[] = 'lc.protobuf2.3'): Promise<ProtobufClient> {
     const socket = new WebSocket(url, subProtocol, { perMessageDeflate: false });
     const client = new ProtobufClient(socket, subProtocol === 'lc.proto2base64.3');
-    await new Promise((resolve, reject) => {
-      socket.once('open', resolve);
-      socket.once('error', reject);
-    });
+    await client.opened();
     return client;
   }
 
@@ -120,14 +112,6 @@ export class ProtobufClient {
     await this.until(() => this.heard.filter((command) => command.cmd === cmd).length >= times);
   }
 
-  async until(isEnough: () => boolean): Promise<void> {
-    while (!isEnough()) {
-      if (this.socket.readyState === WebSocket.CLOSED)
-        throw new Error(`closed, heard ${JSON.stringify(this.heard)}`);
-      await new Promise<void>((resolve) => this.#waiters.push(resolve));
-    }
-  }
-
   /** The data commands so far. */
   get data(): NonNullable<Heard['dataMessage']>[] {
     return this.heard.flatMap(({ dataMessage }) => dataMessage ?? []);
@@ -135,9 +119,5 @@ export class ProtobufClient {
 
   get letterIds(): string[] {
     return this.data.flatMap(({ ids }) => ids);
-  }
-
-  close(): void {
-    this.socket.close();
   }
 }

@@ -1,34 +1,22 @@
 import { WebSocket } from 'ws';
+import { SocketClient } from './socket-client.ts';
 
 /** A client without manners: says what a test tells it to, and keeps what it hears. */
-export class RawClient {
+export class RawClient extends SocketClient {
   readonly frames: string[] = [];
-  readonly socket: WebSocket;
-  readonly closed: Promise<{ code: number; reason: string }>;
-  #waiters: (() => void)[] = [];
 
-  private constructor(socket: WebSocket) {
-    this.socket = socket;
-    socket.on('error', () => {});
-    socket.on('message', (data) => {
-      this.frames.push(String(data));
-      for (const wake of this.#waiters.splice(0)) wake();
-    });
-    this.closed = new Promise((resolve) =>
-      socket.on('close', (code, reason) => {
-        for (const wake of this.#waiters.splice(0)) wake();
-        resolve({ code, reason: String(reason) });
-      }),
-    );
+  protected keep(data: Buffer): void {
+    this.frames.push(String(data));
+  }
+
+  protected account(): string {
+    return String(this.frames);
   }
 
   static async open(url: string, headers: Record<string, string> = {}): Promise<RawClient> {
     const socket = new WebSocket(url, { perMessageDeflate: false, headers });
     const client = new RawClient(socket);
-    await new Promise((resolve, reject) => {
-      socket.once('open', resolve);
-      socket.once('error', reject);
-    });
+    await client.opened();
     return client;
   }
 
@@ -51,19 +39,12 @@ export class RawClient {
   }
 
   /** Waits until what was heard satisfies `isEnough`. Rejects when the connection ends before. */
-  async hears(isEnough: (frames: string[]) => boolean): Promise<void> {
-    while (!isEnough(this.frames)) {
-      if (this.socket.readyState === WebSocket.CLOSED) throw new Error(`closed, heard ${this.frames}`);
-      await new Promise<void>((resolve) => this.#waiters.push(resolve));
-    }
+  hears(isEnough: (frames: string[]) => boolean): Promise<void> {
+    return this.until(() => isEnough(this.frames));
   }
 
   /** Letter ids of all data frames so far. */
   get letterIds(): string[] {
     return this.frames.flatMap((frame) => JSON.parse(frame).ids ?? []);
-  }
-
-  close(): void {
-    this.socket.close();
   }
 }
