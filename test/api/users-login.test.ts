@@ -409,6 +409,36 @@ describe('the lock', () => {
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
+  test('counts the failures of one user together, by whatever name, and each other name by itself', async () => {
+    const [email, phone] = [`${newName()}@example.com`, newPhone()];
+    const user = await signUp(api, app, { email, mobilePhoneNumber: phone });
+    const claims = [{ username: user.body.username }, { email }, { mobilePhoneNumber: phone }];
+    const guess = (claim: object) => login({ ...claim, password: 'wrong' });
+    const found: (number | undefined)[] = [];
+    for (const claim of [...claims, ...claims, ...claims]) found.push((await guess(claim)).body.code);
+    expect(found).toEqual([...six, 219, 219, 219]);
+    for (const claim of claims)
+      expect((await login({ ...claim, password: 'a password' })).body.code).toBe(219);
+    const change = { old_password: 'a password', new_password: 'b' };
+    const changed = await user.request('PUT', `/1.1/users/${user.id}/updatePassword`, change);
+    expect(changed.body.code).toBe(219);
+    const name = newName();
+    expect(await codes(6, () => wrong(name))).toEqual(six);
+    expect(await codes(1, () => login({ email: name, password: 'wrong' }))).toEqual([210]);
+    expect(await codes(1, () => wrong(`${name.toUpperCase()} `))).toEqual([219]);
+  });
+
+  test('lets twenty guesses at the same time by all names of a user be seven', async () => {
+    const [email, phone] = [`${newName()}@example.com`, newPhone()];
+    const { username } = (await signUp(api, app, { email, mobilePhoneNumber: phone })).body;
+    const claims = [{ username }, { email }, { mobilePhoneNumber: phone }, { mobilePhoneNumber: phone }];
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => login({ ...claims[i % 4], password: 'wrong' })),
+    );
+    const count = (code: number) => replies.filter(({ body }) => body.code === code).length;
+    expect([count(210), count(219)]).toEqual([6, 14]);
+  });
+
   test('guards the old password as well', async () => {
     const user = await signUp(api, app);
     const guess = (old_password: string) =>

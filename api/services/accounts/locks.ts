@@ -2,24 +2,37 @@ import { createHash } from 'node:crypto';
 import { countLoginFailure, isLoginLocked } from '../../../shared/db/tables/login-locks.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
+import type { User } from '../../../shared/domain/user.ts';
 import type { Means } from '../means.ts';
 
 /** accounts.md "Account lock": more than 6 failures within 15 minutes. */
 export const lockRule = { maxFailures: 6, windowMs: 15 * 60_000 } as const;
 
-/** What somebody submitted to say who they are, in one spelling; `user` is for those who are known already. */
+/** What a caller submitted to name a user. */
 export interface Identifier {
-  kind: 'username' | 'email' | 'mobilePhoneNumber' | 'user';
+  kind: 'username' | 'email' | 'mobilePhoneNumber';
   value: string;
 }
 
-const digestOf = ({ kind, value }: Identifier): Buffer =>
-  createHash('sha256').update(kind).update('\0').update(value).digest();
+/** Who a guess is about: the user, where there is one, and what was submitted. */
+export interface Target {
+  user: Pick<User, 'objectId'> | undefined;
+  submitted: Identifier;
+}
+
+/** The digest under which a target's failures are counted: one for all names of a user (accounts.md "Account lock"). */
+function digestOf({ user, submitted }: Target): Buffer {
+  const [kind, value] = user ? ['user', user.objectId] : [submitted.kind, normalised(submitted.value)];
+  return createHash('sha256').update(kind).update('\0').update(value).digest();
+}
+
+/** One form for the spellings of a name that belongs to no user. */
+const normalised = (text: string): string => text.normalize('NFKC').trim().toLowerCase();
 
 /**
- * Locks by submitted identifier, whether there is such a user or not: a lock tells nobody who exists (field.md 4.1).
- * Ask before the work, and settle after it: guesses that are made at the same time are settled one by one, and a
- * right one among them counts only while fewer than seven have failed.
+ * Locks users, and names that belong to no user, by the same numbers: a lock tells nobody who exists (field.md 4.1).
+ * Callers ask before the work and settle after it. One statement counts a failure and locks, so that guesses made at
+ * the same time are settled one by one, and a right one among them counts only while fewer than seven have failed.
  */
 export class LoginLocks {
   readonly #means: Pick<Means, 'db' | 'clock'>;
@@ -28,15 +41,15 @@ export class LoginLocks {
     this.#means = means;
   }
 
-  /** Throws 219 while the identifier is locked. */
-  async requireOpen({ appId }: App, identifier: Identifier): Promise<void> {
-    const at = { identifier: digestOf(identifier), now: this.#now() };
+  /** Throws 219 while the target is locked. */
+  async requireOpen({ appId }: App, target: Target): Promise<void> {
+    const at = { identifier: digestOf(target), now: this.#now() };
     if (await isLoginLocked(this.#means.db, appId, at)) throw refuse('accountLocked');
   }
 
   /** Counts a failed attempt. Throws 219 when it was one too many, or the lock came meanwhile. */
-  async fail({ appId }: App, identifier: Identifier): Promise<void> {
-    const at = { identifier: digestOf(identifier), now: this.#now(), rule: lockRule };
+  async fail({ appId }: App, target: Target): Promise<void> {
+    const at = { identifier: digestOf(target), now: this.#now(), rule: lockRule };
     if (await countLoginFailure(this.#means.db, appId, at)) throw refuse('accountLocked');
   }
 

@@ -22,9 +22,6 @@ export interface Proof {
   isBounded?: boolean;
 }
 
-/** Who somebody claims to be; kinds by which users are found. */
-type Claim = Identifier & { kind: 'username' | 'email' | 'mobilePhoneNumber' };
-
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 
 /** POST /1.1/login (accounts.md "Users and sessions"). */
@@ -77,16 +74,17 @@ export class LoginService {
    * Logs in whoever proves the claim; the reply is the whole user. Throws 216, 219, 401 by `onLogin` and the proof's
    * refusal.
    */
-  async signIn(caller: HookedCaller, claim: Claim, proof: Proof): Promise<JsonObject> {
+  async signIn(caller: HookedCaller, claim: Identifier, proof: Proof): Promise<JsonObject> {
     const { app } = caller;
-    await this.#locks.requireOpen(app, claim);
     const user = await this.#find(app, claim);
+    const target = { user, submitted: claim };
+    await this.#locks.requireOpen(app, target);
     if (!(await proof.holds(user)) || !user) {
-      await this.#locks.fail(app, claim);
+      await this.#locks.fail(app, target);
       throw refuse(proof.refusal);
     }
     // Failures of the same moment may have locked it while we looked.
-    if (!proof.isBounded) await this.#locks.requireOpen(app, claim);
+    if (!proof.isBounded) await this.#locks.requireOpen(app, target);
     const document = await this.enter(app, user);
     await this.#hooked.loggingIn(caller, document);
     // accounts.md "User": mobilePhone is there where a number was logged in with.
@@ -137,7 +135,7 @@ export class LoginService {
   }
 
   /** A text that no column could hold belongs to nobody. */
-  async #find({ appId }: App, { kind, value }: Claim): Promise<User | undefined> {
+  async #find({ appId }: App, { kind, value }: Identifier): Promise<User | undefined> {
     if (value.length > maxClaimLength || value.includes('\0') || !value.isWellFormed()) return undefined;
     const key: UserKey = {
       username: { username: value },
@@ -160,7 +158,7 @@ async function falseWhen603(proof: Promise<boolean>): Promise<boolean> {
 }
 
 /** Only texts claim anything: an operator where a name belongs is refused (field.md 4.2 "Operator injection"). */
-function claimOf({ username, email, mobilePhoneNumber }: JsonObject): Claim {
+function claimOf({ username, email, mobilePhoneNumber }: JsonObject): Identifier {
   if (isGiven(username)) {
     if (username === '') throw refuse('usernameMissing');
     if (typeof username !== 'string') throw refuse('invalidUsername');

@@ -50,7 +50,7 @@ export class OwnSessionService {
 
   /**
    * Changes the password of the caller, who must know the old one; the session ends by the app's option. Wrong ones
-   * lock as at login. Throws 206 for others than the user, 201, 210, 218, 219.
+   * count together with those of logins. Throws 206 for others than the user, 201, 210, 211, 218, 219.
    */
   async updatePassword(caller: UserCaller, objectId: string, body: JsonObject): Promise<JsonObject> {
     requireSelf({ ...caller, isMaster: false }, objectId);
@@ -58,15 +58,16 @@ export class OwnSessionService {
     const { passwords, locks } = this.#parts;
     const old = givenPassword(body.old_password);
     const password = readPassword(givenPassword(body.new_password));
-    const identifier = { kind: 'user', value: objectId } as const;
-    await locks.requireOpen(app, identifier);
     const user = await findUser(this.#means.db, app.appId, { key: { objectId } });
-    const { isRight } = await passwords.verify(app.appId, old, user?.passwordHash ?? null);
-    if (!isRight || !user) {
-      await locks.fail(app, identifier);
+    if (!user) throw refuse('userNotFound');
+    const target = { user, submitted: { kind: 'username', value: user.username } } as const;
+    await locks.requireOpen(app, target);
+    const { isRight } = await passwords.verify(app.appId, old, user.passwordHash);
+    if (!isRight) {
+      await locks.fail(app, target);
       throw refuse('passwordMismatch');
     }
-    await locks.requireOpen(app, identifier);
+    await locks.requireOpen(app, target);
     return this.#change(app, user, await passwords.hash(app.appId, password));
   }
 

@@ -10,7 +10,7 @@ import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { newUser, readUserChanges } from '../../../shared/domain/user-changes.ts';
 import { readPassword } from '../../../shared/domain/user-members.ts';
 import type { HookedCaller, HookedUsers } from '../accounts/hooked.ts';
-import type { LoginLocks } from '../accounts/locks.ts';
+import type { LoginLocks, Target } from '../accounts/locks.ts';
 import type { LoginService } from '../accounts/login.ts';
 import type { Passwords } from '../accounts/passwords.ts';
 import type { SessionOwner, Sessions } from '../accounts/sessions.ts';
@@ -106,10 +106,10 @@ export class PhoneService {
     const { hooked } = this.#parts;
     const { mobilePhoneNumber, smsCode, ...members } = body;
     const phone = requirePhone(mobilePhoneNumber);
-    const claim = { kind: 'mobilePhoneNumber', value: phone.e164 } as const;
-    await this.#parts.locks.requireOpen(app, claim);
-    const checked = await this.#checkOrFail(app, phone, smsCode);
     const known = await this.#find(this.#means.db, app, phone);
+    const target: Target = { user: known, submitted: { kind: 'mobilePhoneNumber', value: phone.e164 } };
+    await this.#parts.locks.requireOpen(app, target);
+    const checked = await this.#checkOrFail(app, { phone, target }, smsCode);
     const make = known || failOnNotExist ? undefined : await this.#draft(caller, phone, members);
     const entered = await this.#parts.store.change(async (tx) => {
       const user = await this.#find(tx, app, phone, true);
@@ -225,12 +225,16 @@ export class PhoneService {
     return this.#parts.store.save(tx, app, { current: user, draft: { ...user, mobilePhoneVerified: true } });
   }
 
-  async #checkOrFail(app: App, phone: Phone, smsCode: Json | undefined): Promise<CheckedCode> {
+  async #checkOrFail(
+    app: App,
+    { phone, target }: { phone: Phone; target: Target },
+    smsCode: Json | undefined,
+  ): Promise<CheckedCode> {
     try {
       return await this.#parts.codes.check({ appId: app.appId, purpose: 'general', phone }, smsCode);
     } catch (error) {
       if (error instanceof Refusal && error.kind === 'invalidSmsCode')
-        await this.#parts.locks.fail(app, { kind: 'mobilePhoneNumber', value: phone.e164 });
+        await this.#parts.locks.fail(app, target);
       throw error;
     }
   }
