@@ -10,7 +10,7 @@ function isRoute(value: unknown): boolean {
 
 /** Finds the routes by reading the folder: adding an endpoint edits no list (style.md 5.1). */
 export async function loadRoutes(folder: URL = new URL('./routes/', import.meta.url)): Promise<Route[]> {
-  const files = (await readdir(folder)).filter((name) => name.endsWith('.ts')).sort();
+  const files = (await readdir(folder)).filter((name) => /\.[jt]s$/.test(name)).sort();
   const modules = await Promise.all(files.map((name) => import(new URL(name, folder).href)));
   return modules.flatMap((module, i) => {
     const parsed = routeModule.safeParse(module);

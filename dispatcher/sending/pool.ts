@@ -1,6 +1,7 @@
 import { Piscina } from 'piscina';
 import { systemClock } from '../../shared/clock.ts';
 import type { Metrics } from '../../shared/metrics.ts';
+import { moduleUrl } from '../../shared/module-url.ts';
 import { cut, cutBytes } from './cuts.ts';
 import type { DeliverResult, DeliverTask, ThreadData } from './task.ts';
 import { TransportReadings } from './transports.ts';
@@ -42,7 +43,7 @@ function openThreads(
   niceIncrement = 0,
 ): Piscina<DeliverTask, DeliverResult> {
   return new Piscina({
-    filename: new URL('./worker.ts', import.meta.url).href,
+    filename: moduleUrl('./worker.ts', import.meta.url).href,
     minThreads: threads,
     maxThreads: threads,
     concurrentTasksPerWorker: batchesPerThread,

@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { currentEnvironment } from '../../shared/config.ts';
+import { moduleUrl } from '../../shared/module-url.ts';
 import { type Bench, withBench } from './bench-service.ts';
 import { type BenchApp, createApp, planOf, push, untilDone, untilPlanned } from './client.ts';
 import type { Figure } from './figure.ts';
@@ -33,7 +34,7 @@ const where = { city: 'Chengdu', level: { $lt: 50 } };
 const isMeant = (i: number): boolean => i % cities.length === 1 && levelOf(i) < 50;
 const levelOf = (i: number): number => Math.floor(i / cities.length) % 100;
 
-const commandLine = fileURLToPath(new URL('../cli/main.ts', import.meta.url));
+const commandLine = fileURLToPath(moduleUrl('../cli/main.ts', import.meta.url));
 const memoryPollMs = 50;
 const importReply = z.object({
   seconds: z.number(),

@@ -7,7 +7,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const neededMajor = 24;
-const main = new URL('./main.ts', import.meta.url);
+/** The sources of a checkout, or what `npm pack` compiled of them (ops/package/build.mjs). */
+const main = ['./main.ts', '../../dist/ops/cli/main.js']
+  .map((path) => new URL(path, import.meta.url))
+  .find((url) => existsSync(url));
 
 /** A dispatcher's memory is bounded by its start only (ops/local/node-flags.ts says why; a test compares them). */
 const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size=512'];

@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Worker } from 'node:worker_threads';
+import { moduleUrl } from '../../shared/module-url.ts';
 import type { CallMessage, CallOutcome, FromThread } from './messages.ts';
 
 export type ThreadOutcome = CallOutcome | { gone: 'timeout' | 'memory' | 'ended' };
@@ -44,7 +45,7 @@ export class FunctionThread {
   ) {
     this.#limits = limits;
     const { memoryMb } = limits;
-    this.#worker = new Worker(new URL('./worker.ts', import.meta.url), {
+    this.#worker = new Worker(moduleUrl('./worker.ts', import.meta.url), {
       workerData: path,
       argv: [],
       stdout: true,

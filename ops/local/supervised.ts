@@ -1,6 +1,7 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Environment } from '../../shared/config.ts';
+import { moduleUrl } from '../../shared/module-url.ts';
 
 const firstRestartMs = 200;
 const maxRestartMs = 5000;
@@ -74,7 +75,7 @@ export class Supervised {
 
   #spawn(): ChildProcess {
     const { file, env, flags = [] } = this.#options;
-    const path = fileURLToPath(new URL(`../../${file}`, import.meta.url));
+    const path = fileURLToPath(moduleUrl(`../../${file}`, import.meta.url));
     // Logs go to standard error: standard output is for what `npm start` tells its user.
     const stdio: StdioOptions = ['ignore', 2, 2, 'ipc'];
     const child = spawn(process.execPath, [...flags, path], { env, detached: true, stdio });

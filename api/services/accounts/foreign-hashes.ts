@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
+import { moduleUrl } from '../../../shared/module-url.ts';
 
 /**
  * Hashes that imported users bring: bcrypt, and the salted form that the public service exports (the members
@@ -57,7 +58,7 @@ export class ForeignHashes {
   }
 
   #open(): Worker {
-    const worker = new Worker(new URL('./bcrypt-worker.ts', import.meta.url));
+    const worker = new Worker(moduleUrl('./bcrypt-worker.ts', import.meta.url));
     worker.on('message', ({ id, isRight }: Verdict) => {
       this.#waiting.get(id)?.resolve(isRight);
       this.#waiting.delete(id);

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { moduleUrl } from '../../../shared/module-url.ts';
 import type { Figure } from '../figure.ts';
 import { isH2loadInstalled, runH2load } from './h2load.ts';
 import { type BodyKind, bodyKinds, type Measured, measured, sharedBody } from './shape.ts';
@@ -37,7 +38,7 @@ export async function benchHttp2(args: string[], log: (line: string) => void): P
   const [requests = defaultRequests, rounds = defaultRounds] = args.map(Number);
   if (!Number.isSafeInteger(requests) || requests < 30_000)
     throw new Error('the number of requests is a whole number of at least 30000');
-  const sink = fork(new URL('sink.ts', import.meta.url));
+  const sink = fork(moduleUrl('./sink.ts', import.meta.url));
   try {
     const [ready] = await once(sink, 'message');
     const bench = new Comparison(sink, { ...sinkReady.parse(ready), requests });
@@ -135,7 +136,7 @@ const roundUp = (requests: number): number => Math.ceil(requests / 1000) * 1000;
 
 async function runClient(order: object): Promise<Measured> {
   // http2-wrapper names an address as the server's name, which Node has words about.
-  const child = fork(new URL('client.ts', import.meta.url), { execArgv: ['--disable-warning=DEP0123'] });
+  const child = fork(moduleUrl('./client.ts', import.meta.url), { execArgv: ['--disable-warning=DEP0123'] });
   child.send(order);
   const [message] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
   const result = measured.safeParse(message);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { readLocalConfig } from '../../../shared/config.ts';
+import { moduleUrl } from '../../../shared/module-url.ts';
 import { readWhere } from '../../local/where.ts';
 import { CommandFailure, type Report, type Shell } from '../report.ts';
 
@@ -30,7 +31,7 @@ export function addProcessCommands({ program, act, isJson }: Shell): void {
 
 /** Modules that are named by their place, not imported: a command that needs none of them loads none. */
 async function load<T extends z.ZodType>(path: string, shape: T): Promise<z.infer<T>> {
-  return shape.parse(await import(new URL(path, import.meta.url).href));
+  return shape.parse(await import(moduleUrl(path, import.meta.url).href));
 }
 
 const isFunction = (value: unknown) => typeof value === 'function';

@@ -1,0 +1,29 @@
+// What `npm pack` and `npm publish` run first (`prepack`): compiles the sources into `dist`, since Node strips no types
+// from files below `node_modules`. A checkout needs no build. `node ops/package/build.mjs clean` removes `dist`.
+import { execFileSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const target = join(root, 'dist');
+const folders = ['api', 'connectors', 'dispatcher', 'ops', 'shared'];
+/** Files that the running service reads beside its modules: migrations and example functions. */
+const assetTypes = new Set(['.sql', '.js']);
+
+rmSync(target, { recursive: true, force: true });
+if (process.argv[2] !== 'clean') build();
+
+function build() {
+  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  execFileSync(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' });
+  for (const file of folders.flatMap(assetsOf)) cpSync(join(root, file), join(target, file));
+  const { name, version, type } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify({ name, version, type }, null, 2)}\n`);
+}
+
+function assetsOf(folder) {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && assetTypes.has(extname(entry.name)))
+    .map((entry) => join(dirname(join(entry.parentPath, entry.name)), entry.name).slice(root.length));
+}
