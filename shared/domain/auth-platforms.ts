@@ -1,8 +1,9 @@
 import { z } from 'zod';
 
 /**
- * The option `authPlatforms` (contract.md "Options of an app"): how tokens of a platform are checked. Platforms that
- * it does not name are not checked (accounts.md "authData" 2).
+ * The option `authPlatforms` (contract.md "Options of an app"): how tokens of a platform are checked. Identity-token
+ * platforms that it does not name are refused; other platforms that it does not name are not checked, or refused by the
+ * option `checkedPlatformsOnly` (accounts.md "authData" 2).
  */
 const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
 const url = z.url({ protocol: /^https?$/ });
@@ -74,6 +75,9 @@ export function checkOf(
     return 'unusable';
   }
 }
+
+/** True for a platform that proves its accounts by identity tokens (contract.md "Labels and wire names"). */
+export const isIdentityTokenPlatform = (platform: string): boolean => platform.startsWith('lc_');
 
 /** What is wrong with the option: a sentence that quotes no value, or undefined. */
 export function authPlatformProblem(option: Record<string, unknown>): string | undefined {

@@ -199,6 +199,22 @@ describe('access tokens', () => {
     expect((await enter(app, entry)).status).toBe(201);
   });
 
+  test('with checkedPlatformsOnly no other platform is let in, in a sentence that names the options', async () => {
+    const app = await checking();
+    const github = { github: { uid: newUid(), access_token: 'anything' } };
+    expect((await enter(app, github)).status).toBe(201);
+    await api.services.apps.change(app.appId, { options: { checkedPlatformsOnly: true } });
+    const user = await signUp(api, app);
+    for (const reply of [await enter(app, github), await user.put({ authData: github })]) {
+      expect(refusalOf(reply)).toEqual(refused(251));
+      expect(reply.body.error).toMatch(/github.*checkedPlatformsOnly.*authPlatforms/);
+    }
+    const id = newUid();
+    const weixin = { openid: id, access_token: give({ id, app: 'ours' }) };
+    expect((await enter(app, { weixin })).status).toBe(201);
+    expect((await enter(app, { anonymous: { id: newUid() } })).status).toBe(201);
+  });
+
   test('a platform that cannot be asked is 503 with a time, and lets nobody in', async () => {
     const app = await checking();
     const id = newUid();
@@ -287,6 +303,43 @@ describe('identity tokens', () => {
       expect([105, 111, 250, 251]).toContain(reply.body.code);
     }
     expect(platform.asked).not.toContain('/evil');
+  });
+
+  test('are refused, in sign-up, link and batch, until the option says how to verify them', async () => {
+    const open = await api.createApp();
+    const user = await signUp(api, open);
+    const uid = newUid();
+    const token = await sign(claims(uid));
+    const entries = [
+      { lc_apple: { uid, identity_token: token, code: 'c' } },
+      { lc_apple: { uid, identity_token: 'made up' } },
+      { lc_apple: { uid, access_token: 'a token' } },
+      { lc_apple: { uid } },
+      { lc_google: { uid, identity_token: token } },
+      { google: { uid, identity_token: token } },
+    ];
+    for (const authData of entries) {
+      const [platform = ''] = Object.keys(authData);
+      const batch = {
+        requests: [{ method: 'POST', path: '/1.1/users', body: { authData } }],
+      };
+      const [inner] = (await api.request('POST', '/1.1/batch', { app: open, body: batch })).body;
+      const replies = [
+        await enter(open, authData),
+        await user.put({ authData }),
+        await user.put({ [`authData.${platform}`]: Object.values(authData)[0] }),
+        await api.request('POST', '/1.1/users', { app: open, master: true, body: { authData } }),
+        { status: 400, body: inner.error },
+      ];
+      for (const { status, body } of replies) {
+        expect([authData, status, body.code]).toEqual([authData, 400, 251]);
+        expect(body.error).toMatch(new RegExp(`${platform}.*authPlatforms`));
+      }
+    }
+    await api.services.apps.change(open.appId, {
+      options: { authPlatforms: { lc_apple: { audience, jwks: { keys: platform.keys } } } },
+    });
+    expect((await enter(open, { lc_apple: { uid, identity_token: token } })).status).toBe(201);
   });
 
   test('no access token stands in for one', async () => {

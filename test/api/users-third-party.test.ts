@@ -119,7 +119,6 @@ describe('POST /1.1/users with authData', () => {
   const shapes: [string, object][] = [
     ['weibo', { weibo: { uid: newUid(), access_token: 't', expiration_in: '36000' } }],
     ['qq', { qq: { openid: newUid(), access_token: 't', expires_in: 7200 } }],
-    ['lc_apple', { lc_apple: { uid: newUid(), identity_token: 'x.y.z', code: 'c' } }],
     ['a platform of its own', { wxleanoffice: { uid: newUid(), access_token: 't', more: { a: [1] } } }],
     ['one that names its id openid', { wxleanoffice: { openid: newUid(), access_token: 't' } }],
     ['one with a dangerous name', { constructor: { uid: newUid(), access_token: 't' } }],

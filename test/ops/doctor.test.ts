@@ -77,12 +77,13 @@ describe('carillon doctor', () => {
       'migrations',
       'secrets',
       'credentials',
+      'platforms',
       'api',
       'admin token',
       'dispatcher',
     ]);
     const { stdout } = await carillon(['doctor'], { env, cwd: folder });
-    expect(stdout).toMatch(/9 checks, 0 failed, 0 to look at/);
+    expect(stdout).toMatch(/10 checks, 0 failed, 0 to look at/);
   });
 
   test('unfit variables are named, and what is right is still looked at', async () => {
@@ -120,6 +121,24 @@ describe('carillon doctor', () => {
     const details = bad.map(({ detail }) => detail).join('\n');
     expect(details).toContain(`app ${app.appId} does not open`);
     expect(details).toContain(`profile apns/_default of app ${app.appId} does not open`);
+  });
+
+  test('platforms that users have accounts of and that are not checked are named', async () => {
+    const app = await service.api.createApp({ authPlatforms: { weixin: {} } });
+    for (const platform of ['github', 'gitlab'])
+      await service.api.request('POST', '/1.1/users', {
+        app,
+        body: {
+          authData: { [platform]: { uid: 'u', access_token: 't' }, anonymous: { id: 'a'.repeat(32) } },
+        },
+      });
+    const { bad } = await checkUp();
+    expect(bad).toMatchObject([{ name: 'platforms', status: 'warn' }]);
+    expect(bad[0]?.detail).toBe(
+      `app ${app.appId} lets users in by platforms that are not checked: github, gitlab`,
+    );
+    await service.api.services.apps.change(app.appId, { options: { checkedPlatformsOnly: true } });
+    expect((await checkUp()).bad).toEqual([]);
   });
 
   test('processes that do not answer, and a token that is not theirs', async () => {

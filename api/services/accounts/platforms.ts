@@ -1,6 +1,11 @@
 import type { App } from '../../../shared/domain/app.ts';
-import { type AuthDataChanges, unionOf } from '../../../shared/domain/auth-data.ts';
-import { checkOf, type PlatformCheck, type Vouched } from '../../../shared/domain/auth-platforms.ts';
+import { type AuthDataChanges, anonymous, unionOf } from '../../../shared/domain/auth-data.ts';
+import {
+  checkOf,
+  isIdentityTokenPlatform,
+  type PlatformCheck,
+  type Vouched,
+} from '../../../shared/domain/auth-platforms.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { Means } from '../means.ts';
@@ -21,7 +26,10 @@ export class AuthPlatforms {
     this.#identityTokens = new IdentityTokens(this.#doors, means.clock);
   }
 
-  /** Throws 250 to 252 when a platform does not vouch for its entry, 503 when it cannot be asked. */
+  /**
+   * Throws 250 to 252 when a platform does not vouch for its entry, or the app's options say of no way to check one that
+   * must be checked; 503 when it cannot be asked.
+   */
   async check(app: App, changes: AuthDataChanges): Promise<void> {
     const { authPlatforms } = app.options;
     const isChecking = Object.keys(authPlatforms).length > 0;
@@ -29,6 +37,7 @@ export class AuthPlatforms {
       [...changes].map(async ([platform, entry]) => {
         if (entry === null) return;
         const check = checkOf(authPlatforms, platform);
+        if (!check) requireUncheckedAllowed(app, platform, entry);
         const vouched = check && (await this.#ask(platform, entry, check));
         // Where tokens are checked, nobody is found by a UnionID that is only claimed.
         if (isChecking && unionOf(entry) && vouched?.unionid !== entry.unionid)
@@ -51,4 +60,23 @@ export class AuthPlatforms {
   close(): Promise<void> {
     return this.#doors.close();
   }
+}
+
+/**
+ * Throws 251 for an entry of a platform that `authPlatforms` does not name and that must be checked: one with an identity
+ * token in place of an access token, and every one where the app lets in checked platforms only.
+ */
+function requireUncheckedAllowed({ options }: App, platform: string, entry: JsonObject): void {
+  if (platform === anonymous) return;
+  const hasIdentityToken = isIdentityTokenPlatform(platform) || !entry.access_token;
+  if (hasIdentityToken)
+    throw refuse(
+      'invalidLinkedSession',
+      `Accounts of ${platform} are refused until the option authPlatforms of the app says how its identity tokens are verified.`,
+    );
+  if (options.checkedPlatformsOnly)
+    throw refuse(
+      'invalidLinkedSession',
+      `Accounts of ${platform} are refused: the app has the option checkedPlatformsOnly, and its option authPlatforms does not name the platform.`,
+    );
 }

@@ -6,6 +6,7 @@ import { checkCredentials } from './credentials.ts';
 import { checkDatabase, checkMigrations, checkStandby, openForCheckup } from './database.ts';
 import { readSurroundings, type Surroundings } from './environment.ts';
 import { type Finding, reasonOf, warn } from './finding.ts';
+import { checkPlatforms } from './platforms.ts';
 import { checkAdminToken, checkProcess } from './processes.ts';
 import { checkSuppliers } from './suppliers.ts';
 
@@ -41,7 +42,9 @@ async function examineDatabase({ config, databaseUrl }: Surroundings): Promise<F
       findings.push(await checkStandby(config.databaseReadUrl));
     if (!config || findings.some(isFailed)) return findings;
     const patient = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
-    return [...findings, ...(await checkCredentials(patient))];
+    findings.push(...(await checkCredentials(patient)));
+    const areAppsOpen = !findings.some(({ name, status }) => name === 'secrets' && status === 'fail');
+    return areAppsOpen ? [...findings, ...(await checkPlatforms(patient))] : findings;
   } catch (error) {
     return [warn('database', `the check-up broke off: ${reasonOf(error)}`, 'Run it again.')];
   } finally {

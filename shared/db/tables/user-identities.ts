@@ -59,3 +59,19 @@ async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]>
   );
   return rows;
 }
+
+const maxPlatformsRead = 1000;
+
+/** The platforms that an app's users have accounts of, as far as a thousand; reads one entry of the index for each. */
+export async function listPlatforms(db: Handle, appId: string): Promise<string[]> {
+  const { rows } = await db.query<{ platform: string | null }>(
+    `WITH RECURSIVE known AS (
+       SELECT min(platform) AS platform FROM user_identity WHERE app_id = $1
+       UNION ALL
+       SELECT (SELECT min(platform) FROM user_identity WHERE app_id = $1 AND platform > known.platform)
+         FROM known WHERE known.platform IS NOT NULL)
+     SELECT platform FROM known LIMIT $2`,
+    [appId, maxPlatformsRead],
+  );
+  return rows.flatMap(({ platform }) => platform ?? []);
+}

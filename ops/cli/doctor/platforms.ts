@@ -1,0 +1,40 @@
+import type { Vault } from '../../../shared/crypto.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
+import { listApps } from '../../../shared/db/tables/apps.ts';
+import { listPlatforms } from '../../../shared/db/tables/user-identities.ts';
+import { anonymous } from '../../../shared/domain/auth-data.ts';
+import { isIdentityTokenPlatform } from '../../../shared/domain/auth-platforms.ts';
+import { type Finding, ok, warn } from './finding.ts';
+
+/** As many names as a line can hold. */
+const maxNames = 5;
+
+/**
+ * Warns of apps whose users have accounts of third-party platforms that are not checked: whoever knows the id of such an
+ * account signs in as its user. What no user has used yet is not seen.
+ * Apps open with CARILLON_SECRET; throws where one does not.
+ */
+export async function checkPlatforms({ db, vault }: { db: Handle; vault: Vault }): Promise<Finding[]> {
+  const found: Finding[] = [];
+  const apps = await listApps(db, vault);
+  for (const { appId, options } of apps) {
+    if (options.checkedPlatformsOnly) continue;
+    const unchecked = (await listPlatforms(db, appId)).filter(
+      (platform) => isUncheckable(platform) && !Object.hasOwn(options.authPlatforms, platform),
+    );
+    if (unchecked.length === 0) continue;
+    const names = unchecked.slice(0, maxNames).join(', ') + (unchecked.length > maxNames ? ', …' : '');
+    found.push(
+      warn(
+        'platforms',
+        `app ${appId} lets users in by platforms that are not checked: ${names}`,
+        'Put their credentials into the option authPlatforms, or set checkedPlatformsOnly to refuse them.',
+      ),
+    );
+  }
+  return found.length > 0 ? found : [ok('platforms', `${apps.length} apps looked at`)];
+}
+
+/** Neither a UnionID, nor anonymous, nor refused anyway. */
+const isUncheckable = (platform: string): boolean =>
+  !platform.startsWith('_') && platform !== anonymous && !isIdentityTokenPlatform(platform);
