@@ -28,15 +28,25 @@ const conditions = new Set(['if', 'unless']);
 /** Deeper ones nobody can read, and the parser's stack is not ours to fill. */
 const maxDepth = 8;
 
-/** Reads a template; its length is the caller's to bound. */
+/** The parser's time grows faster than the number of open blocks: 11,000 of them take it minutes. */
+const maxTags = 200;
+/** Characters between two braces and the next two. The longest valid tag holds a name and a condition. */
+const maxTagChars = 200;
+
+/**
+ * Reads a template. Bounds the number and the length of its tags before the parser sees it; the length of the whole
+ * text is for the caller to bound. In HTML `{{{name}}}` and `{{&name}}` are refused, since they show a value unescaped.
+ */
 export function readTemplate(text: string, { format }: TemplateOptions): TemplateReading {
+  const tagProblem = inspectTags(text);
+  if (tagProblem) return { ok: false, problem: tagProblem };
   let program: hbs.AST.Program;
   try {
     program = Handlebars.parse(text);
   } catch {
-    return { ok: false, problem: 'The template cannot be read: check its braces.' };
+    return { ok: false, problem: unreadable };
   }
-  const found: Found = { shown: new Set(), asked: new Set() };
+  const found: Found = { shown: new Set(), asked: new Set(), format };
   const problem = inspect(program.body, found, 0);
   if (problem) return { ok: false, problem };
   // What passed holds names and texts only. It is compiled from the text, never from a tree that somebody sent.
@@ -57,6 +67,23 @@ export function readTemplate(text: string, { format }: TemplateOptions): Templat
 interface Found {
   shown: Set<string>;
   asked: Set<string>;
+  format: TemplateOptions['format'];
+}
+
+/**
+ * Finds what would cost the parser much time, in one pass over the text. No valid tag holds a quote, a bracket or a
+ * parenthesis, so each one ends at the first two closing braces, for the parser too. Comments may be long.
+ */
+function inspectTags(text: string): string | undefined {
+  const [, ...tags] = text.split('{{');
+  if (tags.length > maxTags) return `A template may hold at most ${maxTags} pairs of braces.`;
+  for (const tag of tags) {
+    if (/^~?!/.test(tag)) continue;
+    const end = tag.indexOf('}}');
+    if (end === -1) return unreadable;
+    if (end > maxTagChars || /["'[(]/.test(tag.slice(0, end))) return onlyVariables;
+  }
+  return undefined;
 }
 
 /** Lets through what is named above; gives a sentence for the first thing that is not. */
@@ -75,6 +102,7 @@ function inspectOne(statement: hbs.AST.Statement, found: Found, depth: number): 
   if (isKind<hbs.AST.MustacheStatement>(statement, 'MustacheStatement')) {
     const name = variableOf(statement.path);
     if (name === undefined || statement.params.length > 0 || statement.hash) return onlyVariables;
+    if (found.format === 'html' && !statement.escaped) return escapedOnly;
     found.shown.add(name);
     return undefined;
   }
@@ -95,6 +123,11 @@ function inspectBlock(block: hbs.AST.BlockStatement, found: Found, depth: number
     inspect(block.inverse?.body ?? [], found, depth + 1)
   );
 }
+
+const unreadable = 'The template cannot be read: check its braces.';
+
+const escapedOnly =
+  'HTML shows variables by {{two braces}}: three braces, or &, would not escape their values.';
 
 const onlyVariables =
   'A template may hold variables and {{#if}} or {{#unless}} over one variable, and nothing else in braces.';

@@ -44,6 +44,34 @@ describe('a template', () => {
     expect(readTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
   });
 
+  test.each([
+    ['unclosed blocks', '{{#if a}}'.repeat(11_000)],
+    ['braces that nothing closes', '{{'.repeat(50_000)],
+    ['subexpressions', `{{a ${'(a '.repeat(20_000)}${')'.repeat(20_000)}}}`],
+    ['subexpressions behind a text in quotes', `{{a "}}" ${'(a '.repeat(20_000)}${')'.repeat(20_000)}}}`],
+    ['arguments', `{{a ${'a '.repeat(40_000)}}}`],
+    ['tags, one more than allowed', '{{a}}'.repeat(201)],
+  ])('is refused before the parser sees it: %s', (_what, text) => {
+    // A parser that sees the first or the third of them takes minutes: this test would end by its time limit.
+    expect(readTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
+  });
+
+  test('may hold 200 tags, and a comment of any length', () => {
+    const text = `{{!-- ${'x'.repeat(5000)} --}}${'{{a}}'.repeat(199)}`;
+    expect(template(text).render({ a: '1' })).toBe('1'.repeat(199));
+  });
+
+  test.each(['{{{a}}}', '{{&a}}', '{{#if a}}{{{a}}}{{/if}}', '{{~{a}~}}'])(
+    'shows nothing unescaped in HTML: %s is refused there, not in a text',
+    (text) => {
+      expect(readTemplate(text, { format: 'html' })).toMatchObject({
+        ok: false,
+        problem: expect.stringContaining('escape'),
+      });
+      expect(template(text, 'text').render({ a: '<' })).toBe('<');
+    },
+  );
+
   test('fills in variables, with two braces or three', () => {
     const { render, variables } = template('{{{name}}}: {{code}}{{#if op}} ({{op}}){{else}}!{{/if}}');
     expect(variables).toEqual(new Set(['name', 'code', 'op']));
