@@ -86,6 +86,14 @@ describe('POST /1.1/requestSmsCode', () => {
     [{ validate_token: {} }, 111],
     [{ name: 'x'.repeat(101) }, 1],
     [{ name: 'see http://evil.example' }, 1],
+    [{ name: 'pay at evil.com' }, 1],
+    [{ op: 'EVIL．ｃｏｍ' }, 1],
+    [{ op: 'evil。com' }, 1],
+    [{ op: 'evil\u200b.\u200bcom' }, 1],
+    [{ op: 'ｗｗｗ．evil' }, 1],
+    [{ name: '10.0.0.1' }, 1],
+    [{ name: 'ﷺ'.repeat(10) }, 1],
+    [{ op: '【Bank】' }, 1],
     [{ op: 'a\nb' }, 1],
     [{ op: '】【Bank' }, 1],
     [{ sign: 'Nobody' }, 600],
@@ -136,6 +144,18 @@ describe('POST /1.1/requestSmsCode', () => {
     await accepted(app, { mobilePhoneNumber: abroad, op: 'paying' });
     const text = (await outbox(app, abroad))[0].text;
     expect(text).toMatch(/^\[Test app\] Your Test app code for paying is \d{6}\. It is valid for 10 minutes/);
+  });
+
+  test('writes name and operation in plain characters, and takes numbers and full stops', async () => {
+    const app = await api.createApp();
+    await accepted(app, { name: 'Ｓｈｏｐ', op: '付款３．５元。请勿转告' });
+    expect((await outbox(app))[0].text).toContain('您正在Shop进行付款3.5元。请勿转告，');
+  });
+
+  test('lets an app have a dot in its own name', async () => {
+    const app = await api.services.apps.create({ name: 'Shop.com', edition: 'international' });
+    await accepted(app);
+    expect((await outbox(app))[0].text).toContain('Shop.com');
   });
 
   test('reads out the six digits and nothing else by voice', async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Database } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { movableClock } from '../support/apns.ts';
@@ -360,6 +361,9 @@ describe('mail templates of an app', () => {
     [{ verifyEmail: { html: '<p>no link</p>' } }],
     [{ verifyEmail: { text: '{{link}}{{password}}' } }],
     [{ verifyEmail: { text: '{{link' } }],
+    [{ verifyEmail: { text: `{{link}}${'{{#if link}}'.repeat(8000)}` } }],
+    [{ verifyEmail: { html: '{{link}}{{{username}}}' } }],
+    [{ resetPassword: { html: '{{link}}{{&appname}}' } }],
     [{ verifyEmail: { subject: '{{#each x}}{{/each}}' } }],
     [{ verifyEmail: { body: '{{link}}' } }],
     [{ verifyEmail: 'x' }],
@@ -382,5 +386,45 @@ describe('mail templates of an app', () => {
     await signUp(api, own, { username, email });
     const [mail] = await mailsTo(email, own);
     expect(mail.text).toBe(`Hi ${username} at Test app (${email}): ${mail.link}`);
+  });
+
+  test.each([
+    'http://evil.example',
+    'Claim your prize: evil.example',
+    'www evil．com',
+    'ＨＴＴＰＳ//evil',
+    'evil\u200d.\u200dcom',
+    'http',
+    '10.0.0.1/a',
+  ])('do not show a name that holds a link: %s', async (name) => {
+    const email = newEmail();
+    await signUp(api, app, { username: `${name} ${newName()}`, email });
+    const [mail] = await mailsTo(email);
+    expect(mail.text).toMatch(/^您好：$/m);
+    expect(mail.text).toMatch(/^Hello,$/m);
+    expect(mail.text).not.toMatch(/evil|prize|10\.0/);
+  });
+
+  test('show 40 characters of a name', async () => {
+    const email = newEmail();
+    const username = `${newName()} ${'名'.repeat(200)}`;
+    await signUp(api, app, { username, email });
+    const [mail] = await mailsTo(email);
+    expect(mail.text).toContain(`${username.slice(0, 39)}…，您好：`);
+  });
+
+  test('that were stored before a rule they break leave the usual words', async () => {
+    const own = await api.createApp({ emailVerification: true });
+    const verifyEmail = { html: '<p>{{{username}}} {{link}}</p>', text: '{{link}}{{#if link}}' };
+    const db = new Database({ url: database.url, applicationName: 'test' });
+    await db.query('UPDATE app SET options = options || $2 WHERE app_id = $1', [
+      own.appId,
+      { mailTemplates: { verifyEmail } },
+    ]);
+    await db.close();
+    const email = newEmail();
+    await signUp(api, own, { email });
+    const [mail] = await mailsTo(email, own);
+    expect(mail.text).toContain(`please open this link`);
   });
 });

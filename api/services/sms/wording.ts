@@ -2,6 +2,7 @@ import type { App } from '../../../shared/domain/app.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { isHomePhone, type Phone } from '../../../shared/domain/phone.ts';
+import { holdsLink, plainText } from '../../../shared/domain/shown-text.ts';
 import type { SmsType } from '../../../shared/domain/sms.ts';
 import { readTemplate, type Template } from '../../../shared/template.ts';
 
@@ -61,8 +62,8 @@ export function wordMessage(
   const language = isHomePhone(phone) ? 'zh' : 'en';
   const values: Record<string, string> = {
     ...(custom ? ownValues(custom.template, custom.values) : {}),
-    name: checked('name', wording.name ?? app.name),
-    op: checked('op', wording.op ?? operations[type][language]),
+    name: wording.name === undefined ? checked('name', app.name) : ofCaller('name', wording.name),
+    op: wording.op === undefined ? operations[type][language] : ofCaller('op', wording.op),
     ttl: String(ttlMinutes),
     sign,
     template: custom?.name ?? '',
@@ -95,6 +96,12 @@ function checked(name: string, value: string): string {
   if (forbidden.test(value))
     throw refuse('invalidParameter', `${name}: must not hold links, 【】 or control characters`);
   return value;
+}
+
+/** A text that the holder of an app key puts into a message to any number: no address of any form. Throws 1. */
+function ofCaller(name: string, value: string): string {
+  if (holdsLink(value)) throw refuse('invalidParameter', `${name}: must not hold links or addresses`);
+  return checked(name, plainText(value));
 }
 
 /** Whether a text may stand in a message at all. */

@@ -1,12 +1,14 @@
 import type { LinkPurpose } from '../../../shared/db/tables/link-tokens.ts';
 import type { OutboxMessage } from '../../../shared/db/tables/outbox.ts';
 import type { App, AppOptionsPatch, MailTemplate } from '../../../shared/domain/app.ts';
+import { shownName } from '../../../shared/domain/shown-text.ts';
 import { readTemplate } from '../../../shared/template.ts';
 
 /** What a mail is made of (compat.md 9.1 "Mail links"). */
 export interface MailValues {
   appname: string;
   email: string;
+  /** As the user chose it: shortened, and left out where it holds a link. */
   username: string;
   link: string;
 }
@@ -24,11 +26,11 @@ const variables = new Set(['appname', 'email', 'username', 'link']);
 const defaults: Record<LinkPurpose, { subject: string; text: string }> = {
   verifyEmail: {
     subject: '{{appname}}: 请验证您的邮箱 / Please confirm your e-mail address',
-    text: `{{username}}，您好：
+    text: `{{#if username}}{{username}}，{{/if}}您好：
 
 请打开下面的链接，确认这是您在 {{appname}} 使用的邮箱。链接一周内有效，只能使用一次。
 
-Hello {{username}},
+Hello{{#if username}} {{username}}{{/if}},
 
 please open this link to confirm that this is your e-mail address at {{appname}}. It is valid for one week and works once.
 
@@ -39,11 +41,11 @@ please open this link to confirm that this is your e-mail address at {{appname}}
   },
   resetPassword: {
     subject: '{{appname}}: 重置密码 / Reset your password',
-    text: `{{username}}，您好：
+    text: `{{#if username}}{{username}}，{{/if}}您好：
 
 请打开下面的链接，为您的 {{appname}} 账号设置新密码。链接一周内有效，只能使用一次。
 
-Hello {{username}},
+Hello{{#if username}} {{username}}{{/if}},
 
 please open this link to set a new password for your {{appname}} account. It is valid for one week and works once.
 
@@ -55,23 +57,23 @@ please open this link to set a new password for your {{appname}} account. It is 
 };
 
 /** The mail with the app's own words where it has some, as the outbox takes it. */
-export function writeMail(app: App, purpose: LinkPurpose, values: MailValues): OutboxMessage {
+export function writeMail(app: App, purpose: LinkPurpose, sent: MailValues): OutboxMessage {
+  const values = { ...sent, username: shownName(sent.username) };
   const own = ownTemplate(app, purpose);
   const usual = defaults[purpose];
+  const html = own.html === undefined ? undefined : fill(own.html, 'html', values);
   // What names people choose must not end a header line; the transport folds the rest.
-  const subject = fill(own.subject ?? usual.subject, 'text', values)
-    .replace(/\s+/g, ' ')
-    .trim();
+  const subject = fillFirst([own.subject, usual.subject], values).replace(/\s+/g, ' ').trim();
   return {
     kind: 'mail',
     to: values.email,
     type: purpose,
-    text: fill(own.text ?? usual.text, 'text', values),
+    text: fillFirst([own.text, usual.text], values),
     link: values.link,
     mail: {
       fromName: app.name,
       subject,
-      ...(own.html === undefined ? {} : { html: fill(own.html, 'html', values) }),
+      ...(html === undefined ? {} : { html }),
     },
   };
 }
@@ -85,12 +87,18 @@ function ownTemplate(app: App, purpose: LinkPurpose): MailTemplate {
   return {};
 }
 
-function fill(text: string, format: 'html' | 'text', values: MailValues): string {
+/** Undefined for a template that was set before a rule which it breaks now: the mail leaves without it. */
+function fill(text: string, format: 'html' | 'text', values: MailValues): string | undefined {
   const reading = readTemplate(text, { format });
-  const filled = reading.ok ? reading.template.render({ ...values }) : undefined;
-  // Templates were checked when they were set.
-  if (filled === undefined) throw new Error('a mail template cannot be filled in');
-  return filled;
+  return reading.ok ? reading.template.render({ ...values }) : undefined;
+}
+
+function fillFirst(texts: (string | undefined)[], values: MailValues): string {
+  for (const text of texts) {
+    const filled = text === undefined ? undefined : fill(text, 'text', values);
+    if (filled !== undefined) return filled;
+  }
+  throw new Error('a mail template cannot be filled in');
 }
 
 /** What is wrong with the mail templates that an operator sets: a sentence, or undefined. */
