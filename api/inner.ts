@@ -1,8 +1,14 @@
 import { Readable } from 'node:stream';
-import { Refusal } from '../shared/domain/errors.ts';
+import { Refusal, refuse } from '../shared/domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../shared/domain/json.ts';
 import type { AnyCall, AppCall, Reply, Route } from './route.ts';
-import { failed, type InnerCall, type InnerOutcome, type Perform } from './services/batch/calls.ts';
+import {
+  failed,
+  type InnerCall,
+  type InnerOutcome,
+  type Perform,
+  type ReplyRoom,
+} from './services/batch/calls.ts';
 
 /** What an inner call needs of the HTTP side. */
 export interface InnerMeans {
@@ -21,16 +27,20 @@ type Shared = Omit<AnyCall, 'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 
 
 /** Calls within one request, without a round trip. What nobody may call with an app's key is not to be found here. */
 export function performer(outer: Shared, means: InnerMeans): Perform {
-  return async (inner) => {
+  return async (inner, room) => {
     try {
-      return await performOne(inner, outer, means);
+      return await performOne(inner, outer, { ...means, room });
     } catch (error) {
       return failed(means.toRefusal(error));
     }
   };
 }
 
-async function performOne(inner: InnerCall, outer: Shared, means: InnerMeans): Promise<InnerOutcome> {
+async function performOne(
+  inner: InnerCall,
+  outer: Shared,
+  means: InnerMeans & { room: ReplyRoom },
+): Promise<InnerOutcome> {
   const found = inner.path.startsWith('/1.1/') ? means.find(inner.method, inner.path) : undefined;
   if (!found || found.route.auth === 'none' || found.route.auth === 'admin') throw new Refusal('notFound');
   const { route, params } = found;
@@ -46,7 +56,7 @@ async function performOne(inner: InnerCall, outer: Shared, means: InnerMeans): P
     body,
     bodyBytes,
   });
-  const answer = await textOf(reply);
+  const answer = await textOf(reply, means.room);
   return (reply.status ?? 200) < 400 ? { ok: true, text: answer } : foreignFailure(answer);
 }
 
@@ -56,24 +66,22 @@ function bodyOf({ body }: InnerCall): JsonObject {
   return body;
 }
 
-async function textOf({ body }: Reply): Promise<string> {
+async function textOf({ body }: Reply, room: ReplyRoom): Promise<string> {
   if (typeof body === 'string') return body;
   if (Buffer.isBuffer(body)) return body.toString();
-  return body instanceof Readable ? foreignJson(body) : JSON.stringify(body);
+  return body instanceof Readable ? foreignJson(body, room) : JSON.stringify(body);
 }
 
-/** Of a function's answer; what it holds besides, a batch has no room for. */
-const maxForeignBytes = 16 * 1024 * 1024;
-
-/** What a function host answers, as JSON that may stand inside ours. Throws 502 for anything else. */
-async function foreignJson(body: Readable): Promise<string> {
+/** What a function host answers, as JSON that may stand inside ours. Throws 116 where it has no room, 502 for no JSON. */
+async function foreignJson(body: Readable, room: ReplyRoom): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     chunks.push(Buffer.from(chunk));
     bytes += chunks.at(-1)?.length ?? 0;
     // Leaving the loop ends the stream.
-    if (bytes > maxForeignBytes) throw new Refusal('badGateway');
+    if (!room.hasRoomFor(bytes))
+      throw refuse('tooLarge', 'The function ran; its answer is too large for a batch.');
   }
   try {
     return JSON.stringify(JSON.parse(Buffer.concat(chunks).toString()));

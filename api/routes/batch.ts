@@ -12,9 +12,7 @@ export default [
     auth: 'app',
     isNesting: true,
     body,
-    handle: async (call, { batches }) => ({
-      body: await batches.run(call.body, call.perform, call.language),
-    }),
+    handle: async (call, { batches }) => ({ body: await batches.run(call) }),
   }),
   route({
     method: 'POST',
@@ -22,6 +20,6 @@ export default [
     auth: 'app',
     isNesting: true,
     body,
-    handle: async (call, { batches }) => ({ body: await batches.save(call.body, call.perform) }),
+    handle: async (call, { batches }) => ({ body: await batches.save(call) }),
   }),
 ];

@@ -2,61 +2,107 @@ import { Refusal, refuse } from '../../../shared/domain/errors.ts';
 import { messageIn } from '../../../shared/domain/errors-zh.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type { Means } from '../means.ts';
-import { failed, type InnerCall, type InnerOutcome, type Perform } from './calls.ts';
+import { type BatchBudget, ReplyBudget, type ReplyLimits, readNeed, writeNeed } from './budget.ts';
+import { failed, type InnerCall, type InnerOutcome, type Perform, type PerformWithin } from './calls.ts';
 import { readItem, readRequests } from './items.ts';
 import { runsOf, targetsOf } from './order.ts';
+import { type BatchReply, replyOf } from './reply.ts';
 import { saveAll } from './save.ts';
 
 /** Calls of one batch at the same time: each may hold one of the process's ten database connections. */
 const maxParallel = 4;
 /** No call of a batch begins later than this; it is answered with 124 instead. */
 const maxMs = 30_000;
-/** Reads end where their replies, in characters, are more than this together. */
-const maxReplyLength = 64 * 1024 * 1024;
+
+/** Who sends a batch, and how its calls are answered. */
+export interface BatchCall {
+  app: { appId: string };
+  body: JsonObject;
+  perform: Perform;
+  language: 'en' | 'zh';
+}
 
 /** Several calls in one (compat.md 3.5). */
 export class BatchService {
   readonly #means: Pick<Means, 'clock'>;
+  readonly #budget: ReplyBudget;
 
-  constructor(means: Pick<Means, 'clock'>) {
+  constructor(means: Pick<Means, 'clock'>, limits?: ReplyLimits) {
     this.#means = means;
+    this.#budget = new ReplyBudget(limits);
+  }
+
+  /** Bytes that replies of batches take now; none when all were sent. */
+  get heldBytes(): number {
+    return this.#budget.heldBytes;
   }
 
   /**
    * The JSON text of a list of `{"success"}` and `{"error"}`, one for each of `requests`, in their order. Calls run at
-   * the same time as far as that cannot be told (order.ts). Throws 107 or 116 for the batch as a whole.
+   * the same time as far as that cannot be told (order.ts). A call whose reply may have no room does not run: its item
+   * is 116 (the batch is full), 429 (the app) or 503 (the process). Throws 107, 116, 429 or 503 for the batch as a whole.
    */
-  async run(body: JsonObject, perform: Perform, language: 'en' | 'zh'): Promise<string> {
-    const read = readRequests(body).map(itemOrRefusal);
-    const outcomes = read.map((item): InnerOutcome | undefined =>
-      item instanceof Refusal ? failed(item) : undefined,
-    );
-    const calls = read.map((item) => (item instanceof Refusal ? undefined : item));
-    const limited = this.#limited(perform);
-    for (const places of runsOf(calls)) await runTogether(places, { calls, outcomes, perform: limited });
-    return `[${outcomes.map((outcome, place) => textOf(outcome, { call: calls[place], language })).join(',')}]`;
+  run(call: BatchCall): Promise<BatchReply> {
+    const read = readRequests(call.body).map(itemOrRefusal);
+    return this.#within(call, async (perform) => {
+      const outcomes = read.map((item): InnerOutcome | undefined =>
+        item instanceof Refusal ? failed(item) : undefined,
+      );
+      const calls = read.map((item) => (item instanceof Refusal ? undefined : item));
+      for (const places of runsOf(calls)) await runTogether(places, { calls, outcomes, perform });
+      const { language } = call;
+      return ['[', outcomes.map((outcome, place) => textOf(outcome, { call: calls[place], language })), ']'];
+    });
   }
 
   /**
    * `batch/save`: the JSON text of a dictionary from `__internalId` to what was saved. Throws the first refusal: what
    * was saved before it stays, and may be saved again.
    */
-  save(body: JsonObject, perform: Perform): Promise<string> {
-    return saveAll(readRequests(body), this.#limited(perform));
+  save(call: BatchCall): Promise<BatchReply> {
+    const requests = readRequests(call.body);
+    return this.#within(call, async (perform) => ['{', await saveAll(requests, perform), '}']);
   }
 
-  #limited(perform: Perform): Perform {
-    const endsAtMs = this.#means.clock.monotonicMs() + maxMs;
-    let replyLength = 0;
+  /** The memory of a batch is free again when its reply was sent, or when it has none. */
+  async #within(
+    { app, perform }: BatchCall,
+    work: (perform: PerformWithin) => Promise<[begin: string, parts: string[], end: string]>,
+  ): Promise<BatchReply> {
+    const budget = this.#budget.open(app.appId);
+    try {
+      const [begin, parts, end] = await work(this.#limited(perform, budget));
+      return replyOf({ begin, parts, end }, () => budget.close());
+    } catch (error) {
+      budget.close();
+      throw error;
+    }
+  }
+
+  #limited(perform: Perform, budget: BatchBudget): PerformWithin {
+    const { clock } = this.#means;
+    const endsAtMs = clock.monotonicMs() + maxMs;
     return async (call) => {
-      if (this.#means.clock.monotonicMs() > endsAtMs) return failed(refuse('timedOut'));
-      if (call.method === 'GET' && replyLength > maxReplyLength)
-        return failed(refuse('tooLarge', 'The replies of this batch are too large.'));
-      const outcome = await perform(call);
-      if (outcome.ok) replyLength += outcome.text.length;
-      return outcome;
+      if (clock.monotonicMs() > endsAtMs) return failed(refuse('timedOut'));
+      const room = await budget.reserve(call.method === 'GET' ? readNeed : writeNeed);
+      if (room instanceof Refusal) return failed(room);
+      try {
+        // It may have waited for other batches.
+        if (clock.monotonicMs() > endsAtMs) return failed(refuse('timedOut'));
+        const outcome = await perform(call, room);
+        const full = room.keep(bytesOf(outcome));
+        return full ? failed(full) : outcome;
+      } finally {
+        room.drop();
+      }
     };
   }
+}
+
+/** What an outcome takes in memory; our own refusals are short. */
+function bytesOf(outcome: InnerOutcome): number {
+  if (outcome.ok) return Buffer.byteLength(outcome.text);
+  return outcome.refusal ? 0 : Buffer.byteLength(outcome.error.error);
 }
 
 function itemOrRefusal(item: Json): InnerCall | Refusal {
@@ -71,7 +117,7 @@ function itemOrRefusal(item: Json): InnerCall | Refusal {
 interface Running {
   calls: (InnerCall | undefined)[];
   outcomes: (InnerOutcome | undefined)[];
-  perform: Perform;
+  perform: PerformWithin;
 }
 
 /** Runs calls of one kind, a few at a time; those that write to the same object one after the other. */

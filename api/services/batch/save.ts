@@ -1,6 +1,6 @@
 import { refuse } from '../../../shared/domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { InnerCall, Perform } from './calls.ts';
+import type { InnerCall, PerformWithin } from './calls.ts';
 import { readItem } from './items.ts';
 
 /** An object that an SDK saves (compat.md 3.5 "batch/save"). */
@@ -23,20 +23,33 @@ interface Child {
 const hints = new Set(['__internalId', '__children']);
 
 /**
- * Saves one object after the other, children first, and gives the JSON text of what each `__internalId` became. Throws
- * the first refusal as the answer to the whole: clients of this call look at no other.
+ * Saves one object after the other, children first, and gives the members of a JSON dictionary: what each
+ * `__internalId` became, as text, which takes far less memory than the objects. Throws the first refusal as the answer
+ * to the whole: clients of this call look at no other.
  */
-export async function saveAll(requests: Json[], perform: Perform): Promise<string> {
+export async function saveAll(requests: Json[], perform: PerformWithin): Promise<string[]> {
   const savings = requests.map(readSaving);
-  const saved = new Map<Saving, JsonObject>();
-  const replies = new Map<string, JsonObject>();
+  const ids = new Map<Saving, string>();
+  const replies = new Map<string, string>();
   for (const saving of inOrder(savings)) {
-    const reply = await saveOne(saving, perform, (cid) => idOf(cid, savings, saved));
-    saved.set(saving, reply);
-    const key = saving.internalId ?? reply.objectId;
-    if (typeof key === 'string') replies.set(key, { ...replies.get(key), ...reply });
+    const text = await saveOne(saving, perform, (cid) => idOf(cid, savings, ids));
+    const { objectId } = dictionaryOf(text);
+    if (typeof objectId === 'string') ids.set(saving, objectId);
+    const key = saving.internalId ?? objectId;
+    if (typeof key === 'string') replies.set(key, together(replies.get(key), text));
   }
-  return JSON.stringify(Object.fromEntries(replies));
+  return [...replies].map(([key, text]) => `${JSON.stringify(key)}:${text}`);
+}
+
+/** An object that was saved twice has the members of both replies, the later ones first. */
+function together(earlier: string | undefined, later: string): string {
+  if (earlier === undefined) return later;
+  return JSON.stringify({ ...dictionaryOf(earlier), ...dictionaryOf(later) });
+}
+
+function dictionaryOf(text: string): JsonObject {
+  const value: Json = JSON.parse(text);
+  return isJsonObject(value) ? value : {};
 }
 
 function readSaving(item: Json): Saving {
@@ -79,9 +92,9 @@ function inOrder(savings: Saving[]): Saving[] {
 
 async function saveOne(
   { call, body, children }: Saving,
-  perform: Perform,
+  perform: PerformWithin,
   idOfChild: (cid: string) => string,
-): Promise<JsonObject> {
+): Promise<string> {
   const pointers = children.map(({ cid, className, key }): [string, Json] => [
     key,
     { __type: 'Pointer', className, objectId: idOfChild(cid) },
@@ -91,13 +104,12 @@ async function saveOne(
     body: Object.fromEntries([...Object.entries(body), ...pointers]),
   });
   if (!outcome.ok) throw outcome.refusal ?? refuse('invalidParameter', 'Functions are not saved.');
-  const reply: Json = JSON.parse(outcome.text);
-  return isJsonObject(reply) ? reply : {};
+  return outcome.text;
 }
 
-function idOf(cid: string, savings: Saving[], saved: Map<Saving, JsonObject>): string {
+function idOf(cid: string, savings: Saving[], ids: Map<Saving, string>): string {
   const child = savings.find(({ internalId }) => internalId === cid);
-  const id = child && saved.get(child)?.objectId;
-  if (typeof id !== 'string') throw refuse('incorrectType', 'A child is not part of the batch.');
+  const id = child && ids.get(child);
+  if (id === undefined) throw refuse('incorrectType', 'A child is not part of the batch.');
   return id;
 }
