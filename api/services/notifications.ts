@@ -4,7 +4,7 @@ import {
   listGroup,
   listNotifications,
 } from '../../shared/db/tables/notifications.ts';
-import { readTotals } from '../../shared/db/tables/push-progress.ts';
+import { readProgress, readTotals } from '../../shared/db/tables/push-progress.ts';
 import { readReceipts } from '../../shared/db/tables/receipts.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
@@ -58,10 +58,10 @@ export class NotificationService {
     return { ...(await this.#toPublic(record)), status: operatorStatus(record) };
   }
 
-  /** How far a push is (contract.md "Admin API", progress). */
+  /** How far a push is (contract.md "Admin API", progress), with what is done of batches in flight. */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);
-    const connectors = record.totals ?? (await readTotals(this.#means.db, appId, record.id));
+    const connectors = record.totals ?? (await readProgress(this.#means.db, appId, record.id));
     const outcomes = allTotals(connectors);
     const settled = sumTotals(outcomes);
     const seconds = record.firstSentAt ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000 : 0;

@@ -63,17 +63,19 @@ const toBatch = (row: Row): Batch => ({
   profile: row.profile,
   recipients: row.recipients,
   badges: row.badges,
-  settled: withMoved(row),
+  settled: row.moved
+    ? withMoved({ ...row, settled: row.settled ?? new Uint8Array(row.recipients.length) })
+    : row.settled,
   moved: row.moved ?? [],
   isSettled: row.is_settled,
   attempt: row.attempt,
   tries: row.tries,
 });
 
-/** A checkpoint by somebody who did not know that they had moved may have written over them. */
-function withMoved({ settled, moved, recipients }: Row): Uint8Array | null {
+/** A checkpoint by a process that did not know that they had moved may have written over them. */
+export function withMoved({ settled, moved }: { settled: Uint8Array; moved: number[] | null }): Uint8Array {
   if (!moved) return settled;
-  const codes = Uint8Array.from(settled ?? new Uint8Array(recipients.length));
+  const codes = Uint8Array.from(settled);
   for (const index of moved) codes[index] = movedCode;
   return codes;
 }

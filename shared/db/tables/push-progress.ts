@@ -1,5 +1,8 @@
+import type { ConnectorId } from '../../domain/labels.ts';
 import type { ConnectorTotals, Notification } from '../../domain/notification.ts';
+import { addTotals, totalsOf } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
+import { withMoved } from './batches.ts';
 import { type NotificationRow, toNotification } from './notifications.ts';
 
 /** Takes a push into work: `sending`. Undefined when it waits, is finished or gone. */
@@ -129,6 +132,34 @@ export async function readTotals(db: Handle, appId: string, id: number): Promise
     [appId, id],
   );
   return rows[0]?.totals ?? {};
+}
+
+/** Batches in flight whose bytes one question reads, 1 kB each; dispatchers have some dozens at a time. */
+const bytesReadOf = 256;
+
+/**
+ * Totals of a push while it is open: of its settled batches, and what is checkpointed of those in flight. One statement,
+ * so that a batch that is settled meanwhile is not counted twice. Where more than `bytesReadOf` batches are in flight,
+ * the others count when they are settled.
+ */
+export async function readProgress(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {
+  const { rows } = await db.query<
+    | { totals: ConnectorTotals; connector: null }
+    | { totals: null; connector: ConnectorId; settled: Buffer; moved: number[] | null }
+  >(
+    `SELECT (${totalsOfBatches('$1', '$2')}) AS totals, NULL AS connector, NULL::bytea AS settled, NULL::int[] AS moved
+      UNION ALL
+     (SELECT NULL, b.connector, b.settled, b.moved FROM push_batch b
+       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.settled IS NOT NULL
+       ORDER BY b.id LIMIT ${bytesReadOf})`,
+    [appId, id],
+  );
+  const all: ConnectorTotals = {};
+  for (const row of rows) {
+    if (row.connector === null) Object.assign(all, row.totals);
+    else all[row.connector] = addTotals(all[row.connector] ?? {}, totalsOf(withMoved(row)));
+  }
+  return all;
 }
 
 /** Subquery: `{connector: {outcome: n}}` summed over the settled batches of a push. */
