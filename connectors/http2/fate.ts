@@ -27,23 +27,15 @@ export interface Fate {
   reason: TransportReason;
 }
 
-/** Errors by which `node:http2` says that it never wrote the request. */
-const unwritten = new Set([
-  'ERR_HTTP2_GOAWAY_SESSION',
-  'ERR_HTTP2_INVALID_SESSION',
-  'ERR_HTTP2_OUT_OF_STREAMS',
-]);
-
 export function fateOf(end: StreamEnd): Fate {
   const { goaway } = end;
-  if (end.id === undefined || unwritten.has(end.errorCode))
-    return { isProcessed: false, reason: 'connection_lost' };
+  if (end.id === undefined) return { isProcessed: false, reason: 'connection_lost' };
   if (goaway !== null && end.id > goaway.lastId) return { isProcessed: false, reason: 'goaway' };
   // node:http2 gives every stream of a session the code of its GOAWAY: then it says nothing of this stream.
   const isOwnCode = goaway?.code !== constants.NGHTTP2_REFUSED_STREAM;
   if (end.rstCode === constants.NGHTTP2_REFUSED_STREAM && isOwnCode)
     return { isProcessed: false, reason: 'refused_stream' };
-  const isReset = end.errorCode === 'ERR_HTTP2_STREAM_ERROR' && goaway === null;
+  const isReset = end.errorCode === 'ERR_HTTP2_STREAM_ERROR' && goaway?.code !== end.rstCode;
   return { isProcessed: true, reason: isReset ? 'stream_reset' : 'connection_lost' };
 }
 

@@ -1,5 +1,6 @@
 import { constants } from 'node:http2';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { flag, frame, frameOf, numberFrame, settingsFrame } from '../../connectors/http2/own/wire-format.ts';
 import { apnsBench, type Bench, credentialsOver, kinds, recipients, sendAll } from '../support/apns.ts';
 import {
   aBatch,
@@ -9,7 +10,9 @@ import {
   startPeer,
   tally,
   transportNames,
+  transportOfTest,
 } from '../support/http2-peer.ts';
+import { behave, block, dataFrame, headersFrame, okFrame, startRawPeer } from '../support/http2-raw-peer.ts';
 
 describe.each(transportNames)('over the %s transport', (name) => {
   let bench: Bench;
@@ -77,5 +80,87 @@ describe.each(transportNames)('over the %s transport', (name) => {
     expect(peer.sessions.length).toBeLessThan(12);
     await transport.close();
     await peer.close();
+  });
+});
+
+describe.each(transportNames)('the %s transport, told in one piece', (name) => {
+  const last = 0x7fff_ffff;
+  const farewell = (lastId: number, code = 0): Buffer => {
+    const payload = Buffer.alloc(8);
+    payload.writeUInt32BE(lastId, 0);
+    payload.writeUInt32BE(code, 4);
+    return frameOf(frame.goaway, 0, 0, payload);
+  };
+
+  const answerWith = (id: number, bytes: number): Buffer[] => [
+    headersFrame(id, block([':status', '200']), false),
+    dataFrame(id, 'x'.repeat(bytes)),
+  ];
+
+  // The PING makes Node write; it then holds back the second TLS record and the events of what is in it.
+  const ping = frameOf(frame.ping, 0, 0, Buffer.alloc(8));
+
+  test.each<[what: string, says: (ids: number[]) => Buffer[], told: Record<string, number>]>([
+    ['answers and a GOAWAY', (ids) => [...ids.map(okFrame), farewell(last)], { 'response 200': 8 }],
+    [
+      'a PING, answers with bodies and a GOAWAY',
+      (ids) => [ping, ...ids.flatMap((id) => answerWith(id, 4000)), farewell(last)],
+      { 'response 200': 8 },
+    ],
+    [
+      'a PING, answers, resets and a GOAWAY',
+      (ids) => [
+        ping,
+        ...ids.slice(0, 5).flatMap((id) => answerWith(id, 4000)),
+        ...ids.slice(5).map((id) => numberFrame(frame.reset, id, 2)),
+        farewell(last),
+      ],
+      { 'response 200': 5, 'unknown stream_reset': 3 },
+    ],
+    [
+      'a PING, answers with bodies and a GOAWAY with an error',
+      (ids) => [ping, ...ids.flatMap((id) => answerWith(id, 4000)), farewell(last, 2)],
+      { 'response 200': 8 },
+    ],
+    [
+      'answers and a GOAWAY with an error',
+      (ids) => [...ids.map(okFrame), farewell(last, 2)],
+      { 'response 200': 8 },
+    ],
+    [
+      'resets and a GOAWAY',
+      (ids) => [...ids.map((id) => numberFrame(frame.reset, id, 2)), farewell(last)],
+      { 'unknown stream_reset': 8 },
+    ],
+    [
+      'resets and a GOAWAY with the error that refuses streams',
+      (ids) => [...ids.map((id) => numberFrame(frame.reset, id, 2)), farewell(last, 7)],
+      { 'unknown stream_reset': 8 },
+    ],
+    [
+      'a GOAWAY with the error that refuses streams',
+      () => [farewell(last, 7)],
+      { 'unknown connection_lost': 8 },
+    ],
+  ])('%s, repeats nothing', async (_, says, told) => {
+    const seen: number[] = [];
+    const peer = await startRawPeer(async (connection, index) => {
+      if (index > 0) {
+        await behave(connection);
+        return;
+      }
+      connection.write(settingsFrame([]));
+      for (let n = 0; n < 8; n++) seen.push(await connection.request());
+      // Requests are whole, bodies included, before the peer speaks.
+      for (const id of seen)
+        await connection.next((one) => one.id === id && (one.flags & flag.endStream) > 0);
+      connection.write(...says(seen));
+      connection.socket.end();
+    });
+    onTestFinished(() => peer.close());
+    const { transport } = transportOfTest(name, peer);
+    const replies = await repliesOf(transport, aBatch(8));
+    expect(tally(replies)).toEqual(told);
+    expect(peer.connections).toHaveLength(1);
   });
 });

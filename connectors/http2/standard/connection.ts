@@ -15,7 +15,7 @@ import type { ConnectionListener, PooledConnection } from '../pool.ts';
 import { codeOf, serverNameOf } from '../tls.ts';
 import type { TransportReason, TransportTiming } from '../transport.ts';
 import { Watchdog } from '../watchdog.ts';
-import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
+import { bodyOf, type Exchange, forgetReply, headersOf, keepChunk } from './exchange.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = http2.constants;
 
@@ -85,6 +85,7 @@ export class StandardConnection implements PooledConnection {
       this.#owner.onHandedBack(exchange, 'connection_lost');
       return;
     }
+    forgetReply(exchange);
     exchange.writtenAtMs = this.#options.monotonicMs();
     exchange.readsBefore = this.#watchdog.reads;
     const stream = session.request(headersOf(exchange));
@@ -106,7 +107,6 @@ export class StandardConnection implements PooledConnection {
 
   destroy(code: string): void {
     if (this.#failure === '') this.#failure = code;
-    this.#returnUnsent('connection_lost');
     this.#connecting.abort();
     this.#session?.destroy();
     this.#socket?.destroy();
@@ -181,19 +181,24 @@ export class StandardConnection implements PooledConnection {
 
   /** Streams above the last id come back with REFUSED_STREAM or with the session's end; see `#onClosed`. */
   #onGoaway(code: number, lastId: number, data?: Buffer): void {
-    this.#goaway = { code, lastId };
+    // A second GOAWAY may name a lower id, never a higher one (RFC 9113 6.8).
+    this.#goaway = { code, lastId: Math.min(lastId, this.#goaway?.lastId ?? lastId) };
     if (this.phase === 'open') this.phase = 'draining';
-    this.#returnUnsent('goaway');
+    this.#returnUnsent();
     this.#owner.onGoaway(goawayReason(data) ?? `code_${code}`);
   }
 
-  /** Hands back requests that still wait inside `node:http2` for its next write: they never left. */
-  #returnUnsent(reason: TransportReason): void {
+  /**
+   * Hands back requests that `node:http2` has not written; called after a GOAWAY only, since from then on it
+   * writes none of them (before, ending one stream may flush the others). Node reports IDLE for a stream that
+   * it has forgotten too: one that is closed, answer or reset included, whose events are still queued.
+   */
+  #returnUnsent(): void {
     for (const [exchange, stream] of this.#inFlight) {
-      if (stream.state.state !== NGHTTP2_STREAM_STATE_IDLE) continue;
+      if (stream.closed || stream.state.state !== NGHTTP2_STREAM_STATE_IDLE) continue;
       this.#inFlight.delete(exchange);
       stream.destroy();
-      this.#owner.onHandedBack(exchange, reason);
+      this.#owner.onHandedBack(exchange, 'goaway');
     }
   }
 
