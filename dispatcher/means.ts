@@ -1,4 +1,5 @@
 import type { Clock } from '../shared/clock.ts';
+import type { Vault } from '../shared/crypto.ts';
 import type { Directory } from '../shared/db/directory.ts';
 import type { Database } from '../shared/db/pool.ts';
 import type { Logger } from '../shared/logging.ts';
@@ -14,6 +15,7 @@ export interface Means {
   /** Where `where` scans read: the standby, if there is one. */
   readDb: Database;
   queue: JobQueue;
+  vault: Vault;
   directory: Directory;
   pool: SenderPool;
   breakers: Breakers;

@@ -80,7 +80,7 @@ export async function startDispatcher(
     means.breakers.heed().catch((error: unknown) => log.warn({ err: error }, 'could not read the breakers'));
   });
   await startConsumers(means, { stack, listener, threads: config.dispatcherThreads });
-  await startMessenger({ ...means, vault: new Vault(config.secrets) }, config, { stack, listener });
+  await startMessenger(means, config, { stack, listener });
   const metricsPort = portOf(server.address());
   log.info({ metricsPort, threads: config.dispatcherThreads }, 'dispatcher is ready');
   return { metricsPort, stack, means };
@@ -116,7 +116,8 @@ async function openMeans(
     },
   });
   stack.add('threads', () => pool.close());
-  const directory = new Directory(db, new Vault(config.secrets), clock);
+  const vault = new Vault(config.secrets);
+  const directory = new Directory(db, vault, clock);
   const breakers = new Breakers({
     db,
     clock,
@@ -128,7 +129,8 @@ async function openMeans(
   stack.add('breakers', () => breakers.close());
   const ledger = new Ledger(db);
   stack.add('ledger', () => ledger.flush());
-  return { db, readDb, queue, directory, pool, breakers, ledger, clock, log, metrics: createMetrics() };
+  const opened = { db, readDb, queue, vault, directory, pool, breakers, ledger };
+  return { ...opened, clock, log, metrics: createMetrics() };
 }
 
 function startDuties(means: Means, stack: ClosingStack): void {

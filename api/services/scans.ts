@@ -7,6 +7,7 @@ import { userDocument } from '../../shared/domain/user.ts';
 import { classes, userClass } from '../../shared/query/classes.ts';
 import { project } from '../../shared/query/keys.ts';
 import { compileScan, cursorBehind, parseScan } from '../../shared/query/scan.ts';
+import { tokensFor } from './accounts/caller.ts';
 import type { Caller } from './installations.ts';
 import type { Means } from './means.ts';
 
@@ -14,9 +15,9 @@ const scanTimeoutMs = 10_000;
 
 /** Going through all users or installations of an app, page by page, whatever is written meanwhile. */
 export class ScanService {
-  readonly #means: Pick<Means, 'readDb' | 'clock'>;
+  readonly #means: Pick<Means, 'readDb' | 'clock' | 'vault'>;
 
-  constructor(means: Pick<Means, 'readDb' | 'clock'>) {
+  constructor(means: Pick<Means, 'readDb' | 'clock' | 'vault'>) {
     this.#means = means;
   }
 
@@ -25,13 +26,14 @@ export class ScanService {
    * key, 101 for an unknown class, 124, and as `parseScan`.
    */
   async scan(
-    { app: { appId }, isMaster }: Caller,
+    { app, isMaster }: Caller,
     className: string,
     query: Record<string, unknown>,
   ): Promise<{ results: JsonObject[]; cursor: string | null }> {
     if (!isMaster) throw refuse('invalidParameter', 'The request must be signed by master key.');
     const cls = classes.get(className);
     if (!cls) throw refuse('objectNotFound', "Class or object doesn't exists.");
+    const { appId } = app;
     const nowMs = this.#means.clock.now();
     const scan = parseScan(query, cls, { appId, nowMs });
     const selection = compileScan(scan, cls, appId);
@@ -43,7 +45,8 @@ export class ScanService {
           document: installationDocument(row),
         }));
       const users = await selectUsers(tx, selection);
-      return users.map((row) => ({ row, document: userDocument(row, { isOwn: true }) }));
+      const open = tokensFor({ app, isMaster }, this.#means.vault);
+      return users.map((row) => ({ row, document: userDocument(row, { isOwn: true, open }) }));
     });
     const page = rows.slice(0, scan.limit);
     const last = rows.length > scan.limit ? page.at(-1) : undefined;

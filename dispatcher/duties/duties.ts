@@ -8,6 +8,7 @@ import { deleteOldGatewayTokens } from '../../shared/db/tables/gateway-tokens.ts
 import { deleteOldLoginLocks } from '../../shared/db/tables/login-locks.ts';
 import { deleteOldNotifications } from '../../shared/db/tables/notifications.ts';
 import { deleteOldRequestIds } from '../../shared/db/tables/request-ledger.ts';
+import { sealAuthDataOfOldRows } from '../../shared/db/tables/unsealed-users.ts';
 import { deleteOldUsage } from '../../shared/db/tables/usage.ts';
 import { reap } from '../delivery/closing.ts';
 import { resumeExpiredPushes } from '../delivery/holding.ts';
@@ -101,6 +102,13 @@ const idleEnder: Duty = {
   runOnce: (means) => deleteIdle(means, rowsAtOnce),
 };
 
+/** Seals tokens of platforms that older versions stored in the open. */
+const tokenSealer: Duty = {
+  name: 'token sealer',
+  restMs: 10 * 60_000,
+  runOnce: ({ db, vault }) => sealAuthDataOfOldRows(db, vault, rowsAtOnce),
+};
+
 export const duties: Duty[] = [
   breakers,
   scheduler,
@@ -109,6 +117,7 @@ export const duties: Duty[] = [
   cleaner,
   verificationCleaner,
   idleEnder,
+  tokenSealer,
   ledger,
 ];
 

@@ -86,7 +86,7 @@ async function importFile(job: ImportJob, part: Part): Promise<void> {
   if (!vault) throw new Error('users need keys');
   const sessions = new Sessions({ db: job.db, vault });
   return importRows(job, part, {
-    read: (record, line) => readUser(record, { line, now, appId, sessions }),
+    read: (record, line) => readUser(record, { line, now, appId, sessions, sealer: vault }),
     merge: (tx, rows) => mergeUsers(tx, appId, { rows, isDry }),
   });
 }

@@ -2,7 +2,8 @@ import { isForeignHash, saltedHash } from '../../api/services/accounts/foreign-h
 import type { Sessions } from '../../api/services/accounts/sessions.ts';
 import type { StagedUser } from '../../shared/db/tables/import-users.ts';
 import { type Acl, readAcl } from '../../shared/domain/acl.ts';
-import { type AuthData, identitiesOf } from '../../shared/domain/auth-data.ts';
+import { type AuthData, identitiesOf, withoutSeal } from '../../shared/domain/auth-data.ts';
+import { type Sealer, sealedAuthData } from '../../shared/domain/auth-tokens.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -34,24 +35,32 @@ const isOwn = (name: string, value: Json): boolean =>
 /** Read with every user that logs in. */
 const maxAuthBytes = 256 * 1024;
 
+/** Where a user comes from and goes to. */
+interface Place {
+  line: number;
+  now: Date;
+  appId: string;
+  sessions: Sessions;
+  /** Seals the tokens of its third-party accounts. */
+  sealer: Sealer;
+}
+
 /**
  * A user of an export. Names, addresses and numbers keep the rules of registration (shared/domain), so that a login
  * finds them; third-party accounts need no token of the platform, since that was seen where they come from. Throws a
  * refusal whose sentence names the member and quotes no value.
  */
-export function readUser(
-  record: JsonObject,
-  { line, now, appId, sessions }: { line: number; now: Date; appId: string; sessions: Sessions },
-): StagedUser {
+export function readUser(record: JsonObject, { line, now, appId, sessions, sealer }: Place): StagedUser {
   const head = headOf(record, now);
   const draft = draftOf(record);
+  const { authData } = draft;
   return {
     line,
     ...head,
-    draft,
+    draft: { ...draft, authData: authData && sealedAuthData(sealer, appId, authData) },
     passwordHash: passwordHashOf(record),
     session: sessionOf(record, { appId, objectId: head.objectId, sessions }),
-    identities: identitiesOf(draft.authData ?? {}),
+    identities: identitiesOf(authData ?? {}),
   };
 }
 
@@ -89,7 +98,7 @@ function entryOf(platform: string, value: Json): JsonObject {
   if (!isMemberName(platform))
     throw refuse('invalidKeyName', 'A platform of authData has a name that cannot be stored.');
   return within(`authData.${platform}`, () => {
-    const entry = canonicalValue(value);
+    const entry = withoutSeal(canonicalValue(value));
     if (!isJsonObject(entry) || Object.hasOwn(entry, '__type')) throw refuse('linkedIdMissing');
     // Throws when the entry names no account.
     identitiesOf({ [platform]: entry });

@@ -9,6 +9,9 @@ export type AuthData = Record<string, JsonObject>;
 /** The platform of users who have not said yet who they are. */
 export const anonymous = 'anonymous';
 
+/** Holds the sealed secrets of a stored entry, in base64 (auth-tokens.ts). */
+export const sealedMember = '_sealed';
+
 /** A third-party account, as `user_identity` holds it. */
 export interface Identity {
   platform: string;
@@ -29,7 +32,7 @@ const anonymousId = /^[A-Za-z0-9-]{16,64}$/;
 
 /**
  * Reads `authData`. Members that begin with `_` are what we show beside the platforms, and are left out. Throws
- * 250 without an id, 251 or 252 without an access token, 105, 111 and 116 for what cannot be stored.
+ * 250 without an id, 105, 111 and 116 for what cannot be stored. Whether a token is there is `requireToken`'s question.
  */
 export function readAuthData(value: unknown): AuthDataChanges {
   if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
@@ -43,13 +46,20 @@ export function readAuthData(value: unknown): AuthDataChanges {
 export function readEntry(platform: string, value: unknown): JsonObject {
   if (!isMemberName(platform)) throw refuse('invalidKeyName');
   if (!isJsonObject(value) || isOperation(value)) throw refuse('linkedIdMissing');
-  const entry = canonicalValue(value);
+  const entry = withoutSeal(canonicalValue(value));
   if (!isJsonObject(entry) || Object.hasOwn(entry, '__type')) throw refuse('linkedIdMissing');
   if (Buffer.byteLength(JSON.stringify(entry)) > maxEntryBytes)
     throw refuse('tooLarge', `An entry of authData is at most ${maxEntryBytes} bytes.`);
   identityOf(platform, entry);
-  checkTokens(platform, entry);
+  checkTokens(entry);
   unionOf(entry);
+  return entry;
+}
+
+/** An entry that comes from outside, without what only the service writes into it. */
+export function withoutSeal(value: Json): Json {
+  if (!isJsonObject(value) || !Object.hasOwn(value, sealedMember)) return value;
+  const { [sealedMember]: _, ...entry } = value;
   return entry;
 }
 
@@ -70,14 +80,18 @@ function uidOf(platform: string, entry: JsonObject): Json | undefined {
   return openidPlatforms.has(platform) ? (own('openid') ?? own('uid')) : (own('uid') ?? own('openid'));
 }
 
-/**
- * Every platform but the identity-token one comes with an access token (accounts.md "authData"); lifetimes differ
- * in name and type from client to client and mean nothing to us.
- */
-function checkTokens(platform: string, entry: JsonObject): void {
+/** Throws 111 for a token that is no text. */
+function checkTokens(entry: JsonObject): void {
   for (const name of ['access_token', 'identity_token', 'code', 'refresh_token'])
     if (Object.hasOwn(entry, name) && entry[name] !== null && typeof entry[name] !== 'string')
       throw refuse('incorrectType', `${name} in authData must be a text.`);
+}
+
+/**
+ * Every platform but the identity-token one comes with an access token (accounts.md "authData"); lifetimes differ
+ * in name and type from client to client and mean nothing to us. Throws 251, or 252 for weixin.
+ */
+export function requireToken(platform: string, entry: JsonObject): void {
   const isTokenNeeded =
     platform !== anonymous && !Object.hasOwn(entry, 'identity_token') && !platform.startsWith('lc_');
   if (isTokenNeeded && !entry.access_token)

@@ -1,5 +1,6 @@
 import type { Acl } from './acl.ts';
 import { type AuthData, unionMembers } from './auth-data.ts';
+import { shownAuthData } from './auth-tokens.ts';
 import type { Json, JsonObject } from './json.ts';
 
 /** What may be shown of a user, and what clients decide. Null is absent. */
@@ -11,6 +12,7 @@ export interface UserDraft {
   /** E.164. */
   mobilePhoneNumber: string | null;
   mobilePhoneVerified: boolean;
+  /** Of a stored user with its tokens sealed (auth-tokens.ts). */
   authData: AuthData | null;
   acl: Acl | null;
   /** Every other member. */
@@ -37,8 +39,10 @@ export interface SessionSeed {
 
 /** Who looks at a user decides what there is to see. */
 export interface View {
-  /** The user itself, or the master key: third-party accounts, with their tokens, are nobody else's business. */
+  /** The user itself, or the master key: nobody else sees third-party accounts. */
   isOwn: boolean;
+  /** Opens the sealed tokens of third-party accounts. Without it a document has none: clients never need them back. */
+  open?: ((authData: AuthData) => AuthData) | undefined;
   /** `returnACL=true` (compat.md 3.1). */
   hasAcl?: boolean;
 }
@@ -54,7 +58,7 @@ export function userDocument(user: User, view: View): JsonObject {
 }
 
 /** As `userDocument`, of one that is not stored yet. */
-export function draftDocument(user: UserDraft, { isOwn, hasAcl = false }: View): JsonObject {
+export function draftDocument(user: UserDraft, { isOwn, open, hasAcl = false }: View): JsonObject {
   return Object.fromEntries([
     ...Object.entries(user.fields),
     ['username', user.username],
@@ -62,15 +66,15 @@ export function draftDocument(user: UserDraft, { isOwn, hasAcl = false }: View):
     ['emailVerified', user.emailVerified],
     ...(user.mobilePhoneNumber === null ? [] : [['mobilePhoneNumber', user.mobilePhoneNumber] as const]),
     ['mobilePhoneVerified', user.mobilePhoneVerified],
-    ...(isOwn ? authMembers(user.authData) : []),
+    ...(isOwn ? authMembers(user.authData, open) : []),
     ...(hasAcl && user.acl !== null ? [['ACL', user.acl] as const] : []),
   ]);
 }
 
-function authMembers(authData: AuthData | null): [string, Json][] {
+function authMembers(authData: AuthData | null, open = shownAuthData): [string, Json][] {
   if (authData === null) return [];
   const unions = unionMembers(authData);
-  return [['authData', { ...authData, ...unions }], ...Object.entries(unions)];
+  return [['authData', { ...open(authData), ...unions }], ...Object.entries(unions)];
 }
 
 /** The members of a document with these names. */

@@ -24,7 +24,14 @@ describe('users', () => {
       salt,
       ACL: { '*': { read: true, write: false }, 'role:admin': { write: true } },
       authData: {
-        weixin: { openid, expires_in: 7200, unionid: 'u1', platform: 'weixin' },
+        weixin: {
+          openid,
+          access_token: 'SESAME',
+          _sealed: 'SESAME',
+          expires_in: 7200,
+          unionid: 'u1',
+          platform: 'weixin',
+        },
         _weixin_unionid: { uid: 'u1' },
         qq: null,
       },
@@ -45,6 +52,18 @@ describe('users', () => {
       mobilePhoneVerified: true,
     });
     for (const name of ['password', 'salt', 'sessionToken']) expect(body).not.toHaveProperty(name);
+    expect(body.authData.weixin).toEqual({
+      openid,
+      access_token: 'SESAME',
+      expires_in: 7200,
+      unionid: 'u1',
+      platform: 'weixin',
+    });
+    const { rows: sealed } = await world.db.query(
+      'SELECT 1 FROM app_user u WHERE u.object_id = $1 AND u::text LIKE $2',
+      [salted.objectId, '%SESAME%'],
+    );
+    expect(sealed).toEqual([]);
     const login = (username: string, password: string) =>
       world.api.request('POST', '/1.1/login', { app: world.app, body: { username, password } });
     expect((await login(salted.username, 'wrong')).status).toBe(400);

@@ -12,6 +12,15 @@ export const newPhone = (): string => `+86138${String(++serial + 10_000_000).pad
 /** As clients make it. */
 export const newUid = (): string => randomBytes(16).toString('hex');
 
+/** Third-party accounts as replies show them: without the tokens that the tests send. */
+export const shown = (authData: Record<string, object>): object =>
+  Object.fromEntries(
+    Object.entries(authData).map(([platform, entry]) => {
+      const { access_token: _a, refresh_token: _r, ...rest } = entry as Record<string, unknown>;
+      return [platform, rest];
+    }),
+  );
+
 /** The short status of a refusal. */
 export const refusalOf = ({ status, body }: TestResponse) => ({
   status,

@@ -11,6 +11,7 @@ import {
   newUid,
   refusalOf,
   refused,
+  shown,
   signUp,
   TestUser,
 } from '../support/users.ts';
@@ -183,10 +184,14 @@ describe('what hooks see and change', () => {
   test('a third-party account as the host wants it', async () => {
     const uid = newUid();
     const user = await enterWith(api, app, { renamed: entryOf(uid) });
-    expect(user.body.authData).toEqual({ renamed: entryOf(`host-${uid}`) });
+    expect(user.body.authData).toEqual(shown({ renamed: entryOf(`host-${uid}`) }));
     expect(lastRun('onAuthData')?.authData).toEqual({ renamed: entryOf(uid) });
     expect((await enterWith(api, app, { renamed: entryOf(uid) })).id).toBe(user.id);
-    await engine.waitFor('onLogin', user.id);
+    const { object } = await engine.waitFor('onLogin', user.id);
+    // Only the hook that judges tokens gets them.
+    expect(object?.authData).toEqual(shown({ renamed: entryOf(`host-${uid}`) }));
+    const others = engine.ran.filter(({ hook }) => hook !== 'onAuthData');
+    expect(JSON.stringify(others)).not.toContain('access_token');
   });
 
   test('a change and a deletion, with who made it and what it touched', async () => {

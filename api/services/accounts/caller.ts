@@ -1,7 +1,8 @@
 import { mayUser } from '../../../shared/domain/acl.ts';
 import type { App } from '../../../shared/domain/app.ts';
+import { openedAuthData, type Sealer } from '../../../shared/domain/auth-tokens.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
-import type { User } from '../../../shared/domain/user.ts';
+import type { User, View } from '../../../shared/domain/user.ts';
 import { type Reader, readerOf } from '../../../shared/query/reader.ts';
 import type { SessionOwner } from './sessions.ts';
 
@@ -28,6 +29,14 @@ export function requireWrite({ isMaster, session }: UserCaller, { acl }: User): 
 /** Throws 403 when the user's ACL lets the caller not see it. */
 export function requireRead({ isMaster, session }: UserCaller, { acl }: User): void {
   if (!isMaster && !mayUser(acl, 'read', session?.objectId)) throw refuse('forbiddenReadByAcl');
+}
+
+/** How documents of users get the tokens of their third-party accounts: for the master key only (accounts/README.md). */
+export function tokensFor(
+  { app: { appId }, isMaster }: Pick<UserCaller, 'app' | 'isMaster'>,
+  sealer: Sealer,
+): View['open'] {
+  return isMaster ? (authData) => openedAuthData(sealer, appId, authData) : undefined;
 }
 
 /** For whom queries of this caller are answered. */

@@ -10,7 +10,7 @@ import { parseKeys, project } from '../../../shared/query/keys.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list.ts';
 import { documentsFor } from '../included.ts';
 import type { Means } from '../means.ts';
-import { isObjectId, readerFor, requireRead, type UserCaller } from './caller.ts';
+import { isObjectId, readerFor, requireRead, tokensFor, type UserCaller } from './caller.ts';
 import { requireStrictness } from './strict.ts';
 
 /** A list call ends after this (compat.md 1.2, code 124). */
@@ -18,9 +18,9 @@ const scanTimeoutMs = 10_000;
 
 /** Looking users up (accounts.md "Users and sessions"). Nothing here shows a session token. */
 export class UserLookup {
-  readonly #means: Pick<Means, 'db' | 'readDb'>;
+  readonly #means: Pick<Means, 'db' | 'readDb' | 'vault'>;
 
-  constructor(means: Pick<Means, 'db' | 'readDb'>) {
+  constructor(means: Pick<Means, 'db' | 'readDb' | 'vault'>) {
     this.#means = means;
   }
 
@@ -33,7 +33,8 @@ export class UserLookup {
     if (!user) throw refuse('userNotFound');
     requireRead(caller, user);
     const isOwn = caller.isMaster || caller.session?.id === user.id;
-    const document = userDocument(user, { isOwn, hasAcl: hasAcl(query) });
+    const view = { isOwn, open: tokensFor(caller, this.#means.vault), hasAcl: hasAcl(query) };
+    const document = userDocument(user, view);
     const find = documentsFor(caller, { db: this.#means.db, hasAcl: hasAcl(query) });
     return project(await withIncluded(document, include, find), keys, userClass);
   }
@@ -57,7 +58,8 @@ export class UserLookup {
     return this.#means.readDb.transaction(async (tx) => {
       await beginScan(tx, scanTimeoutMs);
       const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
-      const view = { isOwn: isMaster, hasAcl: hasAcl(query) };
+      const open = tokensFor(caller, this.#means.vault);
+      const view = { isOwn: isMaster, open, hasAcl: hasAcl(query) };
       const documents = found.map((user) => userDocument(user, view));
       const find = documentsFor(caller, { db: tx, hasAcl: view.hasAcl });
       const whole = await allWithIncluded(documents, list.include, find);

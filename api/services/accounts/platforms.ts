@@ -1,5 +1,5 @@
 import type { App } from '../../../shared/domain/app.ts';
-import { type AuthDataChanges, anonymous, unionOf } from '../../../shared/domain/auth-data.ts';
+import { type AuthDataChanges, anonymous, requireToken, unionOf } from '../../../shared/domain/auth-data.ts';
 import {
   checkOf,
   isIdentityTokenPlatform,
@@ -36,6 +36,7 @@ export class AuthPlatforms {
     await Promise.all(
       [...changes].map(async ([platform, entry]) => {
         if (entry === null) return;
+        requireToken(platform, entry);
         const check = checkOf(authPlatforms, platform);
         if (!check) requireUncheckedAllowed(app, platform, entry);
         const vouched = check && (await this.#ask(platform, entry, check));

@@ -3,6 +3,7 @@ import { setIdentities } from '../../../shared/db/tables/user-identities.ts';
 import { insertUser, updateUser } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { type Identity, identitiesOf } from '../../../shared/domain/auth-data.ts';
+import { sealedAuthData } from '../../../shared/domain/auth-tokens.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import type { User, UserDraft } from '../../../shared/domain/user.ts';
@@ -26,11 +27,11 @@ const refusalOfIndex = new Map<string, ErrorName>([
  * whenever a user is made or changed happens here.
  */
 export class UserStore {
-  readonly #means: Pick<Means, 'db' | 'clock'>;
+  readonly #means: Pick<Means, 'db' | 'clock' | 'vault'>;
   readonly #sessions: Sessions;
   readonly #links: MailLinks;
 
-  constructor(means: Pick<Means, 'db' | 'clock'>, parts: { sessions: Sessions; links: MailLinks }) {
+  constructor(means: Pick<Means, 'db' | 'clock' | 'vault'>, parts: { sessions: Sessions; links: MailLinks }) {
     this.#means = means;
     this.#sessions = parts.sessions;
     this.#links = parts.links;
@@ -63,7 +64,14 @@ export class UserStore {
     const { appId } = app;
     const objectId = newObjectId();
     const { token, ...session } = this.#sessions.seed(appId, objectId);
-    const user = await insertUser(tx, appId, { objectId, draft, passwordHash, session, now: this.now() });
+    const sealed = this.#sealed(appId, draft);
+    const user = await insertUser(tx, appId, {
+      objectId,
+      draft: sealed,
+      passwordHash,
+      session,
+      now: this.now(),
+    });
     // Who is found by nothing is new: a UnionID that is taken by now was so by a call of the same moment.
     if (draft.authData !== null && (await this.#taken(tx, appId, user)).length > 0) throw new IdentityTaken();
     await this.#askToConfirm(tx, app, user);
@@ -73,7 +81,8 @@ export class UserStore {
   /** Writes a locked user anew. Throws `IdentityTaken`. */
   async save(tx: Handle, app: App, { current, draft }: { current: User; draft: UserDraft }): Promise<User> {
     const { appId } = app;
-    const user = await updateUser(tx, appId, { id: current.id, draft, now: this.now() });
+    const sealed = this.#sealed(appId, draft);
+    const user = await updateUser(tx, appId, { id: current.id, draft: sealed, now: this.now() });
     if (user.email !== current.email) await this.#askToConfirm(tx, app, user);
     if (draft.authData === current.authData) return user;
     // A UnionID that another user has already stays there: it finds users, but names none.
@@ -81,6 +90,12 @@ export class UserStore {
     if (taken.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
       throw new IdentityTaken();
     return user;
+  }
+
+  /** Tokens of platforms are stored under CARILLON_SECRET only. */
+  #sealed(appId: string, draft: UserDraft): UserDraft {
+    if (draft.authData === null) return draft;
+    return { ...draft, authData: sealedAuthData(this.#means.vault, appId, draft.authData) };
   }
 
   /** A new address that is to be confirmed gets a mail (accounts.md "States and transitions"). */

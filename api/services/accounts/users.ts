@@ -4,8 +4,9 @@ import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection
 import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import type { AuthDataChanges } from '../../../shared/domain/auth-data.ts';
+import { openedEntry, shownEntry } from '../../../shared/domain/auth-tokens.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
-import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/operations.ts';
 import { pickUserMembers, type User, type UserDraft, userDocument } from '../../../shared/domain/user.ts';
 import {
@@ -113,7 +114,7 @@ export class UserService {
     const changes = await hooked.authData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#means.db, caller, objectId);
     requireFreeToSetPassword(caller, before, changes);
-    const checked = newEntries(before, changes.authData);
+    const checked = this.#newEntries(app, before, changes.authData);
     await this.#parts.platforms.check(app, checked);
     const hash =
       changes.password === undefined
@@ -126,7 +127,7 @@ export class UserService {
       const current = await this.#require(tx, caller, objectId, true);
       requireFreeToSetPassword(caller, current, changes);
       // What was stored before the check, and so was not checked, may have been unlinked since.
-      for (const platform of newEntries(current, changes.authData).keys())
+      for (const platform of this.#newEntries(app, current, changes.authData).keys())
         if (!checked.has(platform)) throw refuse('conflict');
       await this.#requireCondition(tx, current, condition);
       return this.#write(tx, caller, { current, changes, hash });
@@ -218,6 +219,17 @@ export class UserService {
     return user;
   }
 
+  /** What is not stored already, and was checked then; clients also send back what they were shown, without tokens. */
+  #newEntries({ appId }: App, { authData }: User, changes: AuthDataChanges): AuthDataChanges {
+    const isKnown = (platform: string, entry: JsonObject) => {
+      const stored = authData && Object.hasOwn(authData, platform) ? authData[platform] : undefined;
+      if (!stored) return false;
+      const opened = openedEntry(this.#means.vault, appId, { platform, entry: stored });
+      return [opened, shownEntry(opened)].some((known) => stableText(known) === stableText(entry));
+    };
+    return new Map([...changes].filter(([platform, entry]) => entry !== null && !isKnown(platform, entry)));
+  }
+
   async #requireCondition(tx: Handle, user: User, condition: RowCondition | undefined): Promise<void> {
     if (!condition) return;
     await limitStatements(tx, scanTimeoutMs);
@@ -234,14 +246,4 @@ const rulesOf = ({ app, isMaster }: UserCaller): UserRules => ({
 function requireFreeToSetPassword({ isMaster }: UserCaller, user: User, { password }: UserChanges): void {
   if (password !== undefined && user.passwordHash !== null && !isMaster)
     throw refuse('invalidParameter', 'A password is changed through updatePassword, with the old one.');
-}
-
-/** What is not stored already, and was checked then. */
-function newEntries({ authData }: User, changes: AuthDataChanges): AuthDataChanges {
-  const isKnown = (platform: string, entry: JsonObject) => {
-    const stored: Json | undefined =
-      authData && Object.hasOwn(authData, platform) ? authData[platform] : undefined;
-    return stored !== undefined && stableText(stored) === stableText(entry);
-  };
-  return new Map([...changes].filter(([platform, entry]) => entry !== null && !isKnown(platform, entry)));
 }

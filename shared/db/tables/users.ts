@@ -136,12 +136,12 @@ export interface NewUser {
   now: Date;
 }
 
-/** Fails on a unique index when another user has the name, the address or the number. */
+/** The draft's `authData` is sealed. Fails on a unique index when another user has the name, the address or the number. */
 export async function insertUser(tx: Handle, appId: string, user: NewUser): Promise<User> {
   const { rows } = await tx.query<UserRow>(
     `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
-                           ${draftColumns.join(', ')})
-     VALUES ($1, $2, $3, $4, $5, $6, $6, ${draftColumns.map((_, i) => `$${i + 7}`).join(', ')})
+                           auth_sealed, ${draftColumns.join(', ')})
+     VALUES ($1, $2, $3, $4, $5, $6, $6, true, ${draftColumns.map((_, i) => `$${i + 7}`).join(', ')})
      RETURNING ${readColumns}`,
     [
       appId,
@@ -162,14 +162,14 @@ function theOne(rows: UserRow[]): User {
   return user;
 }
 
-/** Writes a locked user anew. Fails as `insertUser`. */
+/** Writes a locked user anew, with a sealed `authData`. Fails as `insertUser`. */
 export async function updateUser(
   tx: Handle,
   appId: string,
   { id, draft, now }: { id: number; draft: UserDraft; now: Date },
 ): Promise<User> {
   const { rows } = await tx.query<UserRow>(
-    `UPDATE app_user SET updated_at = $3, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
+    `UPDATE app_user SET updated_at = $3, auth_sealed = true, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
       WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
     [appId, id, now, ...draftValues(draft)],
   );
