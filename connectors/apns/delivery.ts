@@ -38,6 +38,9 @@ export interface DeliveryOptions {
   signal: AbortSignal;
 }
 
+/** From so many on a header of this push alone goes into the connection's table with its value. */
+const manyRecipients = 100;
+
 type Again = 'renew_token' | 'renew_connection';
 
 /** One push to the recipients of one topic: a first pass, and others for what it left or may repeat. */
@@ -91,7 +94,8 @@ export class Delivery {
   #pass(recipients: Recipient[], isLast: boolean): Promise<void> {
     const { door, signal } = this.#options;
     this.#token = door.token();
-    const batch = { template: this.#template(this.#token), requests: this.#requests(recipients), signal };
+    const template = this.#template(this.#token, recipients.length);
+    const batch = { template, requests: this.#requests(recipients), signal };
     return door.transport.sendMany(batch, (place, reply) => {
       const recipient = recipients[place];
       return recipient && this.#onReply(recipient, reply, isLast);
@@ -108,7 +112,7 @@ export class Delivery {
       else this.#again.push(recipient);
       return undefined;
     }
-    report(recipient.index, unansweredOf(reply, payload.collapseId !== null));
+    report(recipient.index, unansweredOf(reply, payload.isRepeatHidden));
     return ending.attempt ? 'stop' : undefined;
   }
 
@@ -158,7 +162,7 @@ export class Delivery {
     }
   }
 
-  #template(token: ProviderToken | null): RequestTemplate {
+  #template(token: ProviderToken | null, count: number): RequestTemplate {
     const { payload, topic } = this.#options;
     return {
       pathPrefix: '/3/device/',
@@ -170,8 +174,9 @@ export class Delivery {
         'apns-expiration': payload.expiration,
         ...(payload.collapseId === null ? {} : { 'apns-collapse-id': payload.collapseId }),
       },
-      // Different with every push: only their names go into the connection's table (gateways-apns 1.7).
-      passingHeaders: ['apns-expiration', 'apns-collapse-id'],
+      // Different with every push: only their names go into the connection's table (gateways-apns 1.7). To many
+      // devices the collapse id, which nearly every push has, is worth its entry: a byte per request from then on.
+      passingHeaders: count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
       ownHeaderName: 'apns-id',
       body: payload.body,
       ...(payload.badgeAt === undefined ? {} : { spliceAt: payload.badgeAt }),

@@ -17,8 +17,10 @@ export interface ApnsPayload {
   badgeAt?: number;
   pushType: string;
   priority: '5' | '10';
-  /** Makes a later push replace this one; null: none. */
+  /** `apns-collapse-id`: a notification with the same id replaces the one that is shown; null: no such header. */
   collapseId: string | null;
+  /** The device shows the message once, however often it arrives. */
+  isRepeatHidden: boolean;
   /** Epoch seconds; `0`: one attempt. */
   expiration: string;
 }
@@ -87,7 +89,10 @@ function render(message: Message): ApnsPayload {
   const control = checkControl(parts, aps);
   const isSpliced = aps.badge === 'Increment';
   const body = Buffer.from(textOfBody(aps, parts.custom, isSpliced));
-  const { maxBytes } = pushTypeOf(control.pushType);
+  const { maxBytes, isShown = false } = pushTypeOf(control.pushType);
+  // Without an id from the sender the push gets one of its own: a repeat replaces the same notification and no other
+  // (gateways-apns 1.8). Only what the system itself shows is replaced; apps handle the other types themselves.
+  const collapseId = control.collapseId ?? (isShown ? message.pushId : null);
   const bytes = body.length + (isSpliced ? badgeDigits : 0);
   if (bytes > maxBytes)
     throw new PayloadProblem(`the iOS payload has ${bytes} bytes; APNs takes at most ${maxBytes}`);
@@ -95,6 +100,8 @@ function render(message: Message): ApnsPayload {
     body,
     ...(isSpliced ? { badgeAt } : {}),
     ...control,
+    collapseId,
+    isRepeatHidden: isShown && collapseId !== null,
     // A call that nobody can take any more must not ring later (gateways-apns 1.4).
     expiration: control.pushType === 'voip' ? '0' : String(Math.ceil(message.expiresAtMs / 1000)),
   };

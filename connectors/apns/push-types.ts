@@ -4,13 +4,17 @@ export interface PushType {
   topicSuffix: string;
   /** Token authentication only (gateways-apns 1.3). */
   isTokenOnly?: true;
+  /** The system shows it as a notification, which one with the same collapse id replaces. */
+  isShown?: true;
   maxBytes: number;
 }
 
 const maxBytes = 4096;
 
+const alert: PushType = { topicSuffix: '', isShown: true, maxBytes };
+
 const pushTypes = new Map<string, PushType>([
-  ['alert', { topicSuffix: '', maxBytes }],
+  ['alert', alert],
   ['background', { topicSuffix: '', maxBytes }],
   ['voip', { topicSuffix: '.voip', maxBytes: 5120 }],
   ['complication', { topicSuffix: '.complication', maxBytes }],
@@ -28,7 +32,7 @@ export const plainPushTypes: readonly string[] = ['alert', 'background'];
 export const allPushTypes: readonly string[] = [...pushTypes.keys()];
 
 /** Rules of a push type; those of `alert` for a name that rendering has already refused. */
-export const pushTypeOf = (name: string): PushType => pushTypes.get(name) ?? { topicSuffix: '', maxBytes };
+export const pushTypeOf = (name: string): PushType => pushTypes.get(name) ?? alert;
 
 /**
  * The topic to send with, or undefined when the credentials do not cover it. A listed topic may come with

@@ -147,5 +147,5 @@ function dataProblem(data: Json | undefined): string | null {
 
 function hasTag({ android }: JsonObject): boolean {
   const notification = isJsonObject(android) ? android.notification : undefined;
-  return isJsonObject(notification) && typeof notification.tag === 'string';
+  return isJsonObject(notification) && typeof notification.tag === 'string' && notification.tag !== '';
 }

@@ -77,14 +77,22 @@ function contentMessage(content: AndroidContent, { pushId }: Message, intentHost
     title: titleOf(content, titleChars),
     body: alert,
     click_action: { type: 1, intent: intentOf(intentHost, custom) },
-    // The same at every attempt: a repeat replaces what is shown, another push does not.
-    tag: collapseId(content) ?? pushId,
+    ...tagOf(content, objectOf(objectOf(placed.android).notification), pushId),
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
   };
   // What a tap does is said once: halves of two actions make none.
   if (isJsonObject(objectOf(objectOf(placed.android).notification).click_action))
     delete notification.click_action;
   return merge({ android: { notification } }, placed);
+}
+
+/**
+ * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
+ * another push does not (3.7). None beside a number of the sender's, which says by itself what the message replaces.
+ */
+function tagOf(content: AndroidContent, own: JsonObject, pushId: string): JsonObject {
+  const tag = collapseId(content) ?? (typeof own.notify_id === 'number' ? null : pushId);
+  return tag === null ? {} : { tag };
 }
 
 /** What a tap opens: the address that the clients of this protocol listen to (compat.md 5.8). */

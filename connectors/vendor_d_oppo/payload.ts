@@ -29,7 +29,7 @@ export interface OppoPayload {
   messageClass: string;
   /** Big pictures and even speed are broadcast only: one saved message, its devices named by lists. */
   isBroadcast: boolean;
-  /** The server takes one message of an id to a device. Of broadcasts nobody says so. */
+  /** The server takes one message of an id to a device; of broadcasts with one number the device shows the last. */
   isRepeatHidden: boolean;
 }
 
@@ -55,11 +55,12 @@ export function renderOppo(message: Message, nowMs: number = message.createdAtMs
   if (!content.ok) return content;
   const { envelope, notification: own } = membersOf(content.payload.vendor);
   const base = baseNotification(content.payload, message);
-  const notification = withLife(styled(merge(base, own)), message.expiresAtMs - nowMs);
+  const named = withOwnNumber(styled(merge(base, own)), message.pushId);
+  const notification = withLife(named, message.expiresAtMs - nowMs);
   const problem = notificationProblem(notification) ?? bodyProblem('vendor_d', sizeOf(notification), limits);
   if (problem !== null) return { ok: false, problem };
-  const { category, channel_id: channel, fix_speed: isEven, style } = notification;
-  const isBroadcast = style === 3 || isEven === true;
+  const { category, channel_id: channel } = notification;
+  const isBroadcast = isForBroadcast(notification);
   const messageClass = String(category ?? channel ?? 'default');
   return {
     ok: true,
@@ -68,7 +69,7 @@ export function renderOppo(message: Message, nowMs: number = message.createdAtMs
       envelope,
       messageClass: isBroadcast ? `broadcast ${messageClass}` : messageClass,
       isBroadcast,
-      isRepeatHidden: !isBroadcast && notification.app_message_id !== undefined,
+      isRepeatHidden: (isBroadcast ? notification.notify_id : notification.app_message_id) !== undefined,
     },
   };
 }
@@ -90,6 +91,15 @@ function baseNotification(content: AndroidContent, { pushId }: Message): JsonObj
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
     ...(typeof collapseId === 'string' && collapseId !== '' ? { notify_id: notifyIdOf(collapseId) } : {}),
   };
+}
+
+const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean => style === 3 || isEven === true;
+
+/** Gives a broadcast without a number the push's own (2.6 `notify_id`): a repeat overwrites what is shown. */
+function withOwnNumber(notification: JsonObject, pushId: string): JsonObject {
+  return isForBroadcast(notification) && notification.notify_id === undefined
+    ? { ...notification, notify_id: notifyIdOf(pushId) }
+    : notification;
 }
 
 /** 0 to 2147483647. */

@@ -2,7 +2,7 @@
  * `data` of a push → the body Honor takes (gateways-apns 4.2; compat.md 5.7, 5.8): a notification whose tap opens an
  * intent with the app's members, or with `silent` a data message of all of them. Pure.
  */
-import type { JsonObject } from '../../shared/domain/json.ts';
+import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import type { Capabilities, ConnectorLimits, Message, Rendering, TestLimit } from '../connector.ts';
 import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../kit/android.ts';
 import { merge } from '../kit/merge.ts';
@@ -67,18 +67,25 @@ function ownBody(content: AndroidContent, { pushId }: Message, { badgeClass }: R
     return merge(silent ? { data: JSON.stringify(data) } : {}, { ...own, android });
   }
   const badge = badgeOf(data.badge, vendor.badgeClass ?? badgeClass);
-  const collapseId = data['collapse-id'];
   const { clickAction, ...over } = objectOf(objectOf(own.android).notification);
   const notification: JsonObject = {
     title: titleOf(content, titleChars),
     body: alert,
     clickAction: clickAction ?? { type: 1, intent: intentOf(custom) },
-    // The same at every attempt: a repeat replaces what is shown, another push does not.
-    tag: typeof collapseId === 'string' && collapseId !== '' ? collapseId : pushId,
+    ...tagOf(data['collapse-id'], over, pushId),
     ...(badge === null ? {} : { badge }),
   };
   const shown = withBigText(merge(notification, over));
   return merge(own, { android: { notification: shown } });
+}
+
+/**
+ * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
+ * another push does not (4.5). None beside a number of the sender's, which says by itself what the message replaces.
+ */
+function tagOf(group: Json | undefined, own: JsonObject, pushId: string): JsonObject {
+  if (typeof group === 'string' && group !== '') return { tag: group };
+  return typeof own.notifyId === 'number' ? {} : { tag: pushId };
 }
 
 /** Large text has to be the text itself (4.2). */

@@ -101,9 +101,33 @@ describe('headers', () => {
     expect(payload).toMatchObject({
       pushType: 'alert',
       priority: '10',
-      collapseId: null,
+      collapseId: 'PushRecord000001',
       expiration: '1800000001',
     });
+  });
+
+  test('name the push where the sender names no collapse id, so that a repeat replaces only itself', () => {
+    expect(rendered({ alert: 'a' }, { pushId: 'AnotherRecord002' })).toMatchObject({
+      collapseId: 'AnotherRecord002',
+      isRepeatHidden: true,
+    });
+    expect(rendered({ alert: 'a', 'collapse-id': 'c1' })).toMatchObject({
+      collapseId: 'c1',
+      isRepeatHidden: true,
+    });
+    // What the system does not show itself is not replaced: such a push gets no id that it did not ask for.
+    const unseen: JsonObject[] = [
+      { 'content-available': 1 },
+      ...['voip', 'complication', 'fileprovider', 'mdm', 'liveactivity', 'location'].map((type) => ({
+        aps: { event: 'update' },
+        'pgw-push-type': type,
+      })),
+    ];
+    for (const data of unseen) {
+      expect(rendered(data)).toMatchObject({ collapseId: null, isRepeatHidden: false });
+      const named = rendered({ ...data, 'collapse-id': 'c1' });
+      expect(named).toMatchObject({ collapseId: 'c1', isRepeatHidden: false });
+    }
   });
 
   test('come from both spellings of their members', () => {

@@ -244,12 +244,8 @@ describe.each(transportNames)('over the %s transport', (name) => {
     test('leaves the recipient unknown, with a hint whether a repeat would be hidden', async () => {
       const silent = await apnsBench({ credentials: chosen, tuning: impatientTuning });
       silent.gateway.misbehave({ kind: 'hang', count: 2 });
-      const plain = await sendAll(silent.sender, recipients(1));
-      const hidden = await sendAll(
-        silent.sender,
-        recipients(1),
-        aMessage({ alert: 'a', 'collapse-id': 'c' }),
-      );
+      const plain = await sendAll(silent.sender, recipients(1), aMessage({ 'content-available': 1 }));
+      const hidden = await sendAll(silent.sender, recipients(1));
       const later = await sendAll(silent.sender, recipients(3));
       await silent.close();
       expect(plain.attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: false });

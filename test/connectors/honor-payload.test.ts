@@ -44,6 +44,13 @@ describe('a notification for Honor', () => {
   test('is replaced by what has the same collapse-id', () => {
     expect(shown({ alert: 'a', 'collapse-id': 'score' }).tag).toBe('score');
   });
+
+  test('has the push as its tag, but for a number of the sender’s that says what it replaces', () => {
+    expect(shown({ alert: 'a' }).tag).toBe('PushRecord000001');
+    const numbered = shown({ alert: 'a', honor: { notifyId: 7 } });
+    expect(numbered).toMatchObject({ notifyId: 7 });
+    expect(numbered).not.toHaveProperty('tag');
+  });
 });
 
 describe('the badge', () => {

@@ -68,6 +68,13 @@ describe('a notification for Huawei', () => {
     expect(notification).toMatchObject({ channel_id: 'news', tag: 'score' });
   });
 
+  test('has the push as its tag, but for a number of the sender’s that says what it replaces', () => {
+    expect(messageFor({ alert: 'a' }).android.notification.tag).toBe('PushRecord000001');
+    const { notification } = messageFor({ alert: 'a', hms: { notify_id: 7 } }).android;
+    expect(notification).toMatchObject({ notify_id: 7 });
+    expect(notification).not.toHaveProperty('tag');
+  });
+
   test('shows the beginning of its text where it has no title', () => {
     expect(messageFor({ alert: 'x'.repeat(60) }).android.notification.title).toBe('x'.repeat(40));
   });

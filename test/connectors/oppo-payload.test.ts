@@ -129,17 +129,22 @@ describe('OPPO’s own object', () => {
     expect(notificationOf({ oppo: { content: 'C'.repeat(60) } })).toMatchObject({ title: 'C'.repeat(50) });
   });
 
-  test('asks for a broadcast with a big picture or an even speed, whose repeats nobody hides', () => {
+  test('asks for a broadcast with a big picture or an even speed, whose number makes a repeat overwrite it', () => {
     const forms: JsonObject[] = [
       { style: 3, big_picture_id: 'p' },
       { fix_speed: true, fix_speed_rate: 1000 },
     ];
-    for (const oppo of forms)
-      expect(payloadOf({ alert: 'a', oppo })).toMatchObject({
+    for (const oppo of forms) {
+      const payload = payloadOf({ alert: 'a', oppo });
+      expect(payload).toMatchObject({
         isBroadcast: true,
-        isRepeatHidden: false,
+        isRepeatHidden: true,
         messageClass: 'broadcast default',
       });
+      expect(payloadOf({ alert: 'b', oppo }).notification.notify_id).toBe(payload.notification.notify_id);
+      expect(notificationOf({ alert: 'a', oppo: { ...oppo, notify_id: 7 } })).toMatchObject({ notify_id: 7 });
+    }
+    expect(notificationOf({ alert: 'a' })).not.toHaveProperty('notify_id');
   });
 
   test.each<[string, JsonObject]>([

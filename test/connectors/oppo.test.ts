@@ -357,7 +357,7 @@ describe('a broadcast', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('of which the answer does not come may have been sent, and a repeat shows', async () => {
+  test('of which the answer does not come may have been sent, and a repeat overwrites it', async () => {
     gateway.misbehave({
       kind: 'answer',
       status: 200,
@@ -366,7 +366,7 @@ describe('a broadcast', () => {
     });
     expect((await push({ message: even() })).attempts[0]).toMatchObject({
       kind: 'unknown',
-      isRepeatHidden: false,
+      isRepeatHidden: true,
     });
   });
 
