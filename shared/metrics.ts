@@ -8,6 +8,7 @@ export interface Metrics {
   registry: Registry;
   pushAccepted: Counter<'app'>;
   recipients: Counter<'app' | 'connector' | 'outcome'>;
+  recipientsRepeated: Counter<'connector' | 'reason'>;
   gatewayRequestSeconds: Histogram<'connector'>;
   gatewayResponses: Counter<'connector' | 'status' | 'reason'>;
   receipts: Counter<'connector' | 'event'>;
@@ -99,6 +100,12 @@ function countersIn(registers: Registry[]) {
       name: 'carillon_recipients_total',
       help: 'Recipients by how they ended',
       labelNames: ['app', 'connector', 'outcome'],
+      registers,
+    }),
+    recipientsRepeated: new Counter({
+      name: 'carillon_recipients_repeated_total',
+      help: 'Recipients that are sent to again because a request got no answer, by what became of the request',
+      labelNames: ['connector', 'reason'],
       registers,
     }),
     gatewayResponses: new Counter({

@@ -4,7 +4,7 @@ import {
   listGroup,
   listNotifications,
 } from '../../shared/db/tables/notifications.ts';
-import { readProgress, readTotals } from '../../shared/db/tables/push-progress.ts';
+import { readProgress, readRepeats, readTotals } from '../../shared/db/tables/push-progress.ts';
 import { readReceipts } from '../../shared/db/tables/receipts.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
@@ -74,6 +74,7 @@ export class NotificationService {
       planned: record.isPlanned,
       outcomes,
       connectors,
+      repeats: await this.#repeatsOf(record),
       delivered: receipts.delivered,
       clicked: receipts.clicked,
       perSecond,
@@ -117,9 +118,13 @@ export class NotificationService {
       group.reduce((sum, record) => sum + count(record), 0);
     const devices = sumOf((record) => record.devices);
     const acked = sumOf((record) => record.acked);
+    const repeats = (await Promise.all(group.map((record) => this.#repeatsOf(record)))).reduce(
+      (a, b) => a + b,
+      0,
+    );
     const receipts = [...(await this.#receiptsOf(newest.appId, group)).values()];
     return toPublicRecord(
-      { ...newest, devices, acked },
+      { ...newest, devices, acked, repeats },
       together,
       receipts.reduce(addReceipts, { ...noReceipts }),
     );
@@ -136,6 +141,11 @@ export class NotificationService {
   async #toPublic(record: Notification, known?: Readonly<ReceiptTotals>): Promise<JsonObject> {
     const totals = record.totals ?? (await readTotals(this.#means.db, record.appId, record.id));
     const receipts = known ?? (await this.#receiptsOf(record.appId, [record])).get(record.id);
-    return toPublicRecord(record, totals, receipts);
+    return toPublicRecord({ ...record, repeats: await this.#repeatsOf(record) }, totals, receipts);
+  }
+
+  /** A closed record has its count, an open one is counted. */
+  async #repeatsOf({ appId, id, repeats, totals }: Notification): Promise<number> {
+    return totals ? repeats : await readRepeats(this.#means.db, appId, id);
   }
 }

@@ -4,24 +4,28 @@ import type { DeliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import { movedCode, openCode } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { Means } from '../means.ts';
-import type { DeliverResult } from '../sending/task.ts';
+import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { sendAgain } from './retries.ts';
 
 /**
  * Keeps what is known of a batch that goes back unfinished, in one transaction: what is settled, and for those
- * that the gateway has put off a retry batch, so that neither a probe nor a pause shortens their wait.
+ * that the gateway has put off a retry batch, so that neither a probe nor a pause shortens their wait. Gives the
+ * retries that were written.
  */
 export async function keepPart(
   means: Means,
   task: DeliverJob,
   { batch, result, isCounted }: { batch: DeliverSnapshot; result: DeliverResult; isCounted: boolean },
-): Promise<void> {
+): Promise<RetryGroup[]> {
   const { appId, batchId: id, pushId } = task;
   const address = { appId, id, pushId, connector: result.connector };
-  if (result.retries.length === 0) return checkpointBatch(means.db, address, result.settled, result.failures);
-  await means.db.transaction(async (tx) => {
+  if (result.retries.length === 0) {
+    await checkpointBatch(means.db, address, result.settled, result.failures);
+    return [];
+  }
+  return means.db.transaction(async (tx) => {
     const stored = await lockBatch(tx, appId, id);
-    if (!stored) return;
+    if (!stored) return [];
     const known = [...(stored.settled ?? [])].flatMap((code, index) => (code === openCode ? [] : [index]));
     const own = without(result, stored, new Set(known));
     await checkpointBatch(tx, address, own.settled, own.failures);
@@ -31,6 +35,7 @@ export async function keepPart(
       own.retries.flatMap(({ indexes }) => indexes),
     );
     for (const retry of own.retries) await sendAgain(means, tx, task, { batch, retry, isCounted });
+    return own.retries;
   });
 }
 

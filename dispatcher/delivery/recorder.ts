@@ -24,7 +24,7 @@ import type { Place } from '../../shared/queue/consumer.ts';
 import { type DeliverJob, deliverJob, type JobKind } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { Means } from '../means.ts';
-import type { DeliverResult } from '../sending/task.ts';
+import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { closePush } from './closing.ts';
 import { keepPart, withoutMoved } from './moves.ts';
 import { wakeWhenDue } from './pace.ts';
@@ -55,19 +55,23 @@ export async function recordResult(means: Means, task: DeliverJob, recording: Re
   const result = spendBudget(recording.result, batch.tries, isCounted);
   countCalls(means, result);
   if (result.settled.includes(openCode)) {
-    await recorded(means, () => keepPart(means, task, { batch, result, isCounted }));
+    const kept = await recorded(means, () => keepPart(means, task, { batch, result, isCounted }));
+    countRepeats(means, batch.connector, kept);
     return false;
   }
-  const totals = await recorded(means, () =>
+  const settled = await recorded(means, () =>
     means.db.transaction(async (tx) => {
-      const settled = await settle(tx, task, result);
-      if (settled) await writeDetails(means, tx, task, { batch, ...settled, isCounted });
+      const own = await settle(tx, task, result);
+      if (own) await writeDetails(means, tx, task, { batch, ...own, isCounted });
       await completeJob(means, tx, recording);
-      return settled?.totals;
+      return own;
     }),
   );
-  if (totals) countRecipients(means, task.appId, result.connector, totals);
-  countHanded(means, task.appId, { result, recipients: totals?.sent ?? 0 });
+  if (settled) {
+    countRecipients(means, task.appId, result.connector, settled.totals);
+    countRepeats(means, result.connector, settled.result.retries);
+  }
+  countHanded(means, task.appId, { result, recipients: settled?.totals.sent ?? 0 });
   // Whoever fails to close it here leaves that to the reaper.
   await closePush(means, task.appId, task.pushId);
   return true;
@@ -181,6 +185,12 @@ function countRecipients({ metrics }: Means, app: string, connector: string, tot
     const n = totals[outcome];
     if (n) metrics.recipients.inc({ app, connector, outcome }, n);
   }
+}
+
+/** Recipients that are sent to again because a request got no answer, by what became of that request. */
+function countRepeats({ metrics }: Means, connector: string, retries: RetryGroup[]): void {
+  for (const { isRepeat, why } of retries)
+    if (isRepeat) for (const { reason } of why) metrics.recipientsRepeated.inc({ connector, reason });
 }
 
 /** Requests that the gateway answered, and devices it took: what its own books show. */

@@ -56,6 +56,8 @@ export async function sendAgain(
       badges: retry.badges,
       attempt,
       tries: batch.tries + (retry.isReached && isCounted ? 1 : 0),
+      unanswered: batch.unanswered + (retry.isRepeat ? 1 : 0),
+      isRepeat: retry.isRepeat,
       lastReason: mostFrequent(retry.why.map(({ reason }) => reason)),
       notBefore: startAfter,
       hasJob: true,

@@ -10,11 +10,19 @@ type Places = Omit<RetryGroup, 'recipients' | 'badges'>;
 export class RetryGroups {
   readonly #groups = new Map<string, Places>();
 
-  /** `wantedMs`: what the gateway asked for, null leaves it to the dispatcher; `isReached`: it got the request. */
-  add(index: number, wantedMs: number | null, isReached: boolean, { status, reason }: Why): void {
+  /**
+   * `wantedMs`: what the gateway asked for, null leaves it to the dispatcher; `isReached`: it got the request;
+   * `isRepeat`: it got the request and nobody knows what became of it.
+   */
+  add(
+    index: number,
+    wantedMs: number | null,
+    isReached: boolean,
+    { status, reason, isRepeat = false }: Why & { isRepeat?: boolean },
+  ): void {
     const afterMs = bucketOf(wantedMs);
-    const key = `${afterMs} ${isReached}`;
-    const group = this.#groups.get(key) ?? { afterMs, isReached, indexes: [], why: [] };
+    const key = `${afterMs} ${isReached} ${isRepeat}`;
+    const group = this.#groups.get(key) ?? { afterMs, isReached, isRepeat, indexes: [], why: [] };
     this.#groups.set(key, group);
     group.indexes.push(index);
     group.why.push({ status, reason });

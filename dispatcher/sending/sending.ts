@@ -1,6 +1,7 @@
 import type { Message, Recipient, Report } from '../../connectors/connector.ts';
 import { messageOf } from '../../connectors/connector.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { Directory } from '../../shared/db/directory.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { type Batch, checkpointBatch, findBatch } from '../../shared/db/tables/batches.ts';
 import { countBadges, loadRecipients, setBadges } from '../../shared/db/tables/delivery.ts';
@@ -20,6 +21,7 @@ const checkpointMs = 100;
 export interface SendingMeans {
   db: Database;
   senders: SenderCache;
+  directory: Directory;
   clock: Clock;
   punctuality: Punctuality;
   log: Logger;
@@ -58,12 +60,13 @@ export class Sending {
   async run(): Promise<DeliverResult> {
     const { appId, batchId, pushId } = this.#task;
     this.#cutCount = cutCount(this.#means.cuts, pushId);
-    const [batch, push] = await Promise.all([
+    const [batch, push, app] = await Promise.all([
       findBatch(this.#means.db, appId, batchId),
       findNotification(this.#means.db, appId, pushId),
+      this.#means.directory.app(appId),
     ]);
     if (!batch || !push) throw new Error('the batch is gone');
-    const inHand = { batch, tally: new Tally(batch) };
+    const inHand = { batch, tally: new Tally(batch, app?.options.unknownOutcome) };
     // Read after the counter: a push that is stopped later than this moves it.
     this.#isCut = push.state !== 'sending';
     if (this.#isCut) return this.#result(inHand);

@@ -2,12 +2,13 @@ import { type Attempt, showsTrouble } from '../../connectors/connector.ts';
 import type { Showing } from '../../shared/breaker.ts';
 import type { Batch, Failure } from '../../shared/db/tables/batches.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateway-messages.ts';
+import type { UnknownOutcome } from '../../shared/domain/app.ts';
 import { movedCode, type Outcome, openCode, outcomeCode } from '../../shared/domain/outcome.ts';
 import { RetryGroups } from './retry-groups.ts';
 import type { DeliverResult, Why } from './task.ts';
 
-/** An unknown outcome whose repeat the device hides is tried this often, then counted failed. */
-const maxUnknownAttempts = 5;
+/** Where nothing hides a repeat, a recipient is sent to again after so many requests without an answer. */
+const maxShownRepeats = 1;
 
 /** Ids of gateways' messages that are kept of one batch: enough for multi-target requests of any size. */
 const maxMessages = 20;
@@ -15,6 +16,7 @@ const maxMessages = 20;
 /** What became of the recipients of one batch while a thread has it in hand: one byte for each, and why. */
 export class Tally {
   readonly #batch: Batch;
+  readonly #unknownOutcome: UnknownOutcome;
   readonly #retries = new RetryGroups();
   readonly #settled: Uint8Array<ArrayBuffer>;
   /** When each recipient's installation was last saved, by place. */
@@ -27,8 +29,10 @@ export class Tally {
   /** Grows with every outcome: whether there is anything new to write down. */
   changes = 0;
 
-  constructor(batch: Batch) {
+  /** `unknownOutcome`: the app's option, for requests without an answer whose repeat the device would show. */
+  constructor(batch: Batch, unknownOutcome: UnknownOutcome = 'repeat') {
     this.#batch = batch;
+    this.#unknownOutcome = unknownOutcome;
     this.#settled = batch.settled ? Uint8Array.from(batch.settled) : new Uint8Array(batch.recipients.length);
   }
 
@@ -64,8 +68,8 @@ export class Tally {
         this.#retry(index, attempt, attempt.afterMs);
         break;
       case 'unknown':
-        if (attempt.isRepeatHidden && this.#batch.tries < maxUnknownAttempts)
-          this.#retry(index, { status: 0, reason: attempt.reason, mayHaveArrived: true });
+        if (this.#isRepeatable(attempt))
+          this.#retry(index, { status: 0, reason: attempt.reason, isRepeat: true });
         else this.fail(index, { outcome: 'failed', status: 0, reason: 'unknown' });
         break;
       case 'halt': {
@@ -145,8 +149,13 @@ export class Tally {
     this.changes += 1;
   }
 
-  #retry(index: number, why: Why & { mayHaveArrived?: boolean }, afterMs: number | null = null): void {
+  /** A hidden repeat is bounded like every other try (delivery/retries.ts). */
+  #isRepeatable({ isRepeatHidden }: Extract<Attempt, { kind: 'unknown' }>): boolean {
+    return isRepeatHidden || (this.#unknownOutcome === 'repeat' && this.#batch.unanswered < maxShownRepeats);
+  }
+
+  #retry(index: number, why: Why & { isRepeat?: boolean }, afterMs: number | null = null): void {
     this.#settled[index] = movedCode;
-    this.#retries.add(index, afterMs, why.status > 0 || why.mayHaveArrived === true, why);
+    this.#retries.add(index, afterMs, why.status > 0 || why.isRepeat === true, why);
   }
 }

@@ -47,6 +47,8 @@ export interface RetryGroup {
   why: Why[];
   /** The gateway got the request: such tries are bounded. */
   isReached: boolean;
+  /** The last try got no answer: these may get the message twice. */
+  isRepeat: boolean;
   badges: (number | null)[] | null;
   /** What the gateway asked for; null leaves it to the dispatcher. */
   afterMs: number | null;

@@ -19,6 +19,13 @@ const mailTemplate = z.strictObject({
 });
 export type MailTemplate = z.infer<typeof mailTemplate>;
 
+/**
+ * What becomes of a recipient whose request to a gateway got no answer, where nothing on the device hides a repeat:
+ * it is sent to once more, or counted `failed` with the reason `unknown`.
+ */
+const unknownOutcome = z.enum(['repeat', 'fail'], 'expected "repeat" or "fail"');
+export type UnknownOutcome = z.infer<typeof unknownOutcome>;
+
 /** Members every app may set, with their types (contract.md "Options of an app"). */
 const optionShape = {
   emailVerification: z.boolean(),
@@ -42,6 +49,7 @@ const optionShape = {
   smsBalance: z.number().min(0).max(1_000_000_000),
   smsPerAddressPerHour: z.int().min(0).max(1_000_000),
   smsPerAppPerDay: z.int().min(0).max(1_000_000_000),
+  unknownOutcome,
 };
 
 /** What a caller may send: any of the options, nothing else. */
@@ -97,6 +105,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     smsBalance: 200,
     smsPerAddressPerHour: 500,
     smsPerAppPerDay: 100_000,
+    unknownOutcome: 'repeat',
     ...set,
   };
 }

@@ -28,6 +28,8 @@ export interface Notification {
   /** Totals of a closed record; null while it is open. */
   totals: ConnectorTotals | null;
   acked: number;
+  /** Recipients that were sent to again because a request got no answer; 0 while the record is open. */
+  repeats: number;
   halts: Record<string, string>;
   createdAt: Date;
   updatedAt: Date;
@@ -69,7 +71,8 @@ export function publicWhere(order: PushOrder): JsonObject {
 /**
  * The record as `GET /1.1/notifications/:id` gives it (compat.md 5.3). Successes of our own channel are
  * acknowledgements of devices; those of a gateway are what the gateway took. `delivered` and `clicked` are what
- * gateways told afterwards: devices that it reached, and that it was opened on.
+ * gateways told afterwards: devices that it reached, and that it was opened on. `repeats`: recipients that were sent to
+ * again because a request got no answer.
  */
 export function toPublicRecord(
   record: Notification,
@@ -101,6 +104,7 @@ export function toPublicRecord(
     clicked: receipts.clicked,
     invalidTokens: outcomes.invalid_token ?? 0,
     outcomes,
+    repeats: record.repeats,
     errors: record.error ?? '',
     'from-service': record.fromService,
     'push-time': record.pushTime.toISOString(),

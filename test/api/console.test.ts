@@ -115,6 +115,7 @@ describe('POST /console/api/apps', () => {
       smsBalance: 200,
       smsPerAddressPerHour: 500,
       smsPerAppPerDay: 100_000,
+      unknownOutcome: 'repeat',
     });
   });
 

@@ -35,7 +35,7 @@ function endOf(story: Story, outcome: Outcome): string {
   if (outcome === 'sent')
     return letter
       ? letterSentence(letter, push.expiresAt)
-      : `It was handed over to ${way}${time(story)}.${deleted}`;
+      : `It was handed over to ${way}${time(story)}.${repeated(story)}${deleted}`;
   const why = failure ? reasonOf(failure) : 'the reason is no longer kept';
   switch (outcome) {
     case 'invalid_token':
@@ -65,6 +65,14 @@ function letterSentence(letter: LetterState, expiresAt: Date): string {
     case 'gone':
       return `Its message was put into the inbox and is gone: acknowledged, or expired at ${end}.`;
   }
+}
+
+/** An earlier try may have arrived as well. */
+function repeated({ batch }: Story): string {
+  const times = batch?.unanswered ?? 0;
+  if (times === 0) return '';
+  const many = times === 1 ? 'An earlier request' : `${times} earlier requests`;
+  return ` ${many} got no answer, so it may have arrived more than once.`;
 }
 
 const wayOf = ({ route }: Story): string =>

@@ -119,6 +119,7 @@ export class WhyService {
       route: routeOf(facts),
       batch: batch ? { id: batch.id, attempt: batch.attempt, settled: batch.isSettled } : null,
       outcome,
+      repeats: batch?.unanswered ?? 0,
       status: isTold ? failure.status : null,
       reason: isTold ? failure.reason : null,
       letter,

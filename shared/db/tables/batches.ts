@@ -13,6 +13,9 @@ export interface NewBatch {
   /** Tries that reached the gateway, and why the last one did not succeed; a first batch has neither. */
   tries?: number;
   lastReason?: string | null;
+  /** Requests to these recipients that got no answer so far; `isRepeat`: the last one was such. */
+  unanswered?: number;
+  isRepeat?: boolean;
   /** Not to be sent before this; absent: at once. */
   notBefore?: Date;
   /** Whether a job of its own brings it to a dispatcher; the batches of a push to few have none. */
@@ -38,6 +41,8 @@ export interface Batch {
   attempt: number;
   /** Attempts that reached the gateway. */
   tries: number;
+  /** Requests to these recipients that got no answer so far. */
+  unanswered: number;
 }
 
 interface Row {
@@ -53,6 +58,7 @@ interface Row {
   is_settled: boolean;
   attempt: number;
   tries: number;
+  unanswered: number;
 }
 
 const toBatch = (row: Row): Batch => ({
@@ -70,6 +76,7 @@ const toBatch = (row: Row): Batch => ({
   isSettled: row.is_settled,
   attempt: row.attempt,
   tries: row.tries,
+  unanswered: row.unanswered,
 });
 
 /** A checkpoint by a process that did not know that they had moved may have written over them. */
@@ -101,8 +108,9 @@ export async function insertBatches(
   for (const batch of batches) {
     const { rows } = await tx.query<{ id: number }>(
       `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, attempt, settled, totals,
-                               is_settled, has_job, tries, last_reason, not_before, settled_at)
-       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, $11, $12, $13, $14, CASE WHEN $10 THEN now() END) RETURNING id`,
+                               is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, settled_at)
+       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+               CASE WHEN $10 THEN now() END) RETURNING id`,
       [
         appId,
         pushId,
@@ -118,6 +126,8 @@ export async function insertBatches(
         batch.tries ?? 0,
         batch.lastReason ?? null,
         batch.notBefore ?? null,
+        batch.unanswered ?? 0,
+        batch.isRepeat ? batch.recipients.length : 0,
       ],
     );
     ids.push(...rows.map((row) => row.id));

@@ -15,6 +15,8 @@ export interface DeliverSnapshot {
   /** Attempts that reached the gateway, and why the last one did not succeed. */
   tries: number;
   lastReason: string | null;
+  /** Requests to its recipients that got no answer so far. */
+  unanswered: number;
   /** Not to be sent before this, in ms from now (at most 0: it may be sent), and by the database's clock. */
   notBefore: { inMs: number; at: Date } | null;
   state: PushState;
@@ -42,6 +44,7 @@ interface SnapshotRow extends SlotRow {
   attempt: number;
   tries: number;
   last_reason: string | null;
+  unanswered: number;
   not_before: Date | null;
   wait_ms: number | null;
   state: PushState;
@@ -70,7 +73,8 @@ export async function deliverSnapshot(
   batchId: number,
 ): Promise<DeliverSnapshot | undefined> {
   const { rows } = await db.query<SnapshotRow>(
-    `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.not_before,
+    `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
+            b.not_before,
             (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
             n.created_at, n.push_time, n.first_sent_at, n.halts,
             b.granted, cardinality(b.recipients) AS size, ${openCount} AS open,
@@ -86,6 +90,7 @@ export async function deliverSnapshot(
     attempt: row.attempt,
     tries: row.tries,
     lastReason: row.last_reason,
+    unanswered: row.unanswered,
     notBefore: row.not_before && { inMs: row.wait_ms ?? 0, at: row.not_before },
     state: row.state,
     expiresAt: row.expires_at,

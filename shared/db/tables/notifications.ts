@@ -19,6 +19,7 @@ export interface NotificationRow {
   devices: number;
   totals: ConnectorTotals | null;
   acked: number;
+  repeats: number;
   halts: Record<string, string>;
   created_at: Date;
   updated_at: Date;
@@ -42,6 +43,7 @@ export function toNotification(row: NotificationRow): Notification {
     devices: row.devices,
     totals: row.totals,
     acked: row.acked,
+    repeats: row.repeats,
     halts: row.halts,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -102,6 +102,7 @@ export async function closeIfSettled(
     `UPDATE notification n
         SET state = 'done', finished_at = now(), updated_at = now(),
             totals = (${totalsOfBatches('n.app_id', 'n.id')}),
+            repeats = (${repeatsOfBatches('n.app_id', 'n.id')}),
             error = (${summaryOfFailures('n.app_id', 'n.id')})
       WHERE n.app_id = $1 AND n.id = $2 AND n.state IN ('sending', 'paused') AND n.is_planned
         AND NOT EXISTS (SELECT 1 FROM push_batch b
@@ -171,6 +172,21 @@ function totalsOfBatches(appId: string, pushId: string): string {
                            WHERE b.app_id = ${appId} AND b.push_id = ${pushId} AND b.totals IS NOT NULL
                            GROUP BY b.connector, t.key) by_outcome
                    GROUP BY connector) by_connector`;
+}
+
+/** How many recipients of an open push are sent to again because a request got no answer. */
+export async function readRepeats(db: Handle, appId: string, id: number): Promise<number> {
+  const { rows } = await db.query<{ repeats: number }>(
+    `SELECT (${repeatsOfBatches('$1', '$2')}) AS repeats`,
+    [appId, id],
+  );
+  return rows[0]?.repeats ?? 0;
+}
+
+/** Subquery: the repeats of all batches of a push, settled or not. */
+function repeatsOfBatches(appId: string, pushId: string): string {
+  return `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b
+           WHERE b.app_id = ${appId} AND b.push_id = ${pushId}`;
 }
 
 /** Subquery: one line on what went wrong, the most frequent reasons first; null when nothing did. */

@@ -47,6 +47,8 @@ export interface TracedBatch {
   connector: string;
   profile: string;
   attempt: number;
+  /** Requests to its recipients before this batch that got no answer. */
+  unanswered: number;
   isSettled: boolean;
   settledAt: Date | null;
   /** Null while it is open. */
@@ -58,6 +60,7 @@ interface BatchRow {
   connector: string;
   profile: string;
   attempt: number;
+  unanswered: number;
   is_settled: boolean;
   settled_at: Date | null;
   code: number | null;
@@ -73,7 +76,7 @@ export async function findBatchOf(
   installation: number,
 ): Promise<TracedBatch | undefined> {
   const { rows } = await db.query<BatchRow>(
-    `SELECT id, connector, profile, attempt, is_settled, settled_at,
+    `SELECT id, connector, profile, attempt, unanswered, is_settled, settled_at,
             get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
        FROM push_batch WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
       ORDER BY attempt DESC, id DESC LIMIT 1`,
@@ -85,6 +88,7 @@ export async function findBatchOf(
       connector: row.connector,
       profile: row.profile,
       attempt: row.attempt,
+      unanswered: row.unanswered,
       isSettled: row.is_settled,
       settledAt: row.settled_at,
       outcome: row.code === null || row.code === movedCode ? null : (outcomeOfCode(row.code) ?? null),
