@@ -70,7 +70,7 @@ module.exports = {
           '^connectors/$1/',
           '^connectors/connector\\.ts$',
           '^connectors/supplier\\.ts$',
-          '^connectors/credentials\\.ts$',
+          '^connectors/(credentials|guide)\\.ts$',
           '^connectors/http2/',
           '^connectors/kit/',
         ],

@@ -9,6 +9,7 @@ import type { Clock } from '../shared/clock.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
 import type { ConnectorId } from '../shared/domain/labels.ts';
 import type { PushOrder } from '../shared/domain/push.ts';
+import type { CredentialGuide } from './guide.ts';
 import type { TransportFact, TransportLoad } from './http2/transport.ts';
 import type { ReceiptCall, ReceiptReading } from './receipt.ts';
 import type { DayQuota, TokenStore } from './shared-state.ts';
@@ -255,6 +256,8 @@ export interface Connector<C = unknown, P = unknown> {
   address: 'deviceToken' | 'registrationId' | 'installationId';
   /** Shape of a profile's credentials (contract.md "Credentials of a push profile"). */
   credentials: z.ZodType<C>;
+  /** What people need to know of these credentials; absent: the connector takes none. */
+  guide?: CredentialGuide;
   /** Renders the shared part of a message. Pure; also used before a push is accepted. */
   render(message: Message, deviceType: string): Rendering<P>;
   /** The body as the gateway gets it, JSON text; absent: the payload is that body. Pure; for a dry run. */

@@ -4,6 +4,7 @@ import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';
 import type { Connector, CredentialReport } from './connector.ts';
 import { fcm, vendorG } from './fcm/index.ts';
+import type { CredentialGuide } from './guide.ts';
 import { huawei } from './vendor_a_huawei/index.ts';
 import { xiaomi } from './vendor_b_xiaomi/index.ts';
 import { meizu } from './vendor_c_meizu/index.ts';
@@ -39,6 +40,10 @@ const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
 export function credentialsOf(connectorId: ConnectorId): z.ZodType | undefined {
   return schemas.get(connectorId);
 }
+
+/** What people need to know of the credentials of a connector; undefined where it takes none. */
+export const guideOf = (connectorId: ConnectorId): CredentialGuide | undefined =>
+  connectors.get(connectorId)?.guide;
 
 /** Credentials as they are stored, or a sentence that says which member is wrong and what it must be. */
 export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: false; problem: string };

@@ -8,6 +8,7 @@ import {
   appleDeviceTypes,
   askedConnector,
   type ConnectorId,
+  displayName,
   labelsOf,
   vendorIds,
 } from '../../shared/domain/labels.ts';
@@ -71,7 +72,9 @@ function missingForDevices(profiles: StoredProfile[], order: PushOrder): string 
   const connector = vendor === null ? undefined : askedConnector(vendor);
   if (!connector || connector === 'channel') return undefined;
   const name = deviceProfile || '_default';
-  return has(profiles, connector, name) ? undefined : `There is no ${connector} profile named ${name}.`;
+  return has(profiles, connector, name)
+    ? undefined
+    : `There is no ${displayName(connector)} profile named ${name}.`;
 }
 
 /** Whether there is a profile of that name under one of the connector's labels. */

@@ -2,6 +2,7 @@ import type { Connector } from '../connector.ts';
 import { badgeOf } from './badge.ts';
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';
+import { apnsGuide } from './guide.ts';
 import { type ApnsPayload, previewApns, renderApns } from './payload.ts';
 import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
@@ -14,6 +15,7 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
     limits: { recipientsPerRequest: 1, bodyBytes: 4096 },
     address: 'deviceToken',
     credentials: apnsCredentials,
+    guide: apnsGuide,
     render: renderApns,
     preview: previewApns,
     choose: chooseApnsProfile,

@@ -1,6 +1,7 @@
 import type { Connector } from '../connector.ts';
 import { defaultTuning, type FcmTuning, openFcm } from './client.ts';
 import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.ts';
+import { fcmGuide } from './guide.ts';
 import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } from './payload.ts';
 
 /** What Google publishes for a project: 600,000 messages a minute, to be reached over a minute (gateways-apns 2.4). */
@@ -17,6 +18,7 @@ export function fcmConnector(
     limits,
     address: 'registrationId',
     credentials: fcmCredentials,
+    guide: fcmGuide,
     render: (message) => renderFcm(id, message),
     preview: previewFcm,
     rate: ({ ratePerSecond: perSecond = published.perSecond }) => ({

@@ -2,6 +2,7 @@ import type { HttpTiming } from '../../shared/http.ts';
 import type { Connector } from '../connector.ts';
 import { isNewerSystem, openHuawei } from './client.ts';
 import { type HuaweiCredentials, huaweiCredentials, inspectHuawei } from './credentials.ts';
+import { huaweiGuide } from './guide.ts';
 import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './payload.ts';
 import { renderV3 } from './payload-v3.ts';
 import { readReceipts } from './receipts.ts';
@@ -14,6 +15,7 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     limits,
     address: 'registrationId',
     credentials: huaweiCredentials,
+    guide: huaweiGuide,
     render: (message, deviceType) => (isNewerSystem(deviceType) ? renderV3(message) : renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
     // Huawei counts devices (gateways-apns 3.5) and publishes no number: it stands in AppGallery Connect.

@@ -2,6 +2,7 @@ import { defaultHttpTiming, type HttpTiming } from '../../shared/http.ts';
 import type { Connector } from '../connector.ts';
 import { openXiaomi } from './client.ts';
 import { inspectXiaomi, rateOf, type XiaomiCredentials, xiaomiCredentials } from './credentials.ts';
+import { xiaomiGuide } from './guide.ts';
 import { can, limits, previewXiaomi, renderXiaomi, type XiaomiPayload } from './payload.ts';
 import { readXiaomiReceipts } from './receipts.ts';
 
@@ -15,6 +16,7 @@ export function xiaomiConnector(
     limits,
     address: 'registrationId',
     credentials: xiaomiCredentials,
+    guide: xiaomiGuide,
     render: (message) => renderXiaomi(message),
     preview: previewXiaomi,
     rate: rateOf,

@@ -2,6 +2,7 @@ import { defaultHttpTiming, type HttpTiming } from '../../shared/http.ts';
 import type { Connector } from '../connector.ts';
 import { openMeizu } from './client.ts';
 import { inspectMeizu, type MeizuCredentials, meizuCredentials, rateOf } from './credentials.ts';
+import { meizuGuide } from './guide.ts';
 import { can, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
 import { readMeizuReceipts } from './receipts.ts';
 
@@ -15,6 +16,7 @@ export function meizuConnector(
     limits,
     address: 'registrationId',
     credentials: meizuCredentials,
+    guide: meizuGuide,
     render: (message) => renderMeizu(message),
     preview: previewMeizu,
     rate: rateOf,

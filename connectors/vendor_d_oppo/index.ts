@@ -2,6 +2,7 @@ import { defaultHttpTiming, type HttpTiming } from '../../shared/http.ts';
 import type { Connector } from '../connector.ts';
 import { openOppo } from './client.ts';
 import { inspectOppo, type OppoCredentials, oppoCredentials, rateOf } from './credentials.ts';
+import { oppoGuide } from './guide.ts';
 import { can, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
 import { readOppoReceipts } from './receipts.ts';
 
@@ -15,6 +16,7 @@ export function oppoConnector(
     limits,
     address: 'registrationId',
     credentials: oppoCredentials,
+    guide: oppoGuide,
     render: (message) => renderOppo(message),
     preview: previewOppo,
     rate: rateOf,

@@ -2,6 +2,7 @@ import { defaultHttpTiming, type HttpTiming } from '../../shared/http.ts';
 import type { Connector } from '../connector.ts';
 import { openVivo } from './client.ts';
 import { inspectVivo, rateOf, type VivoCredentials, vivoCredentials } from './credentials.ts';
+import { vivoGuide } from './guide.ts';
 import { can, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
 import { readVivoReceipts } from './receipts.ts';
 
@@ -15,6 +16,7 @@ export function vivoConnector(
     limits,
     address: 'registrationId',
     credentials: vivoCredentials,
+    guide: vivoGuide,
     render: (message) => renderVivo(message),
     preview: previewVivo,
     rate: rateOf,

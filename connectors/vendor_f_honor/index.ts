@@ -2,6 +2,7 @@ import type { HttpTiming } from '../../shared/http.ts';
 import type { Connector } from '../connector.ts';
 import { openHonor } from './client.ts';
 import { type HonorCredentials, honorCredentials, inspectHonor } from './credentials.ts';
+import { honorGuide } from './guide.ts';
 import { bodyOf, can, type HonorPayload, limits, renderHonor, testLimit } from './payload.ts';
 import { readReceipts } from './receipts.ts';
 
@@ -13,6 +14,7 @@ export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials,
     limits,
     address: 'registrationId',
     credentials: honorCredentials,
+    guide: honorGuide,
     render: (message) => renderHonor(message),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
     // Honor publishes no number (gateways-apns 4.2); counted in devices, as its elder sibling does.

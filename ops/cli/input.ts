@@ -1,30 +1,30 @@
 import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
-/** A JSON dictionary from a file, or from standard input for `-`: secrets never stand on a command line. */
-export async function readDictionary(path: string): Promise<JsonObject> {
-  const content = path === '-' ? await text(process.stdin) : await readTextFile(path);
-  return toDictionary(content, path === '-' ? 'standard input' : path);
-}
-
-/** A JSON dictionary given as it is, or the file that holds it. */
+/** A JSON dictionary given as it is, or the file that holds it; `-` is standard input. */
 export async function dictionaryOrFile(value: string): Promise<JsonObject> {
-  return value.trimStart().startsWith('{') ? toDictionary(value, 'the text given') : readDictionary(value);
+  if (value.trimStart().startsWith('{')) return toDictionary(value, 'the text given');
+  return toDictionary((await readInput(value)).toString(), inputName(value));
 }
 
-async function readTextFile(path: string): Promise<string> {
+/** Reads a file, or standard input for `-`: secrets never stand on a command line. Throws `CommandFailure`. */
+export async function readInput(path: string): Promise<Buffer> {
+  if (path === '-') return buffer(process.stdin);
   try {
-    return await readFile(path, 'utf8');
+    return await readFile(path);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
     throw new CommandFailure(`${path} cannot be read (${code}).`);
   }
 }
 
-/** The parser's own message would quote the text, which may be a secret. */
-function toDictionary(content: string, from: string): JsonObject {
+/** Names an input in a sentence. */
+export const inputName = (path: string): string => (path === '-' ? 'standard input' : path);
+
+/** Parses a JSON dictionary. The parser's own message is left out: it quotes the text, which may be a secret. */
+export function toDictionary(content: string, from: string): JsonObject {
   const value = parseJson(content);
   if (!isJsonObject(value)) throw new CommandFailure(`${from} holds no JSON dictionary.`);
   return value;

@@ -66,6 +66,47 @@ export function labelsOf(connector: ConnectorId): readonly ConnectorId[] {
   return [connector, ...fcmLabels.filter((label) => label !== connector)];
 }
 
+/** The vendors' own names, for people; programs get the ids. */
+export const brandOf: Record<ConnectorId, string> = {
+  apns: 'APNs',
+  fcm: 'FCM',
+  vendor_a: 'Huawei',
+  vendor_b: 'Xiaomi',
+  vendor_c: 'Meizu',
+  vendor_d: 'OPPO',
+  vendor_e: 'vivo',
+  vendor_f: 'Honor',
+  vendor_g: 'FCM (vendor_g)',
+  channel: 'own channel',
+};
+
+/** Names a connector in a sentence or table: its brand; an unknown id stays as it is. */
+export const displayName = (connector: string): string =>
+  isConnectorId(connector) ? brandOf[connector] : connector;
+
+/** Names that people use for a gateway, beside its id, its wire names and its brand. */
+const otherNames = new Map<string, ConnectorId>([
+  ['apple', 'apns'],
+  ['ios', 'apns'],
+  ['google', 'fcm'],
+  ['firebase', 'fcm'],
+  ['flyme', 'vendor_c'],
+  ['heytap', 'vendor_d'],
+]);
+
+/**
+ * The connector that a person means: its id, a wire name, a brand or a common name of the vendor, in any case. `fcm` is
+ * the connector of that name. Undefined when unknown.
+ */
+export function connectorNamed(name: string): ConnectorId | undefined {
+  const lower = name.toLowerCase();
+  return (
+    connectorIds.find((id) => id === lower || brandOf[id].toLowerCase() === lower) ??
+    otherNames.get(lower) ??
+    vendorConnector(lower)
+  );
+}
+
 /** The value stored in the vendor column: the canonical label, or the unknown name in lower case. */
 export function canonicalVendor(name: string): string {
   return vendorConnector(name) ?? name.toLowerCase();

@@ -120,9 +120,7 @@ describe('limits that would bite', () => {
   test('a missing profile', async () => {
     const app = await service.api.createApp({ hybridPush: true });
     await addAndroid(app, 2, 'vendor_a');
-    expect(await limitsOf(app, {})).toContain(
-      'would be refused: There is no vendor_a profile named _default',
-    );
+    expect(await limitsOf(app, {})).toContain('would be refused: There is no Huawei profile named _default');
   });
 
   test('a development certificate that serves a limited number of devices', async () => {

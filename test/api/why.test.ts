@@ -79,7 +79,7 @@ describe('a device that the push came to', () => {
       reason: null,
       letter: null,
     });
-    expect(told.sentence).toContain('handed over to apns (profile _default)');
+    expect(told.sentence).toContain('handed over to APNs (profile _default)');
     expect(Date.parse(told.at)).not.toBeNaN();
     expect(await why(app, objectId, installation)).toEqual(told);
   });
@@ -196,7 +196,7 @@ describe('a device of a push that did not go through', () => {
       outcome: null,
       at: null,
       sentence:
-        'It was matched and goes by apns (profile _default): it was tried once and will be tried again.',
+        'It was matched and goes by APNs (profile _default): it was tried once and will be tried again.',
     });
     await control(app, objectId, 'cancel');
     expect((await why(app, objectId, token)).sentence).toContain('the push was cancelled');

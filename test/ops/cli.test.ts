@@ -172,7 +172,7 @@ describe('carillon push', () => {
     const { code, stdout } = await run(['push', '--app', app.appId, '--alert', 'Hello', '--title', 'Hi']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Push \w{16}: done$/m);
-    expect(stdout).toMatch(/^apns\s+30$/m);
+    expect(stdout).toMatch(/^APNs\s+30$/m);
     expect(stdout).toMatch(/^all\s+30$/m);
   });
 
@@ -215,7 +215,7 @@ describe('carillon push', () => {
     const { code, stdout } = await run(args);
     expect(code).toBe(0);
     expect(stdout).toContain('would go to 30 devices. Nothing was sent.');
-    expect(stdout).toMatch(/^apns\s+30\s+23\s+_default 30$/m);
+    expect(stdout).toMatch(/^APNs\s+30\s+23\s+_default 30$/m);
     expect(stdout).toContain('It takes about 1 s');
     const { json } = await run([...args, '--json']);
     expect(json()).toMatchObject({ devices: 30, estimatedSeconds: 1, limits: [] });
@@ -233,7 +233,7 @@ describe('carillon push', () => {
     const args = ['why', sent.json().objectId, token, '--app', app.appId];
     const { code, stdout } = await run(args);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^It was handed over to apns \(profile _default\) at .*\.\n$/);
+    expect(stdout).toMatch(/^It was handed over to APNs \(profile _default\) at .*\.\n$/);
     expect((await run([...args, '--json'])).json()).toMatchObject({ isMatched: true, outcome: 'sent' });
     const unknown = await run(['why', sent.json().objectId, 'nobody', '--app', app.appId, '--json']);
     expect(unknown.code).toBe(1);

@@ -1,4 +1,5 @@
 import type { TracedBatch, TracedDevice, TracedFailure } from '../../../shared/db/tables/traces.ts';
+import { displayName } from '../../../shared/domain/labels.ts';
 import type { Notification } from '../../../shared/domain/notification.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
 import type { Clause } from '../../../shared/query/clauses.ts';
@@ -77,8 +78,8 @@ function repeated({ batch }: Story): string {
 
 const wayOf = ({ route }: Story): string =>
   route.connector === 'channel' || route.profile === ''
-    ? route.connector
-    : `${route.connector} (profile ${route.profile})`;
+    ? displayName(route.connector)
+    : `${displayName(route.connector)} (profile ${route.profile})`;
 
 const reasonOf = ({ status, reason }: TracedFailure): string => (status > 0 ? `${status} ${reason}` : reason);
 

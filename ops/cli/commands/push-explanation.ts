@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { displayName } from '../../../shared/domain/labels.ts';
 import { type Report, table } from '../report.ts';
 
 /** What `POST …/push/explain` answers. */
@@ -25,7 +26,7 @@ export function describeExplanation(reply: unknown): Report {
   const told = explanation.parse(reply);
   const shares = Object.entries(told.connectors);
   const rows = shares.map(([connector, { devices, profiles, payloadBytes }]) => [
-    connector,
+    displayName(connector),
     devices,
     payloadBytes ?? '-',
     Object.entries(profiles)
@@ -33,7 +34,7 @@ export function describeExplanation(reply: unknown): Report {
       .join(', '),
   ]);
   const problems = shares.flatMap(([id, { problem }]) =>
-    problem === undefined ? [] : [`${id}: ${problem}`],
+    problem === undefined ? [] : [`${displayName(id)}: ${problem}`],
   );
   const time = told.estimatedSeconds === null ? '' : `It takes about ${told.estimatedSeconds} s: `;
   const text = [

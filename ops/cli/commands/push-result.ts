@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { connectorIds, successField } from '../../../shared/domain/labels.ts';
+import { connectorIds, displayName, successField } from '../../../shared/domain/labels.ts';
 import { table } from '../report.ts';
 
 /** A push record as `GET /1.1/tables/Notifications/:objectId` gives it (compat.md 5.3). */
@@ -36,7 +36,7 @@ export function describeResult(record: PushRecord): string {
   const byField = new Map(connectorIds.map((connector) => [successField[connector], connector]));
   const rows = [...byField].flatMap(([field, connector]) => {
     const count = record[field];
-    return typeof count === 'number' ? [[connector, count]] : [];
+    return typeof count === 'number' ? [[displayName(connector), count]] : [];
   });
   const ends = Object.entries(record.outcomes).map(([name, count]) => [outcomeNames[name] ?? name, count]);
   return [

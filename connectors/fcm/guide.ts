@@ -1,0 +1,35 @@
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import type { CredentialGuide, VendorFile } from '../guide.ts';
+
+const needed = ['project_id', 'client_email', 'private_key', 'private_key_id', 'token_uri'];
+
+/** Google's credentials (gateways-apns 2.1). */
+export const fcmGuide: CredentialGuide = {
+  source:
+    'Firebase console, "Project settings", "Service accounts": "Generate new private key" downloads the file. google-services.json is not it: that one belongs into the app.',
+  members: {
+    serviceAccount: `the content of the downloaded file: ${needed.join(', ')}`,
+  },
+  example: {
+    serviceAccount: {
+      project_id: 'example-app',
+      client_email: 'firebase-adminsdk@example-app.iam.gserviceaccount.com',
+      private_key: '-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n',
+      private_key_id: '0123456789abcdef',
+      token_uri: 'https://oauth2.googleapis.com/token',
+    },
+  },
+  files: ['the service account file of Firebase'],
+  fromFile: readServiceAccount,
+};
+
+function readServiceAccount(document: JsonObject): VendorFile | undefined {
+  if (document.type === 'service_account') return { members: { serviceAccount: document } };
+  const isForTheApp = isJsonObject(document.project_info) && document.client !== undefined;
+  return isForTheApp
+    ? {
+        problem:
+          'this is google-services.json, which belongs into the app; the service account file is needed',
+      }
+    : undefined;
+}

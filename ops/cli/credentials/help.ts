@@ -1,0 +1,40 @@
+import { commonMembers } from '../../../connectors/guide.ts';
+import { guideOf } from '../../../connectors/registry.ts';
+import { brandOf, type ConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
+import { type Report, table } from '../report.ts';
+
+/** Lists the gateways that take credentials, with the names that the command line knows them by. */
+export function describeGateways(): Report {
+  const rows = profileConnectorIds.map((id) => [id, brandOf[id]]);
+  const text = [
+    table(['connector', 'gateway'], rows),
+    '',
+    'carillon profile help <connector> shows the members of its credentials. Both names are taken everywhere.',
+  ].join('\n');
+  return { document: { results: rows.map(([connector, gateway]) => ({ connector, gateway })) }, text };
+}
+
+/** Describes the credentials of one connector: the members, an example, where the vendor shows them, its files. */
+export function describeCredentials(connector: ConnectorId): Report {
+  const guide = guideOf(connector);
+  if (!guide) return { document: { connector }, text: `${brandOf[connector]} takes no credentials.` };
+  const { source, members, example, files } = guide;
+  const lines = (all: Readonly<Record<string, string>>) => table(['member', 'meaning'], Object.entries(all));
+  const text = [
+    `${brandOf[connector]} (${connector})`,
+    '',
+    source,
+    '',
+    lines(members),
+    '',
+    'Example:',
+    JSON.stringify(example, null, 2),
+    ...(files.length > 0
+      ? ['', 'Taken as the vendor hands them out:', ...files.map((line) => `  ${line}`)]
+      : []),
+    '',
+    'Every gateway also takes:',
+    lines(commonMembers),
+  ].join('\n');
+  return { document: { connector, gateway: brandOf[connector], source, members, example, files }, text };
+}
