@@ -45,6 +45,7 @@ export default [
     method: 'POST',
     path: '/1.1/usersByMobilePhone',
     auth: 'app',
+    session: 'welcome',
     query: anyQuery,
     body: anyBody,
     handle: async (call, { phones, users }) => {

@@ -45,6 +45,7 @@ const optionShape = {
   functionsStagingUrl: functionsUrl.nullable(),
   authPlatforms,
   checkedPlatformsOnly: z.boolean(),
+  trustUnverifiedNumbers: z.boolean(),
   mailTemplates: z.record(z.string().max(64), mailTemplate),
   smsBalance: z.number().min(0).max(1_000_000_000),
   smsPerAddressPerHour: z.int().min(0).max(1_000_000),
@@ -80,6 +81,12 @@ export const planLimits = {
   },
 } as const;
 
+/**
+ * Options that an app begins with which keeps its id from elsewhere, where its own do not say otherwise (contract.md
+ * "Options of an app"): its users signed up where numbers were not verified here.
+ */
+export const movedInOptions: Readonly<AppOptionsPatch> = { trustUnverifiedNumbers: true };
+
 /** Every option with its default for this plan, overlaid with what was set. */
 export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
   const limits = planLimits[plan];
@@ -101,6 +108,7 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     functionsStagingUrl: null,
     authPlatforms: {},
     checkedPlatformsOnly: false,
+    trustUnverifiedNumbers: false,
     mailTemplates: {},
     smsBalance: 200,
     smsPerAddressPerHour: 500,

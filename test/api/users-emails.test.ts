@@ -4,7 +4,7 @@ import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { movableClock } from '../support/apns.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { newName, refusalOf, refused, signUp, type TestUser } from '../support/users.ts';
+import { newName, newPhone, newUid, refusalOf, refused, signUp, TestUser } from '../support/users.ts';
 
 let database: TestDatabase;
 let api: TestApi;
@@ -309,6 +309,56 @@ describe('reset of the password by mail', () => {
     expect((await post('login', { email, password: 'a password' })).body.code).toBe(210);
     const fresh = await post('login', { email, password: 'new password' });
     expect(fresh.body.sessionToken).not.toBe(user.token);
+  });
+
+  /** An account with somebody else's address, and every way in that its maker may have. */
+  async function hijacked(of = app) {
+    const { user, email } = await newUser(of);
+    const authData = { github: { uid: newUid(), access_token: 't' } };
+    const mobilePhoneNumber = newPhone();
+    expect((await user.put({ authData, mobilePhoneNumber })).status).toBe(200);
+    return { user, email, authData, mobilePhoneNumber };
+  }
+
+  const reset = async (email: string, of = app) => {
+    await post('requestPasswordReset', { email }, of);
+    const { link } = (await mailsTo(email, of))[0];
+    const form = { password: 'new password', repeat: 'new password' };
+    expect((await submit(link.replace('http://carillon.test', ''), form)).status).toBe(200);
+  };
+
+  test('voids what was set before for an address that was never verified: accounts, number, session', async () => {
+    const { user, email, authData, mobilePhoneNumber } = await hijacked();
+    await reset(email);
+    expect((await user.put({ a: 1 })).status).toBe(403);
+    const entered = await post('login', { email, password: 'new password' });
+    expect(entered.body).toMatchObject({ objectId: user.id, email, emailVerified: true, authData: {} });
+    expect(entered.body).not.toHaveProperty('mobilePhoneNumber');
+    const other = await post('users', { authData });
+    expect([other.status, other.body.objectId === user.id]).toEqual([201, false]);
+    expect((await signUp(api, app, { mobilePhoneNumber })).id).not.toBe(user.id);
+    // The address is the account's from now on: a further reset voids the password and the session only.
+    const holder = new TestUser(api, app, entered.body);
+    const own = { github: { uid: newUid(), access_token: 't' } };
+    expect((await holder.put({ authData: own })).status).toBe(200);
+    await reset(email);
+    expect((await post('users', { authData: own })).body.objectId).toBe(user.id);
+  });
+
+  test('keeps accounts and number of a verified address, and where the app trusts unverified ones', async () => {
+    const verified = await hijacked();
+    expect((await open(await linkTo(verified.email))).status).toBe(200);
+    const trusting = await api.createApp({ trustUnverifiedNumbers: true });
+    for (const [of, account] of [
+      [app, verified],
+      [trusting, await hijacked(trusting)],
+    ] as const) {
+      const { user, email, authData, mobilePhoneNumber } = account;
+      await reset(email, of);
+      expect((await user.put({ a: 1 })).status).toBe(403);
+      const entered = await post('users', { authData }, of);
+      expect(entered.body).toMatchObject({ objectId: user.id, mobilePhoneNumber });
+    }
   });
 
   test('has one winner among 50 at once', async () => {

@@ -4,6 +4,7 @@ import type { Messaging } from '../sms/index.ts';
 import { EmailService } from '../verification/emails.ts';
 import { MailLinks } from '../verification/links.ts';
 import { PhoneService } from '../verification/phones.ts';
+import { ContactProof } from './contact-proof.ts';
 import { HookedUsers } from './hooked.ts';
 import { LoginLocks } from './locks.ts';
 import { LoginService } from './login.ts';
@@ -34,6 +35,7 @@ export class Accounts {
     const locks = new LoginLocks(means);
     const links = new MailLinks(means);
     const store = new UserStore(means, { sessions, links });
+    const proof = new ContactProof({ store, sessions });
     const passwords = this.#passwords;
     const platforms = new AuthPlatforms(means);
     const login = new LoginService(means, { passwords, sessions, locks, codes, hooked });
@@ -52,8 +54,9 @@ export class Accounts {
       locks,
       login,
       hooked,
+      proof,
     });
-    this.emails = new EmailService(means, { links, store, sessions, passwords, hooked });
+    this.emails = new EmailService(means, { links, store, sessions, passwords, hooked, proof });
     this.ownSession = new OwnSessionService(means, { passwords, sessions, locks, store });
   }
 

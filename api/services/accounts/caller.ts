@@ -21,6 +21,11 @@ export function requireSelf({ isMaster, session }: UserCaller, objectId: string)
   if (!isMaster && session?.objectId !== objectId) throw refuse('sessionNeeded');
 }
 
+/** Throws 206 when the session of the call has ended since it was admitted; for a user that is locked. */
+export function requireSessionStill({ isMaster, session }: UserCaller, user: User): void {
+  if (!isMaster && !session?.hash.equals(user.session.hash)) throw refuse('sessionNeeded');
+}
+
 /** Throws 403 when the user's ACL lets the caller not change it. */
 export function requireWrite({ isMaster, session }: UserCaller, { acl }: User): void {
   if (!isMaster && !mayUser(acl, 'write', session?.objectId)) throw refuse('forbiddenWriteByAcl');

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { readPassword } from '../../../shared/domain/user-members.ts';
 import type { Means } from '../means.ts';
-import { requireSelf, type UserCaller } from './caller.ts';
+import { requireSelf, requireSessionStill, type UserCaller } from './caller.ts';
 import type { LoginLocks } from './locks.ts';
 import type { Passwords } from './passwords.ts';
 import type { Sessions } from './sessions.ts';
@@ -43,6 +43,7 @@ export class OwnSessionService {
       const { appId } = caller.app;
       const user = await findUser(tx, appId, { key: { objectId }, isLocked: true });
       if (!user) throw refuse('userNotFound');
+      requireSessionStill(caller, user);
       const [changed, token] = await sessions.replace(tx, appId, { user, now: store.now() });
       return { ...userDocument(changed, { isOwn: true }), sessionToken: token };
     });

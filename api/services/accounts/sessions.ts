@@ -11,6 +11,8 @@ import type { Means } from '../means.ts';
 export interface SessionOwner {
   id: number;
   objectId: string;
+  /** Digest of the token. */
+  hash: Buffer;
 }
 
 const tokenLength = 25;
@@ -85,7 +87,8 @@ export class Sessions {
   /** Whose token this is; undefined for anything that is none. */
   async ownerOf(app: App, token: unknown): Promise<SessionOwner | undefined> {
     const hash = this.#hashOf(token);
-    return hash && findSessionOwner(this.#means.db, app.appId, hash);
+    const owner = hash && (await findSessionOwner(this.#means.db, app.appId, hash));
+    return owner && { ...owner, hash };
   }
 
   /** As `ownerOf`, with all there is of the user. */

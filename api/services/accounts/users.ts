@@ -19,7 +19,14 @@ import {
 import { userClass } from '../../../shared/query/classes.ts';
 import { compileRowCondition } from '../../../shared/query/list.ts';
 import type { Means } from '../means.ts';
-import { isObjectId, readerFor, requireSelf, requireWrite, type UserCaller } from './caller.ts';
+import {
+  isObjectId,
+  readerFor,
+  requireSelf,
+  requireSessionStill,
+  requireWrite,
+  type UserCaller,
+} from './caller.ts';
 import type { HookedCaller, HookedUsers } from './hooked.ts';
 import type { Passwords } from './passwords.ts';
 import type { AuthPlatforms } from './platforms.ts';
@@ -125,6 +132,7 @@ export class UserService {
     await hooked.updating(caller, before, { body, touched, draft });
     const changed = await this.#parts.store.change(async (tx) => {
       const current = await this.#require(tx, caller, objectId, true);
+      requireSessionStill(caller, current);
       requireFreeToSetPassword(caller, current, changes);
       // What was stored before the check, and so was not checked, may have been unlinked since.
       for (const platform of this.#newEntries(app, current, changes.authData).keys())

@@ -8,6 +8,7 @@ import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { hourMs } from '../../../shared/domain/sms.ts';
 import type { User } from '../../../shared/domain/user.ts';
 import { readEmail, readPassword } from '../../../shared/domain/user-members.ts';
+import type { ContactProof } from '../accounts/contact-proof.ts';
 import type { HookedUsers } from '../accounts/hooked.ts';
 import type { Passwords } from '../accounts/passwords.ts';
 import type { Sessions } from '../accounts/sessions.ts';
@@ -24,6 +25,7 @@ interface Parts {
   sessions: Sessions;
   passwords: Passwords;
   hooked: HookedUsers;
+  proof: ContactProof;
 }
 
 /** Mails that one network address may ask for. */
@@ -97,7 +99,10 @@ export class EmailService {
     return link && (await this.#userOf(this.#means.db, link))?.app;
   }
 
-  /** Sets the password by a reset link, and ends the session. False for one that is forged, used or expired. */
+  /**
+   * Sets the password by a reset link, and ends the session; the link proves the address (`ContactProof.accept`). False
+   * for one that is forged, used or expired.
+   */
   async #reset(app: App, token: string, password: string): Promise<boolean> {
     const hash = await this.#parts.passwords.hash(app.appId, password);
     return this.#parts.store.change(async (tx) => {
@@ -105,7 +110,8 @@ export class EmailService {
       if (!opened) return false;
       const { appId } = opened.app;
       const now = this.#parts.store.now();
-      const user = await setPassword(tx, appId, { id: opened.user.id, hash, now });
+      const owner = await this.#parts.proof.accept(tx, opened.app, { user: opened.user, contact: 'email' });
+      const user = await setPassword(tx, appId, { id: owner.id, hash, now });
       await this.#parts.sessions.replace(tx, appId, { user, now });
       // Other reset mails were for the old password.
       await deleteLinksOfUser(tx, { appId, userId: user.id, purpose: 'resetPassword' });

@@ -9,6 +9,7 @@ import { codeTtl } from '../../../shared/domain/sms.ts';
 import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { newUser, readUserChanges } from '../../../shared/domain/user-changes.ts';
 import { readPassword } from '../../../shared/domain/user-members.ts';
+import type { ContactProof } from '../accounts/contact-proof.ts';
 import type { HookedCaller, HookedUsers } from '../accounts/hooked.ts';
 import type { LoginLocks, Target } from '../accounts/locks.ts';
 import type { LoginService } from '../accounts/login.ts';
@@ -30,6 +31,7 @@ interface Parts {
   locks: LoginLocks;
   login: LoginService;
   hooked: HookedUsers;
+  proof: ContactProof;
 }
 
 /** Who comes with a code. */
@@ -39,6 +41,8 @@ export interface CodeHolder {
   address: string;
   session?: SessionOwner | undefined;
 }
+
+type Prover = Pick<CodeHolder, 'app' | 'session'>;
 
 /** Body of a call that asks for a code. */
 export interface CodeRequest {
@@ -95,7 +99,7 @@ export class PhoneService {
 
   /**
    * POST /1.1/usersByMobilePhone: logs in whose number it is, or registers one; with a code of the general service.
-   * Wrong codes lock as at login. Throws 603, 211 with `failOnNotExist`, 219, and as registration.
+   * A number that was never verified is proven as in `ContactProof.accept`. Wrong codes lock as at login. Throws 603, 211 with `failOnNotExist`, 219, and as registration.
    */
   async enter(
     caller: HookedCaller & { isMaster: boolean },
@@ -115,7 +119,7 @@ export class PhoneService {
       const user = await this.#find(tx, app, phone, true);
       if (!user && !make) throw refuse(failOnNotExist ? 'userNotFound' : 'conflict');
       await this.#parts.codes.spend(tx, checked);
-      if (user) return { document: await this.#logIn(tx, app, user), isNew: false };
+      if (user) return { document: await this.#logIn(tx, caller, user), isNew: false };
       if (!make) throw refuse('conflict');
       const made = await this.#parts.store.create(tx, app, make);
       return {
@@ -130,7 +134,7 @@ export class PhoneService {
 
   /**
    * The account of this number is verified: the number that is named, else the session's, else the one that the code
-   * was sent to. Throws 127, 603.
+   * was sent to. Without the account's own session `ContactProof.accept` ends what was set before. Throws 127, 603.
    */
   async verify(
     caller: CodeHolder & HookedCaller,
@@ -141,7 +145,7 @@ export class PhoneService {
     const named = mobilePhoneNumber ?? (await this.#numberOf(app, session));
     const phone = await this.#phoneOf({ appId: app.appId, purpose: 'verifyPhone', address }, named, code);
     const checked = await this.#parts.codes.check({ appId: app.appId, purpose: 'verifyPhone', phone }, code);
-    const user = await this.#withOwner(app, checked, (tx, current) => this.#verified(tx, app, current));
+    const user = await this.#withOwner(app, checked, (tx, user) => this.#proven(tx, caller, user));
     this.#parts.hooked.verified('sms', caller, user);
     return { updatedAt: user.updatedAt.toISOString(), objectId: user.objectId };
   }
@@ -182,7 +186,8 @@ export class PhoneService {
     const phone = await this.#phoneOf({ appId: app.appId, purpose, address }, mobilePhoneNumber, code);
     const checked = await this.#parts.codes.check({ appId: app.appId, purpose, phone }, code);
     const hash = await this.#parts.passwords.hash(app.appId, fresh);
-    await this.#withOwner(app, checked, async (tx, { id }) => {
+    await this.#withOwner(app, checked, async (tx, owner) => {
+      const { id } = await this.#proven(tx, { app }, owner);
       const now = this.#parts.store.now();
       const user = await setPassword(tx, app.appId, { id, hash, now });
       await this.#parts.sessions.replace(tx, app.appId, { user, now });
@@ -215,14 +220,13 @@ export class PhoneService {
     });
   }
 
-  /** Whoever holds the phone of an account may enter it, and has proven that the number is right. */
-  async #logIn(tx: Handle, app: App, user: User): Promise<JsonObject> {
-    return this.#parts.login.enter(app, await this.#verified(tx, app, user), tx);
+  /** The holder of the phone may enter the account, and has proven that the number is right. */
+  async #logIn(tx: Handle, caller: Prover, user: User): Promise<JsonObject> {
+    return this.#parts.login.enter(caller.app, await this.#proven(tx, caller, user), tx);
   }
 
-  async #verified(tx: Handle, app: App, user: User): Promise<User> {
-    if (user.mobilePhoneVerified) return user;
-    return this.#parts.store.save(tx, app, { current: user, draft: { ...user, mobilePhoneVerified: true } });
+  #proven(tx: Handle, { app, session }: Prover, user: User): Promise<User> {
+    return this.#parts.proof.accept(tx, app, { user, contact: 'mobilePhoneNumber', session });
   }
 
   async #checkOrFail(

@@ -176,11 +176,11 @@ export async function updateUser(
   return theOne(rows);
 }
 
-/** Gives a locked user another password. */
+/** Gives a locked user another password, or takes it away. */
 export async function setPassword(
   tx: Handle,
   appId: string,
-  { id, hash, now }: { id: number; hash: string; now: Date },
+  { id, hash, now }: { id: number; hash: string | null; now: Date },
 ): Promise<User> {
   const { rows } = await tx.query<UserRow>(
     `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,

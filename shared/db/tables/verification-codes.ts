@@ -68,6 +68,15 @@ export async function spendCode(tx: Handle, owner: CodeOwner, id: string): Promi
   return (rowCount ?? 0) > 0;
 }
 
+/** Deletes the codes that only this account may use. */
+export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: string): Promise<void> {
+  if (subject === '') throw new Error('codes of nobody in particular are not deleted together');
+  await tx.query(`DELETE FROM verification_code WHERE app_id = $1 AND subject = $2 AND subject <> ''`, [
+    appId,
+    subject,
+  ]);
+}
+
 export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `DELETE FROM verification_code WHERE ctid IN (
