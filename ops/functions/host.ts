@@ -1,11 +1,14 @@
 import type { FSWatcher } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Environment } from '../../shared/config.ts';
 import { equalInConstantTime } from '../../shared/crypto.ts';
 import { eventHooks, isInternalName, userHooks } from '../../shared/domain/functions.ts';
+import { type Confinement, functionUser } from './confinement.ts';
 import { type FunctionFile, readFolder, watchFolder } from './folder.ts';
 import type { CallContext } from './messages.ts';
-import { defaultThreadLimits, FunctionThread, type ThreadLimits, type ThreadOutcome } from './thread.ts';
+import { defaultProcessLimits, FunctionProcess, type ProcessLimits, type ProcessOutcome } from './process.ts';
+import { openForFunctions, type ReadableFolder } from './readable-folder.ts';
 
 export interface FunctionHostOptions {
   dir: string;
@@ -15,16 +18,23 @@ export interface FunctionHostOptions {
   /** Where functions reach the service. */
   apiUrl: string;
   say: (line: string) => void;
-  limits?: Partial<ThreadLimits>;
+  limits?: Partial<ProcessLimits>;
+  maxProcesses?: number;
+  /** What functions see of the environment. */
+  env?: Environment;
+  /** Functions run as this process does, also where it is root: the permission model alone confines them. */
+  isSameUser?: boolean;
   /** A call is given up after this (compat.md 7.2: 15 s). */
   timeoutMs?: number;
 }
 
 const maxBodyBytes = 20 * 1024 * 1024;
 const callTimeoutMs = 15_000;
-/** Calls at a time of one file, and the threads they share. */
+/** Calls at a time of one file, and the processes they share. */
 const maxLoad = 200;
-const loadPerThread = 50;
+const loadPerProcess = 50;
+/** Processes in all; where all of them are at work, a further file has to wait. */
+const defaultMaxProcesses = 64;
 
 type Answer = { status: number; text: string };
 
@@ -40,28 +50,31 @@ const hookNames = new Map<string, string>([
 ]);
 
 /**
- * Runs a folder of functions, one thread per file, and answers as the function hosts of the field do (compat.md 7.2), but
+ * Runs a folder of functions, one process per file, and answers as the function hosts of the field do (compat.md 7.2), but
  * only to the api that holds its token.
  */
 export class FunctionHost {
   readonly #options: FunctionHostOptions;
-  readonly #limits: ThreadLimits;
+  readonly #limits: ProcessLimits;
   readonly #server: Server;
+  readonly #user: number | undefined;
   #files: ReadonlyMap<string, FunctionFile> = new Map();
-  #threads = new Map<string, FunctionThread[]>();
+  #processes = new Map<string, FunctionProcess[]>();
   #watcher: FSWatcher | undefined;
+  #folder: ReadableFolder | undefined;
   #lastId = 0;
 
   constructor(options: FunctionHostOptions) {
     this.#options = options;
-    this.#limits = { ...defaultThreadLimits, ...options.limits };
+    this.#user = options.isSameUser ? undefined : functionUser();
+    this.#limits = { ...defaultProcessLimits, ...options.limits };
     this.#server = createServer((request, response) => void this.#serve(request, response));
   }
 
   /** Reads the folder and listens; gives the port. */
   async start(): Promise<number> {
     const { dir, port, say } = this.#options;
-    this.#files = await readFolder(dir, say);
+    await this.#read();
     this.#watcher = watchFolder(dir, () => void this.#reload(), say);
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject).listen(port, '127.0.0.1', () => resolve());
@@ -74,21 +87,35 @@ export class FunctionHost {
     this.#watcher?.close();
     this.#server.close();
     this.#server.closeAllConnections();
-    await Promise.all([...this.#threads.values()].flat().map((thread) => thread.terminate()));
+    await Promise.all([...this.#processes.values()].flat().map((process) => process.terminate()));
+    await this.#folder?.remove();
+  }
+
+  async #read(): Promise<void> {
+    const { dir, say } = this.#options;
+    const folder = await openForFunctions(dir, this.#user, say);
+    try {
+      this.#files = await readFolder(folder.dir, say);
+    } catch (error) {
+      await folder.remove();
+      throw error;
+    }
+    await this.#folder?.remove();
+    this.#folder = folder;
   }
 
   /** New calls see the folder as it is now; those under way end as they began. */
   async #reload(): Promise<void> {
-    const { dir, say } = this.#options;
+    const { say } = this.#options;
     try {
-      this.#files = await readFolder(dir, say);
+      await this.#read();
     } catch (error) {
       say(`the folder cannot be read: ${error instanceof Error ? error.message : error}`);
       return;
     }
-    const old = [...this.#threads.values()].flat();
-    this.#threads = new Map();
-    for (const thread of old) thread.retire();
+    const old = [...this.#processes.values()].flat();
+    this.#processes = new Map();
+    for (const process of old) process.retire();
     say(`read again: ${this.#files.size} functions and hooks`);
   }
 
@@ -140,30 +167,44 @@ export class FunctionHost {
     file: FunctionFile,
     call: { text: string; isTyped: boolean; context: CallContext },
   ): Promise<Answer> {
-    const thread = this.#threadFor(file);
-    if (!thread) return refusal(429, 429, 'Too many requests.');
+    const process = this.#processFor(file);
+    if (!process) return refusal(429, 429, 'Too many requests.');
     this.#lastId += 1;
     const message = { id: this.#lastId, kind: file.kind, ...call };
-    return answerOf(await thread.run(message, this.#options.timeoutMs ?? callTimeoutMs));
+    return answerOf(await process.run(message, this.#options.timeoutMs ?? callTimeoutMs));
   }
 
-  #threadFor({ path }: FunctionFile): FunctionThread | undefined {
-    const threads = (this.#threads.get(path) ?? []).filter(({ isRetired }) => !isRetired);
-    const load = threads.reduce((sum, thread) => sum + thread.load, 0);
+  #processFor({ path }: FunctionFile): FunctionProcess | undefined {
+    const processes = (this.#processes.get(path) ?? []).filter(({ isRetired }) => !isRetired);
+    const load = processes.reduce((sum, process) => sum + process.load, 0);
     if (load >= maxLoad) return undefined;
-    const least = threads.toSorted((a, b) => a.load - b.load)[0];
-    if (least && least.load < loadPerThread) return least;
-    const { say } = this.#options;
-    const onEnd = () => this.#forget(path, thread);
-    const thread: FunctionThread = new FunctionThread(path, { limits: this.#limits, say, onEnd });
-    this.#threads.set(path, [...threads, thread]);
-    return thread;
+    const least = processes.toSorted((a, b) => a.load - b.load)[0];
+    if (least && least.load < loadPerProcess) return least;
+    if (!this.#hasRoom()) return undefined;
+    const onEnd = () => this.#forget(path, process);
+    const process: FunctionProcess = new FunctionProcess(path, { ...this.#confinement(), onEnd });
+    this.#processes.set(path, [...processes, process]);
+    return process;
   }
 
-  #forget(path: string, ended: FunctionThread): void {
-    const left = (this.#threads.get(path) ?? []).filter((thread) => thread !== ended);
-    if (left.length > 0) this.#threads.set(path, left);
-    else this.#threads.delete(path);
+  /** Ends an idle process where there are as many as may be. */
+  #hasRoom(): boolean {
+    const all = [...this.#processes.values()].flat().filter(({ isRetired }) => !isRetired);
+    if (all.length < (this.#options.maxProcesses ?? defaultMaxProcesses)) return true;
+    const idle = all.find(({ load }) => load === 0);
+    idle?.retire();
+    return idle !== undefined;
+  }
+
+  #confinement(): Confinement & { limits: ProcessLimits; say: (line: string) => void } {
+    const { say, env = {}, dir } = this.#options;
+    return { dir: this.#folder?.dir ?? dir, user: this.#user, env, limits: this.#limits, say };
+  }
+
+  #forget(path: string, ended: FunctionProcess): void {
+    const left = (this.#processes.get(path) ?? []).filter((process) => process !== ended);
+    if (left.length > 0) this.#processes.set(path, left);
+    else this.#processes.delete(path);
   }
 
   #contextOf(request: IncomingMessage, isMaster: boolean): CallContext {
@@ -180,7 +221,7 @@ export class FunctionHost {
   }
 }
 
-function answerOf(outcome: ThreadOutcome): Answer {
+function answerOf(outcome: ProcessOutcome): Answer {
   if ('text' in outcome) return { status: 200, text: outcome.text };
   if ('error' in outcome) {
     const { status, code, message } = outcome.error;

@@ -1,4 +1,4 @@
-import { ConfigError, readFunctionsConfig } from '../../shared/config.ts';
+import { ConfigError, currentEnvironment, readFunctionsConfig } from '../../shared/config.ts';
 import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/lifecycle.ts';
 import { createLogger } from '../../shared/logging.ts';
 import { FunctionHost } from './host.ts';
@@ -11,7 +11,8 @@ try {
   const log = createLogger({ level: logLevel, name: 'functions' });
   const stack = new ClosingStack(log);
   closeOnSignals({ log, stack });
-  const host = new FunctionHost({ dir, port, token, apiUrl, say: (line) => log.info(line) });
+  const env = currentEnvironment();
+  const host = new FunctionHost({ dir, port, token, apiUrl, env, say: (line) => log.info(line) });
   stack.add('host', () => host.close());
   tellSupervisor({ ready: true, port: await host.start() });
 } catch (error) {

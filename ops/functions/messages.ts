@@ -1,4 +1,6 @@
-/** What is said between the host and a thread that runs one file of functions. */
+import { z } from 'zod';
+
+/** What is said between the host and a process that runs one file of functions. */
 
 /** Who calls, as a function sees it in its second argument. */
 export interface CallContext {
@@ -22,9 +24,18 @@ export interface CallMessage {
   context: CallContext;
 }
 
-export type ToThread = CallMessage | { ping: number };
+export type ToProcess = CallMessage | { ping: number };
 
 /** How a call ended: the body of the reply as JSON, or what the function threw. */
-export type CallOutcome = { text: string } | { error: { code: number; status: number; message: string } };
+const callOutcome = z.union([
+  z.object({ text: z.string() }),
+  z.object({ error: z.object({ code: z.int(), status: z.int().min(400).max(599), message: z.string() }) }),
+]);
+export type CallOutcome = z.infer<typeof callOutcome>;
 
-export type FromThread = { id: number; outcome: CallOutcome } | { pong: number };
+/** Checked by the host: the code of a function can write to the same channel. */
+export const fromProcess = z.union([
+  z.object({ id: z.int(), outcome: callOutcome }),
+  z.object({ pong: z.int() }),
+]);
+export type FromProcess = z.infer<typeof fromProcess>;

@@ -1,16 +1,33 @@
 /**
- * The thread of one file: loads it and runs its default export, once per call. Arguments and results cross as text,
- * so that reading and writing them costs the host nothing.
+ * The process of one file: gives up what the file must not have, loads it and runs its default export, once per call.
+ * Arguments and results cross as text, so that reading and writing them costs the host nothing.
  */
+import { syncBuiltinESMExports } from 'node:module';
 import { pathToFileURL } from 'node:url';
-import { parentPort, workerData } from 'node:worker_threads';
 import { isJsonObject } from '../../shared/domain/json.ts';
 import { decodeDates, encodeDates } from './encoding.ts';
-import type { CallContext, CallMessage, CallOutcome, ToThread } from './messages.ts';
+import type { CallContext, CallMessage, CallOutcome, FromProcess, ToProcess } from './messages.ts';
 
 type Work = (argument: unknown, context: object) => unknown;
 
-const path = String(workerData);
+const [, , path = '', user = ''] = process.argv;
+/** Taken before the file is loaded, which could put something else in its place. */
+const send = process.send?.bind(process);
+process.title = 'carillon function';
+// Without a host there is nobody to work for.
+process.on('disconnect', () => process.exit(0));
+confine();
+
+/**
+ * Leaves root for the user of functions, where root starts it, and takes away what the permission model leaves open:
+ * signals to other processes of the same user, one of which would open a debugger in them.
+ */
+function confine(): void {
+  if (user !== '') becomeUser(Number(user));
+  for (const name of ['kill', '_kill', '_debugProcess', '_debugEnd', '_debugPause'])
+    Reflect.deleteProperty(process, name);
+  syncBuiltinESMExports();
+}
 
 /** Loaded once; a file that cannot be loaded says so to every call. */
 const loading: Promise<Work> = (async () => {
@@ -22,10 +39,26 @@ const loading: Promise<Work> = (async () => {
 })();
 loading.catch((error: unknown) => console.error('cannot be loaded:', error));
 
-parentPort?.on('message', async (message: ToThread) => {
-  if ('ping' in message) parentPort?.postMessage({ pong: message.ping });
-  else parentPort?.postMessage({ id: message.id, outcome: await answer(message) });
+process.on('message', async (message: ToProcess) => {
+  if ('ping' in message) tell({ pong: message.ping });
+  else tell({ id: message.id, outcome: await answer(message) });
 });
+
+function tell(message: FromProcess): void {
+  send?.(message, undefined, undefined, () => undefined);
+}
+
+/** Stays root in a user namespace that has no such user: that root has the powers of whoever made the namespace. */
+function becomeUser(id: number): void {
+  try {
+    process.setgroups?.([]);
+    process.setgid?.(id);
+    process.setuid?.(id);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EINVAL')) throw error;
+    console.error(`cannot run as user ${id}, which does not exist in this namespace`);
+  }
+}
 
 async function answer(message: CallMessage): Promise<CallOutcome> {
   try {

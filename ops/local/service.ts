@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../../shared/config.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
+import { functionEnvironment } from '../functions/confinement.ts';
 import { type KeptDatabase, keepDatabase } from './database.ts';
 import { dispatcherFlags } from './node-flags.ts';
 import { choosePort } from './ports.ts';
@@ -93,7 +94,7 @@ export class LocalService {
       this.#dispatcher = new Supervised({ ...dispatcher, env, log });
       this.#processes.push(this.#api, this.#dispatcher);
       await Promise.all([this.#api, this.#dispatcher].map((one) => one.start()));
-      await this.#startSandbox(env);
+      await this.#startSandbox();
     } catch (error) {
       await this.stop();
       throw error;
@@ -130,7 +131,7 @@ export class LocalService {
       name: 'functions',
       file: 'ops/functions/main.ts',
       env: {
-        ...withoutOurs(env),
+        ...functionEnvironment(env),
         CARILLON_FUNCTIONS_DIR: functionsDir,
         CARILLON_FUNCTIONS_PORT: String(functionsPort),
         CARILLON_FUNCTIONS_TOKEN: token,
@@ -146,8 +147,8 @@ export class LocalService {
     };
   }
 
-  async #startSandbox(env: Environment): Promise<void> {
-    const { onSandbox, dataDir, log } = this.#options;
+  async #startSandbox(): Promise<void> {
+    const { onSandbox, dataDir, env, log } = this.#options;
     if (!onSandbox) return;
     let isConfigured: Promise<void> | undefined;
     let onConnected: (() => void) | undefined;
@@ -159,7 +160,8 @@ export class LocalService {
     const sandbox: Supervised = new Supervised({
       name: 'sandbox',
       file: 'ops/sandbox/main.ts',
-      env: { ...env, CARILLON_DATA_DIR: dataDir },
+      // Vendors' stand-ins need none of our secrets.
+      env: { ...functionEnvironment(env), CARILLON_DATA_DIR: dataDir },
       log,
       onMessage: (message) => {
         if ('connected' in message) return onConnected?.();
@@ -186,9 +188,3 @@ export class LocalService {
     };
   }
 }
-
-/** What functions may see of the environment: theirs, and nothing that opens our database or our secrets. */
-const withoutOurs = (env: Environment): Environment =>
-  Object.fromEntries(
-    Object.entries(env).filter(([name]) => !/^(?:CARILLON|DATABASE|SMTP|SMS|PG)/.test(name)),
-  );

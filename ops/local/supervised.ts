@@ -78,11 +78,17 @@ export class Supervised {
     const path = fileURLToPath(moduleUrl(`../../${file}`, import.meta.url));
     // Logs go to standard error: standard output is for what `npm start` tells its user.
     const stdio: StdioOptions = ['ignore', 2, 2, 'ipc'];
-    const child = spawn(process.execPath, [...flags, path], { env, detached: true, stdio });
+    // A signal of another process of the same user must not open a debugger in one that holds secrets.
+    const child = spawn(process.execPath, ['--disable-sigusr1', ...flags, path], {
+      env,
+      detached: true,
+      stdio,
+    });
     this.#child = child;
     const startedAtMs = performance.now();
     child.on('message', (message) => void this.#hear(message));
     child.on('exit', (code, signal) => {
+      endGroup(child);
       if (performance.now() - startedAtMs > stableMs) this.#restartMs = firstRestartMs;
       if (this.#isUp && !this.#isStopping) this.#restart(signal ?? `exit code ${code}`);
     });
@@ -105,5 +111,14 @@ export class Supervised {
       if (!this.#isStopping) this.#spawn();
     }, this.#restartMs);
     this.#restartMs = Math.min(this.#restartMs * 2, maxRestartMs);
+  }
+}
+
+/** What a process started itself ends with it: a function in a loop does not see that its host is gone. */
+function endGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It was alone.
   }
 }

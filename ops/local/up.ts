@@ -1,5 +1,5 @@
-import { access, rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { access, realpath, rm } from 'node:fs/promises';
+import { join, resolve, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, currentEnvironment, readConfig, readLocalConfig } from '../../shared/config.ts';
 import { connectDemo, createDemo, type Demo, type DemoApi, pointAtSandbox, readDemo } from './demo.ts';
@@ -94,10 +94,23 @@ async function chooseSetting(): Promise<Setting> {
   const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
   if (made.includes('secret')) await refuseNewSecretForOldData(dataDir);
   const { host, databaseUrl, functionsDir, askedPublicUrl, port, metricsPort } = local;
+  if (functionsDir !== undefined) await refuseSecretsInside(functionsDir, dataDir);
   const asked = { port, metricsPort };
   const setting = { dataDir, host, databaseUrl, functionsDir, askedPublicUrl, asked, adminToken, secret };
   checkEnvironment(setting);
   return { ...setting, isNew: made.length > 0 };
+}
+
+/** Functions can read all of their folder. */
+async function refuseSecretsInside(functionsDir: string, dataDir: string): Promise<void> {
+  const folder = await realpath(functionsDir).catch(() => undefined);
+  if (folder === undefined)
+    throw new Error(`CARILLON_FUNCTIONS_DIR: there is no folder ${resolve(functionsDir)}`);
+  const data = await realpath(dataDir);
+  if (data === folder || data.startsWith(folder.endsWith(sep) ? folder : folder + sep))
+    throw new Error(
+      `CARILLON_FUNCTIONS_DIR: ${folder} holds the data directory, and functions could read its secrets; give them a folder of their own`,
+    );
 }
 
 /** Data that was encrypted under a secret from the environment cannot be read under a new one. */

@@ -34,7 +34,14 @@ afterAll(async () => {
 });
 
 async function npmStart(): Promise<Started> {
-  const env = { ...process.env, PORT: '0', METRICS_PORT: '0', CARILLON_DATA_DIR: dataDir, LOG_LEVEL: 'warn' };
+  const env = {
+    ...process.env,
+    PORT: '0',
+    METRICS_PORT: '0',
+    CARILLON_DATA_DIR: dataDir,
+    CARILLON_FUNCTIONS_DIR: join(project, 'ops/functions-example'),
+    LOG_LEVEL: 'warn',
+  };
   // Not those of the test run: npm gives its own.
   for (const name of Object.keys(env))
     if (/^(npm_|VITEST|NODE_ENV)/.test(name)) Reflect.deleteProperty(env, name);
@@ -67,6 +74,15 @@ async function processesOf(dir: string): Promise<string[]> {
     `grep -lsz '^CARILLON_DATA_DIR=${dir}$' /proc/[0-9]*/environ; grep -lsz '^${dir}/postgres$' /proc/[0-9]*/cmdline; true`,
   ]);
   return stdout.split('\n').filter((line) => line !== '');
+}
+
+/** Command lines of processes whose environment holds the secret of our data directory. */
+async function holdersOfSecret(dir: string): Promise<string[]> {
+  const secret = (await readFile(join(dir, 'secret'), 'utf8')).trim();
+  const { stdout } = await run('sh', ['-c', `grep -lsF -e '${secret}' /proc/[0-9]*/environ; true`]);
+  const paths = stdout.split('\n').filter((line) => line !== '');
+  const names = paths.map((path) => readFile(path.replace(/environ$/, 'cmdline'), 'utf8'));
+  return (await Promise.all(names)).map((name) => name.replace(/\0.*/s, ''));
 }
 
 const curls = (output: string) => output.split('\n').filter((line) => line.startsWith('curl '));
@@ -107,6 +123,8 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
       headers: { authorization: `Bearer ${token}` },
     });
     expect(await apps.json()).toMatchObject({ results: [{ appId: firstAppId }] });
+    // Neither the sandbox nor the functions.
+    expect((await holdersOfSecret(dataDir)).sort()).toEqual(['carillon api', 'carillon dispatcher']);
     await endBySignal(service, 'SIGTERM');
   });
 

@@ -1,0 +1,79 @@
+import { chmod, chown, cp, lstat, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+/** A folder of functions that the user of functions can read. */
+export interface ReadableFolder {
+  dir: string;
+  /** Removes it where it is a copy. */
+  remove(): Promise<void>;
+}
+
+/** A folder that has to be copied may hold so much. */
+const maxEntries = 5_000;
+const maxBytes = 50 * 1024 * 1024;
+
+/**
+ * The folder itself, or a copy of it where `user` cannot read it: root starts the functions as a user of their own, and
+ * the project may lie below a folder of mode 700. The copy is readable by root and `user` only. Throws a sentence for
+ * a folder that is too large for a copy.
+ */
+export async function openForFunctions(
+  dir: string,
+  user: number | undefined,
+  say: (line: string) => void,
+): Promise<ReadableFolder> {
+  const real = await realpath(dir);
+  // Node takes a star for "whatever follows", and the model would let more be read than the folder.
+  if (real.includes('*')) throw new Error(`${real}: a folder of functions must not have a * in its path`);
+  if (user === undefined || (await isOpen(real))) return { dir: real, remove: async () => undefined };
+  await refuseLarge(real);
+  const copy = await mkdtemp(join(await openTemporaryDir(), 'carillon-functions-'));
+  await cp(real, copy, { recursive: true, verbatimSymlinks: true });
+  await giveTo(copy, user);
+  say(`functions run from a copy: their user cannot read ${real}`);
+  return { dir: await realpath(copy), remove: () => rm(copy, { recursive: true, force: true }) };
+}
+
+const entriesOf = async (dir: string): Promise<string[]> =>
+  (await readdir(dir, { recursive: true })).map((entry) => join(dir, entry));
+
+/** Whether everybody can enter the folders above, and read all that is in this one. */
+async function isOpen(dir: string): Promise<boolean> {
+  for (let above = dirname(dir); above !== dirname(above); above = dirname(above))
+    if (((await stat(above)).mode & 0o001) === 0) return false;
+  for (const path of [dir, ...(await entriesOf(dir))]) {
+    const entry = await lstat(path);
+    const needed = entry.isDirectory() ? 0o005 : 0o004;
+    if (!entry.isSymbolicLink() && (entry.mode & needed) !== needed) return false;
+  }
+  return true;
+}
+
+async function refuseLarge(dir: string): Promise<void> {
+  const entries = await entriesOf(dir);
+  let bytes = 0;
+  for (const path of entries) bytes += (await lstat(path)).size;
+  if (entries.length <= maxEntries && bytes <= maxBytes) return;
+  throw new Error(
+    `${dir} is closed to the user that functions run as, and too large to be copied for it: ` +
+      `open it with \`chmod -R o+rX\`, the folders above with \`chmod o+x\`, or start the service as another user than root`,
+  );
+}
+
+/** The system's folder for temporary files; where that is closed to others, /tmp. */
+async function openTemporaryDir(): Promise<string> {
+  const dir = await realpath(tmpdir());
+  for (let above = dir; above !== dirname(above); above = dirname(above))
+    if (((await stat(above)).mode & 0o001) === 0) return '/tmp';
+  return dir;
+}
+
+async function giveTo(copy: string, user: number): Promise<void> {
+  for (const path of [copy, ...(await entriesOf(copy))]) {
+    const entry = await lstat(path);
+    if (entry.isSymbolicLink()) continue;
+    await chown(path, 0, user);
+    await chmod(path, entry.isDirectory() ? 0o750 : 0o640);
+  }
+}
