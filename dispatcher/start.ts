@@ -19,7 +19,7 @@ import { JobQueue } from '../shared/queue/queue.ts';
 import { Breakers } from './breakers/breakers.ts';
 import { deliverBatch } from './delivery/deliver.ts';
 import { Ledger } from './delivery/ledger.ts';
-import { duties, runDuty } from './duties/duties.ts';
+import { openDuties, runDuty } from './duties/duties.ts';
 import { startMessenger } from './duties/messenger.ts';
 import { serveHealth } from './health.ts';
 import type { Means } from './means.ts';
@@ -135,7 +135,7 @@ async function openMeans(
 
 function startDuties(means: Means, stack: ClosingStack): void {
   const stop = new AbortController();
-  const running = duties.map((duty) => runDuty(means, duty, stop.signal));
+  const running = openDuties().map((duty) => runDuty(means, duty, stop.signal));
   stack.add('duties', () => {
     stop.abort();
     return Promise.all(running);

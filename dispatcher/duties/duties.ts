@@ -14,6 +14,7 @@ import { reap } from '../delivery/closing.ts';
 import { resumeExpiredPushes } from '../delivery/holding.ts';
 import type { Means } from '../means.ts';
 import { deleteIdle } from './idle.ts';
+import { JobKeeper } from './job-keeper.ts';
 import { fireDue } from './scheduler.ts';
 import { cleanVerification } from './verification-cleaner.ts';
 
@@ -109,11 +110,19 @@ const tokenSealer: Duty = {
   runOnce: ({ db, vault }) => sealAuthDataOfOldRows(db, vault, rowsAtOnce),
 };
 
-export const duties: Duty[] = [
+/** Gives jobs to open pushes and batches that have lost theirs. It remembers what it saw, so each dispatcher has its own. */
+function jobKeeper(): Duty {
+  const keeper = new JobKeeper();
+  return { name: 'job keeper', restMs: 10_000, runOnce: (means) => keeper.run(means) };
+}
+
+/** The duties of one dispatcher. */
+export const openDuties = (): Duty[] => [
   breakers,
   scheduler,
   reaper,
   pauseEnder,
+  jobKeeper(),
   cleaner,
   verificationCleaner,
   idleEnder,

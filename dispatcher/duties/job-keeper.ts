@@ -1,0 +1,131 @@
+import type { Handle } from '../../shared/db/pool.ts';
+import { type DeliverJob, deliverJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
+import {
+  beginLook,
+  findJoblessBatches,
+  findJoblessPushes,
+  type JoblessBatch,
+  type JoblessPush,
+  listOpenPushes,
+  lockJobless,
+  type OpenPush,
+} from '../../shared/queue/lost-jobs.ts';
+import { Turns } from '../delivery/turns.ts';
+import type { Means } from '../means.ts';
+
+/**
+ * Work gets a job when it had none and made no progress for this long. Where tables and queue are one database, work
+ * without a job is what a restore left; elsewhere a dispatcher may still be at it, and then there is progress.
+ */
+const missingForMs = 30_000;
+const pushesAtOnce = 200;
+
+type KeeperMeans = Pick<Means, 'db' | 'queue' | 'clock' | 'log'>;
+
+/** Work that was found without a job. */
+interface Missing {
+  key: string;
+  pushId: number;
+  /** Changes with progress. */
+  mark: string;
+}
+
+/**
+ * Gives jobs to open pushes and batches that have none: after a restore, or a crash of a database that commits tables
+ * and queue apart.
+ */
+export class JobKeeper {
+  /** Where the next look begins: each one takes some of the open pushes, one look after the other takes all. */
+  #afterId = 0;
+  readonly #seen = new Map<string, Missing & { sinceMs: number }>();
+
+  /** One look, by one dispatcher at a time. Gives how many jobs it wrote. */
+  async run(means: KeeperMeans): Promise<number> {
+    const given = await means.db.transaction(async (tx) => {
+      if (!(await beginLook(tx))) return 0;
+      const afterId = this.#afterId;
+      const pushes = await listOpenPushes(tx, { afterId, limit: pushesAtOnce });
+      const throughId = pushes.length < pushesAtOnce ? Number.POSITIVE_INFINITY : (pushes.at(-1)?.id ?? 0);
+      this.#afterId = Number.isFinite(throughId) ? throughId : 0;
+      const plans = await findJoblessPushes(tx, pushes);
+      const batches = await findJoblessBatches(tx, pushes);
+      const found = [...plans.map(missingPlan), ...batches.map(missingBatch)];
+      const due = this.#sight(found, { afterId, throughId, nowMs: means.clock.monotonicMs() });
+      const duePlans = plans.filter((push) => due.has(missingPlan(push).key));
+      const dueBatches = batches.filter((batch) => due.has(missingBatch(batch).key));
+      return (await givePlanJobs(means, tx, duePlans)) + (await giveBatchJobs(means, tx, dueBatches));
+    });
+    if (given > 0) means.log.warn({ jobs: given }, 'pushes or batches without a job got one');
+    return given;
+  }
+
+  /** Remembers what is missing in the range that was looked at; gives the keys of what was missing long enough. */
+  #sight(
+    found: Missing[],
+    { afterId, throughId, nowMs }: { afterId: number; throughId: number; nowMs: number },
+  ): Set<string> {
+    const before = new Map(this.#seen);
+    for (const { key, pushId } of before.values())
+      if (pushId > afterId && pushId <= throughId) this.#seen.delete(key);
+    const due = new Set<string>();
+    for (const missing of found) {
+      const last = before.get(missing.key);
+      const sinceMs = last?.mark === missing.mark ? last.sinceMs : nowMs;
+      if (nowMs - sinceMs >= missingForMs) due.add(missing.key);
+      else this.#seen.set(missing.key, { ...missing, sinceMs });
+    }
+    return due;
+  }
+}
+
+const missingPlan = ({ id, isRelease, mark }: JoblessPush): Missing => ({
+  key: `${isRelease ? 'release' : 'plan'} ${id}`,
+  pushId: id,
+  mark,
+});
+
+const missingBatch = ({ id, pushId, mark }: JoblessBatch): Missing => ({
+  key: `batch ${id}`,
+  pushId,
+  mark,
+});
+
+async function givePlanJobs({ queue }: KeeperMeans, tx: Handle, missing: JoblessPush[]): Promise<number> {
+  const locked = await lockJobless(tx, 'notification', missing);
+  const still = locked.length === 0 ? [] : await findJoblessPushes(tx, locked);
+  const lost = new Set(locked.map((push) => missingPlan(push).key));
+  const given = still.filter((push) => lost.has(missingPlan(push).key));
+  for (const { appId, id: pushId, isRelease, isPlanned, plannedThrough } of given) {
+    const isContinued = !isRelease && !isPlanned && plannedThrough > 0;
+    const priority = isContinued ? planPriorities.continued : planPriorities.fresh;
+    await queue.send(planJob, [{ appId, pushId, ...(isRelease ? { isRelease } : {}) }], { tx, priority });
+  }
+  return given.length;
+}
+
+async function giveBatchJobs(means: KeeperMeans, tx: Handle, missing: JoblessBatch[]): Promise<number> {
+  const locked = await lockJobless(tx, 'push_batch', missing);
+  if (locked.length === 0) return 0;
+  const ids = locked.map(({ id }) => id);
+  const still = await findJoblessBatches(tx, pushesOf(locked), ids);
+  for (const [appId, ofApp] of Map.groupBy(still, (batch) => batch.appId)) {
+    const turns = new Turns(means.queue, appId);
+    for (const [connector, batches] of Map.groupBy(ofApp, (batch) => batch.connector)) {
+      const kind = deliverJob(connector);
+      const ready = batches.filter(({ notBefore }) => !notBefore);
+      const priority = await turns.next(tx, kind, ready.length);
+      await means.queue.send(kind, ready.map(jobOf), { tx, priority });
+      for (const batch of batches)
+        if (batch.notBefore)
+          await means.queue.send(kind, [jobOf(batch)], { tx, startAfter: batch.notBefore });
+    }
+  }
+  return still.length;
+}
+
+const jobOf = ({ appId, pushId, id: batchId }: JoblessBatch): DeliverJob => ({ appId, pushId, batchId });
+
+function pushesOf(batches: JoblessBatch[]): OpenPush[] {
+  const pushes = new Map(batches.map(({ appId, pushId }) => [pushId, { appId, id: pushId }]));
+  return [...pushes.values()];
+}

@@ -1,0 +1,168 @@
+import type { Handle } from '../db/pool.ts';
+import type { ConnectorId } from '../domain/labels.ts';
+
+/** A push that waits for its planning, is being sent, or was cancelled while it was sent. */
+export interface OpenPush {
+  appId: string;
+  id: number;
+}
+
+/** A push whose planning job, or whose job that releases what was held (`isRelease`), is missing. */
+export interface JoblessPush extends OpenPush {
+  isRelease: boolean;
+  isPlanned: boolean;
+  plannedThrough: number;
+  /** Changes while somebody works on it. */
+  mark: string;
+}
+
+/** A batch whose job is missing. */
+export interface JoblessBatch extends OpenPush {
+  pushId: number;
+  connector: ConnectorId;
+  /** A retry that may not be sent before this. */
+  notBefore: Date | null;
+  mark: string;
+}
+
+/** With more jobs than this the dispatchers are busy, and to look through all of them costs too much. */
+const mostJobs = 100_000;
+/** Batches that one look compares with the jobs, and how many it finds at most. */
+const comparedBatches = 20_000;
+const foundBatches = 2000;
+
+const live = `state IN ('created', 'retry', 'active')`;
+/** States in which what is open of a push is sent or counted. */
+const working = `'queued', 'sending', 'cancelled'`;
+const keysOf = (items: readonly OpenPush[]) => [items.map(({ appId }) => appId), items.map(({ id }) => id)];
+
+/** True for one process at a time, until `tx` ends, and only while the queues are short enough to be looked through. */
+export async function beginLook(tx: Handle): Promise<boolean> {
+  const { rows } = await tx.query<{ is_ours: boolean }>(
+    `SELECT pg_try_advisory_xact_lock(hashtext('carillon lost jobs')) AS is_ours`,
+  );
+  if (!rows[0]?.is_ours) return false;
+  const { rowCount } = await tx.query(`SELECT FROM pgboss.job WHERE ${live} OFFSET ${mostJobs} LIMIT 1`);
+  return rowCount === 0;
+}
+
+/** Pushes with something to do, the oldest first. A paused or scheduled one needs no job. */
+export async function listOpenPushes(
+  tx: Handle,
+  { afterId, limit }: { afterId: number; limit: number },
+): Promise<OpenPush[]> {
+  const ofState = (state: string) =>
+    `(SELECT app_id, id FROM notification WHERE state = ${state} AND id > $1 ORDER BY id LIMIT $2)`;
+  const { rows } = await tx.query<{ app_id: string; id: number }>(
+    `SELECT app_id, id FROM (${ofState("'queued'")} UNION ALL ${ofState("'sending'")}
+      UNION ALL ${ofState("'cancelled' AND devices > 0")}) AS open ORDER BY id LIMIT $2`,
+    [afterId, limit],
+  );
+  return rows.map((row) => ({ appId: row.app_id, id: row.id }));
+}
+
+/**
+ * Those of `pushes` that need a job on the queue `plan` and have none: not planned yet, or planned with batches that the
+ * planning job itself delivers, or taken up again with something still held. One statement, so that a job which is
+ * replaced by another one at the same time is not missed.
+ */
+export async function findJoblessPushes(tx: Handle, pushes: readonly OpenPush[]): Promise<JoblessPush[]> {
+  const { rows } = await tx.query<{
+    app_id: string;
+    id: number;
+    is_release: boolean;
+    is_planned: boolean;
+    planned_through: number;
+    digest: string | null;
+  }>(
+    `WITH open AS MATERIALIZED (
+       SELECT n.* FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
+        WHERE n.state IN (${working})),
+     needing AS MATERIALIZED (
+       SELECT app_id, id, false AS is_release FROM open o
+        WHERE NOT is_plan_held AND ((NOT is_planned AND state <> 'cancelled') OR (devices <= 1000 AND EXISTS (
+              SELECT FROM push_batch b
+               WHERE b.app_id = o.app_id AND b.push_id = o.id AND NOT b.is_settled AND NOT b.has_job)))
+       UNION ALL
+       SELECT app_id, id, true FROM open o
+        WHERE is_plan_held OR EXISTS (
+              SELECT FROM push_batch b
+               WHERE b.app_id = o.app_id AND b.push_id = o.id AND NOT b.is_settled AND b.is_held)),
+     jobless AS MATERIALIZED (
+       SELECT * FROM needing EXCEPT
+       SELECT data ->> 'appId', (data ->> 'pushId')::bigint, coalesce((data ->> 'isRelease')::boolean, false)
+         FROM pgboss.job WHERE name = 'plan' AND ${live} AND EXISTS (SELECT FROM needing))
+     SELECT j.app_id, j.id, j.is_release, o.is_planned, o.planned_through,
+            (SELECT string_agg(md5(coalesce(b.settled, '')), '' ORDER BY b.id) FROM push_batch b
+              WHERE o.devices <= 1000 AND b.app_id = o.app_id AND b.push_id = o.id AND NOT b.is_settled) AS digest
+       FROM jobless j JOIN open o USING (app_id, id) ORDER BY j.id, j.is_release`,
+    keysOf(pushes),
+  );
+  return rows.map((row) => ({
+    appId: row.app_id,
+    id: row.id,
+    isRelease: row.is_release,
+    isPlanned: row.is_planned,
+    plannedThrough: row.planned_through,
+    mark: `${row.planned_through} ${row.digest ?? ''}`,
+  }));
+}
+
+/** Open batches of `pushes` that need a job of their own and have none, the oldest first; with `ids` only those. */
+export async function findJoblessBatches(
+  tx: Handle,
+  pushes: readonly OpenPush[],
+  ids: number[] | null = null,
+): Promise<JoblessBatch[]> {
+  const { rows } = await tx.query<{
+    app_id: string;
+    id: number;
+    push_id: number;
+    connector: ConnectorId;
+    not_before: Date | null;
+    digest: string;
+  }>(
+    `WITH loose AS MATERIALIZED (
+       SELECT b.app_id, b.id, b.connector
+         FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id)
+         JOIN notification n USING (app_id, id)
+         JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
+        WHERE n.state IN (${working}) AND NOT b.is_settled AND b.has_job AND NOT b.is_held
+          AND ($3::bigint[] IS NULL OR b.id = ANY($3)) LIMIT ${comparedBatches}),
+     jobless AS MATERIALIZED (
+       SELECT app_id, id FROM loose EXCEPT
+       SELECT data ->> 'appId', (data ->> 'batchId')::bigint
+         FROM pgboss.job WHERE name IN (SELECT 'deliver-' || connector FROM loose) AND ${live}
+       ORDER BY id LIMIT ${foundBatches})
+     SELECT b.app_id, b.id, b.push_id, b.connector, b.not_before, md5(coalesce(b.settled, '')) AS digest
+       FROM jobless j JOIN push_batch b USING (app_id, id) ORDER BY b.id`,
+    [...keysOf(pushes), ids],
+  );
+  return rows.map((row) => ({
+    appId: row.app_id,
+    id: row.id,
+    pushId: row.push_id,
+    connector: row.connector,
+    notBefore: row.not_before,
+    mark: row.digest,
+  }));
+}
+
+/**
+ * Locks rows until `tx` ends, so that a later statement sees whether they still have no job: whoever settles, holds or
+ * postpones a batch changes its row first. One that somebody else has locked is in work, and left out.
+ */
+export async function lockJobless<T extends OpenPush>(
+  tx: Handle,
+  table: 'notification' | 'push_batch',
+  items: readonly T[],
+): Promise<T[]> {
+  if (items.length === 0) return [];
+  const { rows } = await tx.query<{ id: number }>(
+    `SELECT t.id FROM ${table} t JOIN unnest($1::text[], $2::bigint[]) AS o (app_id, id) USING (app_id, id)
+      ORDER BY t.id FOR UPDATE OF t SKIP LOCKED`,
+    keysOf(items),
+  );
+  const locked = new Set(rows.map(({ id }) => id));
+  return items.filter(({ id }) => locked.has(id));
+}
