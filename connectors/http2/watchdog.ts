@@ -2,6 +2,10 @@
 export interface Pingable {
   /** Sends a PING; `callback` hears of its answer. */
   ping(callback: (error: Error | null) => void): unknown;
+  /** Bytes wait before the socket, the PING perhaps among them. Absent: not known. */
+  readonly isBehind?: boolean;
+  /** Grows when such bytes leave. */
+  readonly departed?: number;
 }
 
 /** Finds out by PING whether a silent peer is still there (gateways-apns 1.7). Times are monotonic. */
@@ -13,6 +17,7 @@ export class Watchdog {
   #readsSeen = 0;
   #lastReadMs: number;
   #pingSentMs: number | null = null;
+  #departedSeen = 0;
   #isDoubtful = false;
 
   constructor(timing: { pingAfterMs: number; pingMs: number }, nowMs: number) {
@@ -26,14 +31,23 @@ export class Watchdog {
     if (this.reads === readsBefore) this.#isDoubtful = true;
   }
 
-  /** False once a PING was not answered in time. Called every so often. */
+  /**
+   * False once a PING was not answered in time. Called every so often. The time runs from when the PING may have
+   * left: behind a large upload it waits as long as the upload moves.
+   */
   isAlive(session: Pingable, nowMs: number): boolean {
     if (this.reads !== this.#readsSeen) {
       this.#readsSeen = this.reads;
       this.#lastReadMs = nowMs;
       this.#isDoubtful = false;
     }
-    if (this.#pingSentMs !== null) return nowMs - this.#pingSentMs <= this.#pingMs;
+    const { departed = 0, isBehind = false } = session;
+    const isMoving = isBehind && departed !== this.#departedSeen;
+    this.#departedSeen = departed;
+    if (this.#pingSentMs !== null) {
+      if (isMoving) this.#pingSentMs = nowMs;
+      return nowMs - this.#pingSentMs <= this.#pingMs;
+    }
     if (!this.#isDoubtful && nowMs - this.#lastReadMs < this.#pingAfterMs) return true;
     this.#pingSentMs = nowMs;
     session.ping((error) => {

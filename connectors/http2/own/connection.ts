@@ -6,7 +6,8 @@ import { codeOf } from '../tls.ts';
 import type { TransportReason, TransportTiming } from '../transport.ts';
 import { Watchdog } from '../watchdog.ts';
 import type { BatchRun } from './batch-run.ts';
-import { Link, type LinkHost } from './link.ts';
+import { Link } from './link.ts';
+import type { LinkHost } from './link-host.ts';
 import { StreamWindow } from './stream-window.ts';
 import { errorCode } from './wire-format.ts';
 
@@ -120,7 +121,8 @@ export class OwnConnection implements PooledConnection, LinkHost {
     for (const readsBefore of late) this.#watchdog.onTimeout(readsBefore);
     if (late.length > 0) this.#owner.onRoom();
     this.#endIfIdle();
-    if (!this.#isEnding && !this.#watchdog.isAlive(link, nowMs)) this.destroy('ping_timeout');
+    if (link.isUnread) this.destroy('unread');
+    else if (!this.#isEnding && !this.#watchdog.isAlive(link, nowMs)) this.destroy('ping_timeout');
     this.flush();
   }
 
@@ -172,10 +174,6 @@ export class OwnConnection implements PooledConnection, LinkHost {
     this.#gone();
   }
 
-  onUnread(): void {
-    this.destroy('unread');
-  }
-
   async #connect(): Promise<void> {
     let socket: TLSSocket;
     try {
@@ -186,7 +184,8 @@ export class OwnConnection implements PooledConnection, LinkHost {
       return;
     }
     socket.on('error', (error) => {
-      if (this.#failure === '') this.#failure = codeOf(error);
+      // After the goodbye nothing is owed any more: a peer that answers it with a reset has lost nothing.
+      if (this.#failure === '' && !this.#isEnding) this.#failure = codeOf(error);
     });
     if (this.phase !== 'connecting') {
       socket.destroy();

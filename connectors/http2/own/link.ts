@@ -7,6 +7,7 @@ import type { BatchRun } from './batch-run.ts';
 import { type ConnectionFault, fault } from './fault.ts';
 import { FloodGuard } from './flood-guard.ts';
 import { type FrameHandler, FrameReader, type Piece } from './frame-reader.ts';
+import type { LinkHost } from './link-host.ts';
 import { Output } from './output.ts';
 import { Replies, type RepliesHost } from './replies.ts';
 import { Sending } from './sending.ts';
@@ -14,31 +15,10 @@ import { StreamTable } from './stream-table.ts';
 import { errorCode } from './wire-format.ts';
 import { receiveWindowBytes, Words } from './words.ts';
 
-/** Answers to its PINGs and SETTINGS that a peer may leave unread. */
-const maxUnreadBytes = 1_048_576;
+/** Answers to its PINGs, SETTINGS and replies that a peer may leave unread; requests and bodies are not among them. */
+const maxUnreadBytes = 131_072;
 /** How long a connection that said goodbye may take to close. */
 const farewellMs = 1000;
-
-/** What the connection wants to hear. */
-export interface LinkHost {
-  readonly clock: Clock;
-  /** The peer's SETTINGS came, the first or others. */
-  onSettings(): void;
-  onRoundTrip(seconds: number): void;
-  /** Bytes came. */
-  onRead(): void;
-  /** What came may have made room, or the socket caught up. */
-  onRoom(): void;
-  onAnswer(status: number, seconds: number): void;
-  drain(): void;
-  onHandedBack(run: BatchRun, index: number, reason: TransportReason): void;
-  onUnknown(run: BatchRun, index: number, reason: TransportReason, seconds: number): void;
-  onGoaway(detail: string): void;
-  /** The peer broke the protocol; it has been told, and the socket closes. */
-  onFault(code: number): void;
-  /** The peer reads nothing of what we owe it. */
-  onUnread(): void;
-}
 
 export class Link implements FrameHandler, RepliesHost {
   readonly clock: Clock;
@@ -54,7 +34,10 @@ export class Link implements FrameHandler, RepliesHost {
   readonly #reader: FrameReader;
   #received = 0;
   #goawayLastId = Number.POSITIVE_INFINITY;
+  /** What comes is not read any more. */
   #isClosed = false;
+  /** The goodbye has left our hands: nothing may be written behind it. */
+  #isEnded = false;
   /** Something in what was read may make room. */
   #isStirred = false;
 
@@ -85,8 +68,22 @@ export class Link implements FrameHandler, RepliesHost {
     return this.#socket.writable && !this.sending.isBlocked;
   }
 
+  /** Bytes wait for a peer that does not read as fast as we write. */
+  get isBehind(): boolean {
+    return this.#output.backlog > 0;
+  }
+
+  get departed(): number {
+    return this.#output.departed;
+  }
+
+  /** The peer makes us answer and does not read the answers. */
+  get isUnread(): boolean {
+    return this.#output.owed > maxUnreadBytes;
+  }
+
   flush(): void {
-    this.#output.flush();
+    if (!this.#isEnded) this.#output.flush();
   }
 
   /** Sends a PING; `callback` hears when it was answered. */
@@ -95,10 +92,16 @@ export class Link implements FrameHandler, RepliesHost {
     this.flush();
   }
 
-  /** Says goodbye, with the code of an error or of none, and closes when that has left. */
+  /**
+   * Says goodbye, with the code of an error or of none, and closes when that has left. No stream is open any more,
+   * or the peer broke the rules: what it says from now on is passed over, and gets no answer.
+   */
   close(code: number): void {
     this.#words.goodbye(code);
     this.flush();
+    this.#isClosed = true;
+    this.#isEnded = true;
+    this.#reader.stop();
     this.#socket.destroySoon();
     // A peer that reads nothing is not waited for.
     setTimeout(() => this.#socket.destroy(), farewellMs).unref();
@@ -173,7 +176,7 @@ export class Link implements FrameHandler, RepliesHost {
   }
 
   onWindow(id: number, increment: number): void {
-    this.#guard.note();
+    this.#guard.noteWindow();
     this.#isStirred = true;
     const problem = this.sending.onWindow(id, increment);
     const slot = problem === null ? -1 : this.table.find(id);
@@ -235,9 +238,11 @@ export class Link implements FrameHandler, RepliesHost {
   }
 
   #receive(chunk: Buffer): void {
+    if (this.#isClosed) return;
     this.readAtMs = this.clock.monotonicMs();
     this.#host.onRead();
     this.#isStirred = false;
+    this.#guard.onUploaded(this.sending.progress);
     this.#reader.push(chunk);
     if (this.#isClosed) return;
     if (this.#received >= receiveWindowBytes / 2) {
@@ -245,10 +250,9 @@ export class Link implements FrameHandler, RepliesHost {
       this.#received = 0;
     }
     if (this.#isStirred) {
-      this.#guard.onProgress(this.sending.pump());
+      this.sending.pump();
       this.#host.onRoom();
     }
     this.flush();
-    if (this.#socket.writableLength > maxUnreadBytes) this.#host.onUnread();
   }
 }

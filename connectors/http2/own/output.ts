@@ -21,8 +21,13 @@ export class Output {
   /** Being filled; valid until the next `reserve`, `append` or `flush`. */
   bytes: Buffer = Buffer.allocUnsafeSlow(firstBytes);
   length = 0;
+  /** Pieces that have left in all: it grows as long as the peer reads. */
+  departed = 0;
   readonly #sink: ByteSink;
   readonly #free: Buffer[] = [];
+  /** Of the piece that is being filled, bytes of answers; see `owed`. */
+  #owedHere = 0;
+  #owedBefore = 0;
 
   constructor(sink: ByteSink) {
     this.#sink = sink;
@@ -31,6 +36,11 @@ export class Output {
   /** Bytes that did not leave yet. */
   get backlog(): number {
     return this.length + this.#sink.writableLength;
+  }
+
+  /** Bytes among them that answer the peer's frames: no requests, no bodies. */
+  get owed(): number {
+    return this.#owedHere + this.#owedBefore;
   }
 
   /** Makes sure that so many bytes, at most 64 KiB, fit behind `length`. */
@@ -50,13 +60,24 @@ export class Output {
     }
   }
 
+  /** Appends an answer to a frame of the peer. */
+  appendOwed(bytes: Uint8Array): void {
+    this.#owedHere += bytes.length;
+    this.append(bytes);
+  }
+
   flush(): void {
     if (this.length === 0) return;
     const written = this.bytes;
+    const owed = this.#owedHere;
+    this.#owedHere = 0;
+    this.#owedBefore += owed;
     const piece = written.subarray(0, this.length);
     this.bytes = this.#free.pop() ?? Buffer.allocUnsafeSlow(firstBytes);
     this.length = 0;
     this.#sink.write(piece, () => {
+      this.departed += 1;
+      this.#owedBefore -= owed;
       if (this.#free.length < keptBuffers) this.#free.push(written);
     });
   }

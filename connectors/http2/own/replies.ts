@@ -158,7 +158,7 @@ export class Replies {
     const run = table.runs[slot];
     const index = table.indices[slot] ?? 0;
     this.#free(slot);
-    this.#guard.onProgress(1);
+    this.#guard.onReply();
     this.#host.onAnswer(reply.status, reply.seconds);
     if (run && run.reply(index, reply) === 'drain') this.#host.drain();
   }

@@ -23,6 +23,8 @@ import {
 
 /** Beyond this the socket is behind: no more requests until it has caught up. */
 const maxBacklogBytes = 524_288;
+/** Most of a body in one frame, whatever the peer takes: a frame is what may go beyond the backlog. */
+const maxDataBytes = 65_536;
 /** Bodies that may wait for windows at a time. */
 const maxUploads = 64;
 /** Up to this size a part of a request goes the short way; every peer takes frames of it. */
@@ -101,16 +103,19 @@ export class Sending {
     return null;
   }
 
-  /** Goes on with bodies that waited; gives how many frames that were. */
-  pump(): number {
-    if (this.#uploads.count === 0) return 0;
-    const before = this.#uploads.frames;
+  /** See `Uploads`. */
+  get progress(): number {
+    return this.#uploads.progress;
+  }
+
+  /** Goes on with bodies that waited. */
+  pump(): void {
+    if (this.#uploads.count === 0) return;
     this.#window -= this.#uploads.pump(this.#output, {
       connectionWindow: this.#window,
-      frameBytes: this.settings.maxFrameSize,
+      frameBytes: Math.min(this.settings.maxFrameSize, maxDataBytes),
       backlogBytes: maxBacklogBytes,
     });
-    return this.#uploads.frames - before;
   }
 
   /** Forgets the rest of a body; true when there was one. */

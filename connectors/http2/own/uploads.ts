@@ -20,8 +20,8 @@ export interface UploadLimits {
 }
 
 export class Uploads {
-  /** DATA frames written in all. */
-  frames = 0;
+  /** Frames written in all, and another for every KiB in them: a peer may widen its windows so often. */
+  progress = 0;
   readonly #uploads = new Map<number, Upload>();
 
   get count(): number {
@@ -81,7 +81,7 @@ export class Uploads {
         streamId: upload.id,
       });
       output.append(upload.body.subarray(upload.at, upload.at + length));
-      this.frames += 1;
+      this.progress += 1 + (length >>> 10);
       upload.at += length;
       upload.window -= length;
       taken += length;

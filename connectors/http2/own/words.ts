@@ -48,7 +48,7 @@ export class Words {
   }
 
   acknowledgeSettings(): void {
-    this.#output.append(frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0)));
+    this.#output.appendOwed(frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0)));
   }
 
   /** `callback` hears when the PING was answered. */
@@ -58,7 +58,7 @@ export class Words {
   }
 
   onPing(isAck: boolean, opaque: Buffer): void {
-    if (!isAck) this.#output.append(frameOf(frame.ping, flag.ack, 0, opaque));
+    if (!isAck) this.#output.appendOwed(frameOf(frame.ping, flag.ack, 0, opaque));
     else {
       this.#pong?.(null);
       this.#pong = null;
@@ -67,11 +67,11 @@ export class Words {
 
   /** The peer may send so many bytes more, on all streams. */
   widen(bytes: number): void {
-    this.#output.append(numberFrame(frame.windowUpdate, 0, bytes));
+    this.#output.appendOwed(numberFrame(frame.windowUpdate, 0, bytes));
   }
 
   reset(id: number, code: number): void {
-    this.#output.append(numberFrame(frame.reset, id, code));
+    this.#output.appendOwed(numberFrame(frame.reset, id, code));
   }
 
   goodbye(code: number): void {

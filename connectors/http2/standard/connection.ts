@@ -9,34 +9,24 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import http2 from 'http2-wrapper';
-import { type ConnectTarget, connectTls } from '../connect.ts';
+import { connectTls } from '../connect.ts';
 import { fateOf, type Goaway, goawayReason } from '../fate.ts';
-import type { ConnectionListener, PooledConnection } from '../pool.ts';
+import type { PooledConnection } from '../pool.ts';
 import { codeOf, serverNameOf } from '../tls.ts';
-import type { TransportReason, TransportTiming } from '../transport.ts';
 import { Watchdog } from '../watchdog.ts';
 import { bodyOf, type Exchange, forgetReply, headersOf, keepChunk } from './exchange.ts';
+import type { ConnectionOptions, ConnectionOwner } from './owner.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = http2.constants;
 
 /** Bound where the peer names none. */
 const maxStreams = 1000;
 
-/** What the pool wants to hear from a connection. */
-export interface ConnectionOwner extends ConnectionListener<StandardConnection> {
-  onAnswer(connection: StandardConnection, exchange: Exchange): void;
-  onHandedBack(exchange: Exchange, reason: TransportReason): void;
-  onUnknown(exchange: Exchange, reason: TransportReason): void;
-}
-
-export interface ConnectionOptions {
-  target: ConnectTarget;
-  agent: http2.Agent;
-  firstStreams: number;
-  streamsPerConnection: number;
-  timing: TransportTiming;
-  monotonicMs(): number;
-}
+/**
+ * Megabytes that a session may hold, bodies that wait for their windows included. Beyond this `node:http2` resets
+ * streams whose answer arrives; its default of 10 is less than a hundred streams with large bodies.
+ */
+const maxSessionMemory = 256;
 
 export class StandardConnection implements PooledConnection {
   phase: 'connecting' | 'open' | 'draining' | 'gone' = 'connecting';
@@ -51,7 +41,7 @@ export class StandardConnection implements PooledConnection {
   /** Oldest first. */
   readonly #inFlight = new Map<Exchange, ClientHttp2Stream>();
   readonly #options: ConnectionOptions;
-  readonly #owner: ConnectionOwner;
+  readonly #owner: ConnectionOwner<StandardConnection>;
   readonly startedAtMs: number;
   readonly #connecting = new AbortController();
   #session: ClientHttp2Session | null = null;
@@ -62,7 +52,7 @@ export class StandardConnection implements PooledConnection {
   #failure = '';
   readonly #watchdog: Watchdog;
 
-  constructor(options: ConnectionOptions, owner: ConnectionOwner) {
+  constructor(options: ConnectionOptions, owner: ConnectionOwner<StandardConnection>) {
     this.#options = options;
     this.#owner = owner;
     this.startedAtMs = options.monotonicMs();
@@ -150,6 +140,7 @@ export class StandardConnection implements PooledConnection {
       const session = http2.connect(url, {
         createConnection: () => socket,
         settings: { enablePush: false },
+        maxSessionMemory,
       });
       this.#session = session;
       const greetedAtMs = this.#options.monotonicMs();

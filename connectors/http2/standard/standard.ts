@@ -16,8 +16,9 @@ import type {
   TransportReason,
   Verdict,
 } from '../transport.ts';
-import { type ConnectionOwner, StandardConnection } from './connection.ts';
+import { StandardConnection } from './connection.ts';
 import { type BatchState, type Exchange, newBatchState, newExchange, responseOf } from './exchange.ts';
+import type { ConnectionOwner } from './owner.ts';
 import { RequestQueue } from './request-queue.ts';
 
 /**
@@ -28,7 +29,10 @@ export function openStandardTransport(options: TransportOptions): Transport {
   return new StandardTransport(options);
 }
 
-class StandardTransport extends PooledTransport<StandardConnection> implements ConnectionOwner {
+class StandardTransport
+  extends PooledTransport<StandardConnection>
+  implements ConnectionOwner<StandardConnection>
+{
   readonly #agent = new http2.Agent();
   readonly #queue = new RequestQueue();
 

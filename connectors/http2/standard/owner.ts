@@ -1,0 +1,21 @@
+import type http2 from 'http2-wrapper';
+import type { ConnectTarget } from '../connect.ts';
+import type { ConnectionListener } from '../pool.ts';
+import type { TransportReason, TransportTiming } from '../transport.ts';
+import type { Exchange } from './exchange.ts';
+
+/** What a connection tells the transport that it belongs to. */
+export interface ConnectionOwner<C> extends ConnectionListener<C> {
+  onAnswer(connection: C, exchange: Exchange): void;
+  onHandedBack(exchange: Exchange, reason: TransportReason): void;
+  onUnknown(exchange: Exchange, reason: TransportReason): void;
+}
+
+export interface ConnectionOptions {
+  target: ConnectTarget;
+  agent: http2.Agent;
+  firstStreams: number;
+  streamsPerConnection: number;
+  timing: TransportTiming;
+  monotonicMs(): number;
+}
