@@ -1,5 +1,3 @@
-import { messageOf } from '../../connectors/connector.ts';
-import { connectors } from '../../connectors/registry.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertNotification } from '../../shared/db/tables/notifications.ts';
 import { claimRequestId } from '../../shared/db/tables/request-ledger.ts';
@@ -8,10 +6,8 @@ import { type App, planLimits } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { newPushId } from '../../shared/domain/ids.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { type ConnectorId, vendorConnector } from '../../shared/domain/labels.ts';
 import {
   defaultExpiryMs,
-  type PushOrder,
   type PushRequest,
   type PushTiming,
   parsePush,
@@ -23,6 +19,7 @@ import { checkTargets } from '../../shared/query/targets.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
 import type { Means } from './means.ts';
 import { findMissingProfile } from './missing-profiles.ts';
+import { checkContent } from './push-content.ts';
 
 /** Window in which a `req_id` is a repeat (push.md, `req_id`). */
 const repeatWindowMs = 5 * 60_000;
@@ -67,7 +64,7 @@ export class PushService {
     const pushTime = timing.pushTime ?? now;
     const expiresAt = expiryOf(timing, pushTime);
     checkTargets(order, readerOfPush(sender));
-    checkContent(order, { objectId, order, expiresAt, createdAt: now });
+    await checkContent(this.#means.db, app, { objectId, order, expiresAt, createdAt: now });
     const missing = await findMissingProfile(this.#means, app, order);
     if (missing) throw refuse('invalidParameter', missing);
     const accepted = await this.#means.db.transaction(async (tx) => {
@@ -120,40 +117,4 @@ export function expiryOf(timing: PushTiming, pushTime: Date): Date {
   const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
   // Beyond what a date can hold an expiry means "never".
   return new Date(Math.min(pushTime.getTime() + lifeMs, Date.UTC(9999, 0, 1)));
-}
-
-/** Connectors that a push could reach, with the device type they would render for. */
-function reachable(order: PushOrder): { connector: ConnectorId; deviceType: string }[] {
-  const ios = { connector: 'apns', deviceType: 'ios' } as const;
-  const own = { connector: 'channel', deviceType: 'android' } as const;
-  if (order.target.kind === 'query') return onlyType(order.target.where, [ios, own]);
-  if (order.target.deviceType === 'ios') return [ios];
-  const vendor = order.target.vendor === null ? undefined : vendorConnector(order.target.vendor);
-  if (order.target.vendor !== null && !vendor)
-    throw refuse('invalidParameter', 'vendor: not a vendor that this service knows.');
-  return [vendor ? { connector: vendor, deviceType: 'android' } : own];
-}
-
-/** Narrows by a plain `deviceType` condition, so that iOS-only content is judged as such. */
-function onlyType<T extends { deviceType: string }>(where: unknown, all: T[]): T[] {
-  const wanted =
-    typeof where === 'object' && where !== null && 'deviceType' in where ? where.deviceType : undefined;
-  return typeof wanted === 'string' ? all.filter(({ deviceType }) => deviceType === wanted) : all;
-}
-
-/**
- * Refuses content that no reachable gateway could take; where only some cannot, the push is accepted and
- * those recipients are counted with the reason (push.md "Limits" 8: told before anything is sent).
- */
-export function checkContent(order: PushOrder, source: Parameters<typeof messageOf>[0]): void {
-  const message = messageOf(source);
-  const problems: string[] = [];
-  const targets = reachable(order);
-  for (const { connector, deviceType } of targets) {
-    const rendering = connectors.get(connector)?.render(message, deviceType);
-    // What a gateway has nothing for is dropped and told on the record (push.md "Hybrid push rules" 4).
-    if (rendering && !rendering.ok && rendering.outcome !== 'dropped') problems.push(rendering.problem);
-  }
-  if (problems.length > 0 && problems.length === targets.length)
-    throw refuse('invalidParameter', `data: ${problems[0]}`);
 }

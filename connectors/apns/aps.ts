@@ -91,6 +91,28 @@ export function checkAps(given: JsonObject): JsonObject {
   return aps;
 }
 
+/** Members of an alert that the device shows a text for; the others only say how. */
+const shownMembers = ['title', 'title-loc-key', 'subtitle', 'subtitle-loc-key', 'body', 'loc-key'];
+
+const isFilled = (value: Json | undefined): boolean =>
+  value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
+
+function isEmptyAlert(alert: Json | undefined): boolean {
+  return isJsonObject(alert) ? !shownMembers.some((name) => isFilled(alert[name])) : !isFilled(alert);
+}
+
+/** A checked `aps` without an alert that has no text and without a sound that has no name: neither does anything. */
+export function withoutEmpty({ alert, sound, ...aps }: JsonObject): JsonObject {
+  return {
+    ...(alert === undefined || isEmptyAlert(alert) ? {} : { alert }),
+    ...(sound === undefined || sound === '' ? {} : { sound }),
+    ...aps,
+  };
+}
+
+/** Whether the user notices anything: a text, a number on the icon or a sound. */
+export const isShowing = (aps: JsonObject): boolean => 'alert' in aps || 'badge' in aps || 'sound' in aps;
+
 function checkMembers(prefix: string, given: JsonObject, checks: Map<string, Check>): JsonObject {
   const checked: JsonObject = {};
   for (const [name, value] of Object.entries(given)) {

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
 import type { Message, Rendering } from '../connector.ts';
-import { checkAps, PayloadProblem, textOf } from './aps.ts';
+import { checkAps, isShowing, PayloadProblem, textOf, withoutEmpty } from './aps.ts';
 import { allPushTypes, plainPushTypes, pushTypeOf } from './push-types.ts';
 
 /** A rendered push: what all its recipients share. */
@@ -85,7 +85,7 @@ function render(message: Message): ApnsPayload {
   const { ios, ...defaults } = message.data;
   if (ios !== undefined && !isJsonObject(ios)) throw new PayloadProblem('ios must be an object');
   const parts = mergeLayers(defaults, ios ?? {});
-  const aps = checkAps(parts.aps);
+  const aps = withoutEmpty(checkAps(parts.aps));
   const control = checkControl(parts, aps);
   const isSpliced = aps.badge === 'Increment';
   const body = Buffer.from(textOfBody(aps, parts.custom, isSpliced));
@@ -143,7 +143,7 @@ function checkControl(
     throw new PayloadProblem('pgw-priority must be 10 or 5');
   const pushType = checkPushType(parts, aps);
   // gateways-apns 1.4: priority 10 is an error for background pushes.
-  if (pushType === 'background' && priority === 10)
+  if (parts.control.pushType === 'background' && priority === 10)
     throw new PayloadProblem('pgw-priority must be 5 when pgw-push-type is background');
   return {
     pushType,
@@ -152,16 +152,19 @@ function checkControl(
   };
 }
 
+/**
+ * The push type that fits what there is to show. A push without alert, badge and sound is `background` where it has
+ * `content-available`; else APNs has nothing to deliver, and an `alert` push with an empty `aps` breaks its rules
+ * (gateways-apns 1.4). Types that apps handle themselves need nothing to show.
+ */
 function checkPushType(parts: Parts, aps: JsonObject): string {
-  const given = parts.control.pushType;
-  // Nothing to show, and no wish for priority 10: APNs wants that sent as `background` (gateways-apns 1.4).
-  const isSilent =
-    aps['content-available'] === 1 && !('alert' in aps) && !('badge' in aps) && !('sound' in aps);
-  if (given === undefined) return isSilent && parts.control.priority !== 10 ? 'background' : 'alert';
+  const given = parts.control.pushType ?? 'alert';
   const allowed = parts.isApsLayout ? allPushTypes : plainPushTypes;
   if (typeof given !== 'string' || !allowed.includes(given))
     throw new PayloadProblem(`pgw-push-type must be one of ${allowed.join(', ')}`);
-  return given;
+  if (!plainPushTypes.includes(given) || isShowing(aps)) return given;
+  if (aps['content-available'] === 1) return 'background';
+  throw new PayloadProblem('iOS content needs an alert, a badge, a sound or content-available');
 }
 
 function checkCollapseId(value: unknown): string | null {

@@ -36,12 +36,19 @@ function addedMembers(message: Message): [string, Json][] {
 }
 
 function androidProblem(content: JsonObject): string | undefined {
-  if (!Object.hasOwn(content, 'alert')) return 'Android content needs an alert.';
+  if (isShown(content) && isEmpty(content.alert)) return 'Android content needs an alert.';
   for (const [name, type] of Object.entries(androidMembers))
     if (Object.hasOwn(content, name) && typeof content[name] !== type)
       return `${name} of Android content must be ${typeNames[type]}.`;
   return undefined;
 }
+
+/** The client shows a notification unless the message is silent or names a receiver of its own (compat.md 5.9). */
+const isShown = ({ action, silent }: JsonObject): boolean =>
+  silent !== true && (typeof action !== 'string' || action === '');
+
+const isEmpty = (alert: Json | undefined): boolean =>
+  alert === undefined || (typeof alert === 'string' && alert.trim() === '');
 
 /**
  * What our own channel hands to a device: the default members of `data`, on Android with those of its

@@ -26,6 +26,31 @@ describe('POST /1.1/push refuses', () => {
     ['an alert that is a number', { data: { alert: 5 } }, 111, /alert/],
     ['a title that is an object', { data: { alert: 'x', title: {} } }, 111, /title/],
     ['silent that is a word', { data: { alert: 'x', silent: 'yes' } }, 111, /silent/],
+    ['data with nothing in it', { data: {} }, 1, /needs an alert/],
+    ['an empty alert', { data: { alert: '' } }, 1, /needs an alert/],
+    ['an empty alert for iOS', { data: { alert: '' }, where: { deviceType: 'ios' } }, 1, /iOS content/],
+    ['an empty alert for Android', { data: { alert: '' }, where: { deviceType: 'android' } }, 1, /Android/],
+    ['an empty alert for macOS', { data: { alert: '' }, where: { deviceType: 'macos' } }, 1, /iOS content/],
+    ['an alert without a text', { data: { alert: { body: '' } } }, 1, /needs an alert/],
+    [
+      'an alert that ios takes away',
+      { data: { alert: 'x', ios: { alert: '' } }, where: { deviceType: 'ios' } },
+      1,
+      /iOS/,
+    ],
+    ['members of the app only', { data: { k: 'v' } }, 1, /needs an alert/],
+    [
+      'an empty alert by cql',
+      { data: { alert: '' }, cql: "select * from _Installation where deviceType = 'ios'" },
+      1,
+      /iOS content/,
+    ],
+    [
+      'an empty alert for later',
+      { data: { alert: '' }, push_time: '2030-01-01T00:00:00Z' },
+      1,
+      /needs an alert/,
+    ],
     ['where as a number', { data, where: 5 }, 107, /where/],
     ['where as a text that is no JSON', { data, where: '{' }, 107, /where/],
     ['an operator that does not exist', { data, where: { a: { $foo: 1 } } }, 102, /./],
@@ -120,6 +145,67 @@ describe('POST /1.1/push refuses', () => {
 });
 
 describe('POST /1.1/push accepts', () => {
+  test('what shows no text but does something', async () => {
+    const fine = [
+      { 'content-available': 1 },
+      { alert: '', 'content-available': 1, k: 'v' },
+      { badge: 0 },
+      { sound: 'ping.caf' },
+      { alert: { 'loc-key': 'K' } },
+      { silent: true, k: 'v' },
+      { action: 'com.example.STATUS', k: 'v' },
+      { ios: { alert: 'x' } },
+      { android: { alert: 'x' } },
+      { aps: { event: 'call' }, 'apns-push-type': 'voip' },
+    ];
+    for (const content of fine) {
+      const reply = await push({ data: content });
+      expect(reply, JSON.stringify({ content, reply: reply.body })).toMatchObject({ status: 200 });
+    }
+  });
+
+  test('in a batch what it accepts alone, and nothing else', async () => {
+    const call = (content: object) => ({ method: 'POST', path: '/1.1/push', body: { data: content } });
+    const requests = [call({ alert: '' }), call({ alert: '', 'content-available': 1 }), call({})];
+    const { body } = await send('/1.1/batch', { requests });
+    const refused = { error: { code: 1, error: expect.stringContaining('needs an alert') } };
+    expect(body).toEqual([
+      refused,
+      { success: expect.objectContaining({ objectId: expect.any(String) }) },
+      refused,
+    ]);
+  });
+
+  test('members of the app only where it has devices that take any content', async () => {
+    const mixed = await service.api.createApp();
+    const call = (body: object) =>
+      service.api.request('POST', '/1.1/push', {
+        app: mixed,
+        master: true,
+        body: { data: { k: 'v' }, ...body },
+      });
+    for (const deviceType of ['android', 'web'])
+      await service.api.request('POST', '/1.1/installations', {
+        app: mixed,
+        body: { deviceType, installationId: `device-${deviceType}` },
+      });
+    expect(await call({})).toMatchObject({ status: 200 });
+    expect(await call({ data: {} })).toMatchObject({ status: 400, body: { code: 1 } });
+    expect(await call({ data: { alert: '' } })).toMatchObject({ status: 400, body: { code: 1 } });
+    expect(await call({ where: { deviceType: 'ios' } })).toMatchObject({ status: 400, body: { code: 1 } });
+  });
+
+  test('a message of a maker’s own without an alert, where its devices get it', async () => {
+    const hms = {
+      message: { android: { notification: { title: 'T', body: 'B', click_action: { type: 3 } } } },
+    };
+    const hybrid = await service.api.createApp({ hybridPush: true });
+    const call = (to: App) =>
+      service.api.request('POST', '/1.1/push', { app: to, master: true, body: { data: { hms } } });
+    expect(await call(hybrid)).toMatchObject({ status: 200 });
+    expect(await call(app)).toMatchObject({ status: 400, body: { code: 1 } });
+  });
+
   test('what clients in the field send, and answers objectId and createdAt', async () => {
     const quirks = [
       { data, where: '{"deviceType":"ios"}', flow_control: 0, limit: 5 },
@@ -190,6 +276,8 @@ describe('POST /1.1/push/devices', () => {
     ['an id that is an object', { device_type: 'ios', device_ids: [{ $ne: 1 }], data }, 111],
     ['an unknown vendor', { device_type: 'android', vendor: 'nokia', device_ids: ['a'], data }, 1],
     ['a vendor without a profile', { device_type: 'android', vendor: 'HMS', device_ids: ['a'], data }, 1],
+    ['an empty alert for iOS', { device_type: 'ios', device_ids: ['a'], data: { alert: '' } }, 1],
+    ['nothing for Android', { device_type: 'android', device_ids: ['a'], data: {} }, 1],
     ['iOS without a profile', { device_type: 'ios', device_ids: ['a'], data }, 1],
   ])('refuses %s', async (_name, body, code) => {
     expect(await devices(body)).toMatchObject({ status: 400, body: { code } });

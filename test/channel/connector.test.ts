@@ -69,6 +69,11 @@ describe('content of our own channel', () => {
     expect(problemOf({ alert: 'x', action: 1 })).toBe('action of Android content must be a string.');
     expect(problemOf({ alert: { body: 'x' }, android: { alert: 'x', silent: true } })).toBe(undefined);
     expect(contentOf({ anything: 1 }, 'web').ok).toBe(true);
+    const empty: JsonObject[] = [{}, { alert: '' }, { alert: ' ' }, { action: '' }, { silent: false }];
+    for (const data of empty) expect(problemOf(data)).toBe('Android content needs an alert.');
+    // Nothing is shown of these (compat.md 5.9).
+    expect(problemOf({ silent: true, k: 1 })).toBe(undefined);
+    expect(problemOf({ action: 'com.example.STATUS', k: 1 })).toBe(undefined);
   });
 });
 

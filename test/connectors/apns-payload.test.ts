@@ -153,6 +153,41 @@ describe('headers', () => {
     expect(rendered({ 'content-available': 1, alert: 'a' })).toMatchObject({ pushType: 'alert' });
   });
 
+  test('make an empty alert with content-available a background one, whatever else was asked for', () => {
+    const silent: JsonObject[] = [
+      { alert: '', sound: '' },
+      { alert: '', 'pgw-priority': 10 },
+      { 'pgw-push-type': 'alert' },
+      { title: '', alert: { body: '', 'launch-image': 'l.png' } },
+      { alert: 'for Android', ios: { alert: '' } },
+    ];
+    for (const data of silent) {
+      const { body, ...payload } = rendered({ 'content-available': 1, k: 'v', ...data });
+      expect(payload).toMatchObject({ pushType: 'background', priority: '5' });
+      expect(JSON.parse(body.toString())).toEqual({ aps: { 'content-available': 1 }, k: 'v' });
+    }
+  });
+
+  test('stay those of an alert where the user notices something without a text', () => {
+    const noticed: [JsonObject, JsonObject][] = [
+      [{ badge: 0 }, { badge: 0 }],
+      [{ alert: '', badge: 3 }, { badge: 3 }],
+      [{ sound: 'ping.caf' }, { sound: 'ping.caf' }],
+      [
+        { 'content-available': 1, badge: 1 },
+        { 'content-available': 1, badge: 1 },
+      ],
+      [{ title: 'T', alert: '' }, { alert: { title: 'T', body: '' } }],
+      [{ alert: { 'loc-key': 'K' } }, { alert: { 'loc-key': 'K' } }],
+      [{ alert: { 'title-loc-key': ['K'] } }, { alert: { 'title-loc-key': 'K' } }],
+      [{ ios: { alert: 'a' }, alert: '' }, { alert: 'a' }],
+    ];
+    for (const [data, aps] of noticed) {
+      expect(rendered(data)).toMatchObject({ pushType: 'alert', priority: '10' });
+      expect(bodyOf(data)).toEqual({ aps });
+    }
+  });
+
   test('carry a collapse id that is not ASCII as a digest, always the same', () => {
     const first = rendered({ alert: 'a', 'collapse-id': '聊天-42' }).collapseId;
     expect(first).toMatch(/^[\w-]{43}$/);
@@ -205,6 +240,16 @@ describe('refuses', () => {
     ['url-args that are no list', { alert: 'a', 'url-args': 'x' }, /url-args must be a list/],
     ['aps that is no object', { aps: 'x' }, /aps must be an object/],
     ['ios that is no object', { alert: 'a', ios: 'x' }, /ios must be an object/],
+    ['nothing at all', {}, /needs an alert, a badge, a sound or content-available/],
+    ['an empty alert', { alert: '' }, /needs an alert/],
+    ['an empty alert and an empty sound', { alert: '', sound: '' }, /needs an alert/],
+    ['an alert object without a text', { alert: { body: '', 'loc-args': ['x'] } }, /needs an alert/],
+    ['an empty aps', { aps: {} }, /needs an alert/],
+    ['an alert that ios takes away', { alert: 'a', ios: { alert: '' } }, /needs an alert/],
+    ['members of the app only', { k: 'v' }, /needs an alert/],
+    ['mutable-content without an alert', { 'mutable-content': 1, category: 'C' }, /needs an alert/],
+    ['content-available 0 alone', { 'content-available': 0 }, /needs an alert/],
+    ['background without content-available', { 'pgw-push-type': 'background', k: 1 }, /needs an alert/],
     ['a payload over 4096 bytes', { alert: 'a'.repeat(4096) }, /takes at most 4096/],
   ];
 

@@ -107,6 +107,28 @@ describe('answers that are not about the token', () => {
   });
 });
 
+describe('a push without a text', () => {
+  const requestsTo = (token: string | undefined) =>
+    service.apns.requests.filter((request) => request.token === token);
+
+  test('reaches Apple devices in the background where it has content-available', async () => {
+    const { app, tokens } = await appWithIos(1);
+    const data = { alert: '', sound: '', 'content-available': 1, k: 'v' };
+    expect(await push(app, { data })).toMatchObject({ devices: 1, successes: 1 });
+    const [request] = requestsTo(tokens[0]);
+    expect(request?.headers).toMatchObject({ 'apns-push-type': 'background', 'apns-priority': '5' });
+    expect(JSON.parse(request?.body.toString() ?? '')).toEqual({ aps: { 'content-available': 1 }, k: 'v' });
+  });
+
+  test('is not sent to them where it is for others only, and the record says why', async () => {
+    const { app, tokens } = await appWithIos(1);
+    const record = await push(app, { data: { silent: true, k: 'v' } });
+    expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 } });
+    expect(record.errors).toContain('iOS content needs an alert');
+    expect(requestsTo(tokens[0])).toEqual([]);
+  });
+});
+
 describe('Increment', () => {
   test('counts each device up once and sends the sum', async () => {
     const { app, tokens } = await appWithIos(3);

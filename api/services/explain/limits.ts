@@ -8,7 +8,7 @@ import { Refusal } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { type PushTiming, pushBodyBytesBelow } from '../../../shared/domain/push.ts';
-import { checkContent } from '../pushes.ts';
+import { checkContent } from '../push-content.ts';
 import type { Share } from './audience.ts';
 
 /** The body of a push as it was sent, with its size. */
@@ -37,7 +37,7 @@ export interface Inputs extends Draft {
 export async function limitsOf(tx: Handle, inputs: Inputs): Promise<string[]> {
   return [
     ...bodySize(inputs),
-    ...content(inputs),
+    ...(await content(tx, inputs)),
     ...(inputs.missing === undefined ? [] : [`The push would be refused: ${inputs.missing}`]),
     ...(await pending(tx, inputs)),
     ...massLimits(inputs),
@@ -53,9 +53,9 @@ function bodySize({ bodyBytes, push }: Inputs): string[] {
   return [`The body has ${bodyBytes} bytes and would be refused: it must be under ${pushBodyBytesBelow}.`];
 }
 
-function content({ push }: Inputs): string[] {
+async function content(tx: Handle, { app, push }: Inputs): Promise<string[]> {
   try {
-    checkContent(push.order, push);
+    await checkContent(tx, app, push);
     return [];
   } catch (error) {
     if (error instanceof Refusal) return [`The push would be refused: ${error.message}`];

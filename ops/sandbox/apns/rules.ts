@@ -88,8 +88,10 @@ export function checkPayload(
   if (body.equals(lastGood)) return undefined;
   try {
     const parsed: unknown = JSON.parse(body.toString('utf8'));
-    // Apple's table names no reason for malformed JSON; the nearest is taken.
-    return typeof parsed === 'object' && parsed !== null && 'aps' in parsed ? undefined : refusals.empty;
+    // Apple's table names no reason for malformed JSON, nor for an alert without anything to show; the nearest is taken.
+    if (typeof parsed !== 'object' || parsed === null || !('aps' in parsed)) return refusals.empty;
+    const isShown = (headers['apns-push-type'] ?? 'alert') === 'alert';
+    return isShown && JSON.stringify(parsed.aps) === '{}' ? refusals.empty : undefined;
   } catch {
     return refusals.empty;
   }

@@ -34,6 +34,24 @@ export async function countAudience(
   return { groups: rows, devices: rows[0]?.total ?? 0 };
 }
 
+/** Types of devices that are looked at in one app: clients choose them, and a few are usual. */
+const maxTypes = 100;
+
+/** The device types of an app, at most a hundred; a step in the index for each, whatever the number of devices. */
+export async function listDeviceTypes(db: Handle, appId: string): Promise<string[]> {
+  const { rows } = await db.query<{ type: string }>(
+    `WITH RECURSIVE found (type, n) AS (
+       (SELECT device_type, 1 FROM installation WHERE app_id = $1 ORDER BY device_type LIMIT 1)
+       UNION ALL
+       SELECT (SELECT device_type FROM installation WHERE app_id = $1 AND device_type > found.type
+                ORDER BY device_type LIMIT 1), n + 1
+         FROM found WHERE found.type IS NOT NULL AND n < $2)
+     SELECT type FROM found WHERE type IS NOT NULL`,
+    [appId, maxTypes],
+  );
+  return rows.map(({ type }) => type);
+}
+
 /** A step of a plan, without the conditions it tests: those hold what clients sent. */
 export interface PlanNode {
   type: string;
