@@ -113,7 +113,7 @@ const tokenSealer: Duty = {
 /** Gives jobs to open pushes and batches that have lost theirs. It remembers what it saw, so each dispatcher has its own. */
 function jobKeeper(): Duty {
   const keeper = new JobKeeper();
-  return { name: 'job keeper', restMs: 10_000, runOnce: (means) => keeper.run(means) };
+  return { name: 'job keeper', restMs: 15_000, runOnce: (means) => keeper.run(means) };
 }
 
 /** The duties of one dispatcher. */

@@ -26,7 +26,7 @@ export interface JoblessBatch extends OpenPush {
 }
 
 /** With more jobs than this the dispatchers are busy, and to look through all of them costs too much. */
-const mostJobs = 100_000;
+const mostJobs = 50_000;
 /** Batches that one look compares with the jobs, and how many it finds at most. */
 const comparedBatches = 20_000;
 const foundBatches = 2000;

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ReplyBudget, readNeed, writeNeed } from '../../api/services/batch/budget.ts';
+import { listNeed, objectNeed, ReplyBudget, writeNeed } from '../../api/services/batch/budget.ts';
+import { isList } from '../../api/services/batch/order.ts';
 import { replyOf } from '../../api/services/batch/reply.ts';
 import type { App, AppOptionsPatch } from '../../shared/domain/app.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
@@ -184,11 +185,24 @@ describe('the replies of all batches of a process are at most 64 MB', () => {
 
 test('a batch whose reads have no room again and again reads no more, but still writes', async () => {
   const budget = new ReplyBudget().open('app');
-  const read = await budget.reserve(readNeed);
+  const read = await budget.reserve(listNeed(true));
   if (read instanceof Refusal) throw read;
   expect(read.keep(17 * mebibyte)).toMatchObject({ code: 116 });
-  expect(await budget.reserve(readNeed)).toMatchObject({ code: 116 });
+  for (const need of [listNeed(false), objectNeed])
+    expect(await budget.reserve(need)).toMatchObject({ code: 116 });
   expect(await budget.reserve(writeNeed)).not.toBeInstanceOf(Refusal);
+});
+
+test.each([
+  ['/1.1/installations', true],
+  ['/1.1/users', true],
+  ['/1.1/classes/_User', true],
+  ['/1.1/scan/classes/_User', true],
+  ['/1.1/cloudQuery', true],
+  ['/1.1/users/me', false],
+  ['/1.1/classes/_User/5741c55697ebd5ac0084497b', false],
+])('GET %s reads a list: %s', (at, expected) => {
+  expect(isList({ method: 'GET', path: at, query: {}, body: undefined })).toBe(expected);
 });
 
 test('a reply that nobody reads is given up after its time', async () => {

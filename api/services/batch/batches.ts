@@ -2,10 +2,18 @@ import { Refusal, refuse } from '../../../shared/domain/errors.ts';
 import { messageIn } from '../../../shared/domain/errors-zh.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type { Means } from '../means.ts';
-import { type BatchBudget, ReplyBudget, type ReplyLimits, readNeed, writeNeed } from './budget.ts';
+import {
+  type BatchBudget,
+  listNeed,
+  type Need,
+  objectNeed,
+  ReplyBudget,
+  type ReplyLimits,
+  writeNeed,
+} from './budget.ts';
 import { failed, type InnerCall, type InnerOutcome, type Perform, type PerformWithin } from './calls.ts';
 import { readItem, readRequests } from './items.ts';
-import { runsOf, targetsOf } from './order.ts';
+import { isList, runsOf, targetsOf } from './order.ts';
 import { type BatchReply, replyOf } from './reply.ts';
 import { saveAll } from './save.ts';
 
@@ -17,6 +25,7 @@ const maxMs = 30_000;
 /** Who sends a batch, and how its calls are answered. */
 export interface BatchCall {
   app: { appId: string };
+  isMaster: boolean;
   body: JsonObject;
   perform: Perform;
   language: 'en' | 'zh';
@@ -66,12 +75,12 @@ export class BatchService {
 
   /** The memory of a batch is free again when its reply was sent, or when it has none. */
   async #within(
-    { app, perform }: BatchCall,
+    call: BatchCall,
     work: (perform: PerformWithin) => Promise<[begin: string, parts: string[], end: string]>,
   ): Promise<BatchReply> {
-    const budget = this.#budget.open(app.appId);
+    const budget = this.#budget.open(call.app.appId);
     try {
-      const [begin, parts, end] = await work(this.#limited(perform, budget));
+      const [begin, parts, end] = await work(this.#limited(call, budget));
       return replyOf({ begin, parts, end }, () => budget.close());
     } catch (error) {
       budget.close();
@@ -79,12 +88,12 @@ export class BatchService {
     }
   }
 
-  #limited(perform: Perform, budget: BatchBudget): PerformWithin {
+  #limited({ perform, isMaster }: BatchCall, budget: BatchBudget): PerformWithin {
     const { clock } = this.#means;
     const endsAtMs = clock.monotonicMs() + maxMs;
     return async (call) => {
       if (clock.monotonicMs() > endsAtMs) return failed(refuse('timedOut'));
-      const room = await budget.reserve(call.method === 'GET' ? readNeed : writeNeed);
+      const room = await budget.reserve(needOf(call, isMaster));
       if (room instanceof Refusal) return failed(room);
       try {
         // It may have waited for other batches.
@@ -97,6 +106,11 @@ export class BatchService {
       }
     };
   }
+}
+
+function needOf(call: InnerCall, isMaster: boolean): Need {
+  if (isList(call)) return listNeed(isMaster);
+  return call.method === 'GET' ? objectNeed : writeNeed;
 }
 
 /** What an outcome takes in memory; our own refusals are short. */

@@ -18,7 +18,7 @@ export const replyLimits: ReplyLimits = {
 };
 
 /** What a call may answer, and so what is set aside before it runs. */
-interface Need {
+export interface Need {
   /** The call does not run where less than this is free. */
   least: number;
   most: number;
@@ -31,8 +31,14 @@ const objectBytes = 1.125 * mebibyte;
 
 /** A write answers with one object at most; a function with more, which it asks for as its answer comes. */
 export const writeNeed: Need = { least: objectBytes, most: objectBytes, isWrite: true };
-/** The length of a list is known when it has been read; it can still be refused then. */
-export const readNeed: Need = { least: 1, most: 4 * mebibyte, isWrite: false };
+/** How long what is read is, is known when it has been read: it can still be refused then. */
+export const objectNeed: Need = { least: 1, most: objectBytes, isWrite: false };
+/** A list takes several times its text in memory while it is read, so few run at a time; the master key reads longer ones. */
+export const listNeed = (isMaster: boolean): Need => ({
+  least: 1,
+  most: (isMaster ? 8 : 4) * mebibyte,
+  isWrite: false,
+});
 
 /** After so much that was read and had no room, a batch reads no more: it would cost the database only. */
 const readInVainBytes = 8 * mebibyte;

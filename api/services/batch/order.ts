@@ -7,6 +7,12 @@ const naming = ['objectId', 'installationId', 'deviceToken', 'username', 'email'
 /** Where in the path the collection ends: `/1.1/users/…`, `/1.1/classes/_User/…`. */
 const endOfCollection = (parts: string[]): number => (parts[2] === 'classes' ? 4 : 3);
 
+/** True for a call that reads many objects, of a collection or by a query. */
+export function isList({ method, path }: InnerCall): boolean {
+  const parts = path.split('/');
+  return method === 'GET' && (parts[2] === 'scan' || parts.length <= endOfCollection(parts));
+}
+
 /** Calls of one kind may overtake each other; where the kind changes, all before it must be done. */
 function kindOf({ method, path }: InnerCall): string {
   const parts = path.split('/');
