@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxUserBytes } from './user-members.ts';
 
 const httpUrl = z.url({ protocol: /^https?$/ });
 
@@ -48,6 +49,9 @@ const optionShape = {
   trustUnverifiedNumbers: z.boolean(),
   mailTemplates: z.record(z.string().max(64), mailTemplate),
   smsBalance: z.number().min(0).max(1_000_000_000),
+  signUpsPerAddressPerHour: z.int().min(0).max(1_000_000),
+  signUpBytesPerAddressPerDay: z.int().min(0).max(1_000_000_000),
+  userBytes: z.int().min(1024).max(maxUserBytes),
   smsPerAddressPerHour: z.int().min(0).max(1_000_000),
   smsPerAppPerDay: z.int().min(0).max(1_000_000_000),
   unknownOutcome,
@@ -111,6 +115,9 @@ export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
     trustUnverifiedNumbers: false,
     mailTemplates: {},
     smsBalance: 200,
+    signUpsPerAddressPerHour: 500,
+    signUpBytesPerAddressPerDay: 32 * 1024 * 1024,
+    userBytes: 128 * 1024,
     smsPerAddressPerHour: 500,
     smsPerAppPerDay: 100_000,
     unknownOutcome: 'repeat',

@@ -4,7 +4,7 @@ import { refuse } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { applyWrites, isOperation, type Write } from './operations.ts';
 import { canonicalTime, isMemberName, timeOfDate } from './typed-values.ts';
-import type { User, UserDraft } from './user.ts';
+import { draftBytes, type User, type UserDraft } from './user.ts';
 import { checkFields, readEmail, readPassword, readPhone, readUsername } from './user-members.ts';
 
 /** A body of POST or PUT, read. Undefined members are left as they are, null ones are taken away. */
@@ -133,6 +133,8 @@ export interface UserRules {
   emailVerification: boolean;
   /** The master key may say that an address or a number is verified. */
   isMaster: boolean;
+  /** What a caller with an app's key may make of a user at most (option `userBytes`). */
+  maxBytes?: number | undefined;
 }
 
 /** A new user. Throws 117 for protected members, and what custom members throw. */
@@ -152,7 +154,7 @@ export function newUser(changes: UserChanges, username: string, rules: UserRules
 
 /**
  * The user that results. A changed address is not verified, nor is a changed number (accounts.md "States"). Throws
- * 117 when a protected member would change, 105, 106, 111 and 116 for custom members.
+ * 117 when a protected member would change, 105, 106, 111 and 116 for custom members, 116 beyond the rules' size.
  */
 export function changedUser(current: User | UserDraft, changes: UserChanges, rules: UserRules): UserDraft {
   const members = new Map(Object.entries(current.fields));
@@ -173,7 +175,16 @@ export function changedUser(current: User | UserDraft, changes: UserChanges, rul
   };
   for (const [name, value] of changes.protectedMembers)
     applyProtected(draft, { name, value, current, rules });
+  requireSize(draft, current, rules);
   return draft;
+}
+
+/** Throws 116 for a user that grows beyond the rules; one that the master key made larger may change and shrink. */
+export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: UserRules): void {
+  if (maxBytes === undefined) return;
+  const bytes = draftBytes(draft);
+  if (bytes > maxBytes && bytes > draftBytes(current))
+    throw refuse('tooLarge', `A user is at most ${maxBytes} bytes.`);
 }
 
 /** Who gets a password is anonymous no longer (compat.md 9.1). */

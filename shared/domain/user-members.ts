@@ -4,7 +4,7 @@ import type { Members } from './operations.ts';
 import { parsePhone } from './phone.ts';
 
 /** A row is read for every login: far below the 16 MB of the public service, far above what profiles hold. */
-const maxBytes = 1024 * 1024;
+export const maxUserBytes = 1024 * 1024;
 /** Members of a class there (compat.md 4). */
 const maxFields = 300;
 /** An index entry of PostgreSQL holds some 2700 bytes. */
@@ -60,7 +60,7 @@ export function readPhone(value: unknown): string {
 export function checkFields(members: Members): JsonObject {
   if (members.size > maxFields) throw refuse('tooLarge', `A user has at most ${maxFields} members.`);
   const fields: Record<string, Json> = Object.fromEntries(members);
-  if (Buffer.byteLength(JSON.stringify(fields)) > maxBytes)
-    throw refuse('tooLarge', `A user is at most ${maxBytes} bytes.`);
+  if (Buffer.byteLength(JSON.stringify(fields)) > maxUserBytes)
+    throw refuse('tooLarge', `A user is at most ${maxUserBytes} bytes.`);
   return fields;
 }

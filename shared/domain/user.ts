@@ -3,6 +3,10 @@ import { type AuthData, unionMembers } from './auth-data.ts';
 import { shownAuthData } from './auth-tokens.ts';
 import type { Json, JsonObject } from './json.ts';
 
+/** How much a user takes in the database, as JSON in UTF-8: all that clients decide. */
+export const draftBytes = (draft: UserDraft): number =>
+  Buffer.byteLength(JSON.stringify([draft.username, draft.email, draft.authData, draft.acl, draft.fields]));
+
 /** What may be shown of a user, and what clients decide. Null is absent. */
 export interface UserDraft {
   username: string;

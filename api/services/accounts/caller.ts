@@ -3,6 +3,7 @@ import type { App } from '../../../shared/domain/app.ts';
 import { openedAuthData, type Sealer } from '../../../shared/domain/auth-tokens.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { User, View } from '../../../shared/domain/user.ts';
+import type { UserRules } from '../../../shared/domain/user-changes.ts';
 import { type Reader, readerOf } from '../../../shared/query/reader.ts';
 import type { SessionOwner } from './sessions.ts';
 
@@ -12,6 +13,23 @@ export interface UserCaller {
   isMaster: boolean;
   session: SessionOwner | undefined;
 }
+
+/** Who signs up, and from where. */
+export type SignUpCaller = Pick<UserCaller, 'app' | 'isMaster'> & {
+  hasHookKey?: boolean | undefined;
+  remoteAddress: string;
+};
+
+/** The address that a sign-up counts for; undefined for servers of the app, which sign up whom they serve. */
+export const signUpAddress = ({ isMaster, hasHookKey, remoteAddress }: SignUpCaller): string | undefined =>
+  isMaster || hasHookKey ? undefined : remoteAddress;
+
+/** What this caller may write of a user. */
+export const rulesOf = ({ app: { options }, isMaster }: Pick<UserCaller, 'app' | 'isMaster'>): UserRules => ({
+  emailVerification: options.emailVerification,
+  isMaster,
+  maxBytes: isMaster ? undefined : options.userBytes,
+});
 
 /** Ids of users as they may stand in a path. */
 export const isObjectId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);

@@ -10,6 +10,7 @@ import type { User, UserDraft } from '../../../shared/domain/user.ts';
 import type { Means } from '../means.ts';
 import type { MailLinks } from '../verification/links.ts';
 import type { Sessions } from './sessions.ts';
+import { takeSignUp } from './sign-up-limits.ts';
 
 /** A third-party account belongs to another user. */
 export class IdentityTaken extends Error {
@@ -21,6 +22,14 @@ const refusalOfIndex = new Map<string, ErrorName>([
   ['app_user_email', 'emailTaken'],
   ['app_user_mobile_phone_number', 'phoneTaken'],
 ]);
+
+/** A user that is to be made. */
+export interface NewAccount {
+  draft: UserDraft;
+  passwordHash: string | null;
+  /** Network address that it counts for; undefined where it counts for none (`signUpAddress`). */
+  address: string | undefined;
+}
 
 /**
  * The only place that writes what a user is: the row and its third-party accounts, together. What is to happen
@@ -55,12 +64,13 @@ export class UserStore {
     }
   }
 
-  /** Makes a user and its session; gives the token too. Throws `IdentityTaken`. */
+  /** Makes a user and its session; gives the token too. Throws `IdentityTaken`, 429 as `takeSignUp`. */
   async create(
     tx: Handle,
     app: App,
-    { draft, passwordHash }: { draft: UserDraft; passwordHash: string | null },
+    { draft, passwordHash, address }: NewAccount,
   ): Promise<{ user: User; token: string }> {
+    await takeSignUp(this.#means, tx, { app, draft, address });
     const { appId } = app;
     const objectId = newObjectId();
     const { token, ...session } = this.#sessions.seed(appId, objectId);

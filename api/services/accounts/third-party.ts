@@ -7,7 +7,12 @@ import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.t
 import { newUsername } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type UserDraft, userDocument } from '../../../shared/domain/user.ts';
-import { newUser, type UserChanges, type UserRules } from '../../../shared/domain/user-changes.ts';
+import {
+  newUser,
+  requireSize,
+  type UserChanges,
+  type UserRules,
+} from '../../../shared/domain/user-changes.ts';
 import type { LoginService } from './login.ts';
 import type { AuthPlatforms } from './platforms.ts';
 import type { UserStore } from './store.ts';
@@ -23,6 +28,8 @@ export interface Entered {
 export interface ThirdPartyRequest {
   changes: UserChanges;
   rules: UserRules;
+  /** Network address that a new user counts for. */
+  address: string | undefined;
   /** Of the password that a new user brings along; asked for once it is known that there is a new one. */
   passwordHash: () => Promise<string | null>;
   /** What is to be stored of a new user. */
@@ -41,13 +48,13 @@ export class ThirdPartyLogin {
   /**
    * Logs in the user whose account it is, or makes one; many calls with the same account at the same time end in
    * one user. Throws 208 when the platforms sent belong to several users, 211 with `failOnNotExist`, 251 or 252
-   * when a platform says no.
+   * when a platform says no, 429 when too many sign up from one address.
    */
   async enter(app: App, request: ThirdPartyRequest): Promise<Entered> {
     await this.#parts.platforms.check(app, request.changes.authData);
     let passwordHash: string | null | undefined;
     for (let tries = 0; tries < maxTries; tries += 1) {
-      const entered = await this.#logIn(app, request.changes.authData);
+      const entered = await this.#logIn(app, request);
       if (entered) return { document: entered, isNew: false };
       if (request.failOnNotExist) throw refuse('userNotFound');
       passwordHash ??= await request.passwordHash();
@@ -58,7 +65,10 @@ export class ThirdPartyLogin {
   }
 
   /** Undefined when the accounts belong to nobody. */
-  #logIn(app: App, changes: AuthDataChanges): Promise<JsonObject | undefined> {
+  #logIn(
+    app: App,
+    { changes: { authData: changes }, rules }: ThirdPartyRequest,
+  ): Promise<JsonObject | undefined> {
     const { store, login } = this.#parts;
     return store.change(async (tx) => {
       const id = await ownerOf(tx, app, changes);
@@ -67,6 +77,7 @@ export class ThirdPartyLogin {
       // Accounts change hands only while their user is locked: now it is certain.
       if (!user || (await ownerOf(tx, app, changes)) !== id) return undefined;
       const draft = { ...user, authData: changedAuthData(user.authData, changes) };
+      requireSize(draft, user, rules);
       return login.enter(app, await store.save(tx, app, { current: user, draft }), tx);
     });
   }
@@ -74,13 +85,14 @@ export class ThirdPartyLogin {
   /** Undefined when somebody else made the user meanwhile, with the account or the name of this call. */
   async #register(
     app: App,
-    { changes, rules, drafted }: ThirdPartyRequest,
+    { changes, rules, address, drafted }: ThirdPartyRequest,
     passwordHash: string | null,
   ): Promise<JsonObject | undefined> {
     const draft = await drafted(newUser(changes, changes.username ?? newUsername(), rules));
     const { store } = this.#parts;
     try {
-      const { user, token } = await store.change((tx) => store.create(tx, app, { draft, passwordHash }));
+      const made = { draft, passwordHash, address };
+      const { user, token } = await store.change((tx) => store.create(tx, app, made));
       return { ...userDocument(user, { isOwn: true }), sessionToken: token };
     } catch (error) {
       const isTaken = error instanceof Refusal && takenKinds.has(error.kind);

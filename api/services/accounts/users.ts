@@ -14,7 +14,6 @@ import {
   newUser,
   readUserChanges,
   type UserChanges,
-  type UserRules,
 } from '../../../shared/domain/user-changes.ts';
 import { userClass } from '../../../shared/query/classes.ts';
 import { compileRowCondition } from '../../../shared/query/list.ts';
@@ -25,6 +24,9 @@ import {
   requireSelf,
   requireSessionStill,
   requireWrite,
+  rulesOf,
+  type SignUpCaller,
+  signUpAddress,
   type UserCaller,
 } from './caller.ts';
 import type { HookedCaller, HookedUsers } from './hooked.ts';
@@ -72,9 +74,9 @@ export class UserService {
   /**
    * POST: registers with a password, or registers or logs in with `authData`. The reply is the whole user. Throws 200
    * to 203, 214, 217, 218 for names, 250 to 252 and 208 for accounts, 211 with `failOnNotExist`, 142 when a hook of
-   * the app's functions refuses, and as `readUserChanges` and `newUser`.
+   * the app's functions refuses, 429 when too many sign up from one address, and as `readUserChanges` and `newUser`.
    */
-  async signUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
+  async signUp(caller: Caller & SignUpCaller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
     const { hooked } = this.#parts;
     const entered = await this.#enter(caller, body, failOnNotExist);
     if (entered.isNew) hooked.saved(caller, body, entered.document);
@@ -82,18 +84,19 @@ export class UserService {
     return entered;
   }
 
-  async #enter(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
+  async #enter(caller: Caller & SignUpCaller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
     const { app } = caller;
     const { store, hooked, thirdParty } = this.#parts;
     const changes = await hooked.authData(caller, body, readUserChanges(body));
     const drafted = (draft: UserDraft) => hooked.drafted(caller, body, draft);
     const rules = rulesOf(caller);
+    const address = signUpAddress(caller);
     const passwordHash = async () =>
       changes.password === undefined ? null : await this.#parts.passwords.hash(app.appId, changes.password);
     if (changes.isAuthDataCleared || [...changes.authData.values()].includes(null))
       throw refuse('linkedIdMissing');
     if (changes.authData.size > 0)
-      return thirdParty.enter(app, { changes, rules, passwordHash, drafted, failOnNotExist });
+      return thirdParty.enter(app, { changes, rules, address, passwordHash, drafted, failOnNotExist });
     const { username, password } = changes;
     // An authData that is empty proves nothing (field.md 4.2 "authData bypass").
     if (username === undefined)
@@ -101,7 +104,8 @@ export class UserService {
     if (password === undefined) throw refuse('passwordMissing');
     const draft = await drafted(newUser(changes, username, rules));
     const hash = await passwordHash();
-    const { user, token } = await store.change((tx) => store.create(tx, app, { draft, passwordHash: hash }));
+    const made = { draft, passwordHash: hash, address };
+    const { user, token } = await store.change((tx) => store.create(tx, app, made));
     return { document: { ...userDocument(user, { isOwn: true }), sessionToken: token }, isNew: true };
   }
 
@@ -244,11 +248,6 @@ export class UserService {
     if (!(await rowMeets(tx, { table: 'app_user', id: user.id }, condition))) throw refuse('noEffect');
   }
 }
-
-const rulesOf = ({ app, isMaster }: UserCaller): UserRules => ({
-  emailVerification: app.options.emailVerification,
-  isMaster,
-});
 
 /** Whoever found an open session must not be able to lock its user out: a password is changed with the old one. */
 function requireFreeToSetPassword({ isMaster }: UserCaller, user: User, { password }: UserChanges): void {

@@ -9,6 +9,7 @@ import { codeTtl } from '../../../shared/domain/sms.ts';
 import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { newUser, readUserChanges } from '../../../shared/domain/user-changes.ts';
 import { readPassword } from '../../../shared/domain/user-members.ts';
+import { rulesOf, type SignUpCaller, signUpAddress } from '../accounts/caller.ts';
 import type { ContactProof } from '../accounts/contact-proof.ts';
 import type { HookedCaller, HookedUsers } from '../accounts/hooked.ts';
 import type { LoginLocks, Target } from '../accounts/locks.ts';
@@ -102,7 +103,7 @@ export class PhoneService {
    * A number that was never verified is proven as in `ContactProof.accept`. Wrong codes lock as at login. Throws 603, 211 with `failOnNotExist`, 219, and as registration.
    */
   async enter(
-    caller: HookedCaller & { isMaster: boolean },
+    caller: HookedCaller & SignUpCaller,
     body: JsonObject,
     failOnNotExist: boolean,
   ): Promise<Entered> {
@@ -244,10 +245,10 @@ export class PhoneService {
   }
 
   /** A user of this number, named after it unless the body says otherwise (accounts.md "User", username). */
-  async #draft(caller: HookedCaller & { isMaster: boolean }, phone: Phone, members: JsonObject) {
-    const { app, isMaster } = caller;
+  async #draft(caller: HookedCaller & SignUpCaller, phone: Phone, members: JsonObject) {
+    const { app } = caller;
     const changes = readUserChanges(members);
-    const rules = { emailVerification: app.options.emailVerification, isMaster };
+    const rules = rulesOf(caller);
     // What the code proves no hook takes away.
     const proven = { mobilePhoneNumber: phone.e164, mobilePhoneVerified: true };
     const asked = { ...newUser(changes, changes.username ?? phone.e164, rules), ...proven };
@@ -255,7 +256,7 @@ export class PhoneService {
     const { password } = changes;
     const passwordHash =
       password === undefined ? null : await this.#parts.passwords.hash(app.appId, password);
-    return { draft, passwordHash };
+    return { draft, passwordHash, address: signUpAddress(caller) };
   }
 
   #phoneOf(alone: CodeAlone, named: Json | undefined, code: string): Phone | Promise<Phone> {

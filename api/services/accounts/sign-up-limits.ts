@@ -1,0 +1,36 @@
+import type { Handle } from '../../../shared/db/pool.ts';
+import { countSignUp, signUpWindows } from '../../../shared/db/tables/sign-up-budgets.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { Refusal } from '../../../shared/domain/errors.ts';
+import { draftBytes, type UserDraft } from '../../../shared/domain/user.ts';
+import type { Means } from '../means.ts';
+import { addressKey } from '../sms/budgets.ts';
+
+/**
+ * Counts a new user against what its network address may store in this app per hour and day, as part of `tx` (options
+ * `signUpsPerAddressPerHour`, `signUpBytesPerAddressPerDay`). Throws 429 with the seconds until the count begins again;
+ * what is refused is not counted.
+ *
+ * @param address undefined for a caller whose address says nothing of whom it serves: a server of the app
+ */
+export async function takeSignUp(
+  means: Pick<Means, 'vault' | 'clock'>,
+  tx: Handle,
+  { app, draft, address }: { app: App; draft: UserDraft; address: string | undefined },
+): Promise<void> {
+  if (address === undefined) return;
+  const { signUpsPerAddressPerHour, signUpBytesPerAddressPerDay } = app.options;
+  const nowMs = means.clock.now();
+  const key = addressKey(means, address);
+  const count = { appId: app.appId, key, bytes: draftBytes(draft) };
+  const { users, bytes } = await countSignUp(tx, count, new Date(nowMs));
+  const ends = [
+    ...(users.n > signUpsPerAddressPerHour ? [users.since.getTime() + signUpWindows.usersMs] : []),
+    ...(bytes.n > signUpBytesPerAddressPerDay ? [bytes.since.getTime() + signUpWindows.bytesMs] : []),
+  ];
+  if (ends.length === 0) return;
+  throw new Refusal('tooManyRequests', {
+    text: 'Too many users sign up from this network address.',
+    retryAfterSeconds: Math.max(1, Math.ceil((Math.max(...ends) - nowMs) / 1000)),
+  });
+}
