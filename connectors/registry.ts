@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { issueText } from '../shared/domain/issue-text.ts';
 import { type ConnectorId, profileConnectorIds } from '../shared/domain/labels.ts';
 import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';
@@ -52,7 +53,7 @@ export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: fals
 export function checkCredentials(connectorId: ConnectorId, sent: unknown): CheckedCredentials {
   const schema = credentialsOf(connectorId);
   if (!schema) return { ok: false, problem: `${connectorId} takes no credentials` };
-  const result = schema.safeParse(sent);
+  const result = schema.safeParse(sent, { error: issueText });
   if (result.success) return { ok: true, credentials: result.data };
   const issue = result.error.issues[0];
   return { ok: false, problem: issue ? sentenceOf(issue) : 'the credentials are not as expected' };
@@ -74,13 +75,9 @@ export function inspectCredentials(
   return { kind: 'unfit', expiresAtMs: null, problems: [`${problem}: put the profile again.`] };
 }
 
-/** Name and reason; a name that somebody made up is shown only where it looks like one. */
+/** Joins the name of a member and what is wrong with it. */
 function sentenceOf(issue: z.core.$ZodIssue): string {
   const path = issue.path.map(String).join('.');
-  if (issue.code === 'unrecognized_keys') {
-    const names = issue.keys.map((key) => (/^[A-Za-z_]{1,24}$/.test(key) ? key : '(no name)'));
-    return `${path ? `${path}: ` : ''}there is no member ${names.slice(0, 5).join(', ')}`;
-  }
   const isNamed = path === '' || issue.message.startsWith(String(issue.path.at(-1)));
   return isNamed ? issue.message : `${path}: ${issue.message}`;
 }

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
+import { issueText } from './domain/issue-text.ts';
 
 /**
  * The environment (contract.md "Environment"), read here and nowhere else, as one checked value.
@@ -116,7 +117,7 @@ export function readConfig(env: Environment = process.env): Config {
 
 function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
   const present = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const result = shape.safeParse(present);
+  const result = shape.safeParse(present, { error: issueText });
   if (result.success) return result.data;
   throw new ConfigError(
     result.error.issues.map((issue) => {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { issueText } from './issue-text.ts';
 
 /**
  * The option `authPlatforms` (contract.md "Options of an app"): how tokens of a platform are checked. Identity-token
@@ -59,8 +60,8 @@ export interface Vouched {
 /** How tokens of a platform are checked, by its settings. Throws a ZodError when they cannot be used. */
 function parseCheck(platform: string, settings: unknown): PlatformCheck {
   if (platform === 'weixin' || platform === 'qq' || platform === 'weibo')
-    return { kind: platform, settings: shapes[platform].parse(settings) };
-  return { kind: 'identity', settings: identityTokens.parse(settings) };
+    return { kind: platform, settings: shapes[platform].parse(settings, { error: issueText }) };
+  return { kind: 'identity', settings: identityTokens.parse(settings, { error: issueText }) };
 }
 
 /** The checks of an app by platform. What an older version let in and this one cannot use lets nobody in. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { refuse } from './errors.ts';
+import { issueText } from './issue-text.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 
 /**
@@ -141,7 +142,7 @@ const devicesBody = z.object({
 });
 
 function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
-  const result = schema.safeParse(body);
+  const result = schema.safeParse(body, { error: issueText });
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const member = String(issue?.path[0] ?? '');

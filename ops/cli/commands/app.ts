@@ -1,3 +1,5 @@
+import { Option } from 'commander';
+import { confirm } from '../confirm.ts';
 import { parsePairs } from '../input.ts';
 import { type Report, type Shell, table, UsageError } from '../report.ts';
 import { type AppReply, appReply, connect } from '../service.ts';
@@ -5,13 +7,15 @@ import { type AppReply, appReply, connect } from '../service.ts';
 const pathOf = (appId: string) => `/apps/${encodeURIComponent(appId)}`;
 
 /** `carillon app …`: applications and their options. */
-export function addAppCommands({ program, act }: Shell): void {
+export function addAppCommands({ program, act, isJson }: Shell): void {
   const app = program.command('app').description('applications and their options');
   app
     .command('create <name> [option=value...]')
     .description('make an application and print its keys')
-    .option('--edition <edition>', 'home or international')
-    .option('--plan <plan>', 'commercial or development')
+    .addOption(new Option('--edition <edition>', 'home or international').choices(['home', 'international']))
+    .addOption(
+      new Option('--plan <plan>', 'commercial or development').choices(['commercial', 'development']),
+    )
     .action(act(create));
   app.command('list').description('all applications').action(act(list));
   app
@@ -25,7 +29,8 @@ export function addAppCommands({ program, act }: Shell): void {
   app
     .command('delete <appId>')
     .description('delete an application with all that belongs to it')
-    .action(act(remove));
+    .option('--yes', 'do not ask')
+    .action(act((appId: string, { yes }: { yes?: boolean }) => remove(appId, yes || isJson())));
 }
 
 async function create(
@@ -59,7 +64,9 @@ async function set(appId: string, pairs: string[]): Promise<Report> {
   return describe(appReply.parse(await service.admin('PATCH', pathOf(appId), body)));
 }
 
-async function remove(appId: string): Promise<Report> {
+/** A program that asks for JSON is not asked in return. */
+async function remove(appId: string, isSure: boolean): Promise<Report> {
+  if (!isSure) await confirm(`Delete app ${appId} with its users, installations and pushes for good?`);
   const document = await (await connect()).admin('DELETE', pathOf(appId));
   return { document, text: `App ${appId} is deleted.` };
 }

@@ -1,3 +1,4 @@
+import { Option } from 'commander';
 import { z } from 'zod';
 import type { Report, Shell } from '../report.ts';
 import { chooseApp, connect } from '../service.ts';
@@ -28,7 +29,7 @@ export function addOutboxCommand({ program, act }: Shell): void {
     .command('outbox')
     .description('mail and SMS as they were sent, or would have been, newest first')
     .option('--app <appId>', 'the application; not needed when there is only one')
-    .option('--kind <kind>', 'sms or mail')
+    .addOption(new Option('--kind <kind>', 'sms or mail').choices(['sms', 'mail']))
     .option('--to <address>', 'phone number or mail address')
     .action(act(list));
 }

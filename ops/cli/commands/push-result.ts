@@ -44,6 +44,9 @@ export function describeResult(record: PushRecord): string {
     ...(rows.length > 0 ? ['', table(['connector', 'successes'], rows)] : []),
     '',
     table(['recipients', 'count'], [...ends, ['all', record.devices]]),
+    ...(record.devices === 0 && record.status === 'done'
+      ? ['', 'Nothing was sent: no installation meets the conditions.']
+      : []),
     ...(record.errors === '' || record.errors === 0 ? [] : ['', `Errors: ${record.errors}`]),
   ].join('\n');
 }

@@ -3,6 +3,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { dictionaryOrFile, wholeNumber } from '../input.ts';
 import { type Report, type Shell, UsageError } from '../report.ts';
 import { type AppReply, chooseApp, connect, type ServiceClient } from '../service.ts';
+import { futureTime } from '../time.ts';
 import { describeExplanation } from './push-explanation.ts';
 import { describeResult, isOpen, type PushRecord, pushRecord } from './push-result.ts';
 import { watchPush } from './push-watch.ts';
@@ -38,8 +39,8 @@ export function addPushCommand({ program, act, isJson }: Shell): void {
     .option('--where <json or file>', 'conditions on installations; without any, the push goes to all')
     .option('--channels <names...>', 'only subscribers of these channels')
     .option('--prod <dev or prod>', "which of Apple's gateways")
-    .option('--expire <seconds or time>', 'how long it may be delivered, or until when (ISO 8601)')
-    .option('--at <time>', 'when it is sent (ISO 8601); without it, now')
+    .option('--expire <seconds or time>', 'how long it may be delivered, or until when (ISO 8601, or +10m)')
+    .option('--at <time>', 'when it is sent (ISO 8601, or +10m); without it, now')
     .option('--flow-control <per second>', 'at most so many recipients per second, from 1000')
     .option('--notification-id <id>', 'name of the push, at most 16 letters and digits')
     .option('--req-id <id>', 'the same one again within 5 minutes sends nothing')
@@ -93,7 +94,7 @@ async function bodyOf(options: PushOptions): Promise<Record<string, unknown>> {
     where: options.where === undefined ? undefined : await dictionaryOrFile(options.where),
     channels: options.channels?.flatMap((names) => names.split(',')),
     prod: options.prod,
-    push_time: options.at === undefined ? undefined : timeOf('--at', options.at),
+    push_time: options.at === undefined ? undefined : futureTime('--at', options.at, systemClock.now()),
     flow_control:
       options.flowControl === undefined ? undefined : wholeNumber('--flow-control', options.flowControl, 1),
     notification_id: options.notificationId,
@@ -106,14 +107,7 @@ function expiryOf(expire: string | undefined): Record<string, unknown> {
   if (expire === undefined) return {};
   return /^\d+$/.test(expire)
     ? { expiration_interval: wholeNumber('--expire', expire, 1) }
-    : { expiration_time: timeOf('--expire', expire) };
-}
-
-function timeOf(option: string, text: string): string {
-  const time = new Date(text);
-  if (Number.isNaN(time.getTime()))
-    throw new UsageError(`${option} expects a time such as 2026-01-31T12:00Z`);
-  return time.toISOString();
+    : { expiration_time: futureTime('--expire', expire, systemClock.now()) };
 }
 
 function withoutAbsent(members: Record<string, unknown>): Record<string, unknown> {

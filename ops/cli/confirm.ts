@@ -1,0 +1,19 @@
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { CommandFailure } from './report.ts';
+
+/**
+ * Asks before something is lost, and reads the answer from standard input. Throws `CommandFailure` unless it is `y` or
+ * `yes`; the end of the input counts as no.
+ */
+export async function confirm(question: string): Promise<void> {
+  process.stderr.write(`${question} [y/N] `);
+  const lines = createInterface({ input: process.stdin });
+  const answer = await Promise.race([
+    once(lines, 'line').then(([line]) => String(line)),
+    once(lines, 'close').then(() => ''),
+  ]);
+  lines.close();
+  if (!/^y(es)?$/i.test(answer.trim()))
+    throw new CommandFailure('Nothing was deleted: answer y, or give --yes.');
+}

@@ -1,0 +1,31 @@
+import { UsageError } from './report.ts';
+
+const unitSeconds = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
+type Unit = keyof typeof unitSeconds;
+
+/** ISO 8601 as far as it names one moment: a date, a time of day and a zone; seconds may be left out. */
+const momentPattern = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;
+
+/**
+ * Reads a moment: ISO 8601 with a zone, or a span from now such as `+10m` (units s, m, h, d). Gives it in ISO 8601.
+ * Throws `UsageError` naming the option for anything else and for the past. `nowMs` is in epoch milliseconds.
+ */
+export function futureTime(option: string, text: string, nowMs: number): string {
+  const timeMs = spanMs(text) === undefined ? momentMs(text) : nowMs + (spanMs(text) ?? 0);
+  if (timeMs === undefined || !Number.isFinite(timeMs))
+    throw new UsageError(`${option} expects a time such as 2027-01-31T12:00Z, or a span such as +10m`);
+  if (timeMs <= nowMs) throw new UsageError(`${option} names a time that is past`);
+  return new Date(timeMs).toISOString();
+}
+
+function spanMs(text: string): number | undefined {
+  const [, amount, unit] = /^\+(\d{1,6})([smhd])$/.exec(text) ?? [];
+  return isUnit(unit) ? Number(amount) * unitSeconds[unit] * 1000 : undefined;
+}
+
+const isUnit = (text: string | undefined): text is Unit => text !== undefined && text in unitSeconds;
+
+function momentMs(text: string): number | undefined {
+  const timeMs = momentPattern.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
+  return Number.isNaN(timeMs) ? undefined : timeMs;
+}
