@@ -8,21 +8,14 @@ import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import { check } from './check.ts';
 import { type InnerMeans, performer } from './inner.ts';
-import {
-  type Identity,
-  identify,
-  prodOf,
-  requireKey,
-  requireOperator,
-  sessionOf,
-  stageOf,
-} from './middleware/access.ts';
+import { type Identity, identify, prodOf, requireKey, sessionOf, stageOf } from './middleware/access.ts';
 import { readBody, readText, sendOn } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
 import { errors, toRefusal } from './middleware/errors.ts';
 import { languageOf } from './middleware/language.ts';
 import type { PushCallLimit } from './middleware/limit.ts';
 import { logRequests } from './middleware/log.ts';
+import type { OperatorGate } from './middleware/operator.ts';
 import { textForm } from './middleware/text-form.ts';
 import type { AnyCall, AppCall, Reply, Route } from './route.ts';
 import type { SessionOwner } from './services/accounts/sessions.ts';
@@ -31,7 +24,8 @@ import type { Services } from './services/services.ts';
 export interface AppOptions {
   routes: Route[];
   services: Services;
-  config: Pick<Config, 'adminToken' | 'trustedProxies'>;
+  config: Pick<Config, 'trustedProxies'>;
+  operator: OperatorGate;
   log: Logger;
   metrics: Metrics;
   pushCallLimit: PushCallLimit;
@@ -154,7 +148,7 @@ type Admission = Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'h
 
 /** Keys first, then the rate, then the session: none costs more than a look-up, and none reads the body. */
 async function admit(ctx: Context, route: Route, options: AppOptions): Promise<Admission> {
-  if (route.auth === 'admin') requireOperator(ctx, options.config.adminToken);
+  if (route.auth === 'admin') options.operator.admit(ctx);
   if (route.auth === 'none' || route.auth === 'admin') {
     await route.admit(ctx.params, options.services);
     return {};

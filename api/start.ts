@@ -17,6 +17,7 @@ import { Channel } from './channel/server.ts';
 import { loadRoutes } from './load.ts';
 import { PushBacklog } from './middleware/backlog.ts';
 import { PushCallLimit } from './middleware/limit.ts';
+import { OperatorGate } from './middleware/operator.ts';
 import { createServices, type Services } from './services/services.ts';
 
 export interface RunningApi {
@@ -62,7 +63,8 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const { maxWaitingPushes: maxWaiting } = options;
   const backlog = new PushBacklog({ queue, clock, ...(maxWaiting === undefined ? {} : { maxWaiting }) });
   const pushCallLimit = new PushCallLimit(db, backlog);
-  const app = createApp({ routes, services, config, log, metrics, pushCallLimit });
+  const operator = new OperatorGate({ adminToken: config.adminToken, clock });
+  const app = createApp({ routes, services, config, operator, log, metrics, pushCallLimit });
   const server = await listen(app, config.port, config.host);
   stack.add('http', () => closeServer(server));
   const addressOf = (request: IncomingMessage) => remoteAddressOf(app, request);

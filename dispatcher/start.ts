@@ -67,7 +67,11 @@ export async function startDispatcher(
   const { clock = systemClock } = options;
   const timing = { ...defaultBreakerTiming, ...options.breakers };
   const means = await openMeans(config, log, { stack, clock, timing });
-  const server = await serveHealth(means, config.metricsPort, config.host);
+  const server = await serveHealth(means, {
+    port: config.metricsPort,
+    host: config.metricsHost,
+    token: config.metricsToken,
+  });
   stack.add('metrics', () => closeHealth(server));
   startDuties(means, stack);
   const listener = new Listener(config.databaseUrl, log);

@@ -49,6 +49,8 @@ const schema = z
       .pipe(z.number().min(1, 'expected at least 1').max(256, 'expected at most 256'))
       .default(availableParallelism()),
     METRICS_PORT: port.default(9464),
+    METRICS_HOST: z.string().min(1, 'expected an address').optional(),
+    METRICS_TOKEN: z.string().min(16, 'expected at least 16 characters').optional(),
     TRUSTED_PROXIES: wholeNumber('expected how many proxies stand in front, a whole number')
       .pipe(z.number().max(10, 'expected at most 10'))
       .default(0),
@@ -69,6 +71,9 @@ const schema = z
     secrets: env.CARILLON_SECRET,
     dispatcherThreads: env.DISPATCHER_THREADS,
     metricsPort: env.METRICS_PORT,
+    /** Where the dispatcher's metrics listen, and what `/metrics` of every process asks for as a bearer token. */
+    metricsHost: env.METRICS_HOST ?? env.HOST,
+    metricsToken: env.METRICS_TOKEN,
     trustedProxies: env.TRUSTED_PROXIES,
     smtpUrl: env.SMTP_URL,
     smsWebhookUrl: env.SMS_WEBHOOK_URL,
@@ -155,12 +160,20 @@ export function readFunctionsConfig(env: Environment = process.env): z.infer<typ
   return check(functionsSchema, env);
 }
 
+/** Where something on this machine that listens on `host` is reached. */
+export function urlAt(host: string | undefined, port: number): string {
+  const isAnywhere = host === undefined || ['0.0.0.0', '::'].includes(host);
+  const name = isAnywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}`;
+}
+
 const localSchema = z
   .object({
     PORT: port.optional(),
     HOST: z.string().min(1, 'expected an address').default('127.0.0.1'),
     PUBLIC_URL: publicUrl.optional(),
     METRICS_PORT: port.optional(),
+    METRICS_HOST: z.string().min(1, 'expected an address').optional(),
     DATABASE_URL: databaseUrl.optional(),
     CARILLON_DATA_DIR: z.string().default('.carillon'),
     CARILLON_FUNCTIONS_DIR: z.string().optional(),
@@ -175,7 +188,8 @@ const localSchema = z
     /** What was asked for, as against `publicUrl`, which is where a service is looked for. */
     askedPublicUrl: env.PUBLIC_URL,
     publicUrl: env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
-    metricsUrl: env.METRICS_PORT === undefined ? undefined : `http://127.0.0.1:${env.METRICS_PORT}`,
+    metricsHost: env.METRICS_HOST ?? env.HOST,
+    metricsUrl: env.METRICS_PORT === undefined ? undefined : urlAt(env.METRICS_HOST, env.METRICS_PORT),
     databaseUrl: env.DATABASE_URL,
     dataDir: env.CARILLON_DATA_DIR,
     functionsDir: env.CARILLON_FUNCTIONS_DIR,

@@ -84,3 +84,9 @@ export function equalInConstantTime(a: string, b: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
 }
+
+/** Whether an `Authorization` header is `Bearer <token>`; takes the same time for every wrong token. */
+export function isBearer(header: string | undefined, token: string): boolean {
+  const sent = /^Bearer (.+)$/i.exec(header ?? '')?.[1];
+  return sent !== undefined && equalInConstantTime(sent, token);
+}

@@ -89,12 +89,6 @@ export function requireKey({ app, isMaster }: Pick<Identity, 'app' | 'isMaster'>
   if (isMasterNeeded && !isMaster) throw new Refusal('masterKeyRequired');
 }
 
-/** The operator: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (contract.md "Admin API"). */
-export function requireOperator(ctx: Context, adminToken: string): void {
-  const match = /^Bearer (.+)$/.exec(ctx.get('authorization'));
-  if (!match?.[1] || !equalInConstantTime(match[1], adminToken)) throw new Refusal('unauthorized');
-}
-
 /** `X-LC-Prod` as the push interface reads it: absent → undefined, 1 or `true` → prod, the rest → dev. */
 export function prodOf(ctx: Context): 'dev' | 'prod' | undefined {
   const value = header(ctx, 'prod');

@@ -15,8 +15,9 @@ export default [
     method: 'GET',
     path: '/metrics',
     auth: 'none',
-    handle: async (_call, { health }) => {
-      const { text, type } = await health.metrics();
+    isRaw: true,
+    handle: async ({ raw }, { health }) => {
+      const { text, type } = await health.metrics(raw?.headers.authorization);
       return { body: text, type };
     },
   }),

@@ -1,3 +1,5 @@
+import { isBearer } from '../../shared/crypto.ts';
+import { refuse } from '../../shared/domain/errors.ts';
 import { reportQueues } from '../../shared/queue/report.ts';
 import type { Means } from './means.ts';
 import type { PumpingGuard } from './sms/pumping.ts';
@@ -24,9 +26,14 @@ export class HealthService {
     this.#isStopping = true;
   }
 
-  /** The metrics in Prometheus' text format; gauges of what all processes share are read at each scrape. */
-  async metrics(): Promise<{ text: string; type: string }> {
-    const { metrics, queue } = this.#means;
+  /**
+   * The metrics in Prometheus' text format; gauges of what all processes share are read at each scrape. Throws
+   * 401 where `METRICS_TOKEN` is set and the `Authorization` header does not hold it.
+   */
+  async metrics(authorization?: string): Promise<{ text: string; type: string }> {
+    const { metrics, queue, config } = this.#means;
+    if (config.metricsToken !== undefined && !isBearer(authorization, config.metricsToken))
+      throw refuse('unauthorized');
     await reportQueues(queue, metrics);
     await this.#pumping.record().catch(() => undefined);
     return { text: await metrics.registry.metrics(), type: metrics.registry.contentType };

@@ -8,7 +8,7 @@ import type { JobQueue } from '../../shared/queue/queue.ts';
 
 /** What the services work with; opened by `start.ts`, handed down, never looked up. */
 export interface Means {
-  config: Pick<Config, 'publicUrl' | 'isTest' | 'functionsUrl' | 'functionsToken'>;
+  config: Pick<Config, 'publicUrl' | 'isTest' | 'functionsUrl' | 'functionsToken' | 'metricsToken'>;
   db: Database;
   /** Where `where` scans read: the standby, if there is one. */
   readDb: Database;

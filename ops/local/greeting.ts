@@ -1,8 +1,10 @@
+import { urlAt } from '../../shared/config.ts';
 import type { Demo } from './demo.ts';
 
 interface Addresses {
   publicUrl: string;
   metricsPort: number;
+  metricsHost: string;
   adminToken: string;
   dataDir: string;
   isNew: boolean;
@@ -22,7 +24,7 @@ export function greeting(place: Addresses, demo: Demo, sandboxPage: string): str
   return [
     `API             ${url}/1.1`,
     `admin API       ${url}/console/api`,
-    `metrics         ${url}/metrics and http://127.0.0.1:${place.metricsPort}/metrics`,
+    `metrics         ${url}/metrics and ${urlAt(place.metricsHost, place.metricsPort)}/metrics`,
     `sandbox         ${sandboxPage}/   (what each gateway received)`,
     `data            ${place.dataDir}`,
     place.isNew

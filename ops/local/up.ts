@@ -1,7 +1,7 @@
 import { access, realpath, rm } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, currentEnvironment, readConfig, readLocalConfig } from '../../shared/config.ts';
+import { type Config, currentEnvironment, readConfig, readLocalConfig, urlAt } from '../../shared/config.ts';
 import { connectDemo, createDemo, type Demo, type DemoApi, pointAtSandbox, readDemo } from './demo.ts';
 import { showFirstPush } from './first-push.ts';
 import { greeting } from './greeting.ts';
@@ -22,6 +22,7 @@ const resumePauseMs = 500;
 interface Setting {
   dataDir: string;
   host: string;
+  metricsHost: string;
   databaseUrl: string | undefined;
   functionsDir: string | undefined;
   askedPublicUrl: string | undefined;
@@ -93,10 +94,20 @@ async function chooseSetting(): Promise<Setting> {
   const dataDir = resolve(local.dataDir);
   const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
   if (made.includes('secret')) await refuseNewSecretForOldData(dataDir);
-  const { host, databaseUrl, functionsDir, askedPublicUrl, port, metricsPort } = local;
+  const { host, metricsHost, databaseUrl, functionsDir, askedPublicUrl, port, metricsPort } = local;
   if (functionsDir !== undefined) await refuseSecretsInside(functionsDir, dataDir);
   const asked = { port, metricsPort };
-  const setting = { dataDir, host, databaseUrl, functionsDir, askedPublicUrl, asked, adminToken, secret };
+  const setting = {
+    dataDir,
+    host,
+    metricsHost,
+    databaseUrl,
+    functionsDir,
+    askedPublicUrl,
+    asked,
+    adminToken,
+    secret,
+  };
   checkEnvironment(setting);
   return { ...setting, isNew: made.length > 0 };
 }
@@ -127,12 +138,12 @@ async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
 }
 
 async function choosePlace(setting: Setting): Promise<Place> {
-  const { host, asked, askedPublicUrl } = setting;
+  const { host, metricsHost, asked, askedPublicUrl } = setting;
   const port = await choosePort({ asked: asked.port, usual: usualPort, host, variable: 'PORT' });
   const metricsPort = await choosePort({
     asked: asked.metricsPort,
     usual: usualMetricsPort,
-    host,
+    host: metricsHost,
     variable: 'METRICS_PORT',
   });
   return { ...setting, port, metricsPort, publicUrl: askedPublicUrl ?? `http://127.0.0.1:${port}` };
@@ -160,12 +171,12 @@ async function startSomewhere(
 }
 
 /** Whether the ports that we chose ourselves, and have let go by now, could still be bound. */
-async function areStillFree({ port, metricsPort, host, asked }: Place): Promise<boolean> {
+async function areStillFree({ port, metricsPort, host, metricsHost, asked }: Place): Promise<boolean> {
   const chosen = [
-    ...(asked.port === undefined ? [port] : []),
-    ...(asked.metricsPort === undefined ? [metricsPort] : []),
+    ...(asked.port === undefined ? [{ port, host }] : []),
+    ...(asked.metricsPort === undefined ? [{ port: metricsPort, host: metricsHost }] : []),
   ];
-  const free = await Promise.all(chosen.map((one) => isFree(one, host)));
+  const free = await Promise.all(chosen.map((one) => isFree(one.port, one.host)));
   return free.every(Boolean);
 }
 
@@ -183,7 +194,7 @@ function whereOf(place: Place, service: LocalService) {
   return {
     url: place.publicUrl,
     databaseUrl: service.databaseUrl,
-    metricsUrl: `http://127.0.0.1:${place.metricsPort}`,
+    metricsUrl: urlAt(place.metricsHost, place.metricsPort),
   };
 }
 

@@ -1,8 +1,15 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import Koa from 'koa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadRoutes } from '../../api/load.ts';
+import { OperatorGate } from '../../api/middleware/operator.ts';
+import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { insertOutboxMessage } from '../../shared/db/tables/outbox.ts';
 import type { App } from '../../shared/domain/app.ts';
+import { Refusal } from '../../shared/domain/errors.ts';
 import { startTestApi, type TestApi, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -61,6 +68,91 @@ describe('the operator', () => {
     });
     expect(headers.get('access-control-allow-origin')).toBeNull();
   });
+
+  test('nor by another spelling of the path, nor after asking first: every route', async () => {
+    const routes = (await loadRoutes()).filter(({ auth }) => auth === 'admin');
+    expect(routes.length).toBeGreaterThan(20);
+    for (const path of routes.flatMap(({ paths }) => paths))
+      for (const spelled of [path, path.toUpperCase(), path.replace('/console', '/Console'), `${path}/`])
+        for (const method of ['GET', 'OPTIONS']) {
+          const { headers } = await api.request(method, spelled, {
+            headers: { Origin: 'https://evil.test', 'Access-Control-Request-Method': 'GET' },
+          });
+          expect([spelled, headers.get('access-control-allow-origin')]).toEqual([spelled, null]);
+        }
+  });
+
+  test('takes bodies of the type application/json only', async () => {
+    const body = JSON.stringify({ name: 'a' });
+    const types = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', ''];
+    for (const type of types) {
+      const headers = { 'Content-Type': type };
+      const reply = await api.request('POST', apps, { admin: true, body, headers });
+      expect([reply.status, reply.body]).toEqual([415, { code: 415, error: expect.stringMatching('json') }]);
+    }
+    const headers = { 'Content-Type': 'application/json; charset=utf-8' };
+    expect((await api.request('POST', apps, { admin: true, body, headers })).status).toBe(201);
+  });
+});
+
+describe('guesses of the admin token', () => {
+  let movedMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + movedMs };
+  const guess = (of: TestApi, token: string, from = '192.0.2.1') =>
+    of.request('GET', apps, { headers: { Authorization: `Bearer ${token}`, 'X-Forwarded-For': from } });
+  const right = () => testConfig(database.url).adminToken;
+
+  test('are ten a minute and address, then even the right one waits for the end of the minute', async () => {
+    const own = await startTestApi({ databaseUrl: database.url, clock, env: { TRUSTED_PROXIES: '1' } });
+    for (let i = 0; i < 20; i += 1)
+      expect((await own.request('GET', apps, { headers: { 'X-Forwarded-For': '192.0.2.1' } })).status).toBe(
+        401,
+      );
+    for (let i = 0; i < 10; i += 1) expect((await guess(own, `guess ${i}`)).status).toBe(401);
+    const refused = await guess(own, right());
+    expect([refused.status, refused.body.code]).toEqual([429, 429]);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await guess(own, right(), '192.0.2.2')).status).toBe(200);
+    // Addresses of one network of IPv6 are one.
+    for (let i = 0; i < 10; i += 1) await guess(own, `guess ${i}`, `2001:db8::${i + 1}`);
+    expect((await guess(own, right(), '2001:db8::ffff')).status).toBe(429);
+    movedMs = 60_001;
+    expect((await guess(own, right())).status).toBe(200);
+    await own.close();
+  });
+
+  test('of more addresses than are remembered forget the one that began first', () => {
+    const gate = new OperatorGate({ adminToken: 'a token of the operator', clock, maxAddresses: 2 });
+    const app = new Koa();
+    app.proxy = true;
+    const statusOf = (ip: string, token: string): number => {
+      const request = new IncomingMessage(new Socket());
+      request.headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': ip };
+      try {
+        gate.admit(app.createContext(request, new ServerResponse(request)));
+        return 200;
+      } catch (error) {
+        return error instanceof Refusal ? error.status : 500;
+      }
+    };
+    for (let i = 0; i < 10; i += 1) statusOf('192.0.2.1', 'wrong');
+    expect(statusOf('192.0.2.1', 'wrong')).toBe(429);
+    for (const ip of ['192.0.2.2', '192.0.2.3']) statusOf(ip, 'wrong');
+    expect(statusOf('192.0.2.1', 'a token of the operator')).toBe(200);
+  });
+});
+
+test('the metrics ask for METRICS_TOKEN where it is set, and nothing else does', async () => {
+  const token = 'a token of Prometheus';
+  const own = await startTestApi({ databaseUrl: database.url, env: { METRICS_TOKEN: token } });
+  const scrape = (authorization?: string) =>
+    own.request('GET', '/metrics', { headers: authorization ? { Authorization: authorization } : {} });
+  for (const wrong of [undefined, 'Bearer', `Bearer ${token}x`, `Basic ${token}`, token])
+    expect((await scrape(wrong)).body).toEqual({ code: 401, error: expect.any(String) });
+  expect((await scrape(`Bearer ${token}`)).body).toContain('carillon_');
+  expect((await own.request('GET', '/readyz')).status).toBe(200);
+  await own.close();
+  expect((await api.request('GET', '/metrics')).status).toBe(200);
 });
 
 describe('POST /console/api/apps', () => {

@@ -35,6 +35,7 @@ describe('readConfig refuses', () => {
     ['DATABASE_URL', ['mysql://x', 'x', 'postgres'], 'postgresql://'],
     ['DATABASE_READ_URL', ['x'], 'postgresql://'],
     ['CARILLON_ADMIN_TOKEN', ['short'], '16 characters'],
+    ['METRICS_TOKEN', ['short'], '16 characters'],
     [
       'CARILLON_SECRET',
       ['x', Buffer.alloc(31).toString('base64'), `${secret},x`, `${secret},`, ','],
@@ -81,6 +82,8 @@ describe('readConfig', () => {
       secrets: [Buffer.alloc(32, 1)],
       dispatcherThreads: availableParallelism(),
       metricsPort: 9464,
+      metricsHost: '0.0.0.0',
+      metricsToken: undefined,
       trustedProxies: 0,
       smtpUrl: undefined,
       smsWebhookUrl: undefined,
@@ -93,6 +96,7 @@ describe('readConfig', () => {
     const set = {
       PORT: '0',
       HOST: '::1',
+      METRICS_TOKEN: 'a token of sixteen',
       PUBLIC_URL: 'https://push.example.com/base//',
       DATABASE_READ_URL: 'postgres://standby/x',
       CARILLON_SECRET: `${other}, ${secret}`,
@@ -104,6 +108,8 @@ describe('readConfig', () => {
     expect(readConfig({ ...needed, ...set })).toMatchObject({
       port: 0,
       host: '::1',
+      metricsHost: '::1',
+      metricsToken: 'a token of sixteen',
       publicUrl: 'https://push.example.com/base',
       databaseReadUrl: 'postgres://standby/x',
       secrets: [Buffer.alloc(32, 2), Buffer.alloc(32, 1)],
@@ -140,6 +146,13 @@ describe('readLocalConfig', () => {
     expect(readLocalConfig({ PORT: '9000' }).publicUrl).toBe('http://127.0.0.1:9000');
     expect(readLocalConfig({ PORT: '9000', PUBLIC_URL: 'https://x.test/' }).publicUrl).toBe('https://x.test');
     expect(readLocalConfig({ METRICS_PORT: '9001' }).metricsUrl).toBe('http://127.0.0.1:9001');
+    expect(readLocalConfig({ METRICS_PORT: '9001', METRICS_HOST: '::1' }).metricsUrl).toBe(
+      'http://[::1]:9001',
+    );
+    expect(readLocalConfig({ METRICS_PORT: '9001', METRICS_HOST: '::' }).metricsUrl).toBe(
+      'http://127.0.0.1:9001',
+    );
+    expect(readConfig({ ...needed, METRICS_HOST: '10.0.0.1' }).metricsHost).toBe('10.0.0.1');
   });
 
   test('what is wrong is named', () => {

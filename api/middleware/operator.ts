@@ -1,0 +1,83 @@
+import type { Context } from 'koa';
+import type { Clock } from '../../shared/clock.ts';
+import { isBearer } from '../../shared/crypto.ts';
+import { Refusal } from '../../shared/domain/errors.ts';
+import { originOf } from '../channel/admission.ts';
+
+/** Wrong tokens of one address in a window; one more and the window is closed to it. */
+const maxGuesses = 10;
+const windowMs = 60_000;
+/** Addresses that are remembered; of more the one that began first is forgotten. */
+const defaultMaxAddresses = 10_000;
+
+interface Guesses {
+  count: number;
+  endsAtMs: number;
+}
+
+/**
+ * Lets the operator in: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (contract.md "Admin API").
+ *
+ * After ten wrong tokens within a minute an address (of IPv6 a /64) gets 429 for the rest of that minute, the right
+ * token too: otherwise guesses could go on, and the right one would show. Each process counts for itself. Callers that
+ * share an address share the count, so behind a proxy `TRUSTED_PROXIES` has to be set.
+ */
+export class OperatorGate {
+  readonly #adminToken: string;
+  readonly #clock: Clock;
+  readonly #maxAddresses: number;
+  readonly #guesses = new Map<string, Guesses>();
+
+  constructor({
+    adminToken,
+    clock,
+    maxAddresses = defaultMaxAddresses,
+  }: { adminToken: string; clock: Clock; maxAddresses?: number }) {
+    this.#adminToken = adminToken;
+    this.#clock = clock;
+    this.#maxAddresses = maxAddresses;
+  }
+
+  /** Throws 401, 429 with the seconds left, and 415 for a body that is not `application/json`. */
+  admit(ctx: Context): void {
+    const sent = ctx.get('authorization');
+    const origin = originOf(ctx.ip);
+    this.#checkGuesses(origin);
+    if (!isBearer(sent, this.#adminToken)) {
+      // What holds no token is no guess.
+      if (/^Bearer ./i.test(sent)) this.#count(origin);
+      throw new Refusal('unauthorized');
+    }
+    // A page of another origin can send a form or a text without a preflight, but not this type.
+    if (hasBody(ctx) && !ctx.is('application/json'))
+      throw new Refusal('unsupportedMediaType', {
+        text: 'The admin API takes bodies of the content type application/json.',
+      });
+  }
+
+  #checkGuesses(origin: string): void {
+    const known = this.#guesses.get(origin);
+    if (!known) return;
+    const leftMs = known.endsAtMs - this.#clock.monotonicMs();
+    if (leftMs <= 0) this.#guesses.delete(origin);
+    else if (known.count >= maxGuesses)
+      throw new Refusal('tooManyRequests', {
+        text: 'Too many wrong tokens from this address.',
+        retryAfterSeconds: Math.ceil(leftMs / 1000),
+      });
+  }
+
+  #count(origin: string): void {
+    const known = this.#guesses.get(origin);
+    if (known) {
+      known.count += 1;
+      return;
+    }
+    const [oldest] = this.#guesses.keys();
+    if (oldest !== undefined && this.#guesses.size >= this.#maxAddresses) this.#guesses.delete(oldest);
+    this.#guesses.set(origin, { count: 1, endsAtMs: this.#clock.monotonicMs() + windowMs });
+  }
+}
+
+const hasBody = (ctx: Context): boolean =>
+  Number(ctx.get('content-length')) > 0 || ctx.get('transfer-encoding') !== '';
