@@ -208,6 +208,8 @@ describe('POST /console/api/apps', () => {
       smsPerAddressPerHour: 500,
       smsPerAppPerDay: 100_000,
       unknownOutcome: 'repeat',
+      checkedPlatformsOnly: false,
+      trustUnverifiedNumbers: false,
     });
   });
 
