@@ -12,7 +12,9 @@ export const errors: Middleware = async (ctx, next) => {
   try {
     await next();
     if (ctx.status === 404 && ctx.body === undefined) throw new Refusal('notFound');
-    if (ctx.status === 405) throw new Refusal('methodNotAllowed');
+    // The router says 501 to a method that no route has.
+    if ((ctx.status === 405 || ctx.status === 501) && ctx.body === undefined)
+      throw new Refusal('methodNotAllowed');
   } catch (error) {
     const refusal = toRefusal(error);
     writeRefusal(ctx, refusal);

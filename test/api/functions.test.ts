@@ -281,6 +281,14 @@ describe('what the host answers', () => {
     expect(await call('fails')).toMatchObject({ status, body });
   });
 
+  test('a 405 or 501 of its own is passed on as it is', async () => {
+    for (const status of [405, 501]) {
+      const said = { code: 1, error: `of the host: ${status}` };
+      on('strict', answerWith(status, said));
+      expect(await call('strict')).toMatchObject({ status, body: said });
+    }
+  });
+
   test('a redirect is followed nowhere', async () => {
     on('moved', answerWith(302, {}, { location: `${host.url}/base/1.1/functions/hello` }));
     const before = host.requests.length;

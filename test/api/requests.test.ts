@@ -166,6 +166,7 @@ describe('paths', () => {
     ['GET', '/1.1/nothing', 404],
     ['GET', '/1.1/%E0%A4%A', 404],
     ['PATCH', '/1.1/push', 405],
+    ['PROPFIND', '/1.1/push', 405],
     ['GET', '/1.1/push', 405],
     ['GET', '/1.1/notifications/%E0%A4%A', 404],
     ['GET', '/1.1/notifications/%00', 404],
