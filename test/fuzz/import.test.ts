@@ -1,0 +1,115 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { CommandFailure } from '../../ops/cli/report.ts';
+import { type RawRecord, splitRecords } from '../../ops/import/splitter.ts';
+import { anInstallation, aUser, newId, useImports } from '../support/imports.ts';
+import { mutated } from './generators/bytes.ts';
+import { dictionaryOf, members, rawBody } from './generators/values.ts';
+import { fuzz } from './runs.ts';
+
+const world = useImports();
+
+const record = fc.tuple(fc.constantFrom(anInstallation, aUser), members).map(([make, more]) => {
+  const base = make();
+  return Buffer.from(JSON.stringify(dictionaryOf([...Object.entries(base), ...Object.entries(more)])));
+});
+const brokenLine = fc
+  .oneof(
+    { weight: 3, arbitrary: record },
+    { weight: 2, arbitrary: mutated(record) },
+    { weight: 1, arbitrary: rawBody },
+  )
+  .map((line) => Buffer.from(line.map((byte) => (byte === 10 || byte === 13 ? 32 : byte))));
+
+/** How a file may begin, be joined and end. */
+const shape = fc.record({
+  head: fc.constantFrom(
+    '',
+    '\ufeff',
+    '#filetype:JSON-streaming {"type":"Class","class":"_Installation"}\n',
+    '\n\n',
+    '[',
+    '{"results":[',
+  ),
+  glue: fc.constantFrom('\n', '\r\n', ',\n', '\n\n'),
+  tail: fc.constantFrom('', '\n', ']', ']}', '\u0000'),
+});
+const file = fc
+  .tuple(shape, fc.array(brokenLine, { maxLength: 12 }))
+  .map(([{ head, glue, tail }, lines]) =>
+    Buffer.concat([
+      Buffer.from(head),
+      ...lines.flatMap((line, at) => (at === 0 ? [line] : [Buffer.from(glue), line])),
+      Buffer.from(tail),
+    ]),
+  );
+
+async function split(bytes: Buffer, sizes: number[]): Promise<RawRecord[]> {
+  async function* chunks() {
+    for (let from = 0, turn = 0; from < bytes.length; turn += 1) {
+      const to = from + (sizes[turn % sizes.length] ?? 1);
+      yield bytes.subarray(from, to);
+      from = to;
+    }
+  }
+  const found: RawRecord[] = [];
+  for await (const records of splitRecords(chunks())) found.push(...records);
+  return found;
+}
+
+describe('a file of an export that is damaged', () => {
+  test('has the same records however it is read', async () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 8 });
+    await fuzz(
+      fc.asyncProperty(mutated(file), sizes, async (bytes, lengths) => {
+        const shown = (records: RawRecord[]) =>
+          records.map(({ line, bytes, problem }) => [line, bytes?.toString('hex'), problem]);
+        expect(shown(await split(bytes, lengths))).toEqual(shown(await split(bytes, [bytes.length + 1])));
+      }),
+      { cases: 200 },
+    );
+  }, 600_000);
+
+  test('costs its own records only: each is imported, there already, or refused with a sentence', async () => {
+    await fuzz(
+      fc.asyncProperty(fc.array(brokenLine, { maxLength: 12 }), fc.boolean(), async (lines, areUsers) => {
+        const sound = areUsers ? aUser() : anInstallation();
+        const className = areUsers ? '_User' : '_Installation';
+        const path = join(world.folder, `${className}.${newId()}.jsonl`);
+        const whole = [...lines, Buffer.from(JSON.stringify(sound))];
+        await writeFile(path, Buffer.concat(whole.flatMap((line) => [line, Buffer.from('\n')])));
+        const report = await world.imported(path);
+        const { read, imported, alreadyThere, refused } = report.classes[className];
+        expect(imported + alreadyThere + refused).toBe(read);
+        expect(imported).toBeGreaterThan(0);
+        for (const { error, line } of report.refusals) {
+          expect(line).toBeLessThanOrEqual(lines.length);
+          expect(error).toMatch(/^\S.{5,}\.$/s);
+        }
+        const there = await world.asMaster(`/${areUsers ? 'users' : 'installations'}/${sound.objectId}`);
+        expect(there.status).toBe(200);
+      }),
+      { cases: 15 },
+    );
+  }, 600_000);
+
+  test('that is packed and damaged is imported as far as it goes, or refused as a file', async () => {
+    await fuzz(
+      fc.asyncProperty(mutated(file.map((bytes) => gzipSync(bytes))), async (bytes) => {
+        const path = join(world.folder, `_Installation.${newId()}.jsonl.gz`);
+        await writeFile(path, bytes);
+        try {
+          const { classes } = await world.imported(path);
+          const { read = 0, imported = 0, alreadyThere = 0, refused = 0 } = classes._Installation ?? {};
+          expect(imported + alreadyThere + refused).toBe(read);
+        } catch (error) {
+          if (!(error instanceof CommandFailure)) throw error;
+        }
+      }),
+      { cases: 15 },
+    );
+  }, 600_000);
+});

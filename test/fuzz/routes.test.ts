@@ -1,0 +1,164 @@
+import { Agent } from 'node:http';
+import { Writable } from 'node:stream';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadRoutes } from '../../api/load.ts';
+import type { Route } from '../../api/route.ts';
+import { type RunningApi, startApi } from '../../api/start.ts';
+import { createApnsCredentials } from '../../ops/sandbox/apns/server.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { createLogger } from '../../shared/logging.ts';
+import { freePort } from '../channel/support.ts';
+import { testConfig } from '../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { exchange, problemOf } from './exchange.ts';
+import type { Targets } from './generators/credentials.ts';
+import { type FuzzRequest, requestsFor } from './generators/requests.ts';
+import { fuzz } from './runs.ts';
+
+let database: TestDatabase;
+let api: RunningApi;
+let targets: Targets;
+let routes: Route[];
+/** The api's own log of what failed inside: it says why where a reply does not. */
+let failures: string[] = [];
+const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+const log = createLogger({
+  level: 'error',
+  name: 'fuzz',
+  destination: new Writable({
+    write: (line, _encoding, done) => {
+      failures.push(String(line));
+      done();
+    },
+  }),
+});
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  // Each request comes from an address of its own: limits per address are tested elsewhere.
+  const config = testConfig(database.url, { TRUSTED_PROXIES: '1' });
+  api = await startApi(config, log);
+  routes = (await loadRoutes()).filter(({ paths }) => !paths.includes('/metrics'));
+  targets = await makeTargets(config.adminToken);
+});
+afterAll(async () => {
+  agent.destroy();
+  await api.stack.close();
+  await database.drop();
+});
+
+/** What apps may allow, allowed. */
+const open = {
+  allowUserQuery: true,
+  allowInstallationQuery: true,
+  allowInstallationDelete: true,
+  forbidClientPush: false,
+  pushCallsPerMinute: 9600,
+  emailVerification: true,
+  smsBalance: 1_000_000,
+};
+
+/** An app with profiles: pushes to iOS and Xiaomi devices are accepted. */
+async function createApp(options: object = {}): Promise<App> {
+  const { apps, profiles } = api.services;
+  const app = await apps.create({ name: 'Fuzz', plan: 'commercial', options: { ...open, ...options } });
+  const { publicKey: _, ...apns } = createApnsCredentials();
+  const place = { appId: app.appId, name: '_default' };
+  await profiles.put({ ...place, connector: 'apns' }, { auth: 'token', ...apns });
+  await profiles.put(
+    { ...place, connector: 'vendor_b' },
+    { appId: '1', appSecret: 's', packageName: 'com.example' },
+  );
+  return app;
+}
+
+async function makeTargets(adminToken: string): Promise<Targets> {
+  const [app, managed] = [await createApp(), await createApp()];
+  const hostless = await createApp({
+    functionsUrl: `http://127.0.0.1:${await freePort()}`,
+    captchaForSms: true,
+  });
+  const secrets = [app.masterKey, app.hookKey];
+  return { app, hostless, managed, adminToken, sessionToken: '', secrets, ids: {} };
+}
+
+async function create(app: App, path: string, body: object): Promise<Record<string, string>> {
+  const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': `${app.masterKey},master`, 'X-Forwarded-For': '::1' };
+  const sent = { method: 'POST', path, headers, body: Buffer.from(JSON.stringify(body)), route: path };
+  const { status, text } = await exchange(agent, api.port, sent);
+  expect(status, text).toBeLessThan(300);
+  return JSON.parse(text);
+}
+
+let generation = 0;
+
+/** Users, a device and a push that later requests name: the ones before may be changed or deleted by now. */
+async function renewTargets(): Promise<void> {
+  const { app, managed, secrets } = targets;
+  const nextHour = new Date(Date.now() + 3_600_000).toISOString();
+  const text = `renewed-${++generation}`;
+  const user = await create(app, '/1.1/users', {
+    username: text,
+    password: 'secret',
+    email: `${text}@example.com`,
+  });
+  const victim = await create(app, '/1.1/users', { authData: { github: { uid: text, access_token: text } } });
+  const device = await create(app, '/1.1/installations', {
+    deviceType: 'ios',
+    deviceToken: text.padEnd(64, 'a'),
+  });
+  const push = await create(app, '/1.1/push', { data: { alert: text }, push_time: nextHour });
+  const managedPush = await create(managed, '/1.1/push', { data: { alert: text }, push_time: nextHour });
+  const doomed = await createApp();
+  targets.sessionToken = user.sessionToken ?? '';
+  secrets.push(victim.sessionToken ?? '');
+  targets.ids = {
+    objectId: [user.objectId, victim.objectId, device.objectId, push.objectId].map(String),
+    id: [String(push.objectId), String(managedPush.objectId), `apns:${managed.appId}:_default`],
+    appId: [managed.appId],
+    doomed: [doomed.appId],
+    installation: [String(device.objectId)],
+    className: ['_User', '_Installation', '_Role', 'Note'],
+    connector: ['apns', 'fcm', 'vendor_a', 'vendor_d', '__proto__'],
+    name: ['_default', 'welcome', 'constructor', '_ops'],
+    any: ['x', '123456'],
+  };
+}
+
+/** A request and what came of it, as a failure shows it. */
+function shown({ route, method, path, headers, body }: FuzzRequest, outcome: string): string {
+  const told = body === undefined ? '' : body.length > 2000 ? `${body.length} bytes` : body.toString();
+  return `${outcome}\n${route}\n${method} ${path}\n${JSON.stringify(headers)}\n${told}\n${failures.join('').slice(0, 3000)}`;
+}
+
+async function verdictOn(sent: FuzzRequest): Promise<string | undefined> {
+  try {
+    const reply = await exchange(agent, api.port, sent);
+    const problem = problemOf(sent, reply, targets);
+    return problem && shown(sent, `${problem}: ${reply.text.slice(0, 500)}`);
+  } catch (error) {
+    return shown(sent, String(error));
+  }
+}
+
+const renewEvery = 50;
+
+/** Some at a time: they meet each other's rows too. */
+const together = 8;
+
+test('every request to every route gets an answer, and never one that broke', async () => {
+  let runs = 0;
+  const request = fc.oneof(...routes.map((route) => requestsFor(route, targets)));
+  const requests = fc.array(request, { minLength: 1, maxLength: together, size: 'max' });
+  await fuzz(
+    fc.asyncProperty(requests, async (sent) => {
+      if (++runs % renewEvery === 1) await renewTargets();
+      failures = [];
+      const problems = (await Promise.all(sent.map(verdictOn))).filter((problem) => problem !== undefined);
+      if (problems.length > 0) throw new Error(problems.join('\n\n'));
+    }),
+    { cases: 300 },
+  );
+  expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
+}, 1_200_000);
