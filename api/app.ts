@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
 import type { Config } from '../shared/config.ts';
+import { inLane } from '../shared/db/lane.ts';
 import { Refusal } from '../shared/domain/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
@@ -118,7 +119,8 @@ async function runChecked(route: Route, call: AnyCall, { services }: AppOptions)
     throw new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
   const query = check(route.query, call.query, 'query');
   const body = check(route.body, call.body, 'body');
-  return route.run({ ...call, query, body }, services);
+  const run = () => route.run({ ...call, query, body }, services);
+  return call.app ? inLane(call.app.appId, run) : run();
 }
 
 /** How calls inside one of this identity are answered: the same admission, but for the keys, which were shown. */
@@ -169,8 +171,10 @@ async function admitApp(
   identity: Identity,
   sent: Sent,
 ): Promise<Identity & { session: SessionOwner | undefined }> {
-  if (route.limit.rate === 'push') await sent.options.pushCallLimit.consume(identity.app);
-  return { ...identity, session: await sessionFor(route, identity, sent) };
+  return inLane(identity.app.appId, async () => {
+    if (route.limit.rate === 'push') await sent.options.pushCallLimit.consume(identity.app);
+    return { ...identity, session: await sessionFor(route, identity, sent) };
+  });
 }
 
 /**

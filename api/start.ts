@@ -5,8 +5,6 @@ import type { Config } from '../shared/config.ts';
 import { Vault } from '../shared/crypto.ts';
 import { Directory } from '../shared/db/directory.ts';
 import { Listener } from '../shared/db/listener.ts';
-import { waitForDatabase } from '../shared/db/outage.ts';
-import { Database } from '../shared/db/pool.ts';
 import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
 import { createMetrics } from '../shared/metrics.ts';
@@ -18,6 +16,7 @@ import { loadRoutes } from './load.ts';
 import { PushBacklog } from './middleware/backlog.ts';
 import { PushCallLimit } from './middleware/limit.ts';
 import { OperatorGate } from './middleware/operator.ts';
+import { openPools } from './pools.ts';
 import { createServices, type Services } from './services/services.ts';
 
 export interface RunningApi {
@@ -41,11 +40,7 @@ export interface ApiOptions {
 export async function startApi(config: Config, log: Logger, options: ApiOptions = {}): Promise<RunningApi> {
   const stack = options.stack ?? new ClosingStack(log);
   const clock = options.clock ?? systemClock;
-  const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
-  const db = new Database({ url: config.databaseUrl, applicationName: 'carillon api', onError });
-  stack.add('database', () => db.close());
-  await waitForDatabase(db, log);
-  const readDb = openReadDatabase(config, db, stack, onError);
+  const { db, admissionDb, queries } = await openPools(config, log, stack);
   const listener = new Listener(config.databaseUrl, log);
   stack.add('notifications', () => listener.close());
   await listener.start();
@@ -54,15 +49,30 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   await queue.start();
   const metrics = createMetrics();
   const vault = new Vault(config.secrets);
-  const directory = new Directory(db, vault, clock);
-  const services = createServices({ config, db, readDb, queue, vault, clock, metrics, directory });
+  const directory = new Directory(admissionDb, vault, clock);
+  const services = createServices({
+    config,
+    db,
+    admissionDb,
+    queries,
+    queue,
+    vault,
+    clock,
+    metrics,
+    directory,
+  });
   stack.add('functions', () => services.functionHosts.close());
   stack.add('hooks', () => services.hooks.close());
   stack.add('accounts', () => services.accounts.close());
   const routes = await loadRoutes();
   const { maxWaitingPushes: maxWaiting } = options;
-  const backlog = new PushBacklog({ queue, clock, ...(maxWaiting === undefined ? {} : { maxWaiting }) });
-  const pushCallLimit = new PushCallLimit(db, backlog);
+  const backlog = new PushBacklog({
+    queue,
+    db: admissionDb,
+    clock,
+    ...(maxWaiting === undefined ? {} : { maxWaiting }),
+  });
+  const pushCallLimit = new PushCallLimit(admissionDb, backlog);
   const operator = new OperatorGate({ adminToken: config.adminToken, clock });
   const app = createApp({ routes, services, config, operator, log, metrics, pushCallLimit });
   const server = await listen(app, config.port, config.host);
@@ -76,22 +86,6 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const port = portOf(server.address());
   log.info({ port }, 'api is ready');
   return { port, services, stack };
-}
-
-function openReadDatabase(
-  config: Config,
-  db: Database,
-  stack: ClosingStack,
-  onError: (e: Error) => void,
-): Database {
-  if (config.databaseReadUrl === config.databaseUrl) return db;
-  const readDb = new Database({
-    url: config.databaseReadUrl,
-    applicationName: 'carillon api (read)',
-    onError,
-  });
-  stack.add('standby', () => readDb.close());
-  return readDb;
 }
 
 function portOf(address: AddressInfo | string | null): number {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { Handle } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
@@ -12,6 +13,8 @@ const retryAfterSeconds = 10;
 
 export interface PushBacklogOptions {
   queue: JobQueue;
+  /** Where the queue is counted. */
+  db: Handle;
   clock: Clock;
   maxWaiting?: number;
 }
@@ -37,7 +40,7 @@ export class PushBacklog {
     if (nowMs - this.#countedAtMs >= countMs) {
       this.#countedAtMs = nowMs;
       // One count at a time, for all callers of that second.
-      this.#isFull = this.#options.queue.hasWaiting(planJob, this.#maxWaiting);
+      this.#isFull = this.#options.queue.hasWaiting(planJob, this.#maxWaiting, this.#options.db);
     }
     if (await this.#isFull) throw new Refusal('tooManyRequests', { retryAfterSeconds });
   }

@@ -1,7 +1,9 @@
 import type { Context, Middleware } from 'koa';
 import { isConnectionFailure, isStatementTimeout, isUnfitValue } from '../../shared/db/pool.ts';
+import { ResultTooLarge } from '../../shared/db/terms.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
 import { messageIn } from '../../shared/domain/errors-zh.ts';
+import { QueueFull } from '../../shared/fair-queue.ts';
 import { languageOf } from './language.ts';
 
 /**
@@ -33,6 +35,16 @@ function writeRefusal(ctx: Context, refusal: Refusal): void {
 /** What an error means to the caller. Unknown ones become a bare 500. */
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
+  if (error instanceof QueueFull)
+    return new Refusal(error.isOfLane ? 'tooManyRequests' : 'unavailable', {
+      cause: error,
+      retryAfterSeconds: 1,
+    });
+  if (error instanceof ResultTooLarge)
+    return new Refusal('tooLarge', {
+      text: 'The reply would be too large: ask for fewer rows, or include fewer names.',
+      cause: error,
+    });
   if (isStatementTimeout(error)) return new Refusal('timedOut', { cause: error });
   if (isUnfitValue(error)) return new Refusal('incorrectType', { cause: error });
   if (isConnectionFailure(error)) return new Refusal('unavailable', { cause: error, retryAfterSeconds: 1 });

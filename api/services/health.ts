@@ -1,4 +1,5 @@
 import { isBearer } from '../../shared/crypto.ts';
+import { inLane } from '../../shared/db/lane.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { reportQueues } from '../../shared/queue/report.ts';
 import type { Means } from './means.ts';
@@ -9,6 +10,7 @@ export class HealthService {
   readonly #means: Means;
   readonly #pumping: PumpingGuard;
   #isStopping = false;
+  #asking: Promise<boolean> | undefined;
 
   constructor(means: Means, pumping: PumpingGuard) {
     this.#means = means;
@@ -18,7 +20,15 @@ export class HealthService {
   /** Whether this process can be given work: it is not about to stop, and the database answers. */
   async readiness(): Promise<'ready' | 'stopping' | 'database unreachable'> {
     if (this.#isStopping) return 'stopping';
-    return (await this.#means.db.isReachable()) ? 'ready' : 'database unreachable';
+    return (await this.#isReachable()) ? 'ready' : 'database unreachable';
+  }
+
+  /** Asked once for all who ask at the same time: anybody may. */
+  #isReachable(): Promise<boolean> {
+    this.#asking ??= inLane('health', () => this.#means.admissionDb.isReachable()).finally(() => {
+      this.#asking = undefined;
+    });
+    return this.#asking;
   }
 
   /** From now on whoever spreads the load is told to look elsewhere, while devices and calls still end here. */

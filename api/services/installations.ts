@@ -1,11 +1,9 @@
 import type { Handle } from '../../shared/db/pool.ts';
 import { violatedConstraint } from '../../shared/db/pool.ts';
 import {
-  beginScan,
   deleteInstallations,
   findInstallation,
   insertInstallation,
-  limitStatements,
   lockInstallations,
   lockInstallationsOfDevice,
   selectInstallations,
@@ -48,8 +46,6 @@ export interface Saved {
   isNew: boolean;
 }
 
-/** A list call ends after this (compat.md 1.2, code 124). */
-const scanTimeoutMs = 10_000;
 /** How often a registration looks again for the one that was faster. */
 const maxTries = 10;
 const maxIdsPerDelete = 1000;
@@ -94,7 +90,7 @@ export class InstallationService {
     const changes = readChanges(body);
     const condition = compileRowCondition(where, installationClass, readerOf(app, caller));
     return takenIs137(() =>
-      this.#means.db.transaction(async (tx) => {
+      this.#change(caller, condition, async (tx) => {
         const current = await lock(tx, app, objectId);
         if (!current)
           throw refuse(
@@ -115,11 +111,15 @@ export class InstallationService {
     const { db } = this.#means;
     const found = await findInstallation(db, { appId: caller.app.appId, objectId });
     if (!found) return {};
-    const find = documentsFor(caller, { db, hasAcl: false });
-    return project(await withIncluded(installationDocument(found), include, find), keys, installationClass);
+    const document = installationDocument(found);
+    if (include.size === 0) return project(document, keys, installationClass);
+    const whole = await this.#means.queries.readFresh(caller, (tx) =>
+      withIncluded(document, include, documentsFor(caller, { db: tx, hasAcl: false })),
+    );
+    return project(whole, keys, installationClass);
   }
 
-  /** GET of the collection. Throws 403 without the permission, 102/105/106/111 for the query, 124. */
+  /** GET of the collection. Throws 403 without the permission, 102/105/106/111 for the query, 116 for too much, 124. */
   async list(
     caller: UserCaller,
     query: Record<string, unknown>,
@@ -128,8 +128,7 @@ export class InstallationService {
     const reader = readerFor(caller);
     const list = parseListQuery(query, installationClass, reader);
     const selection = compileList(list, installationClass, reader);
-    return this.#means.readDb.transaction(async (tx) => {
-      await beginScan(tx, scanTimeoutMs);
+    return this.#means.queries.read(caller, async (tx) => {
       const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
       const find = documentsFor(caller, { db: tx, hasAcl: false });
       const documents = await allWithIncluded(found.map(installationDocument), list.include, find);
@@ -148,13 +147,23 @@ export class InstallationService {
     const wanted = [...new Set(objectIds.split(',').filter(isPublicId))];
     if (wanted.length > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
     const condition = compileRowCondition(where, installationClass, readerOf(app, caller));
-    await this.#means.db.transaction(async (tx) => {
+    await this.#change(caller, condition, async (tx) => {
       const ids = await lockInstallations(tx, app.appId, wanted);
       // Unknown ids meet no condition.
       if (condition && ids.length < wanted.length) throw refuse('noEffect');
       for (const id of ids) await requireCondition(tx, id, condition);
       await deleteInstallations(tx, app.appId, ids);
     });
+  }
+
+  /** In one transaction: with a condition in the app's share of those, else among the quick calls. */
+  #change<T>(
+    caller: Caller,
+    condition: RowCondition | undefined,
+    work: (tx: Handle) => Promise<T>,
+  ): Promise<T> {
+    const { db, queries } = this.#means;
+    return condition ? queries.change(caller, work) : db.transaction(work);
   }
 
   /** Where an installation is found (contract.md: links come from PUBLIC_URL, never from a request). */
@@ -204,7 +213,6 @@ async function takenIs137<T>(work: () => Promise<T>): Promise<T> {
 
 async function requireCondition(tx: Handle, id: number, condition: RowCondition | undefined): Promise<void> {
   if (!condition) return;
-  await limitStatements(tx, scanTimeoutMs);
   if (!(await rowMeets(tx, { table: 'installation', id }, condition))) throw refuse('noEffect');
 }
 

@@ -3,15 +3,19 @@ import type { Config } from '../../shared/config.ts';
 import type { Vault } from '../../shared/crypto.ts';
 import type { Directory } from '../../shared/db/directory.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import type { QueryShare } from '../../shared/db/query-share.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
 /** What the services work with; opened by `start.ts`, handed down, never looked up. */
 export interface Means {
   config: Pick<Config, 'publicUrl' | 'isTest' | 'functionsUrl' | 'functionsToken' | 'metricsToken'>;
+  /** For what is quick: saves, logins, reads by id. Apps take turns. */
   db: Database;
-  /** Where `where` scans read: the standby, if there is one. */
-  readDb: Database;
+  /** Connections of their own for health checks and the admission of pushes. */
+  admissionDb: Database;
+  /** For whatever clients put together: conditions, lists, `include`. */
+  queries: QueryShare;
   queue: JobQueue;
   vault: Vault;
   clock: Clock;

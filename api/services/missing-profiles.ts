@@ -1,7 +1,6 @@
 import { messageOf, type NamedCredentials } from '../../connectors/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
-import { isStatementTimeout } from '../../shared/db/pool.ts';
-import { beginScan } from '../../shared/db/tables/installations.ts';
+import { type Handle, isStatementTimeout } from '../../shared/db/pool.ts';
 import type { StoredProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
 import {
@@ -13,14 +12,16 @@ import {
   vendorIds,
 } from '../../shared/domain/labels.ts';
 import type { PushOrder } from '../../shared/domain/push.ts';
+import { QueueFull } from '../../shared/fair-queue.ts';
 import { Params, targetCondition } from '../../shared/query/targets.ts';
 import type { Means } from './means.ts';
 
 /**
- * How long the look for devices without a profile may take. When it takes longer the push is accepted,
- * and such devices are counted `failed` with the sentence on the record.
+ * How long the look for devices without a profile may take, and wait for its turn. When it takes longer the push is
+ * accepted, and such devices are counted `failed` with the sentence on the record.
  */
 const probeTimeoutMs = 200;
+const probeWaitMs = 100;
 
 /** Devices of one kind that no profile serves. */
 interface Hole {
@@ -105,7 +106,7 @@ function holesOf(app: App, profiles: StoredProfile[], order: PushOrder): Hole[] 
 }
 
 async function probe(
-  { readDb, clock }: Means,
+  { queries, clock }: Means,
   app: App,
   { order, holes }: { order: PushOrder; holes: Hole[] },
 ): Promise<string | undefined> {
@@ -116,17 +117,15 @@ async function probe(
       `WHEN EXISTS (SELECT 1 FROM installation WHERE ${target} AND ${hole.condition(params)}) THEN ${i}`,
   );
   try {
-    return await readDb.transaction(async (tx) => {
-      await beginScan(tx, probeTimeoutMs);
-      const { rows } = await tx.query<{ hole: number | null }>(
-        `SELECT CASE ${tests.join(' ')} END AS hole`,
-        params.values,
-      );
-      const found = rows[0]?.hole;
-      return typeof found === 'number' ? holes[found]?.sentence : undefined;
-    });
+    const look = (tx: Handle) =>
+      tx.query<{ hole: number | null }>(`SELECT CASE ${tests.join(' ')} END AS hole`, params.values);
+    const limit = { timeoutMs: probeTimeoutMs, maxWaitMs: probeWaitMs };
+    // Whoever sends it, a push's condition is a client's: it takes the app's share of those.
+    const { rows } = await queries.read({ app, isMaster: false }, look, limit);
+    const found = rows[0]?.hole;
+    return typeof found === 'number' ? holes[found]?.sentence : undefined;
   } catch (error) {
-    if (isStatementTimeout(error)) return undefined;
+    if (isStatementTimeout(error) || error instanceof QueueFull) return undefined;
     throw error;
   }
 }

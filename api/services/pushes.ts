@@ -48,7 +48,9 @@ export class PushService {
     const now = new Date(this.#means.clock.now());
     // Where clocks disagree the earlier one says how far ahead push_time is: nothing is sent early.
     const isTimed = body.push_time !== undefined && body.push_time !== null;
-    const earliestMs = isTimed ? Math.min(now.getTime(), await databaseNow(this.#means.db)) : now.getTime();
+    const earliestMs = isTimed
+      ? Math.min(now.getTime(), await databaseNow(this.#means.admissionDb))
+      : now.getTime();
     return this.#admit(sender, parsePush(withoutCql(body), sender.prodHeader, earliestMs), now);
   }
 
@@ -67,7 +69,7 @@ export class PushService {
     await checkContent(this.#means.db, app, { objectId, order, expiresAt, createdAt: now });
     const missing = await findMissingProfile(this.#means, app, order);
     if (missing) throw refuse('invalidParameter', missing);
-    const accepted = await this.#means.db.transaction(async (tx) => {
+    const accepted = await this.#means.admissionDb.transaction(async (tx) => {
       const { reqId } = timing;
       const first = reqId
         ? await claimRequestId(tx, {

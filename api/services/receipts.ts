@@ -15,7 +15,7 @@ import {
 import { Refusal, refuse } from '../../shared/domain/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, isConnectorId } from '../../shared/domain/labels.ts';
-import { FairQueue, QueueFull } from './accounts/fair-queue.ts';
+import { FairQueue, QueueFull } from '../../shared/fair-queue.ts';
 import type { Means } from './means.ts';
 
 /** The parts of an address that was handed to a gateway. */

@@ -1,4 +1,4 @@
-import { beginScan, selectInstallations } from '../../shared/db/tables/installations.ts';
+import { selectInstallations } from '../../shared/db/tables/installations.ts';
 import { selectUsers } from '../../shared/db/tables/users.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { installationDocument } from '../../shared/domain/installation.ts';
@@ -11,41 +11,38 @@ import { tokensFor } from './accounts/caller.ts';
 import type { Caller } from './installations.ts';
 import type { Means } from './means.ts';
 
-const scanTimeoutMs = 10_000;
-
 /** Going through all users or installations of an app, page by page, whatever is written meanwhile. */
 export class ScanService {
-  readonly #means: Pick<Means, 'readDb' | 'clock' | 'vault'>;
+  readonly #means: Pick<Means, 'queries' | 'clock' | 'vault'>;
 
-  constructor(means: Pick<Means, 'readDb' | 'clock' | 'vault'>) {
+  constructor(means: Pick<Means, 'queries' | 'clock' | 'vault'>) {
     this.#means = means;
   }
 
   /**
    * One page, and the cursor of the next one; null behind the last (compat.md 3.1 "Scan"). Throws 1 without the master
-   * key, 101 for an unknown class, 124, and as `parseScan`.
+   * key, 101 for an unknown class, 124, 116 for too much, and as `parseScan`.
    */
   async scan(
-    { app, isMaster }: Caller,
+    caller: Caller,
     className: string,
     query: Record<string, unknown>,
   ): Promise<{ results: JsonObject[]; cursor: string | null }> {
-    if (!isMaster) throw refuse('invalidParameter', 'The request must be signed by master key.');
+    const { appId } = caller.app;
+    if (!caller.isMaster) throw refuse('invalidParameter', 'The request must be signed by master key.');
     const cls = classes.get(className);
     if (!cls) throw refuse('objectNotFound', "Class or object doesn't exists.");
-    const { appId } = app;
     const nowMs = this.#means.clock.now();
     const scan = parseScan(query, cls, { appId, nowMs });
     const selection = compileScan(scan, cls, appId);
-    const rows = await this.#means.readDb.transaction(async (tx) => {
-      await beginScan(tx, scanTimeoutMs);
+    const rows = await this.#means.queries.read(caller, async (tx) => {
       if (cls !== userClass)
         return (await selectInstallations(tx, selection)).map((row) => ({
           row,
           document: installationDocument(row),
         }));
       const users = await selectUsers(tx, selection);
-      const open = tokensFor({ app, isMaster }, this.#means.vault);
+      const open = tokensFor(caller, this.#means.vault);
       return users.map((row) => ({ row, document: userDocument(row, { isOwn: true, open }) }));
     });
     const page = rows.slice(0, scan.limit);

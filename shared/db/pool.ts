@@ -1,6 +1,9 @@
 import pg from 'pg';
 import Cursor from 'pg-cursor';
 import { sleep } from '../clock.ts';
+import type { FairQueue } from '../fair-queue.ts';
+import { currentLane } from './lane.ts';
+import { beginText, type Terms, withinBytes } from './terms.ts';
 
 /**
  * What a statement runs on: the pool, or one connection inside a transaction. Every function in
@@ -33,6 +36,8 @@ export interface DatabaseOptions {
   maxConnections?: number;
   /** Ends any statement that runs longer; 0 for none. */
   statementTimeoutMs?: number;
+  /** Shares the connections between apps (`inLane`); without it they go to the first who asks. */
+  turns?: FairQueue;
   onError?: (error: Error) => void;
 }
 
@@ -40,9 +45,11 @@ export interface DatabaseOptions {
 export class Database implements Handle {
   readonly url: string;
   readonly #pool: pg.Pool;
+  readonly #turns: FairQueue | undefined;
 
   constructor(options: DatabaseOptions) {
     this.url = options.url;
+    this.#turns = options.turns;
     this.#pool = new pg.Pool({
       connectionString: options.url,
       application_name: options.applicationName,
@@ -60,18 +67,27 @@ export class Database implements Handle {
   }
 
   query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>> {
-    return this.#pool.query<R>(text, values);
+    return this.#inTurn(() => this.#pool.query<R>(text, values));
   }
 
-  /** Runs `work` in one transaction: committed when it resolves, rolled back when it throws. */
-  async transaction<T>(work: (tx: Handle) => Promise<T>): Promise<T> {
+  /**
+   * Runs `work` in one transaction: committed when it resolves, rolled back when it throws. Throws `QueueFull` where
+   * the connections are shared and the app's share is used up, and `ResultTooLarge` by the terms.
+   */
+  transaction<T>(work: (tx: Handle) => Promise<T>, terms: Terms = {}): Promise<T> {
+    return this.#inTurn(() => this.#transact(work, terms));
+  }
+
+  async #transact<T>(work: (tx: Handle) => Promise<T>, terms: Terms): Promise<T> {
     const client = await this.#pool.connect();
     let failure: Error | undefined;
     try {
-      await client.query('BEGIN');
-      const value = await work(client);
-      await client.query('COMMIT');
-      return value;
+      return await withinBytes(client, terms.maxBytes, async () => {
+        await client.query(beginText(terms));
+        const value = await work(client);
+        await client.query('COMMIT');
+        return value;
+      });
     } catch (error) {
       failure = await rollBack(client);
       throw error;
@@ -80,9 +96,14 @@ export class Database implements Handle {
     }
   }
 
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    return this.#turns ? this.#turns.run(currentLane(), work) : work();
+  }
+
   /**
    * Reads a large result through one server-side cursor in a read-only snapshot, `rows` at a time
-   * (design.md 2 "Why a cursor"). Ends early when the consumer stops iterating.
+   * (design.md 2 "Why a cursor"). Ends early when the consumer stops iterating. Takes no turns: for pools that one
+   * process has to itself.
    */
   async *scan<R extends pg.QueryResultRow>(
     text: string,
@@ -120,7 +141,7 @@ export class Database implements Handle {
 
   /** Whether the database answers: a process whose database does can do its work. */
   isReachable(): Promise<boolean> {
-    return this.#pool.query('SELECT 1').then(
+    return this.query('SELECT 1').then(
       () => true,
       () => false,
     );

@@ -11,7 +11,13 @@ import type { Condition, Test } from './tree.ts';
  * What a condition may cost (field.md 4.2 "DoS by query"). A push's whole body is under 4096 bytes and a
  * URL under 16 KB, so real conditions stay far below.
  */
-export const whereLimits = { textLength: 65_536, nodes: 4000, jsonDepth: 40, depth: 10 } as const;
+export const whereLimits = {
+  textLength: 65_536,
+  nodes: 4000,
+  jsonDepth: 40,
+  depth: 10,
+  patterns: 10,
+} as const;
 
 /**
  * Checks a `where` and gives its tree. `value` is a dictionary, an array of them (implicit AND, compat.md
@@ -23,7 +29,13 @@ export function parseWhere(value: unknown, cls: ClassSchema, reader: Reader): Co
   const sent = typeof value === 'string' ? parseText(value) : value;
   if (sent === undefined || sent === null) return { kind: 'and', all: [] };
   checkSize(sent);
-  return parseCondition(sent, { cls, reader, depth: 0, queryDepth: 0, taken: { subqueries: 0 } });
+  return parseCondition(sent, {
+    cls,
+    reader,
+    depth: 0,
+    queryDepth: 0,
+    taken: { subqueries: 0, patterns: 0 },
+  });
 }
 
 function parseText(text: string): unknown {
@@ -60,7 +72,7 @@ interface Place {
   /** Sub-queries around this one. */
   queryDepth: number;
   /** What the whole condition has used. */
-  taken: { subqueries: number };
+  taken: { subqueries: number; patterns: number };
 }
 
 function parseCondition(value: unknown, place: Place): Condition {
@@ -98,11 +110,18 @@ function parseTests(field: Field, test: Json, place: Place): Condition[] {
 const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(value) });
 
 function parseOperands(operators: JsonObject, place: Place): Test[] {
-  return Object.entries(operators).flatMap(([name, operand]): Test[] =>
-    isSubqueryOperator(name)
-      ? [parseSubquery(name, operand, place)]
-      : parseOperator(name, operand, operators),
-  );
+  return Object.entries(operators).flatMap(([name, operand]): Test[] => {
+    if (isSubqueryOperator(name)) return [parseSubquery(name, operand, place)];
+    if (name === '$regex') takePattern(place);
+    return parseOperator(name, operand, operators);
+  });
+}
+
+/** Each pattern may cost a walk through all texts of the rows. */
+function takePattern({ taken }: Place): void {
+  taken.patterns += 1;
+  if (taken.patterns > whereLimits.patterns)
+    throw refuse('invalidQuery', `where holds at most ${whereLimits.patterns} $regex.`);
 }
 
 function parseSubquery(name: string, operand: Json, place: Place): Test {

@@ -179,8 +179,8 @@ export class JobQueue {
   }
 
   /** Whether at least `count` jobs could be taken now; counts no further. */
-  async hasWaiting(kind: { queue: string }, count: number): Promise<boolean> {
-    const { rows } = await this.#db.query<{ waiting: number }>(
+  async hasWaiting(kind: { queue: string }, count: number, db: Handle = this.#db): Promise<boolean> {
+    const { rows } = await db.query<{ waiting: number }>(
       `SELECT count(*) AS waiting FROM (
          SELECT FROM pgboss.job
           WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now() LIMIT $2) AS ready`,

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { FairQueue, QueueFull } from '../../api/services/accounts/fair-queue.ts';
 import { Passwords } from '../../api/services/accounts/passwords.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { countLoginFailure, deleteOldLoginLocks, isLoginLocked } from '../../shared/db/tables/login-locks.ts';
 import type { App } from '../../shared/domain/app.ts';
+import { FairQueue, QueueFull } from '../../shared/fair-queue.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { newName } from '../support/users.ts';

@@ -1,4 +1,3 @@
-import { beginScan } from '../../../shared/db/tables/installations.ts';
 import { countRows } from '../../../shared/db/tables/selection.ts';
 import { findUser, selectUsers } from '../../../shared/db/tables/users.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
@@ -13,18 +12,15 @@ import type { Means } from '../means.ts';
 import { isObjectId, readerFor, requireRead, tokensFor, type UserCaller } from './caller.ts';
 import { requireStrictness } from './strict.ts';
 
-/** A list call ends after this (compat.md 1.2, code 124). */
-const scanTimeoutMs = 10_000;
-
 /** Looking users up (accounts.md "Users and sessions"). Nothing here shows a session token. */
 export class UserLookup {
-  readonly #means: Pick<Means, 'db' | 'readDb' | 'vault'>;
+  readonly #means: Pick<Means, 'db' | 'queries' | 'vault'>;
 
-  constructor(means: Pick<Means, 'db' | 'readDb' | 'vault'>) {
+  constructor(means: Pick<Means, 'db' | 'queries' | 'vault'>) {
     this.#means = means;
   }
 
-  /** Throws 211 when there is none, 403 when its ACL keeps the caller out. */
+  /** Throws 211 when there is none, 403 when its ACL keeps the caller out, 116 for too much to include. */
   async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, userClass);
@@ -35,14 +31,17 @@ export class UserLookup {
     const isOwn = caller.isMaster || caller.session?.id === user.id;
     const view = { isOwn, open: tokensFor(caller, this.#means.vault), hasAcl: hasAcl(query) };
     const document = userDocument(user, view);
-    const find = documentsFor(caller, { db: this.#means.db, hasAcl: hasAcl(query) });
-    return project(await withIncluded(document, include, find), keys, userClass);
+    if (include.size === 0) return project(document, keys, userClass);
+    const whole = await this.#means.queries.readFresh(caller, (db) =>
+      withIncluded(document, include, documentsFor(caller, { db, hasAcl: hasAcl(query) })),
+    );
+    return project(whole, keys, userClass);
   }
 
   /**
    * GET of the collection: for the master key, or by the app's option; nobody else sees third-party accounts, nor
    * users whose ACL keeps the caller out. With `isStrict` addresses and numbers are found as a whole only. Throws 403
-   * without the permission, 102/105/106/111 for the query, 124.
+   * without the permission, 102/105/106/111 for the query, 116 for too much, 124.
    */
   async list(
     caller: UserCaller,
@@ -55,8 +54,7 @@ export class UserLookup {
     const list = parseListQuery(query, userClass, reader);
     if (isStrict) requireStrictness(list);
     const selection = compileList(list, userClass, reader);
-    return this.#means.readDb.transaction(async (tx) => {
-      await beginScan(tx, scanTimeoutMs);
+    return this.#means.queries.read(caller, async (tx) => {
       const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
       const open = tokensFor(caller, this.#means.vault);
       const view = { isOwn: isMaster, open, hasAcl: hasAcl(query) };

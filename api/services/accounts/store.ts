@@ -1,4 +1,5 @@
 import { type Handle, isDeadlock, violatedConstraint } from '../../../shared/db/pool.ts';
+import type { Asker } from '../../../shared/db/query-share.ts';
 import { setIdentities } from '../../../shared/db/tables/user-identities.ts';
 import { insertUser, updateUser } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/app.ts';
@@ -36,11 +37,14 @@ export interface NewAccount {
  * whenever a user is made or changed happens here.
  */
 export class UserStore {
-  readonly #means: Pick<Means, 'db' | 'clock' | 'vault'>;
+  readonly #means: Pick<Means, 'db' | 'queries' | 'clock' | 'vault'>;
   readonly #sessions: Sessions;
   readonly #links: MailLinks;
 
-  constructor(means: Pick<Means, 'db' | 'clock' | 'vault'>, parts: { sessions: Sessions; links: MailLinks }) {
+  constructor(
+    means: Pick<Means, 'db' | 'queries' | 'clock' | 'vault'>,
+    parts: { sessions: Sessions; links: MailLinks },
+  ) {
     this.#means = means;
     this.#sessions = parts.sessions;
     this.#links = parts.links;
@@ -48,14 +52,16 @@ export class UserStore {
 
   /**
    * Runs `work` in one transaction, again when two users wanted what the other had. Names, addresses and numbers that
-   * another user has are 202, 203 and 214, whoever was first; third-party accounts are 208.
+   * another user has are 202, 203 and 214, whoever was first; third-party accounts are 208. `asker` is given where a
+   * condition is asked, which takes the app's share of those.
    */
-  async change<T>(work: (tx: Handle) => Promise<T>, triesLeft = 3): Promise<T> {
+  async change<T>(work: (tx: Handle) => Promise<T>, asker?: Asker, triesLeft = 3): Promise<T> {
+    const { db, queries } = this.#means;
     try {
-      return await this.#means.db.transaction(work);
+      return await (asker ? queries.change(asker, work) : db.transaction(work));
     } catch (error) {
       if (isDeadlock(error)) {
-        if (triesLeft > 1) return this.change(work, triesLeft - 1);
+        if (triesLeft > 1) return this.change(work, asker, triesLeft - 1);
         throw refuse('conflict');
       }
       if (error instanceof IdentityTaken) throw refuse('accountLinked');

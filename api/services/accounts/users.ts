@@ -1,5 +1,4 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { limitStatements } from '../../../shared/db/tables/installations.ts';
 import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
 import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/app.ts';
@@ -45,8 +44,6 @@ export interface ChangedUser {
   sessionToken?: string;
 }
 
-/** A list call ends after this (compat.md 1.2, code 124). */
-const scanTimeoutMs = 10_000;
 /** Each of them may wait for a hook. */
 const maxIdsPerDelete = 100;
 
@@ -134,7 +131,7 @@ export class UserService {
     const { touched } = changes;
     const draft = () => changedUser(before, changes, rulesOf(caller));
     await hooked.updating(caller, before, { body, touched, draft });
-    const changed = await this.#parts.store.change(async (tx) => {
+    const change = async (tx: Handle) => {
       const current = await this.#require(tx, caller, objectId, true);
       requireSessionStill(caller, current);
       requireFreeToSetPassword(caller, current, changes);
@@ -143,7 +140,8 @@ export class UserService {
         if (!checked.has(platform)) throw refuse('conflict');
       await this.#requireCondition(tx, current, condition);
       return this.#write(tx, caller, { current, changes, hash });
-    });
+    };
+    const changed = await this.#parts.store.change(change, condition && caller);
     hooked.updated(caller, changed.document, { body, touched });
     return changed;
   }
@@ -197,7 +195,7 @@ export class UserService {
         if (user) requireWrite(caller, user);
         return user;
       });
-    const deleted = await store.change(async (tx) => {
+    const remove = async (tx: Handle) => {
       const user = isObjectId(objectId) && (await this.#find(tx, caller.app, objectId, true));
       if (!user) {
         if (condition) throw refuse('noEffect');
@@ -207,7 +205,8 @@ export class UserService {
       await this.#requireCondition(tx, user, condition);
       await deleteUser(tx, caller.app.appId, user.id);
       return user;
-    });
+    };
+    const deleted = await store.change(remove, condition && caller);
     if (deleted) hooked.deleted(caller, body, deleted);
   }
 
@@ -244,7 +243,6 @@ export class UserService {
 
   async #requireCondition(tx: Handle, user: User, condition: RowCondition | undefined): Promise<void> {
     if (!condition) return;
-    await limitStatements(tx, scanTimeoutMs);
     if (!(await rowMeets(tx, { table: 'app_user', id: user.id }, condition))) throw refuse('noEffect');
   }
 }

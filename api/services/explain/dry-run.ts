@@ -2,7 +2,6 @@ import { messageOf } from '../../../connectors/connector.ts';
 import { Router } from '../../../connectors/routing.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { countAudience, maxGroups } from '../../../shared/db/tables/audience.ts';
-import { beginScan } from '../../../shared/db/tables/installations.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import { newPushId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -47,14 +46,15 @@ export class DryRunService {
     const missing = await findMissingProfile(this.#means, app, order);
     const profiles = await this.#means.directory.profiles(appId);
     const plan = { ...draft, app, push, timing, profiles, missing, nowMs };
-    return this.#means.readDb.transaction((tx) => measure(tx, plan));
+    return this.#means.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
+      timeoutMs: scanTimeoutMs,
+    });
   }
 }
 
 type Plan = Omit<Inputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isCut'>;
 
 async function measure(tx: Handle, plan: Plan): Promise<JsonObject> {
-  await beginScan(tx, scanTimeoutMs);
   const { app, push, profiles, nowMs } = plan;
   const { order } = push;
   const params = new Params();

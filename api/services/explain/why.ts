@@ -64,12 +64,14 @@ export class WhyService {
   }
 
   async #ofPresent(app: App, push: Notification, device: TracedDevice): Promise<Facts> {
-    const { db, clock } = this.#means;
+    const { db, clock, queries } = this.#means;
     const params = new Params([app.appId]);
     const clauses = targetClauses(app, push.order, { params, nowMs: clock.now() });
     const conditions = clauses.map((clause) => clause.condition);
     const [holds, batch, failure, profiles] = await Promise.all([
-      testConditions(db, device.id, { conditions, values: params.values }),
+      queries.readFresh({ app, isMaster: true }, (tx) =>
+        testConditions(tx, device.id, { conditions, values: params.values }),
+      ),
       findBatchOf(db, push, device.id),
       findFailure(db, push, { id: device.id }),
       this.#means.directory.profiles(app.appId),

@@ -188,16 +188,6 @@ export async function selectInstallations(tx: Handle, selection: Selection): Pro
   return (await selectRows<InstallationRow>(tx, from, selection)).map(toInstallation);
 }
 
-/** Limits a scan: the rest of this transaction reads one snapshot and ends statements that take longer. */
-export async function beginScan(tx: Handle, timeoutMs: number): Promise<void> {
-  await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
-  await limitStatements(tx, timeoutMs);
-}
-
-export async function limitStatements(tx: Handle, timeoutMs: number): Promise<void> {
-  await tx.query("SELECT set_config('statement_timeout', $1, true)", [String(timeoutMs)]);
-}
-
 /** Deletes up to `limit` installations of an app that were last updated before a time; gives how many. */
 export async function deleteIdleInstallations(
   db: Handle,

@@ -49,7 +49,10 @@ export function sqlPattern({ source, isCaseInsensitive, isMultiline }: Pattern):
 }
 
 interface Group {
+  /** A look-around. */
   isAssertion: boolean;
+  /** A look-around stands in it. */
+  hasAssertion: boolean;
   /** Size of what was read in this group so far. */
   size: number;
   /** Nothing was read yet that takes a character since the group or its last branch began. */
@@ -59,10 +62,12 @@ interface Group {
 class Translator {
   readonly #reader: Reader;
   readonly #flags: Set<string>;
-  readonly #groups: Group[] = [{ isAssertion: false, size: 0, isBranchEmpty: true }];
+  readonly #groups: Group[] = [{ isAssertion: false, hasAssertion: false, size: 0, isBranchEmpty: true }];
   #out = '';
   /** Size of the atom that a quantifier would repeat; 0 when there is none. */
   #atomSize = 0;
+  /** The atom that a quantifier would repeat holds a look-around. */
+  #isLooking = false;
 
   constructor(text: string, flags: Set<string>) {
     this.#reader = new Reader(text);
@@ -96,6 +101,7 @@ class Translator {
   #atom(sql: string, size = 1): void {
     this.#out += sql;
     this.#atomSize = size;
+    this.#isLooking = false;
     this.#grow(size);
     const group = this.#groups.at(-1);
     if (group) group.isBranchEmpty = false;
@@ -121,6 +127,8 @@ class Translator {
 
   #quantify(quantifier: string): void {
     if (this.#atomSize === 0) throw unsupported('a quantifier with nothing to repeat');
+    // At every character of every repetition PostgreSQL would look ahead, or back, over the whole text.
+    if (this.#isLooking) throw unsupported('a look-around under a quantifier');
     const [least = 0, most = Math.max(1, least)] = (quantifier.match(/\d+/g) ?? []).map(Number);
     if (Math.max(least, most) > maxBound || least > most)
       throw unsupported('a repetition of more than 255 or of fewer than none');
@@ -154,7 +162,7 @@ class Translator {
     if (this.#groups.length > maxGroups) throw unsupported('so many parentheses');
     const kind = this.#reader.match(/\?(<?[=!]|:)/y)?.[0] ?? '?:';
     if (this.#reader.skip(/[?*]/y)) throw unsupported('this kind of parenthesis');
-    this.#groups.push({ isAssertion: kind !== '?:', size: 0, isBranchEmpty: true });
+    this.#groups.push({ isAssertion: kind !== '?:', hasAssertion: false, size: 0, isBranchEmpty: true });
     this.#out += `(${kind}`;
     this.#atomSize = 0;
   }
@@ -163,9 +171,13 @@ class Translator {
     const group = this.#groups.pop();
     if (group?.isBranchEmpty) group.size += optionalSize;
     if (!group || this.#groups.length === 0) throw unsupported('a closing parenthesis without its opening');
+    const isLooking = group.isAssertion || group.hasAssertion;
+    const outer = this.#groups.at(-1);
+    if (outer) outer.hasAssertion ||= isLooking;
     if (group.isAssertion) {
       this.#assertion(')');
       this.#grow(group.size);
     } else this.#atom(')', Math.max(1, group.size));
+    this.#isLooking = isLooking;
   }
 }

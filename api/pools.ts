@@ -1,0 +1,41 @@
+import type { Config } from '../shared/config.ts';
+import { waitForDatabase } from '../shared/db/outage.ts';
+import { Database } from '../shared/db/pool.ts';
+import { QueryShare, queryConnections } from '../shared/db/query-share.ts';
+import { FairQueue, type FairQueueLimits } from '../shared/fair-queue.ts';
+import type { ClosingStack } from '../shared/lifecycle.ts';
+import type { Logger } from '../shared/logging.ts';
+
+/** Connections of one api process, and how many of them one app has at a time (README.md "Connections"). */
+export const poolLimits: Record<'calls' | 'admission', Required<FairQueueLimits>> = {
+  calls: { atOnce: 10, perLane: 6, maxWaiting: 2000, maxWaitMs: 5000 },
+  admission: { atOnce: 5, perLane: 3, maxWaiting: 1000, maxWaitMs: 5000 },
+};
+
+export interface Pools {
+  db: Database;
+  admissionDb: Database;
+  queries: QueryShare;
+}
+
+/** Opens the pools of an api process, and waits until the database answers. None connects before it is needed. */
+export async function openPools(config: Config, log: Logger, stack: ClosingStack): Promise<Pools> {
+  const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
+  const open = (name: string, url: string, size: { maxConnections: number; turns?: FairQueue }): Database => {
+    const pool = new Database({ url, applicationName: `carillon ${name}`, onError, ...size });
+    stack.add(name, () => pool.close());
+    return pool;
+  };
+  const shared = (limits: Required<FairQueueLimits>) => ({
+    maxConnections: limits.atOnce,
+    turns: new FairQueue(limits),
+  });
+  const { databaseUrl, databaseReadUrl } = config;
+  const db = open('api', databaseUrl, shared(poolLimits.calls));
+  await waitForDatabase(db, log);
+  const admissionDb = open('api (admission)', databaseUrl, shared(poolLimits.admission));
+  const queried = { maxConnections: queryConnections };
+  const primary = open('api (queries)', databaseUrl, queried);
+  const standby = databaseReadUrl === databaseUrl ? primary : open('api (read)', databaseReadUrl, queried);
+  return { db, admissionDb, queries: new QueryShare({ primary, standby }) };
+}
