@@ -7,6 +7,7 @@ import type { Figure } from './figure.ts';
 import { benchHttp2 } from './http2/compare.ts';
 import { benchImport } from './import.ts';
 import { benchFairness, benchLatency } from './latency.ts';
+import { benchNeighbour } from './neighbour/bench.ts';
 import { benchPace } from './pace.ts';
 import { benchPipeline } from './pipeline.ts';
 
@@ -78,6 +79,14 @@ const benchmarks = new Map<string, Benchmark>([
     {
       description: 'the fullest and the emptiest second of a push with flow_control [devices] [rate]',
       run: benchPace,
+    },
+  ],
+  [
+    'neighbour',
+    {
+      description:
+        'a push and a health check of one app while another does its worst with its app key [seconds] [clients]',
+      run: benchNeighbour,
     },
   ],
   [

@@ -1,0 +1,113 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { type Bench, withBench } from '../bench-service.ts';
+import { type BenchApp, call, createApp, push, pushAndWait } from '../client.ts';
+import { type Figure, spread } from '../figure.ts';
+import { processUse } from '../process-use.ts';
+import { writeInstallations } from '../seed.ts';
+import { readArgs } from '../settings.ts';
+import { Attack } from './attack.ts';
+import { hostilePatterns, type Pattern } from './patterns.ts';
+import { writeHostileRows } from './seed.ts';
+
+const defaultSeconds = 6;
+const defaultClients = 32;
+/** Between two calls of the app that is measured. */
+const pauseMs = 20;
+/** An attack has filled its share by then. */
+const warmMs = 500;
+
+interface Stage extends Bench {
+  app: BenchApp;
+  seconds: number;
+  log: (line: string) => void;
+}
+
+/**
+ * What `POST /1.1/push` of one app and `/readyz` take while another app does its worst with its app key, for `args[0]`
+ * seconds (6) by `args[1]` clients (32) at a time, pattern by pattern; first without.
+ */
+export function benchNeighbour(args: string[], log: (line: string) => void): Promise<Figure[]> {
+  const { numbers, setups } = readArgs(args);
+  const [seconds = defaultSeconds, clients = defaultClients] = numbers;
+  return withBench(log, { threads: 1, ...setups[0] }, async (bench) => {
+    const app = await createApp(bench);
+    await writeInstallations(bench, app.appId, 1);
+    await pushAndWait(bench, app, {});
+    log('writing the rows of the hostile app');
+    const hostile = await createHostileApp(bench);
+    const patterns = hostilePatterns(await writeHostileRows(bench, hostile.appId));
+    const attack = new Attack({ url: bench.url, clients, headers: headersOf(hostile) });
+    try {
+      const stage = { ...bench, app, seconds, log };
+      const figures = await measure(stage, 'nobody else');
+      for (const pattern of patterns) figures.push(...(await underAttack(stage, attack, pattern)));
+      const use = await processUse(bench.pids().api);
+      const peak = { name: 'api, peak resident memory', value: use?.peakMegabytes ?? Number.NaN, unit: 'MB' };
+      return [...figures, peak];
+    } finally {
+      await attack.close();
+    }
+  });
+}
+
+const hostileApp = z.object({ appId: z.string(), appKey: z.string() });
+type HostileApp = z.infer<typeof hostileApp>;
+
+const headersOf = ({ appId, appKey }: HostileApp) => ({
+  'x-lc-id': appId,
+  'x-lc-key': appKey,
+  'content-type': 'application/json',
+});
+
+/** Its app key may do what options can open to it. */
+function createHostileApp({ url, adminToken }: Bench): Promise<HostileApp> {
+  const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
+  const options = { allowUserQuery: true, allowInstallationQuery: true, hybridPush: true };
+  const body = JSON.stringify({ name: 'Hostile', options });
+  return call(`${url}/console/api/apps`, { method: 'POST', headers, body }, hostileApp);
+}
+
+async function underAttack(stage: Stage, attack: Attack, { name, calls }: Pattern): Promise<Figure[]> {
+  attack.begin(calls);
+  await sleep(warmMs);
+  const figures = await measure(stage, name);
+  const answered = await attack.end();
+  const use = await processUse(stage.pids().api);
+  stage.log(`${name}: ${JSON.stringify(answered)}, the api has ${use?.residentMegabytes.toFixed()} MB`);
+  await untilQuiet(stage);
+  return figures;
+}
+
+/** Nobody in the database works for the pattern before any more. */
+async function untilQuiet({ db }: Stage): Promise<void> {
+  for (;;) {
+    const { rows } = await db.query<{ busy: number }>(
+      `SELECT count(*) AS busy FROM pg_stat_activity
+        WHERE application_name LIKE 'carillon api%' AND state = 'active'`,
+    );
+    if (rows[0]?.busy === 0) return;
+    await sleep(pauseMs);
+  }
+}
+
+async function measure(stage: Stage, name: string): Promise<Figure[]> {
+  const endsAtMs = performance.now() + stage.seconds * 1000;
+  const [pushes, checks] = await Promise.all([
+    repeat(endsAtMs, () => push(stage, stage.app, {})),
+    repeat(endsAtMs, () => call(`${stage.url}/readyz`, {}, z.unknown())),
+  ]);
+  return [...spread(`${name}: push`, pushes), ...spread(`${name}: readyz`, checks)];
+}
+
+/** Milliseconds that each call took. */
+async function repeat(endsAtMs: number, work: () => Promise<unknown>): Promise<number[]> {
+  const tookMs: number[] = [];
+  while (performance.now() < endsAtMs) {
+    const startedAtMs = performance.now();
+    await work();
+    tookMs.push(performance.now() - startedAtMs);
+    await sleep(pauseMs);
+  }
+  return tookMs;
+}
