@@ -6,6 +6,7 @@ import type { Config } from '../shared/config.ts';
 import { inLane } from '../shared/db/lane.ts';
 import { Refusal } from '../shared/domain/errors.ts';
 import type { Logger } from '../shared/logging.ts';
+import { LoopShare } from '../shared/loop-share.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import { check } from './check.ts';
 import { type InnerMeans, performer } from './inner.ts';
@@ -46,9 +47,10 @@ export function createApp(options: AppOptions): Koa {
   app.use(textForm);
   const router = new Router();
   const routeOf = new Map<unknown, Route>();
+  const loopShare = new LoopShare();
   const find: Find = (method, path) => findRoute(router, routeOf, { method, path });
   for (const { path, route } of inOrder(options.routes)) {
-    const handler = (ctx: Context) => answer(ctx, route, { ...options, find });
+    const handler = (ctx: Context) => answer(ctx, route, { ...options, find, loopShare });
     routeOf.set(handler, route);
     router.register(path, [route.method], handler);
   }
@@ -72,6 +74,9 @@ export function remoteAddressOf(app: Koa, request: IncomingMessage): string {
 
 type Find = InnerMeans['find'];
 
+/** What the whole app shares beside its options. */
+type Inner = AppOptions & { find: Find; loopShare: LoopShare };
+
 /** The route that the router would choose, for calls that do not come over HTTP. */
 function findRoute(
   router: Router,
@@ -84,7 +89,7 @@ function findRoute(
 }
 
 /** One call from keys to reply: who, how often, what, and only then the work. */
-async function answer(ctx: Context, route: Route, options: AppOptions & { find: Find }): Promise<void> {
+async function answer(ctx: Context, route: Route, options: Inner): Promise<void> {
   const identity = await admit(ctx, route, options);
   const limit = route.limit.bodyBytesBelow;
   const raw = route.isRaw ? { headers: headersOf(ctx), text: await readText(ctx, limit) } : undefined;
@@ -113,7 +118,8 @@ async function answer(ctx: Context, route: Route, options: AppOptions & { find: 
 }
 
 /** Runs a route over a call that passed its size and its schemas. Throws 116, 107, 111 or 1 for one that does not. */
-async function runChecked(route: Route, call: AnyCall, { services }: AppOptions): Promise<Reply> {
+async function runChecked(route: Route, call: AnyCall, { services, loopShare }: Inner): Promise<Reply> {
+  if (call.app) await loopShare.enter(call.app.appId);
   const limit = route.limit.bodyBytesBelow;
   if (limit !== undefined && call.bodyBytes >= limit)
     throw new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
@@ -127,7 +133,7 @@ async function runChecked(route: Route, call: AnyCall, { services }: AppOptions)
 function innerMeans(
   { app, isMaster, hasHookKey }: Admission,
   sessionToken: string | undefined,
-  options: AppOptions & { find: Find },
+  options: Inner,
 ): InnerMeans {
   return {
     find: options.find,

@@ -1,11 +1,12 @@
 import type { Handle } from '../../shared/db/pool.ts';
+import { replyBytes } from '../../shared/db/query-share.ts';
 import { findInstallations } from '../../shared/db/tables/installations.ts';
 import { findUsers } from '../../shared/db/tables/users.ts';
 import { mayUser } from '../../shared/domain/acl.ts';
 import { installationDocument } from '../../shared/domain/installation.ts';
 import { userDocument } from '../../shared/domain/user.ts';
 import { installationClass, userClass } from '../../shared/query/classes.ts';
-import type { FindDocuments } from '../../shared/query/include.ts';
+import type { Source } from '../../shared/query/include.ts';
 import type { UserCaller } from './accounts/caller.ts';
 
 /**
@@ -15,8 +16,8 @@ import type { UserCaller } from './accounts/caller.ts';
 export function documentsFor(
   { app: { appId }, isMaster, session }: UserCaller,
   { db, hasAcl }: { db: Handle; hasAcl: boolean },
-): FindDocuments {
-  return async (className, objectIds) => {
+): Source {
+  const find: Source['find'] = async (className, objectIds) => {
     if (className === installationClass.name) {
       const found = await findInstallations(db, appId, [...objectIds]);
       return new Map(found.map((one) => [one.objectId, installationDocument(one)]));
@@ -31,4 +32,5 @@ export function documentsFor(
       }),
     );
   };
+  return { find, maxLength: replyBytes({ isMaster }) };
 }

@@ -130,8 +130,8 @@ export class InstallationService {
     const selection = compileList(list, installationClass, reader);
     return this.#means.queries.read(caller, async (tx) => {
       const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
-      const find = documentsFor(caller, { db: tx, hasAcl: false });
-      const documents = await allWithIncluded(found.map(installationDocument), list.include, find);
+      const source = documentsFor(caller, { db: tx, hasAcl: false });
+      const documents = await allWithIncluded(found.map(installationDocument), list.include, source);
       const results = documents.map((document) => project(document, list.keys, installationClass));
       return list.hasCount ? { results, count: await countRows(tx, 'installation', selection) } : { results };
     });

@@ -26,8 +26,16 @@ export const queryConnections = queryLimits.client.atOnce + queryLimits.master.a
 /** A statement with a condition of an app key ends after this, one of the master key later (compat.md 1.2, code 124). */
 const clientTimeoutMs = 1500;
 const masterTimeoutMs = 10_000;
-/** All rows that one call reads. */
-const maxBytes = 16 * 1024 * 1024;
+/**
+ * All rows that one call reads, and all that its reply includes. Parsed, the worst JSON takes sixteen times its text in
+ * memory, and a client's device has no use for more.
+ */
+const clientBytes = 4 * 1024 * 1024;
+const masterBytes = 16 * 1024 * 1024;
+
+/** The most that a reply to this key holds, in bytes. */
+export const replyBytes = ({ isMaster }: Pick<Asker, 'isMaster'>): number =>
+  isMaster ? masterBytes : clientBytes;
 
 export interface QueryPools {
   /** Pools of their own: what waits here takes no connection of other calls. */
@@ -82,7 +90,8 @@ export class QueryShare {
   }
 }
 
-const termsFor = ({ isMaster }: Asker): Terms =>
-  isMaster
-    ? { statementTimeoutMs: masterTimeoutMs, maxBytes }
-    : { statementTimeoutMs: clientTimeoutMs, maxBytes, isSingle: true };
+const termsFor = ({ isMaster }: Asker): Terms => ({
+  statementTimeoutMs: isMaster ? masterTimeoutMs : clientTimeoutMs,
+  maxBytes: replyBytes({ isMaster }),
+  isSingle: !isMaster,
+});

@@ -9,9 +9,8 @@ export type Include = Map<string, Include>;
 const maxNames = 10;
 /** Names in a row: each may cost one query per class. */
 const maxDepth = 3;
-/** Pointers that one reply follows, and what they bring together: one that points to itself would never end. */
+/** Pointers that one reply follows: one that points to itself would never end. */
 const maxPointers = 5000;
-const maxBytes = 16 * 1024 * 1024;
 
 /** Throws 102 when malformed or too much, 105 for bad or hidden names (compat.md 3.1). */
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
@@ -34,11 +33,13 @@ function add(include: Include, [name, ...rest]: string[]): void {
   add(inner, rest);
 }
 
-/** Documents that the reader may see, by their ids; those of other ids are left out. One query. */
-export type FindDocuments = (
-  className: string,
-  objectIds: ReadonlySet<string>,
-) => Promise<ReadonlyMap<string, JsonObject>>;
+/** Where what pointers lead to comes from. */
+export interface Source {
+  /** Documents that the reader may see, by their ids; those of other ids are left out. One query. */
+  find(className: string, objectIds: ReadonlySet<string>): Promise<ReadonlyMap<string, JsonObject>>;
+  /** The most that the documents in pointers take together, as characters of JSON. */
+  maxLength: number;
+}
 
 /** A document whose pointers are to be filled in. It is ours to write to. */
 interface Open {
@@ -53,13 +54,13 @@ interface Open {
 export async function allWithIncluded(
   documents: JsonObject[],
   include: Include,
-  find: FindDocuments,
+  source: Source,
 ): Promise<JsonObject[]> {
   const copies = include.size === 0 ? documents : documents.map((document) => ({ ...document }));
-  const filling = new Filling();
+  const filling = new Filling(source);
   let open = copies.map((document) => ({ document, include })).filter(hasNames);
   while (open.length > 0) {
-    await filling.find(open, find);
+    await filling.find(open);
     open = open.flatMap((one) => filling.fill(one)).filter(hasNames);
   }
   return copies;
@@ -69,27 +70,33 @@ export async function allWithIncluded(
 export async function withIncluded(
   document: JsonObject,
   include: Include,
-  find: FindDocuments,
+  source: Source,
 ): Promise<JsonObject> {
-  return (await allWithIncluded([document], include, find))[0] ?? document;
+  return (await allWithIncluded([document], include, source))[0] ?? document;
 }
 
 const hasNames = ({ include }: Open): boolean => include.size > 0;
 
 /** What one reply has followed and found so far. */
 class Filling {
+  readonly #source: Source;
   readonly #found = new Map<string, Map<string, JsonObject>>();
-  readonly #sizes = new Map<JsonObject, number>();
+  /** Of documents that stand in a pointer; undefined while it is one only. */
+  readonly #lengths = new Map<JsonObject, number | undefined>();
   #pointers = 0;
-  #bytes = 0;
+  #length = 0;
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
 
   /** Finds what the documents point to, as far as it is not known, one query per class. */
-  async find(open: Open[], find: FindDocuments): Promise<void> {
+  async find(open: Open[]): Promise<void> {
     const wanted = new Map<string, Set<string>>();
     for (const { document, include } of open) this.#collect(document, include, wanted);
     for (const [className, objectIds] of wanted) {
       const known = this.#found.get(className) ?? new Map();
-      this.#found.set(className, new Map([...known, ...(await find(className, objectIds))]));
+      this.#found.set(className, new Map([...known, ...(await this.#source.find(className, objectIds))]));
     }
   }
 
@@ -137,11 +144,13 @@ class Filling {
     return document;
   }
 
+  /** Counts repeats: what stands in one pointer was counted when it was read. */
   #count(document: JsonObject): void {
-    const size = this.#sizes.get(document) ?? JSON.stringify(document).length;
-    this.#sizes.set(document, size);
-    this.#bytes += size;
-    if (this.#bytes > maxBytes) throw tooMuch();
+    const isRepeat = this.#lengths.has(document);
+    const length = isRepeat ? (this.#lengths.get(document) ?? JSON.stringify(document).length) : undefined;
+    this.#lengths.set(document, length);
+    this.#length += length ?? 0;
+    if (this.#length > this.#source.maxLength) throw tooMuch();
   }
 }
 

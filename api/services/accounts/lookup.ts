@@ -59,8 +59,8 @@ export class UserLookup {
       const open = tokensFor(caller, this.#means.vault);
       const view = { isOwn: isMaster, open, hasAcl: hasAcl(query) };
       const documents = found.map((user) => userDocument(user, view));
-      const find = documentsFor(caller, { db: tx, hasAcl: view.hasAcl });
-      const whole = await allWithIncluded(documents, list.include, find);
+      const source = documentsFor(caller, { db: tx, hasAcl: view.hasAcl });
+      const whole = await allWithIncluded(documents, list.include, source);
       const results = whole.map((document) => project(document, list.keys, userClass));
       return list.hasCount ? { results, count: await countRows(tx, 'app_user', selection) } : { results };
     });

@@ -10,7 +10,7 @@ import { Attack } from './attack.ts';
 import { hostilePatterns, type Pattern } from './patterns.ts';
 import { writeHostileRows } from './seed.ts';
 
-const defaultSeconds = 6;
+const defaultSeconds = 5;
 const defaultClients = 32;
 /** Between two calls of the app that is measured. */
 const pauseMs = 20;
@@ -25,7 +25,7 @@ interface Stage extends Bench {
 
 /**
  * What `POST /1.1/push` of one app and `/readyz` take while another app does its worst with its app key, for `args[0]`
- * seconds (6) by `args[1]` clients (32) at a time, pattern by pattern; first without.
+ * seconds (5) by `args[1]` clients (32) at a time, pattern by pattern; first without.
  */
 export function benchNeighbour(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -63,7 +63,12 @@ const headersOf = ({ appId, appKey }: HostileApp) => ({
 /** Its app key may do what options can open to it. */
 function createHostileApp({ url, adminToken }: Bench): Promise<HostileApp> {
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
-  const options = { allowUserQuery: true, allowInstallationQuery: true, hybridPush: true };
+  const options = {
+    allowUserQuery: true,
+    allowInstallationQuery: true,
+    forbidClientPush: false,
+    hybridPush: true,
+  };
   const body = JSON.stringify({ name: 'Hostile', options });
   return call(`${url}/console/api/apps`, { method: 'POST', headers, body }, hostileApp);
 }
