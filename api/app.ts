@@ -19,6 +19,7 @@ import type { PushCallLimit } from './middleware/limit.ts';
 import { logRequests } from './middleware/log.ts';
 import type { OperatorGate } from './middleware/operator.ts';
 import { textForm } from './middleware/text-form.ts';
+import { replyText } from './reply-text.ts';
 import type { AnyCall, AppCall, Reply, Route } from './route.ts';
 import type { SessionOwner } from './services/accounts/sessions.ts';
 import type { Services } from './services/services.ts';
@@ -114,7 +115,7 @@ async function answer(ctx: Context, route: Route, options: Inner): Promise<void>
     ...(raw ? { raw } : {}),
     ...(stream ? { stream } : {}),
   };
-  write(ctx, await runChecked(route, call, options), route.status);
+  await write(ctx, await runChecked(route, call, options), route.status);
 }
 
 /** Runs a route over a call that passed its size and its schemas. Throws 116, 107, 111 or 1 for one that does not. */
@@ -207,13 +208,13 @@ const headersOf = (ctx: Context): Record<string, string> =>
     }),
   );
 
-function write(ctx: Context, reply: Reply, status: number): void {
+async function write(ctx: Context, reply: Reply, status: number): Promise<void> {
   ctx.status = reply.status ?? status;
   for (const [name, value] of Object.entries(reply.headers ?? {})) ctx.set(name, value);
   ctx.type = reply.type ?? 'application/json; charset=utf-8';
-  const isReady =
-    typeof reply.body === 'string' || Buffer.isBuffer(reply.body) || reply.body instanceof Readable;
-  ctx.body = isReady ? reply.body : JSON.stringify(reply.body);
+  const { body } = reply;
+  const isReady = typeof body === 'string' || Buffer.isBuffer(body) || body instanceof Readable;
+  ctx.body = isReady ? body : await replyText(body);
 }
 
 /**

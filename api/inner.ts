@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { Refusal, refuse } from '../shared/domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../shared/domain/json.ts';
+import { replyText } from './reply-text.ts';
 import type { AnyCall, AppCall, Reply, Route } from './route.ts';
 import {
   failed,
@@ -69,7 +70,7 @@ function bodyOf({ body }: InnerCall): JsonObject {
 async function textOf({ body }: Reply, room: ReplyRoom): Promise<string> {
   if (typeof body === 'string') return body;
   if (Buffer.isBuffer(body)) return body.toString();
-  return body instanceof Readable ? foreignJson(body, room) : JSON.stringify(body);
+  return body instanceof Readable ? foreignJson(body, room) : replyText(body);
 }
 
 /** What a function host answers, as JSON that may stand inside ours. Throws 116 where it has no room, 502 for no JSON. */

@@ -17,13 +17,14 @@ export function documentsFor(
   { app: { appId }, isMaster, session }: UserCaller,
   { db, hasAcl }: { db: Handle; hasAcl: boolean },
 ): Source {
+  const maxBytes = replyBytes({ isMaster });
   const find: Source['find'] = async (className, objectIds) => {
     if (className === installationClass.name) {
-      const found = await findInstallations(db, appId, [...objectIds]);
+      const found = await findInstallations(db, appId, { objectIds: [...objectIds], maxBytes });
       return new Map(found.map((one) => [one.objectId, installationDocument(one)]));
     }
     if (className !== userClass.name) return new Map();
-    const found = await findUsers(db, appId, [...objectIds]);
+    const found = await findUsers(db, appId, { objectIds: [...objectIds], maxBytes });
     const visible = found.filter(({ acl }) => isMaster || mayUser(acl, 'read', session?.objectId));
     return new Map(
       visible.map((user) => {
@@ -32,5 +33,5 @@ export function documentsFor(
       }),
     );
   };
-  return { find, maxLength: replyBytes({ isMaster }) };
+  return { find, maxLength: maxBytes };
 }

@@ -3,64 +3,9 @@ import { Passwords } from '../../api/services/accounts/passwords.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { countLoginFailure, deleteOldLoginLocks, isLoginLocked } from '../../shared/db/tables/login-locks.ts';
 import type { App } from '../../shared/domain/app.ts';
-import { FairQueue, QueueFull } from '../../shared/fair-queue.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { newName } from '../support/users.ts';
-
-describe('the queue of hashes', () => {
-  /** Work that ends when it is told to, and the order in which it began. */
-  function controlled(queue: FairQueue) {
-    const begun: string[] = [];
-    const ends = new Map<string, () => void>();
-    const add = (lane: string, name: string) =>
-      queue.run(lane, async () => {
-        begun.push(name);
-        await new Promise<void>((resolve) => ends.set(name, resolve));
-        return name;
-      });
-    const end = async (name: string) => {
-      ends.get(name)?.();
-      await new Promise((resolve) => setImmediate(resolve));
-    };
-    return { begun, add, end };
-  }
-
-  test('takes turns between lanes, in each of them in order, and runs no more than so many', async () => {
-    const { begun, add, end } = controlled(new FairQueue({ atOnce: 2, maxWaiting: 10 }));
-    const all = [...['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name)), add('b', 'b1'), add('c', 'c1')];
-    expect(begun).toEqual(['a1', 'a2']);
-    for (const name of ['a1', 'a2', 'b1', 'a3', 'c1', 'a4']) {
-      await end(name);
-      expect(begun.length).toBeLessThanOrEqual(6);
-    }
-    expect(begun.slice(2).sort()).toEqual(['a3', 'a4', 'b1', 'c1']);
-    expect(begun.indexOf('b1')).toBeLessThan(begun.indexOf('a4'));
-    expect(begun.indexOf('c1')).toBeLessThan(begun.indexOf('a4'));
-    expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'a4', 'b1', 'c1']);
-  });
-
-  test('refuses what is too much of one lane, and lets in the others', async () => {
-    const { add, end } = controlled(new FairQueue({ atOnce: 1, maxWaiting: 2 }));
-    const first = add('a', 'a1');
-    const more = [add('a', 'a2'), add('a', 'a3')];
-    await expect(add('a', 'a4')).rejects.toBeInstanceOf(QueueFull);
-    const other = add('b', 'b1');
-    for (const name of ['a1', 'a2', 'b1', 'a3']) await end(name);
-    await Promise.all([first, ...more, other]);
-    const again = add('a', 'a5');
-    await end('a5');
-    expect(await again).toBe('a5');
-  });
-
-  test('goes on after work that fails', async () => {
-    const queue = new FairQueue({ atOnce: 1, maxWaiting: 2 });
-    const failing = queue.run('a', () => Promise.reject(new Error('no')));
-    const next = queue.run('a', () => Promise.resolve('yes'));
-    await expect(failing).rejects.toThrow('no');
-    expect(await next).toBe('yes');
-  });
-});
 
 test('what is too much for one app is answered 429 with a time; other apps go on', async () => {
   const passwords = new Passwords({ atOnce: 1, maxWaiting: 1 });

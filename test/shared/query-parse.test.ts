@@ -26,8 +26,16 @@ const nested = (depth: number, key: '$or' | '$and'): object =>
   depth === 0 ? { a: 1 } : { [key]: [nested(depth - 1, key)] };
 const deep = (depth: number): unknown => (depth === 0 ? 1 : { a: deep(depth - 1) });
 
-const inQuery = (a: unknown): object => ({ $inQuery: { where: { a } } });
+const inQuery = (a: unknown, where: object = { a }): object => ({ $inQuery: { where } });
+const patterns = (count: number): object => ({
+  $or: Array.from({ length: count }, (_, i) => ({ [`a${i}`]: { $regex: 'a' } })),
+});
 const geo = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });
+
+test('parseWhere takes ten patterns, wherever they stand', () => {
+  expect(codeOf(() => parse(patterns(10)))).toBeUndefined();
+  expect(codeOf(() => parse({ $and: [patterns(5), { a: inQuery(0, patterns(5)) }] }))).toBeUndefined();
+});
 
 describe('parseWhere refuses', () => {
   const cases: [string, unknown, number][] = [
@@ -35,6 +43,8 @@ describe('parseWhere refuses', () => {
     ['text that is no JSON', '{"a":', 102],
     ['text over 64 KB', `${' '.repeat(70_000)}{}`, 102],
     ['a list of numbers', [1], 102],
+    ['eleven patterns', patterns(11), 102],
+    ['eleven patterns, some in a query within', { $and: [patterns(6), { a: inQuery(0, patterns(5)) }] }, 102],
     ['an unknown operator at the top', { $nor: [] }, 102],
     ['an unknown operator', { a: { $mod: [2, 0] } }, 102],
     ['$select without a key', { a: { $select: { query: { className: '_User' } } } }, 102],

@@ -3,7 +3,7 @@ import type { DeviceIds } from '../../domain/installation-identity.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Handle } from '../pool.ts';
-import { type Selection, selectRows } from './selection.ts';
+import { type Selection, selectByIds, selectRows } from './selection.ts';
 
 /** The eight columns of `DeviceTraits`. FCM has two labels: the spelling that was stored tells which is meant. */
 export const traitColumns = `device_type,
@@ -110,17 +110,14 @@ export async function findInstallation(
   return rows.map(toInstallation)[0];
 }
 
-/** The installations of these public ids, in no order. */
+/** The installations of these public ids, in no order. Throws as `selectByIds`. */
 export async function findInstallations(
   db: Handle,
   appId: string,
-  objectIds: string[],
+  wanted: { objectIds: string[]; maxBytes: number },
 ): Promise<Installation[]> {
-  const { rows } = await db.query<InstallationRow>(
-    `SELECT ${readColumns} FROM installation WHERE app_id = $1 AND object_id = ANY($2::text[])`,
-    [appId, objectIds],
-  );
-  return rows.map(toInstallation);
+  const from = { table: 'installation', columns: readColumns } as const;
+  return (await selectByIds<InstallationRow>(db, from, { appId, ...wanted })).map(toInstallation);
 }
 
 /** At most three installations that one of the ids names, locked in the order of their keys. */

@@ -1,6 +1,7 @@
 /** Rows of a class by conditions of clients, which come here as our compiler's SQL (shared/query), never as theirs. */
 import type { QueryResultRow } from 'pg';
 import type { Handle } from '../pool.ts';
+import { ResultTooLarge } from '../terms.ts';
 
 /** The tables whose rows clients ask for by conditions. */
 export type ClassTable = 'installation' | 'app_user';
@@ -31,6 +32,27 @@ export async function selectRows<R extends QueryResultRow>(
     [...values, limit, skip],
   );
   return rows;
+}
+
+/**
+ * The rows of these public ids, in no order. Sums up first what they take where they are stored, and reads none of
+ * them when that is more than `maxBytes`: throws `ResultTooLarge`.
+ */
+export async function selectByIds<R extends QueryResultRow>(
+  db: Handle,
+  { table, columns }: { table: ClassTable; columns: string },
+  { appId, objectIds, maxBytes }: { appId: string; objectIds: string[]; maxBytes: number },
+): Promise<R[]> {
+  const { rows } = await db.query<R & { total_size: number; is_row: boolean | null }>(
+    `WITH found AS MATERIALIZED (
+       SELECT true AS is_row, ${columns} FROM ${table} WHERE app_id = $1 AND object_id = ANY($2::text[]))
+     SELECT total_size, found.*
+       FROM (SELECT coalesce(sum(pg_column_size(fields)), 0)::bigint AS total_size FROM found) AS total
+       LEFT JOIN found ON total_size <= $3`,
+    [appId, objectIds, maxBytes],
+  );
+  if (rows[0] && rows[0].total_size > maxBytes) throw new ResultTooLarge('too many bytes');
+  return rows.filter(({ is_row }) => is_row);
 }
 
 export async function countRows(tx: Handle, table: ClassTable, selection: Selection): Promise<number> {

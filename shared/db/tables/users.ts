@@ -4,7 +4,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { SessionSeed, User, UserDraft } from '../../domain/user.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Handle } from '../pool.ts';
-import { type Selection, selectRows } from './selection.ts';
+import { type Selection, selectByIds, selectRows } from './selection.ts';
 
 interface UserRow {
   id: number;
@@ -106,13 +106,14 @@ export async function findUser(
   return rows.map(toUser)[0];
 }
 
-/** The users of these public ids, in no order. */
-export async function findUsers(db: Handle, appId: string, objectIds: string[]): Promise<User[]> {
-  const { rows } = await db.query<UserRow>(
-    `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND object_id = ANY($2::text[])`,
-    [appId, objectIds],
-  );
-  return rows.map(toUser);
+/** The users of these public ids, in no order. Throws as `selectByIds`. */
+export async function findUsers(
+  db: Handle,
+  appId: string,
+  wanted: { objectIds: string[]; maxBytes: number },
+): Promise<User[]> {
+  const from = { table: 'app_user', columns: readColumns } as const;
+  return (await selectByIds<UserRow>(db, from, { appId, ...wanted })).map(toUser);
 }
 
 /** Who a session token belongs to: what most calls need of a user. */

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import { FairQueue, QueueFull } from '../../shared/fair-queue.ts';
+
+describe('a fair queue', () => {
+  /** Work that ends when it is told to, and the order in which it began. */
+  function controlled(queue: FairQueue) {
+    const begun: string[] = [];
+    const ends = new Map<string, () => void>();
+    const add = (lane: string, name: string) =>
+      queue.run(lane, async () => {
+        begun.push(name);
+        await new Promise<void>((resolve) => ends.set(name, resolve));
+        return name;
+      });
+    const end = async (name: string) => {
+      ends.get(name)?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    return { begun, add, end };
+  }
+
+  test('takes turns between lanes, in each of them in order, and runs no more than so many', async () => {
+    const { begun, add, end } = controlled(new FairQueue({ atOnce: 2, maxWaiting: 10 }));
+    const all = [...['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name)), add('b', 'b1'), add('c', 'c1')];
+    expect(begun).toEqual(['a1', 'a2']);
+    for (const name of ['a1', 'a2', 'b1', 'a3', 'c1', 'a4']) {
+      await end(name);
+      expect(begun.length).toBeLessThanOrEqual(6);
+    }
+    expect(begun.slice(2).sort()).toEqual(['a3', 'a4', 'b1', 'c1']);
+    expect(begun.indexOf('b1')).toBeLessThan(begun.indexOf('a4'));
+    expect(begun.indexOf('c1')).toBeLessThan(begun.indexOf('a4'));
+    expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'a4', 'b1', 'c1']);
+  });
+
+  test('refuses what is too much of one lane, and lets in the others', async () => {
+    const { add, end } = controlled(new FairQueue({ atOnce: 1, maxWaiting: 2 }));
+    const first = add('a', 'a1');
+    const more = [add('a', 'a2'), add('a', 'a3')];
+    await expect(add('a', 'a4')).rejects.toBeInstanceOf(QueueFull);
+    const other = add('b', 'b1');
+    for (const name of ['a1', 'a2', 'b1', 'a3']) await end(name);
+    await Promise.all([first, ...more, other]);
+    const again = add('a', 'a5');
+    await end('a5');
+    expect(await again).toBe('a5');
+  });
+
+  test('goes on after work that fails', async () => {
+    const queue = new FairQueue({ atOnce: 1, maxWaiting: 2 });
+    const failing = queue.run('a', () => Promise.reject(new Error('no')));
+    const next = queue.run('a', () => Promise.resolve('yes'));
+    await expect(failing).rejects.toThrow('no');
+    expect(await next).toBe('yes');
+  });
+
+  test('runs only so many of one lane, though there are more places', async () => {
+    const { begun, add, end } = controlled(new FairQueue({ atOnce: 3, perLane: 2, maxWaiting: 10 }));
+    const all = ['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name));
+    expect(begun).toEqual(['a1', 'a2']);
+    all.push(add('b', 'b1'), add('b', 'b2'));
+    expect(begun).toEqual(['a1', 'a2', 'b1']);
+    await end('a1');
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'a3']);
+    await end('b1');
+    expect(begun.at(-1)).toBe('b2');
+    for (const name of ['a2', 'b2', 'a3', 'a4']) await end(name);
+    expect(await Promise.all(all)).toHaveLength(6);
+  });
+
+  test('says whose doing it is that a turn did not come in time', async () => {
+    const queue = new FairQueue({ atOnce: 2, perLane: 1, maxWaiting: 10, maxWaitMs: 20 });
+    const { add, end } = controlled(queue);
+    const running = [add('a', 'a1'), add('b', 'b1')];
+    await expect(add('a', 'a2')).rejects.toMatchObject({ name: 'QueueFull', isOfLane: true });
+    await expect(add('c', 'c1')).rejects.toMatchObject({ name: 'QueueFull', isOfLane: false });
+    await end('a1');
+    await end('b1');
+    await Promise.all(running);
+    const next = add('c', 'c2');
+    await end('c2');
+    expect(await next).toBe('c2');
+  });
+
+  test('lets one piece of work wait for less than the others', async () => {
+    const queue = new FairQueue({ atOnce: 1, maxWaiting: 10 });
+    const { add, end } = controlled(queue);
+    const first = add('a', 'a1');
+    await expect(queue.run('b', () => Promise.resolve(), 5)).rejects.toBeInstanceOf(QueueFull);
+    await end('a1');
+    expect(await first).toBe('a1');
+  });
+});

@@ -1,0 +1,28 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { LoopShare } from '../../shared/loop-share.ts';
+
+test('an app begins two calls in a turn, in their order; another app does not wait for it', async () => {
+  const share = new LoopShare();
+  const begun: string[] = [];
+  const enter = (appId: string, name: string) => {
+    const turn = share.enter(appId);
+    if (turn) void turn.then(() => begun.push(name));
+    else begun.push(name);
+  };
+  for (const name of ['a1', 'a2', 'a3', 'a4', 'a5']) enter('a', name);
+  enter('b', 'b1');
+  expect(begun).toEqual(['a1', 'a2', 'b1']);
+  await nextTurn();
+  expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
+  // Who comes later waits behind those who wait, and for a place in this turn.
+  enter('a', 'a6');
+  enter('b', 'b2');
+  expect(begun.slice(5)).toEqual(['b2']);
+  await nextTurn();
+  expect(begun.slice(6)).toEqual(['a5', 'a6']);
+  await nextTurn();
+  await nextTurn();
+  enter('a', 'a7');
+  expect(begun.at(-1)).toBe('a7');
+});
