@@ -99,7 +99,7 @@ function holesOf(app: App, profiles: StoredProfile[], order: PushOrder): Hole[] 
     holes.push({
       condition: (params) =>
         `device_type = 'android' AND vendor = ${params.add(vendor)} AND registration_id IS NOT NULL AND coalesce(device_profile, '') = ''`,
-      sentence: `There is no ${vendor} profile named _default, and devices of that vendor need it.`,
+      sentence: `There is no ${displayName(vendor)} profile named _default, and devices of that vendor need it.`,
     });
   }
   return holes;

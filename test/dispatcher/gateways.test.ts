@@ -113,7 +113,7 @@ describe('a push to devices of FCM', () => {
     ] as const) {
       const reply = await service.api.request('POST', path, { app, master: true, body: sent });
       expect(reply.status).toBe(400);
-      expect(reply.body.error).toMatch(/no (fcm|vendor_g) profile named _default/);
+      expect(reply.body.error).toMatch(/no FCM( \(vendor_g\))? profile named _default/);
     }
   });
 
