@@ -1,6 +1,13 @@
 import { z } from 'zod';
-import type { Clock } from '../../../shared/clock.ts';
+import {
+  type DeclaringHost,
+  findDeclaredHooks,
+  keepDeclaredHooks,
+} from '../../../shared/db/tables/declared-hooks.ts';
 import { Refusal } from '../../../shared/domain/errors.ts';
+import { eventHooks, userHooks } from '../../../shared/domain/functions.ts';
+import type { HttpReply } from '../../../shared/http.ts';
+import type { Means } from '../means.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
 /** How long a list counts: what is deployed anew runs its hooks this much later. */
@@ -10,43 +17,59 @@ const restMs = 1_000;
 const askMs = 3_000;
 const path = '/1.1/functions/_ops/metadatas';
 
+/** Names of the hooks that there are: of a list no more is kept. */
+const hookNames = new Set<string>([
+  ...Object.values(userHooks),
+  ...Object.values(eventHooks).map(({ name }) => name),
+]);
+
 const listShape = z.object({ result: z.array(z.string()).max(10_000) });
 
 interface Declared {
   names: ReadonlySet<string> | undefined;
   askedAtMs: number;
+  /** The last question had no answer. */
+  isAway: boolean;
+  /** What the database holds of it, as text. */
+  kept: string | undefined;
   /** The question that is under way. */
   asking: Promise<void> | undefined;
 }
 
-/** What function hosts say that they have, asked of them and kept for seconds. */
+/**
+ * The hooks that function hosts say that they have, asked of them and kept for seconds. The last list of a host is
+ * in the database too, for a process that starts while the host is away.
+ */
 export class DeclaredNames {
   readonly #hosts: FunctionHosts;
-  readonly #clock: Clock;
+  readonly #means: Pick<Means, 'clock' | 'db'>;
   readonly #byHost = new WeakMap<FunctionHost, Declared>();
 
-  constructor(hosts: FunctionHosts, clock: Clock) {
+  constructor(hosts: FunctionHosts, means: Pick<Means, 'clock' | 'db'>) {
     this.#hosts = hosts;
-    this.#clock = clock;
+    this.#means = means;
   }
 
   /**
-   * Names of the functions and hooks of a host. One that cannot be asked has those that it had. Throws 503 when it never
-   * could be asked: to go on without its hooks would let through what they are there to stop.
+   * Names of the hooks of a host. One that cannot be asked has those that it last declared to any process. Throws 503
+   * when it never could be asked by any: to go on without its hooks would let through what they are there to stop.
    */
   async of(host: FunctionHost, caller: FunctionCaller): Promise<ReadonlySet<string>> {
     const known = this.#byHost.get(host) ?? {
       names: undefined,
       askedAtMs: Number.NEGATIVE_INFINITY,
+      isAway: false,
+      kept: undefined,
       asking: undefined,
     };
     this.#byHost.set(host, known);
-    const ageMs = this.#clock.monotonicMs() - known.askedAtMs;
+    const ageMs = this.#means.clock.monotonicMs() - known.askedAtMs;
     if (ageMs >= (known.names ? lifeMs : restMs))
       known.asking ??= this.#ask(host, caller, known).finally(() => {
         known.asking = undefined;
       });
-    await known.asking;
+    // A host that was away may take its time to fail again, and meanwhile its hooks are known.
+    if (!known.names || !known.isAway) await known.asking;
     if (known.names) return known.names;
     throw new Refusal('unavailable', {
       text: 'The function host cannot be asked for its hooks.',
@@ -57,18 +80,44 @@ export class DeclaredNames {
   async #ask(host: FunctionHost, caller: FunctionCaller, declared: Declared): Promise<void> {
     const headers = this.#hosts.headers({ ...caller, isMaster: true, sessionToken: undefined }, host);
     const reply = await host.asker.request({ method: 'GET', path, headers, timeoutMs: askMs });
-    declared.askedAtMs = this.#clock.monotonicMs();
-    if (reply.kind !== 'response') return;
-    // A host that knows no such list has no hooks.
-    if (reply.status === 404 || reply.status === 405) declared.names = new Set();
-    else if (reply.status === 200) declared.names = namesIn(reply.body) ?? declared.names;
+    declared.askedAtMs = this.#means.clock.monotonicMs();
+    const names = namesIn(reply);
+    declared.isAway = names === undefined;
+    const place = this.#hosts.placeOf(host, caller);
+    if (names) {
+      declared.names = names;
+      await this.#keep(place, declared, [...names].sort());
+    } else if (!declared.names) {
+      const kept = await findDeclaredHooks(this.#means.db, place);
+      if (kept) declared.names = new Set(kept);
+    }
+  }
+
+  /** A list that cannot be kept counts all the same; the next answer is another chance. */
+  async #keep(place: DeclaringHost, declared: Declared, names: string[]): Promise<void> {
+    const text = names.join();
+    if (declared.kept === text) return;
+    try {
+      await keepDeclaredHooks(this.#means.db, place, names);
+      declared.kept = text;
+    } catch {
+      declared.kept = undefined;
+    }
   }
 }
 
-function namesIn(body: string): ReadonlySet<string> | undefined {
+/** The hooks that an answer declares; undefined where it is no answer to the question. */
+function namesIn(reply: HttpReply): ReadonlySet<string> | undefined {
+  if (reply.kind !== 'response') return undefined;
+  // A host that knows no such list has no hooks.
+  if (reply.status === 404 || reply.status === 405) return new Set();
+  return reply.status === 200 ? hooksIn(reply.body) : undefined;
+}
+
+function hooksIn(body: string): ReadonlySet<string> | undefined {
   try {
     const list = listShape.safeParse(JSON.parse(body));
-    return list.success ? new Set(list.data.result) : undefined;
+    return list.success ? new Set(list.data.result.filter((name) => hookNames.has(name))) : undefined;
   } catch {
     return undefined;
   }

@@ -35,9 +35,9 @@ export class Hooks {
   /** By app; what is at 0 is left out. */
   readonly #nested = new Map<string, number>();
 
-  constructor(means: Pick<Means, 'clock' | 'metrics'>, hosts: FunctionHosts) {
+  constructor(means: Pick<Means, 'clock' | 'db' | 'metrics'>, hosts: FunctionHosts) {
     this.#hosts = hosts;
-    this.#declared = new DeclaredNames(hosts, means.clock);
+    this.#declared = new DeclaredNames(hosts, means);
     this.#metrics = means.metrics;
   }
 

@@ -1,3 +1,4 @@
+import type { DeclaringHost } from '../../../shared/db/tables/declared-hooks.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import type { FunctionStage } from '../../../shared/domain/functions.ts';
 import { type HttpDoor, openHttpDoor } from '../../../shared/http.ts';
@@ -52,6 +53,16 @@ export class FunctionHosts {
     const own = (stage === 'staging' ? functionsStagingUrl : null) ?? functionsUrl;
     const url = own ?? this.#means.config.functionsUrl;
     return url === undefined ? undefined : this.#host(app, url);
+  }
+
+  /** Where a host stands; the embedded one by a name, since its port changes with every start. */
+  placeOf({ url }: FunctionHost, { app, stage }: Pick<FunctionCaller, 'app' | 'stage'>): DeclaringHost {
+    const isStaging = stage === 'staging' && url === app.options.functionsStagingUrl;
+    return {
+      appId: app.appId,
+      stage: isStaging ? 'staging' : 'production',
+      url: url === this.#means.config.functionsUrl ? 'embedded' : url,
+    };
   }
 
   #host({ appId }: App, url: string): FunctionHost {
