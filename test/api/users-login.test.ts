@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hashSync } from 'bcryptjs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { saltedHash } from '../../api/services/accounts/foreign-hashes.ts';
 import { Sessions } from '../../api/services/accounts/sessions.ts';
 import { Vault } from '../../shared/crypto.ts';
-import { Database } from '../../shared/db/pool.ts';
+import { Database, type Handle } from '../../shared/db/pool.ts';
 import { findUser } from '../../shared/db/tables/users.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi, testConfig } from '../support/api.ts';
@@ -155,6 +155,29 @@ describe('POST /1.1/login', () => {
 });
 
 describe('a session', () => {
+  test('that ends while a call waits for the user lets the call do nothing', async () => {
+    const user = await signUp(api, app);
+    const waiting = async (tx: Handle) => {
+      const { rows } = await tx.query<{ n: number }>(
+        `SELECT count(*)::int AS n FROM pg_stat_activity
+          WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      return rows[0]?.n;
+    };
+    const { calls } = await db.transaction(async (tx) => {
+      await tx.query('SELECT 1 FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
+      const begun = [user.put({ a: 1 }), user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`)];
+      await vi.waitUntil(async () => (await waiting(tx)) === begun.length, { timeout: 20_000 });
+      await tx.query('UPDATE app_user SET session_hash = sha256(session_hash) WHERE object_id = $1', [
+        user.id,
+      ]);
+      return { calls: begun };
+    });
+    for (const reply of await Promise.all(calls)) expect(refusalOf(reply)).toEqual(refused(206, 403));
+    const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app });
+    expect(body).not.toHaveProperty('a');
+  });
+
   const restricted = (id: string): [string, string, object][] => [
     ['PUT', `/1.1/users/${id}`, { a: 1 }],
     ['PUT', `/1.1/classes/_User/${id}`, { a: 1 }],

@@ -201,6 +201,7 @@ export class UserService {
         if (condition) throw refuse('noEffect');
         return undefined;
       }
+      requireSessionStill(caller, user);
       requireWrite(caller, user);
       await this.#requireCondition(tx, user, condition);
       await deleteUser(tx, caller.app.appId, user.id);
