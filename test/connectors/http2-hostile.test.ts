@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   flag,
   frame,
@@ -8,29 +8,8 @@ import {
   setting,
   settingsFrame,
 } from '../../connectors/http2/own/wire-format.ts';
-import { aBatch, repliesOf, tally, transportOfTest } from '../support/http2-peer.ts';
-import {
-  behave,
-  block,
-  dataFrame,
-  headersFrame,
-  okFrame,
-  type RawConnection,
-  startRawPeer,
-} from '../support/http2-raw-peer.ts';
-
-/** A transport to a peer whose first connection is served so, and whose others behave. */
-async function against(
-  serve: (connection: RawConnection) => unknown,
-  timing: Parameters<typeof transportOfTest>[3] = {},
-) {
-  const peer = await startRawPeer(
-    (connection, index) => void (index === 0 ? serve(connection) : behave(connection)),
-  );
-  onTestFinished(() => peer.close());
-  const opened = transportOfTest('own', peer, { maxConnections: 1 }, timing);
-  return { ...opened, peer };
-}
+import { aBatch, repliesOf, tally } from '../support/http2-peer.ts';
+import { againstRawPeer, block, dataFrame, headersFrame, okFrame } from '../support/http2-raw-peer.ts';
 
 const hello = settingsFrame([]);
 const times = (count: number, bytes: Uint8Array): Buffer =>
@@ -138,7 +117,7 @@ const offences: [what: string, code: number, said: (id: number) => Buffer][] = [
 describe('a peer that breaks the rules loses its connection and nothing else:', () => {
   test.each(offences)('%s', async (what, code, said) => {
     const told = Promise.withResolvers<number>();
-    const { transport, peer } = await against(async (connection) => {
+    const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       connection.write(said(await connection.request()));
       told.resolve(await connection.goaway());
@@ -153,7 +132,7 @@ describe('a peer that breaks the rules loses its connection and nothing else:', 
 
   test('another first frame than SETTINGS', async () => {
     const told = Promise.withResolvers<number>();
-    const { transport } = await against(async (connection) => {
+    const { transport } = await againstRawPeer(async (connection) => {
       connection.write(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
       told.resolve(await connection.goaway());
     });
@@ -163,7 +142,7 @@ describe('a peer that breaks the rules loses its connection and nothing else:', 
 
   test('bodies on all streams that are never ended', async () => {
     const told = Promise.withResolvers<number>();
-    const { transport } = await against(async (connection) => {
+    const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const half = Buffer.alloc(16_384, 'x');
       for (let i = 0; i < 100; i++) {
@@ -190,7 +169,7 @@ describe('a peer that breaks the rules on one stream loses that stream:', () => 
   ];
   test.each(offences)('%s', async (_, code, said) => {
     const codes: (number | undefined)[] = [];
-    const { transport, peer } = await against(async (connection) => {
+    const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const [first, second] = [await connection.request(), await connection.request()];
       connection.write(said(first), okFrame(second));
@@ -206,7 +185,7 @@ describe('a peer that breaks the rules on one stream loses that stream:', () => 
   });
 
   test('a body that uses its window up with padding is an answer without the rest', async () => {
-    const { transport } = await against(async (connection) => {
+    const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const id = await connection.request();
       const padding = Buffer.concat([Buffer.from([255]), Buffer.alloc(255)]);
@@ -316,7 +295,7 @@ const oddities: [what: string, said: (id: number) => Buffer][] = [
 
 describe('a peer may say', () => {
   test.each(oddities)('%s', async (_, said) => {
-    const { transport, peer } = await against(async (connection) => {
+    const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       for (let id = await connection.request(); id > 0; id = await connection.request())
         connection.write(said(id));
@@ -329,7 +308,7 @@ describe('a peer may say', () => {
   });
 
   test('all that in single bytes', async () => {
-    const { transport } = await against(async (connection) => {
+    const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const id = await connection.request();
       for (const byte of Buffer.concat(oddities.slice(0, 3).map(([, said]) => said(id)))) {
@@ -343,7 +322,7 @@ describe('a peer may say', () => {
   test('PING, and gets it back', async () => {
     const opaque = Buffer.from('12345678');
     const seen: (Buffer | undefined)[] = [];
-    const { transport } = await against(async (connection) => {
+    const { transport } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const id = await connection.request();
       connection.write(frameOf(frame.ping, 0, 0, opaque));
@@ -362,7 +341,7 @@ describe('a peer may say', () => {
       bytes.writeUInt32BE(lastId, 9);
       return bytes;
     };
-    const { transport, peer } = await against(async (connection) => {
+    const { transport, peer } = await againstRawPeer(async (connection) => {
       connection.write(hello);
       const ids = [];
       for (let i = 0; i < 4; i++) ids.push(await connection.request());
@@ -375,7 +354,7 @@ describe('a peer may say', () => {
   });
 
   test('an answer after the deadline: it is passed over, and the connection goes on', async () => {
-    const { transport, peer } = await against(
+    const { transport, peer } = await againstRawPeer(
       async (connection) => {
         connection.write(hello);
         const late = await connection.request();

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   flag,
   frame,
@@ -9,8 +9,8 @@ import {
   settingsFrame,
 } from '../../connectors/http2/own/wire-format.ts';
 import { Watchdog } from '../../connectors/http2/watchdog.ts';
-import { aBatch, repliesOf, tally, transportOfTest } from '../support/http2-peer.ts';
-import { okFrame, type RawConnection, startRawPeer } from '../support/http2-raw-peer.ts';
+import { aBatch, repliesOf, tally } from '../support/http2-peer.ts';
+import { againstRawPeer, okFrame, type RawConnection } from '../support/http2-raw-peer.ts';
 
 const megabyte = 1_000_000;
 const largeBodies = (count: number) =>
@@ -26,12 +26,6 @@ const wideOpen = Buffer.concat([
   numberFrame(frame.windowUpdate, 0, maxWindowBytes - 65_535),
 ]);
 
-async function against(serve: (connection: RawConnection) => Promise<void>) {
-  const peer = await startRawPeer((connection) => void serve(connection));
-  onTestFinished(() => peer.close());
-  return { ...transportOfTest('own', peer, { maxConnections: 1 }), peer };
-}
-
 /** Enough turns of the loop for the client to fill what the kernel keeps between the two. */
 async function untilFull(connection: RawConnection): Promise<void> {
   for (let turn = 0; turn < 300; turn++) {
@@ -43,7 +37,7 @@ async function untilFull(connection: RawConnection): Promise<void> {
 
 describe('a peer that reads slowly', () => {
   test('keeps its connection while bodies go up', async () => {
-    const { transport, facts } = await against(async (connection) => {
+    const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(wideOpen);
       await connection.request();
       connection.socket.pause();
@@ -59,7 +53,7 @@ describe('a peer that reads slowly', () => {
   });
 
   test('loses its connection when it leaves the answers to its own frames unread', async () => {
-    const { transport, facts } = await against(async (connection) => {
+    const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(wideOpen);
       await connection.request();
       connection.socket.pause();
@@ -71,7 +65,7 @@ describe('a peer that reads slowly', () => {
   });
 
   test('may widen its windows for every KiB that it reads', async () => {
-    const { transport, facts } = await against(async (connection) => {
+    const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(settingsFrame([[setting.initialWindowSize, megabyte]]));
       connection.write(numberFrame(frame.windowUpdate, 0, 0x3fff_ffff));
       const isData = ({ type }: { type: number }) => type === frame.data;
@@ -90,7 +84,7 @@ describe('a peer that reads slowly', () => {
   });
 
   test('that speaks after our goodbye has not lost its connection', async () => {
-    const { transport, facts } = await against(async (connection) => {
+    const { transport, facts } = await againstRawPeer(async (connection) => {
       connection.write(wideOpen);
       const ids = [];
       for (let n = 0; n < 20; n++) ids.push(await connection.request());

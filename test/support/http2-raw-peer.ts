@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type TLSSocket } from 'node:tls';
+import { onTestFinished } from 'vitest';
 import { HeaderEncoder } from '../../connectors/http2/hpack/encoder.ts';
 import {
   flag,
@@ -9,7 +10,7 @@ import {
   readUint31,
   settingsFrame,
 } from '../../connectors/http2/own/wire-format.ts';
-import { portOf } from './http2-peer.ts';
+import { type Opened, portOf, transportOfTest } from './http2-peer.ts';
 import { loopbackIdentity } from './identity.ts';
 
 export interface SeenFrame {
@@ -137,4 +138,17 @@ export async function behave(connection: RawConnection): Promise<void> {
   connection.write(settingsFrame([]));
   for (let id = await connection.request(); id > 0; id = await connection.request())
     connection.write(okFrame(id));
+}
+
+/** Our own transport, to a peer whose first connection is served so and whose others behave; ends with the test. */
+export async function againstRawPeer(
+  serve: (connection: RawConnection) => unknown,
+  timing: Parameters<typeof transportOfTest>[3] = {},
+): Promise<Opened & { peer: RawPeer }> {
+  const peer = await startRawPeer(
+    (connection, index) => void (index === 0 ? serve(connection) : behave(connection)),
+  );
+  onTestFinished(() => peer.close());
+  const opened = transportOfTest('own', peer, { maxConnections: 1 }, timing);
+  return { ...opened, peer };
 }
