@@ -126,14 +126,18 @@ export class InstallationService {
   ): Promise<{ results: JsonObject[]; count?: number }> {
     if (!caller.isMaster && !caller.app.options.allowInstallationQuery) throw refuse('forbiddenFind');
     const reader = readerFor(caller);
-    const list = parseListQuery(query, installationClass, reader);
-    const selection = compileList(list, installationClass, reader);
-    return this.#means.queries.read(caller, async (tx) => {
-      const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
-      const source = documentsFor(caller, { db: tx, hasAcl: false });
-      const documents = await allWithIncluded(found.map(installationDocument), list.include, source);
-      const results = documents.map((document) => project(document, list.keys, installationClass));
-      return list.hasCount ? { results, count: await countRows(tx, 'installation', selection) } : { results };
+    return this.#means.queries.readPrepared(caller, () => {
+      const list = parseListQuery(query, installationClass, reader);
+      const selection = compileList(list, installationClass, reader);
+      return async (tx) => {
+        const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
+        const source = documentsFor(caller, { db: tx, hasAcl: false });
+        const documents = await allWithIncluded(found.map(installationDocument), list.include, source);
+        const results = documents.map((document) => project(document, list.keys, installationClass));
+        return list.hasCount
+          ? { results, count: await countRows(tx, 'installation', selection) }
+          : { results };
+      };
     });
   }
 

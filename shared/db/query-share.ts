@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { App } from '../domain/app.ts';
 import { FairQueue, type FairQueueLimits } from '../fair-queue.ts';
 import type { Database, Handle } from './pool.ts';
@@ -15,9 +16,10 @@ export interface QueryLimits {
   master: Required<FairQueueLimits>;
 }
 
+/** Each that waits may hold a condition of 64 KB. */
 export const queryLimits: QueryLimits = {
-  client: { atOnce: 4, perLane: 2, maxWaiting: 200, maxWaitMs: 5000 },
-  master: { atOnce: 4, perLane: 3, maxWaiting: 200, maxWaitMs: 10_000 },
+  client: { atOnce: 4, perLane: 2, maxWaiting: 100, maxWaitMs: 5000 },
+  master: { atOnce: 4, perLane: 3, maxWaiting: 100, maxWaitMs: 10_000 },
 };
 
 /** Connections that a pool for these transactions needs. */
@@ -61,6 +63,22 @@ export class QueryShare {
     this.#pools = pools;
     this.#clients = new FairQueue(client);
     this.#masters = new FairQueue(master);
+  }
+
+  /**
+   * Reads in one snapshot, from the standby if there is one, what `prepare` asks for. That is called when the turn has
+   * come: a condition as SQL takes many times the memory of its text, and its parsing takes the app's time.
+   */
+  async readPrepared<T>(asker: Asker, prepare: () => (tx: Handle) => Promise<T>): Promise<T> {
+    return this.#run(asker, async () => {
+      try {
+        return await this.#pools.standby.transaction(prepare(), { ...termsFor(asker), isSnapshot: true });
+      } catch (error) {
+        // A condition that is refused asks nobody: without a pause all that wait would be refused in one go.
+        await nextTurn();
+        throw error;
+      }
+    });
   }
 
   /** Reads in one snapshot, from the standby if there is one. */

@@ -29,10 +29,13 @@ export function beginText({ isSnapshot, statementTimeoutMs, isSingle }: Terms): 
 }
 
 const rowEvent = 'dataRow';
+/** Rows that are parsed within one turn of the event loop: a few milliseconds' work. */
+const bytesPerTurn = 64 * 1024;
 
 /**
  * Runs `work`, and breaks the connection as soon as more than `maxBytes` of rows came over it: what is too large is
- * neither sent nor kept, whatever its rows hold. Throws `ResultTooLarge` then.
+ * neither sent nor kept, whatever its rows hold. Reads many rows with pauses for other calls: left to itself Node takes
+ * megabytes from a socket in one go. Throws `ResultTooLarge`.
  */
 export async function withinBytes<T>(
   { connection }: Pick<pg.Client, 'connection'>,
@@ -41,9 +44,19 @@ export async function withinBytes<T>(
 ): Promise<T> {
   if (maxBytes === undefined) return work();
   let bytes = 0;
+  let bytesOfTurn = 0;
+  const goOn = () => {
+    bytesOfTurn = 0;
+    connection.stream.resume();
+  };
   const count = ({ length }: { length: number }) => {
     bytes += length;
+    bytesOfTurn += length;
     if (bytes > maxBytes) connection.stream.destroy();
+    else if (bytesOfTurn > bytesPerTurn && !connection.stream.isPaused()) {
+      connection.stream.pause();
+      setImmediate(goOn);
+    }
   };
   connection.on(rowEvent, count);
   try {

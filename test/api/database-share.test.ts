@@ -117,24 +117,16 @@ describe('an app that does its worst', () => {
     });
   });
 
-  test('is told 429 and when to come again once two hundred of its queries wait', async () => {
-    const replies: Promise<{ status: number; code: number; after: string | null }>[] = [];
-    await whileLocked('installation', async () => {
-      for (let i = 0; i < 210; i += 1)
-        replies.push(
-          list(hostile).then(({ status, body, headers }) => ({
-            status,
-            code: body.code,
-            after: headers.get('retry-after'),
-          })),
-        );
-      const first = await Promise.race(replies);
-      expect(first).toEqual({ status: 429, code: 429, after: '1' });
-    });
-    const statuses = (await Promise.all(replies)).map(({ status }) => status);
-    expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(8);
-    expect(statuses.filter((status) => status === 200).length).toBeGreaterThan(0);
+  test('is told 429 and when to come again once a hundred of its queries wait', async () => {
+    const calls = Array.from({ length: 150 }, () => list(hostile));
+    const refusal = await whileLocked('installation', () =>
+      Promise.any(calls.map(async (call) => ((await call).status === 429 ? call : Promise.reject(call)))),
+    );
+    expect(refusal.body.code).toBe(429);
+    expect(refusal.headers.get('retry-after')).toBe('1');
+    const statuses = (await Promise.all(calls)).map(({ status }) => status);
     expect(new Set(statuses).isSubsetOf(new Set([200, 400, 429]))).toBe(true);
+    expect((await list(hostile)).status).toBe(200);
   });
 
   test('waits less long with the app key than with the master key', async () => {

@@ -1,3 +1,4 @@
+import type { Handle } from '../../../shared/db/pool.ts';
 import { countRows } from '../../../shared/db/tables/selection.ts';
 import { findUser, selectUsers } from '../../../shared/db/tables/users.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
@@ -6,7 +7,8 @@ import { userDocument } from '../../../shared/domain/user.ts';
 import { userClass } from '../../../shared/query/classes.ts';
 import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/query/include.ts';
 import { parseKeys, project } from '../../../shared/query/keys.ts';
-import { compileList, parseListQuery } from '../../../shared/query/list.ts';
+import { compileList, type ListQuery, parseListQuery } from '../../../shared/query/list.ts';
+import type { Reader } from '../../../shared/query/reader.ts';
 import { documentsFor } from '../included.ts';
 import type { Means } from '../means.ts';
 import { isObjectId, readerFor, requireRead, tokensFor, type UserCaller } from './caller.ts';
@@ -51,19 +53,28 @@ export class UserLookup {
     const { app, isMaster } = caller;
     if (!isMaster && !app.options.allowUserQuery) throw refuse('forbiddenFind');
     const reader = readerFor(caller);
-    const list = parseListQuery(query, userClass, reader);
-    if (isStrict) requireStrictness(list);
+    return this.#means.queries.readPrepared(caller, () => {
+      const list = parseListQuery(query, userClass, reader);
+      if (isStrict) requireStrictness(list);
+      return this.#finder(caller, list, { reader, hasAcl: hasAcl(query) });
+    });
+  }
+
+  #finder(
+    caller: UserCaller,
+    list: ListQuery,
+    { reader, hasAcl }: { reader: Reader; hasAcl: boolean },
+  ): (tx: Handle) => Promise<{ results: JsonObject[]; count?: number }> {
     const selection = compileList(list, userClass, reader);
-    return this.#means.queries.read(caller, async (tx) => {
+    const view = { isOwn: caller.isMaster, open: tokensFor(caller, this.#means.vault), hasAcl };
+    return async (tx) => {
       const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
-      const open = tokensFor(caller, this.#means.vault);
-      const view = { isOwn: isMaster, open, hasAcl: hasAcl(query) };
       const documents = found.map((user) => userDocument(user, view));
-      const source = documentsFor(caller, { db: tx, hasAcl: view.hasAcl });
+      const source = documentsFor(caller, { db: tx, hasAcl });
       const whole = await allWithIncluded(documents, list.include, source);
       const results = whole.map((document) => project(document, list.keys, userClass));
       return list.hasCount ? { results, count: await countRows(tx, 'app_user', selection) } : { results };
-    });
+    };
   }
 }
 

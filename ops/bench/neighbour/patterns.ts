@@ -77,11 +77,11 @@ export function hostilePatterns({ devices }: Targets): Pattern[] {
     },
     {
       name: 'include of large rows, just allowed',
-      calls: [list('_Installation', { where: { owned: 1 }, include: 'owner', limit: '140' })],
+      calls: [list('_Installation', { where: { owned: 1 }, include: 'owner', limit: '35' })],
     },
     {
       name: 'lists of large rows',
-      calls: [list('_User', { limit: '160' }), list('_User', { limit: '1000' })],
+      calls: [list('_User', { limit: '35' }), list('_User', { limit: '1000' })],
     },
     {
       name: 'deep $or without an index',
