@@ -1,5 +1,5 @@
 import { refuse } from '../../shared/domain/errors.ts';
-import type { Json, JsonObject } from '../../shared/domain/json.ts';
+import { type Json, type JsonObject, parseJson } from '../../shared/domain/json.ts';
 import { type CqlQuery, parseCql } from '../../shared/query/cql/cql.ts';
 import type { UserCaller } from './accounts/caller.ts';
 import type { UserLookup } from './accounts/lookup.ts';
@@ -43,7 +43,7 @@ export class CloudQueryService {
 function valuesIn(pvalues: unknown): Json[] {
   if (pvalues === undefined || pvalues === '') return [];
   try {
-    const values: unknown = typeof pvalues === 'string' ? JSON.parse(pvalues) : pvalues;
+    const values: unknown = typeof pvalues === 'string' ? parseJson(pvalues) : pvalues;
     if (Array.isArray(values)) return values;
   } catch {
     // What was wrong with it is the same to the caller.

@@ -6,3 +6,53 @@ export type JsonObject = { [key: string]: Json };
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+export interface JsonBounds {
+  /** Arrays and objects inside each other. Recursive code (schemas, `JSON.stringify`) overflows at some thousands. */
+  depth: number;
+  /** Members, elements, arrays and objects. To build a million takes a second, in which the process does nothing else. */
+  values: number;
+}
+
+/** Bounds of all JSON text from outside. A batch of a thousand objects with 250 members each is just within them. */
+export const jsonBounds: JsonBounds = { depth: 100, values: 250_000 };
+
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
+const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/**
+ * Counts the values of JSON text without building any; undefined when it exceeds `bounds`. One pass, linear also for
+ * text that is no JSON: up to its first mistake it is read as `JSON.parse` reads it.
+ */
+export function measureJson(text: string, bounds: JsonBounds = jsonBounds): number | undefined {
+  let depth = 0;
+  let values = 1;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === quote) at = endOfString(text, at);
+    else if (code === comma) values += 1;
+    else if (code === openArray || code === openObject) {
+      depth += 1;
+      values += 1;
+      if (depth > bounds.depth) return undefined;
+    } else if (code === closeArray || code === closeObject) depth -= 1;
+    if (values > bounds.values) return undefined;
+  }
+  return values;
+}
+
+/** The place of the quote that ends the string which begins at `start`; the end of the text when none does. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(end - 1 - slashes) === backslash) slashes += 1;
+    if (slashes % 2 === 0) return end;
+  }
+  return text.length;
+}
+
+/** Parses JSON text from outside. Throws a SyntaxError for what is no JSON, and for what exceeds `bounds`. */
+export function parseJson(text: string, bounds: JsonBounds = jsonBounds): Json {
+  if (measureJson(text, bounds) === undefined) throw new SyntaxError('nested too deeply, or too many values');
+  return JSON.parse(text);
+}

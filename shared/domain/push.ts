@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { refuse } from './errors.ts';
 import { issueText } from './issue-text.ts';
-import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import { isJsonObject, type Json, type JsonObject, parseJson } from './json.ts';
 
 /**
  * A push as it was asked for, checked and in one form whatever client sent it (push.md "Push",
@@ -204,7 +204,7 @@ function whereOf(body: JsonObject): Json {
   }
   if (where.trim() === '') return {};
   try {
-    const parsed: Json = JSON.parse(where);
+    const parsed = parseJson(where);
     if (typeof parsed === 'object' && parsed !== null) return parsed;
   } catch {
     // Falls through to the refusal: what was wrong with it is the same to the caller.

@@ -1,5 +1,5 @@
 import { refuse } from '../domain/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseJson } from '../domain/json.ts';
 import { canonicalValue } from '../domain/typed-values.ts';
 import { type ClassSchema, type Field, resolveField } from './fields.ts';
 import { parseOperator } from './operators.ts';
@@ -42,7 +42,7 @@ function parseText(text: string): unknown {
   if (text.trim() === '') return undefined;
   if (text.length > whereLimits.textLength) throw refuse('invalidQuery', 'where is too long.');
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     throw refuse('invalidQuery', 'where is not JSON.');
   }

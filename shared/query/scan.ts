@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Selection } from '../db/tables/selection.ts';
 import { refuse } from '../domain/errors.ts';
+import { parseJson } from '../domain/json.ts';
 import { canonicalTime } from '../domain/typed-values.ts';
 import { compileWhere } from './compile.ts';
 import type { ClassSchema } from './fields.ts';
@@ -88,7 +89,7 @@ function readCursor(
 
 function parse(cursor: string): unknown {
   try {
-    return JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    return parseJson(Buffer.from(cursor, 'base64url').toString());
   } catch {
     return undefined;
   }

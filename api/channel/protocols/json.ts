@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import type { Letter } from '../../../shared/db/tables/channel-letters.ts';
-import { isJsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { farewells } from '../farewell.ts';
 import { type Incoming, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
 
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
 
-function parseJson(data: Buffer): unknown {
+function valueIn(data: Buffer): unknown {
   try {
-    return JSON.parse(data.toString('utf8'));
+    return parseJson(data.toString('utf8'));
   } catch {
     return undefined;
   }
@@ -52,7 +52,7 @@ function singleFrame(letter: Letter): Buffer {
 export const jsonProtocol: Protocol = {
   name: '',
   parse(data, isBinary) {
-    const value = isBinary ? undefined : parseJson(data);
+    const value = isBinary ? undefined : valueIn(data);
     return isJsonObject(value) ? parseCommand(value) : { kind: 'unparseable' };
   },
   heartbeat: () => heartbeat,

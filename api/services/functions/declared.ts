@@ -6,6 +6,7 @@ import {
 } from '../../../shared/db/tables/declared-hooks.ts';
 import { Refusal } from '../../../shared/domain/errors.ts';
 import { eventHooks, userHooks } from '../../../shared/domain/functions.ts';
+import { parseJson } from '../../../shared/domain/json.ts';
 import type { HttpReply } from '../../../shared/http.ts';
 import type { Means } from '../means.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
@@ -116,7 +117,7 @@ function namesIn(reply: HttpReply): ReadonlySet<string> | undefined {
 
 function hooksIn(body: string): ReadonlySet<string> | undefined {
   try {
-    const list = listShape.safeParse(JSON.parse(body));
+    const list = listShape.safeParse(parseJson(body));
     return list.success ? new Set(list.data.result.filter((name) => hookNames.has(name))) : undefined;
   } catch {
     return undefined;

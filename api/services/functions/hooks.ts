@@ -1,6 +1,6 @@
 import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.ts';
 import { type EventHook, eventHooks, type HookName, userHooks } from '../../../shared/domain/functions.ts';
-import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { jsonPost } from '../../../shared/http.ts';
 import type { Means } from '../means.ts';
 import { DeclaredNames } from './declared.ts';
@@ -163,7 +163,7 @@ function refusalBy(hook: HookName, answer: JsonObject | undefined): Refusal {
 
 function parse(body: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(body);
+    const value = parseJson(body);
     return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;

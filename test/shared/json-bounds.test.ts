@@ -1,0 +1,62 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { jsonBounds, measureJson, parseJson } from '../../shared/domain/json.ts';
+
+const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+
+/** Counts by recursion what `measureJson` counts over text. */
+function countOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const inner = Object.values(value);
+  return 1 + Math.max(0, inner.length - 1) + inner.reduce((sum: number, one) => sum + countOf(one), 0);
+}
+
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+describe('text within the bounds', () => {
+  test('is what JSON.parse reads, and counted as its values are', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom(0, 2), (value, indent) => {
+        const text = JSON.stringify(value, undefined, indent);
+        expect(parseJson(text)).toEqual(JSON.parse(text));
+        expect(measureJson(text)).toBe(1 + countOf(JSON.parse(text)));
+      }),
+    );
+  });
+
+  test('may hold brackets, commas, quotes and backslashes in its texts', () => {
+    for (const inside of ['[[[[', '{{{{', ',,,,', '"[[[[', '\\"[[[', '\\\\"', '\\', '"'])
+      expect(parseJson(JSON.stringify([inside]), { depth: 1, values: 2 })).toEqual([inside]);
+  });
+});
+
+describe('text beyond the bounds', () => {
+  test('is refused by its depth, exactly', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const depth = depthOf(JSON.parse(JSON.stringify(value)));
+        expect(measureJson(JSON.stringify(value), { depth, values: 1e6 })).toBeDefined();
+        if (depth > 0)
+          expect(measureJson(JSON.stringify(value), { depth: depth - 1, values: 1e6 })).toBeUndefined();
+      }),
+    );
+    expect(parseJson(nested(jsonBounds.depth))).toBeInstanceOf(Array);
+    for (const text of [nested(jsonBounds.depth + 1), nested(200_000), '{"a":'.repeat(200_000)])
+      expect(() => parseJson(text)).toThrow(SyntaxError);
+  });
+
+  test('is refused by the number of its values', () => {
+    const list = (length: number) => `[${Array(length).fill('0').join(',')}]`;
+    expect(parseJson(list(jsonBounds.values - 1))).toHaveLength(jsonBounds.values - 1);
+    for (const text of [list(jsonBounds.values), `[${'[],'.repeat(jsonBounds.values)}0]`])
+      expect(() => parseJson(text)).toThrow(SyntaxError);
+  });
+
+  test('cannot hide behind a mistake', () => {
+    for (const start of ['x', '"', '"a" "', '\\"', "'", '{"a'])
+      expect(() => parseJson(`${start}${nested(1000)}`)).toThrow(SyntaxError);
+  });
+});
