@@ -1,4 +1,4 @@
-import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
@@ -11,9 +11,10 @@ import type { Metrics } from '../shared/metrics.ts';
 import { check } from './check.ts';
 import { type InnerMeans, performer } from './inner.ts';
 import { type Identity, identify, prodOf, requireKey, sessionOf, stageOf } from './middleware/access.ts';
-import { readBody, readText, sendOn } from './middleware/body.ts';
+import { readBody, readText, readToPassOn } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
 import { errors, toRefusal } from './middleware/errors.ts';
+import { type Bodies, type Sender, takeIn, tooLarge } from './middleware/intake.ts';
 import { languageOf } from './middleware/language.ts';
 import type { PushCallLimit } from './middleware/limit.ts';
 import { logRequests } from './middleware/log.ts';
@@ -32,6 +33,7 @@ export interface AppOptions {
   log: Logger;
   metrics: Metrics;
   pushCallLimit: PushCallLimit;
+  bodies: Bodies;
 }
 
 /** The HTTP side of the api: the middlewares in the order a request passes them (api/README.md). */
@@ -45,6 +47,7 @@ export function createApp(options: AppOptions): Koa {
   app.use(logRequests(options.log, options.metrics));
   app.use(allowBrowsers());
   app.use(errors);
+  app.use(takeIn(options.bodies));
   app.use(textForm);
   const router = new Router();
   const routeOf = new Map<unknown, Route>();
@@ -92,11 +95,7 @@ function findRoute(
 /** One call from keys to reply: who, how often, what, and only then the work. */
 async function answer(ctx: Context, route: Route, options: Inner): Promise<void> {
   const identity = await admit(ctx, route, options);
-  const limit = route.limit.bodyBytesBelow;
-  const raw = route.isRaw ? { headers: headersOf(ctx), text: await readText(ctx, limit) } : undefined;
-  const stream = route.isStreamed ? sendOn(ctx, limit) : undefined;
-  const unread = raw ? Buffer.byteLength(raw.text) : stream && (stream.length ?? 0);
-  const sent = unread === undefined ? await readBody(ctx) : { value: {}, bytes: unread };
+  const read = await readAs(ctx, route, senderOf(identity, route));
   const shared = {
     ...identity,
     prodHeader: prodOf(ctx),
@@ -109,21 +108,41 @@ async function answer(ctx: Context, route: Route, options: Inner): Promise<void>
     ...shared,
     params: ctx.params,
     query: ctx.query,
-    body: sent.value,
-    bodyBytes: sent.bytes,
+    ...read,
     perform: performer(shared, innerMeans(identity, shared.sessionToken, options)),
-    ...(raw ? { raw } : {}),
-    ...(stream ? { stream } : {}),
   };
   await write(ctx, await runChecked(route, call, options), route.status);
 }
 
-/** Runs a route over a call that passed its size and its schemas. Throws 116, 107, 111 or 1 for one that does not. */
+/** Who sends a body, by what was shown before it is read. */
+function senderOf({ app }: Admission, route: Route): Sender {
+  if (route.isForStrangers) return undefined;
+  return app ? { appId: app.appId } : {};
+}
+
+/** The body in the form that the route wants. */
+async function readAs(
+  ctx: Context,
+  route: Route,
+  sender: Sender,
+): Promise<Pick<AnyCall, 'body' | 'bodyBytes' | 'raw' | 'sent'>> {
+  if (route.isRaw) {
+    const text = await readText(ctx, route, sender);
+    return { body: {}, bodyBytes: Buffer.byteLength(text), raw: { headers: headersOf(ctx), text } };
+  }
+  if (route.isPassedOn) {
+    const sent = await readToPassOn(ctx, route, sender);
+    return { body: {}, bodyBytes: Buffer.byteLength(sent.text), sent };
+  }
+  const { value, bytes } = await readBody(ctx, route, sender);
+  return { body: value, bodyBytes: bytes };
+}
+
+/** Runs a route over a call that passed its size and its schemas. Throws 413, 116, 107, 111 or 1 for one that does not. */
 async function runChecked(route: Route, call: AnyCall, { services, loopShare }: Inner): Promise<Reply> {
   if (call.app) await loopShare.enter(call.app.appId);
-  const limit = route.limit.bodyBytesBelow;
-  if (limit !== undefined && call.bodyBytes >= limit)
-    throw new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
+  const { bodyBytesBelow: limit, isObject = false } = route.limit;
+  if (limit > 0 && call.bodyBytes >= limit) throw tooLarge({ bytes: call.bodyBytes, limit, isObject });
   const query = check(route.query, call.query, 'query');
   const body = check(route.body, call.body, 'body');
   const run = () => route.run({ ...call, query, body }, services);
@@ -215,26 +234,4 @@ async function write(ctx: Context, reply: Reply, status: number): Promise<void> 
   const { body } = reply;
   const isReady = typeof body === 'string' || Buffer.isBuffer(body) || body instanceof Readable;
   ctx.body = isReady ? body : await replyText(body);
-}
-
-/**
- * Connections that wait to be accepted, as far as the system allows: after a restart thousands of devices come at
- * once, and whose first packet is dropped tries again after one second, then two, then four.
- */
-const backlog = 8192;
-
-/** Starts listening; resolves with the server once the port is bound. */
-export function listen(app: Koa, port: number, host: string): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    const server = app.listen({ port, host, backlog }, () => resolve(server));
-    server.once('error', reject);
-  });
-}
-
-/** Takes no more requests, ends idle connections, and waits for the ones in work. */
-export function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
 }

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { Refusal, refuse } from '../shared/domain/errors.ts';
-import { isJsonObject, type JsonObject } from '../shared/domain/json.ts';
+import { isJsonObject, type JsonObject, parseJson } from '../shared/domain/json.ts';
 import { replyText } from './reply-text.ts';
 import type { AnyCall, AppCall, Reply, Route } from './route.ts';
 import {
@@ -24,7 +24,7 @@ export interface InnerMeans {
   toRefusal(error: unknown): Refusal;
 }
 
-type Shared = Omit<AnyCall, 'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 'stream' | 'session'>;
+type Shared = Omit<AnyCall, 'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 'sent' | 'session'>;
 
 /** Calls within one request, without a round trip. What nobody may call with an app's key is not to be found here. */
 export function performer(outer: Shared, means: InnerMeans): Perform {
@@ -47,6 +47,7 @@ async function performOne(
   const { route, params } = found;
   if (route.isNesting) throw new Refusal('invalidParameter', { text: 'A batch holds no batches.' });
   const admission = await means.admit(route);
+  if (route.isBodyNeeded && inner.body === undefined) throw new Refusal('malformedJson');
   const body = bodyOf(inner);
   const bodyBytes = inner.body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body));
   const reply = await means.run(route, {
@@ -85,7 +86,7 @@ async function foreignJson(body: Readable, room: ReplyRoom): Promise<string> {
       throw refuse('tooLarge', 'The function ran; its answer is too large for a batch.');
   }
   try {
-    return JSON.stringify(JSON.parse(Buffer.concat(chunks).toString()));
+    return JSON.stringify(parseJson(Buffer.concat(chunks).toString()));
   } catch (cause) {
     throw new Refusal('badGateway', { cause });
   }

@@ -5,8 +5,18 @@ import type { Route } from './route.ts';
 const routeModule = z.object({ default: z.array(z.custom<Route>((value) => isRoute(value))) });
 
 function isRoute(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'paths' in value && 'run' in value;
+  return typeof value === 'object' && value !== null && 'paths' in value && 'run' in value && hasLimit(value);
 }
+
+/** Whether a route declares what it reads at most: one that does not would read anything. */
+function hasLimit(value: object): boolean {
+  const limit = 'limit' in value ? value.limit : undefined;
+  return (
+    typeof limit === 'object' && limit !== null && 'bodyBytesBelow' in limit && isBytes(limit.bodyBytesBelow)
+  );
+}
+
+const isBytes = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
 
 /** Finds the routes by reading the folder: adding an endpoint edits no list (style.md 5.1). */
 export async function loadRoutes(folder: URL = new URL('./routes/', import.meta.url)): Promise<Route[]> {
@@ -15,7 +25,7 @@ export async function loadRoutes(folder: URL = new URL('./routes/', import.meta.
   return modules.flatMap((module, i) => {
     const parsed = routeModule.safeParse(module);
     if (!parsed.success)
-      throw new Error(`api/routes/${files[i]} has no default export that is a list of routes`);
+      throw new Error(`api/routes/${files[i]} has no default export that is a list of routes with limits`);
     return parsed.data.default;
   });
 }

@@ -43,20 +43,18 @@ export interface AppCall<Q, B> extends Call<Q, B> {
   isMaster: boolean;
   /** The app's hook key came with it, as a function host sends it (compat.md 7.2). */
   hasHookKey: boolean;
-  /** What was sent as it comes; there where the route says `isStreamed`. */
-  stream?: SentBody;
+  /** What was sent as it was sent; there where the route says `isPassedOn`. */
+  sent?: SentBody;
   /** Answers another call as if it had come by itself, with the same keys and session. */
   perform: Perform;
   /** Whose valid session token came with the call; undefined also where the route has no `session`. */
   session: SessionOwner | undefined;
 }
 
-/** A body that is passed on, not read. */
+/** A body that is passed on as it was sent. */
 export interface SentBody {
-  /** As text where it had to be read already, or where there is none (`{}`). */
-  body: Readable | string;
-  /** In bytes, where that is known before. */
-  length: number | undefined;
+  /** JSON of any kind; `{}` where nothing was sent. */
+  text: string;
   /** Headers that say who calls with what, and by which ways. */
   userAgent: string;
   clientAgent: string;
@@ -75,12 +73,33 @@ export interface Reply {
 /** Anything JSON.stringify writes as an object or array. */
 export type JsonLike = object;
 
+/** What a caller may send. Every route declares it. */
 export interface Limit {
-  /** A body of this size or more is refused with code 116, or unread with 413 where the route `isRaw`. */
-  bodyBytesBelow?: number;
+  /** A body of this size or more, unpacked, is refused with 413. At 0 none is read. */
+  bodyBytesBelow: number;
+  /** The body is an object, or a push: too large a one is code 116 (compat.md 1.2); from 20 MB on it is 413 like any other. */
+  isObject?: boolean;
   /** Counts as a push call: the app's `pushCallsPerMinute` (push.md "Limits"). */
   rate?: 'push';
 }
+
+/** What calls with a few scalars need, and the most that is read of a sender without a key. */
+export const smallBytes = 16 * 1024;
+/** The most that any endpoint reads (compat.md 4). */
+export const maxBodyBytes = 20 * 1024 * 1024;
+
+/** For calls that read no body. */
+export const noBody: Limit = { bodyBytesBelow: 0 };
+/** For calls whose body holds a few scalars. */
+export const smallBody: Limit = { bodyBytesBelow: smallBytes + 1 };
+/** For calls of the operator: certificates, templates, options. */
+export const operatorBody: Limit = { bodyBytesBelow: 1024 * 1024 };
+/** For a user, which is at most 1 MB (shared/domain/user-members.ts). */
+export const userBody: Limit = { bodyBytesBelow: 1024 * 1024, isObject: true };
+/** For an installation, which is at most 128 KB (shared/domain/installation-members.ts). */
+export const installationBody: Limit = { bodyBytesBelow: 128 * 1024, isObject: true };
+/** For calls that hold others, or arguments of functions. */
+export const largestBody: Limit = { bodyBytesBelow: maxBodyBytes };
 
 interface RouteShape<Q, B> {
   method: Method;
@@ -88,7 +107,11 @@ interface RouteShape<Q, B> {
   path: string | string[];
   query?: z.ZodType<Q>;
   body?: z.ZodType<B>;
-  limit?: Limit;
+  limit: Limit;
+  /** An empty body is 107, as one that is no JSON dictionary. */
+  isBodyNeeded?: boolean;
+  /** A body `null` counts as none (compat.md 9.2); by default where the route has no shape for a body. */
+  isNullNothing?: boolean;
   /** Status of a success; 200 when absent. */
   status?: number;
 }
@@ -97,7 +120,7 @@ export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'none' | 'admin';
   /** The body is no JSON dictionary: it is handed on as text, with the headers, in `call.raw`. */
   isRaw?: boolean;
-  /** Throws a refusal before the body is read. */
+  /** Proves by the path who sends this: throws a refusal before the body is read. Without it the sender is a stranger. */
   admit?(params: Record<string, string>, services: Services): Promise<void> | void;
   handle(call: Call<Q, B>, services: Services): Promise<Reply> | Reply;
 }
@@ -106,8 +129,8 @@ export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'app' | 'push' | 'master';
   /** Looks up whose session it is; where it is needed, only the master key goes without (403). */
   session?: 'welcome' | 'needed';
-  /** The body is passed on unread, in `call.stream`, as far as `limit.bodyBytesBelow` allows. */
-  isStreamed?: boolean;
+  /** The body is no JSON dictionary: it is passed on as text, in `call.sent`, once it is known to be JSON. */
+  isPassedOn?: boolean;
   /** It holds other calls, and so stands in none. */
   isNesting?: boolean;
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
@@ -116,7 +139,7 @@ export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
 /** A call before it is known what the route needs: routes for no app get none. */
 export type AnyCall = Call<unknown, unknown> &
   Partial<
-    Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'stream' | 'perform'>
+    Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'sent' | 'perform'>
   >;
 
 /** A route as the loader and the server see it: its shapes are checked before `run` is called. */
@@ -130,7 +153,11 @@ export interface Route {
   limit: Limit;
   status: number;
   isRaw: boolean;
-  isStreamed: boolean;
+  isPassedOn: boolean;
+  isBodyNeeded: boolean;
+  isNullNothing: boolean;
+  /** Nobody proves who he is before the body is read. */
+  isForStrangers: boolean;
   isNesting: boolean;
   admit(params: Record<string, string>, services: Services): Promise<void> | void;
   run(call: AnyCall, services: Services): Promise<Reply> | Reply;
@@ -145,10 +172,13 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     session: 'session' in spec ? spec.session : undefined,
     query: spec.query,
     body: spec.body,
-    limit: spec.limit ?? {},
+    limit: spec.limit,
     status: spec.status ?? 200,
     isRaw: 'isRaw' in spec && spec.isRaw === true,
-    isStreamed: 'isStreamed' in spec && spec.isStreamed === true,
+    isPassedOn: 'isPassedOn' in spec && spec.isPassedOn === true,
+    isBodyNeeded: spec.isBodyNeeded === true,
+    isNullNothing: spec.isNullNothing ?? spec.body === undefined,
+    isForStrangers: spec.auth === 'none' && !('admit' in spec),
     isNesting: 'isNesting' in spec && spec.isNesting === true,
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),
     // The server hands in exactly what the schemas gave; one cast here spares one in every endpoint.

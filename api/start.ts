@@ -9,11 +9,13 @@ import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
-import { closeServer, createApp, listen, remoteAddressOf } from './app.ts';
+import { createApp, remoteAddressOf } from './app.ts';
 import { type ChannelLimits, channelLimits } from './channel/limits.ts';
 import { Channel } from './channel/server.ts';
+import { closeServer, listen } from './listen.ts';
 import { loadRoutes } from './load.ts';
 import { PushBacklog } from './middleware/backlog.ts';
+import { Bodies, type BodyLimits } from './middleware/intake.ts';
 import { PushCallLimit } from './middleware/limit.ts';
 import { OperatorGate } from './middleware/operator.ts';
 import { openPools } from './pools.ts';
@@ -31,6 +33,7 @@ export interface ApiOptions {
   clock?: Clock;
   maxWaitingPushes?: number;
   channelLimits?: Partial<ChannelLimits>;
+  bodyLimits?: Partial<BodyLimits>;
 }
 
 /**
@@ -74,7 +77,8 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   });
   const pushCallLimit = new PushCallLimit(admissionDb, backlog);
   const operator = new OperatorGate({ adminToken: config.adminToken, clock });
-  const app = createApp({ routes, services, config, operator, log, metrics, pushCallLimit });
+  const bodies = new Bodies(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes));
+  const app = createApp({ routes, services, config, operator, log, metrics, pushCallLimit, bodies });
   const server = await listen(app, config.port, config.host);
   stack.add('http', () => closeServer(server));
   const addressOf = (request: IncomingMessage) => remoteAddressOf(app, request);

@@ -22,7 +22,7 @@ export interface ForwardLimits {
 export const defaultForwardLimits: ForwardLimits = {
   connectMs: 3_000,
   waitMs: 15_000,
-  uploadMs: 30_000,
+  uploadMs: 20_000,
   idleMs: 15_000,
   requestBytes: 20 * 1024 * 1024,
   replyBytes: 20 * 1024 * 1024,

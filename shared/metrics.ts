@@ -25,6 +25,7 @@ export interface Metrics {
   pushCompleteSeconds: Histogram;
   workerThreads: Gauge<'state'>;
   httpRequestSeconds: Histogram<'route' | 'method' | 'status'>;
+  bodyBytes: Gauge;
   channelConnections: Gauge;
   http2Connections: Gauge<'connector'>;
   http2Streams: Gauge<'connector'>;
@@ -208,6 +209,11 @@ function gaugesIn(registers: Registry[]) {
       name: 'carillon_worker_threads',
       help: 'Worker threads of this dispatcher',
       labelNames: ['state'],
+      registers,
+    }),
+    bodyBytes: new Gauge({
+      name: 'carillon_body_bytes',
+      help: 'Bytes of request bodies in memory',
       registers,
     }),
     channelConnections: new Gauge({

@@ -25,6 +25,9 @@ function header(ctx: Context, key: keyof typeof names): string | undefined {
   return undefined;
 }
 
+/** Whether a request names its app in a header, under any of the names. */
+export const hasAppId = (ctx: Context): boolean => header(ctx, 'appId') !== undefined;
+
 /** How a request proves which key it holds. */
 type Proof = { isMaster: boolean; matches(key: string): boolean };
 

@@ -29,6 +29,8 @@ function writeRefusal(ctx: Context, refusal: Refusal): void {
   ctx.status = refusal.status;
   ctx.body = { code: refusal.code, error: messageIn(languageOf(ctx), refusal) };
   ctx.vary('Accept-Language');
+  // The rest of such a body is not waited for.
+  if (refusal.kind === 'requestTimeout') ctx.set('Connection', 'close');
   if (refusal.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(refusal.retryAfterSeconds));
 }
 

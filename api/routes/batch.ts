@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import { route } from '../route.ts';
+import { largestBody, route } from '../route.ts';
 
 /** Several calls in one (compat.md 3.5): each is admitted, counted and refused as if it had come by itself. */
 const body = z.custom<JsonObject>(isJsonObject);
@@ -10,6 +10,7 @@ export default [
     method: 'POST',
     path: '/1.1/batch',
     auth: 'app',
+    limit: largestBody,
     isNesting: true,
     body,
     handle: async (call, { batches }) => ({ body: await batches.run(call) }),
@@ -18,6 +19,7 @@ export default [
     method: 'POST',
     path: '/1.1/batch/save',
     auth: 'app',
+    limit: largestBody,
     isNesting: true,
     body,
     handle: async (call, { batches }) => ({ body: await batches.save(call) }),

@@ -1,5 +1,5 @@
 import type { BreakerView } from '../../shared/domain/breaker.ts';
-import { json, route } from '../route.ts';
+import { json, noBody, route, smallBody } from '../route.ts';
 
 /** Circuit breakers (contract.md "Admin API"): seen over all dispatchers, forced for all of them. */
 const base = '/console/api/breakers';
@@ -22,6 +22,7 @@ const change = (verb: keyof typeof forcing) =>
     method: 'POST',
     path: `${base}/:id/${verb}`,
     auth: 'admin',
+    limit: smallBody,
     handle: async (call, { breakers }) =>
       json(toPublicBreaker(await breakers.force(call.params.id ?? '', forcing[verb]))),
   });
@@ -31,6 +32,7 @@ export default [
     method: 'GET',
     path: base,
     auth: 'admin',
+    limit: noBody,
     handle: async (_call, { breakers }) => json({ results: (await breakers.list()).map(toPublicBreaker) }),
   }),
   change('open'),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, route } from '../route.ts';
+import { json, noBody, route, smallBody } from '../route.ts';
 
 /** A whole number within a range; digits only, since `Number` would also read 0x50 and a blank. */
 const within = (low: number, high: number) =>
@@ -27,6 +27,7 @@ export default [
     method: 'GET',
     path: '/1.1/requestCaptcha',
     auth: 'app',
+    limit: noBody,
     query: captchaQuery,
     handle: async ({ app, isMaster, query }, { captchas }) =>
       json(await captchas.request({ app, isMaster }, query)),
@@ -36,6 +37,7 @@ export default [
     method: 'GET',
     path: '/1.1/captchaImage',
     auth: 'none',
+    limit: noBody,
     query: imageQuery,
     handle: async ({ query }, { captchas }) => ({
       body: await captchas.image(query.appId, query.token),
@@ -47,6 +49,7 @@ export default [
     method: 'POST',
     path: '/1.1/verifyCaptcha',
     auth: 'app',
+    limit: smallBody,
     body: answer,
     handle: async ({ app, body }, { captchas }) =>
       json(await captchas.verify(app, body.captcha_token, body.captcha_code)),
@@ -55,6 +58,7 @@ export default [
     method: 'GET',
     path: '/console/api/apps/:appId/captchas/:token',
     auth: 'admin',
+    limit: noBody,
     handle: async ({ params }, { captchas }) =>
       json(await captchas.reveal(params.appId ?? '', params.token ?? '')),
   }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, route } from '../route.ts';
+import { json, noBody, route } from '../route.ts';
 
 /** `installationId`, `secure`, `features` and others are sent too, and decide nothing here. */
 const query = z.object({ appId: z.string().regex(/^[\w-]{1,64}$/, 'expected an application id') });
@@ -10,6 +10,7 @@ export default [
     method: 'GET',
     path: '/v1/route',
     auth: 'none',
+    limit: noBody,
     query,
     handle: async (call, { channel }) => json(await channel.socketRoute(call.query.appId)),
   }),
@@ -17,6 +18,7 @@ export default [
     method: 'GET',
     path: '/2/route',
     auth: 'none',
+    limit: noBody,
     query,
     handle: async (call, { channel }) => json(await channel.hosts(call.query.appId)),
   }),

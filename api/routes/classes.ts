@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { refuse } from '../../shared/domain/errors.ts';
-import { json, route } from '../route.ts';
+import { json, noBody, route } from '../route.ts';
 
 const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];
 
@@ -10,6 +10,7 @@ const unknownClass = (method: 'GET' | 'POST' | 'PUT' | 'DELETE') =>
     method,
     path: paths,
     auth: 'app',
+    limit: noBody,
     handle: () => {
       throw refuse('objectNotFound', "Class or object doesn't exists.");
     },
@@ -20,6 +21,7 @@ export default [
     method: 'GET',
     path: '/1.1/scan/classes/:className',
     auth: 'app',
+    limit: noBody,
     query: z.record(z.string(), z.unknown()),
     handle: async (call, { scans }) => json(await scans.scan(call, call.params.className ?? '', call.query)),
   }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, route } from '../route.ts';
+import { json, noBody, route } from '../route.ts';
 
 export default [
   // `select` statements over users and installations (compat.md 3.4).
@@ -7,6 +7,7 @@ export default [
     method: 'GET',
     path: '/1.1/cloudQuery',
     auth: 'app',
+    limit: noBody,
     session: 'welcome',
     query: z.record(z.string(), z.unknown()),
     handle: async (call, { cloudQuery }) => json(await cloudQuery.run(call, call.query)),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type App, appOptionsPatch } from '../../shared/domain/app.ts';
-import { json, route } from '../route.ts';
+import { json, noBody, operatorBody, route, smallBody } from '../route.ts';
 
 /** The admin API (contract.md "Admin API"): apps, push profiles, outbox. */
 const appPath = '/console/api/apps/:appId';
@@ -51,6 +51,7 @@ export default [
     method: 'POST',
     path: '/console/api/apps',
     auth: 'admin',
+    limit: operatorBody,
     body: newApp,
     status: 201,
     handle: async (call, { apps }) => json(toPublicApp(await apps.create(call.body))),
@@ -59,18 +60,21 @@ export default [
     method: 'GET',
     path: '/console/api/apps',
     auth: 'admin',
+    limit: noBody,
     handle: async (_call, { apps }) => json({ results: (await apps.list()).map(toPublicApp) }),
   }),
   route({
     method: 'GET',
     path: appPath,
     auth: 'admin',
+    limit: noBody,
     handle: async (call, { apps }) => json(toPublicApp(await apps.get(appIdOf(call)))),
   }),
   route({
     method: 'PATCH',
     path: appPath,
     auth: 'admin',
+    limit: operatorBody,
     body: appPatch,
     handle: async (call, { apps }) => json(toPublicApp(await apps.change(appIdOf(call), call.body))),
   }),
@@ -78,6 +82,7 @@ export default [
     method: 'DELETE',
     path: appPath,
     auth: 'admin',
+    limit: smallBody,
     handle: async (call, { apps }) => {
       await apps.delete(appIdOf(call));
       return json({});
@@ -87,6 +92,7 @@ export default [
     method: 'PUT',
     path: profilePath,
     auth: 'admin',
+    limit: operatorBody,
     body: credentials,
     handle: async (call, { profiles }) => json(await profiles.put(profileOf(call), call.body)),
   }),
@@ -94,12 +100,14 @@ export default [
     method: 'GET',
     path: `${appPath}/profiles`,
     auth: 'admin',
+    limit: noBody,
     handle: async (call, { profiles }) => json({ results: await profiles.list(appIdOf(call)) }),
   }),
   route({
     method: 'DELETE',
     path: profilePath,
     auth: 'admin',
+    limit: smallBody,
     handle: async (call, { profiles }) => {
       await profiles.delete(profileOf(call));
       return json({});
@@ -109,6 +117,7 @@ export default [
     method: 'GET',
     path: `${appPath}/outbox`,
     auth: 'admin',
+    limit: noBody,
     query: outboxQuery,
     handle: async (call, { outbox }) => json({ results: await outbox.list(appIdOf(call), call.query) }),
   }),

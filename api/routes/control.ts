@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { flowControl } from '../../shared/domain/push.ts';
-import { json, route } from '../route.ts';
+import { json, operatorBody, route, smallBody } from '../route.ts';
 
 /** Cancel, pause and resume a push that is not done (contract.md "Admin API"): each gives the push record. */
 const pushPath = '/console/api/apps/:appId/notifications/:id';
@@ -17,18 +17,21 @@ export default [
     method: 'POST',
     path: `${pushPath}/cancel`,
     auth: 'admin',
+    limit: smallBody,
     handle: async (call, { control }) => json(await control.cancel(...pushOf(call))),
   }),
   route({
     method: 'POST',
     path: `${pushPath}/pause`,
     auth: 'admin',
+    limit: smallBody,
     handle: async (call, { control }) => json(await control.pause(...pushOf(call))),
   }),
   route({
     method: 'POST',
     path: `${pushPath}/resume`,
     auth: 'admin',
+    limit: operatorBody,
     body: resumption,
     handle: async (call, { control }) => json(await control.resume(...pushOf(call), call.body.flow_control)),
   }),

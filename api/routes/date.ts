@@ -1,4 +1,4 @@
-import { json, route } from '../route.ts';
+import { json, noBody, route } from '../route.ts';
 
 export default [
   // The time of the server, for clients whose own is wrong (compat.md 9.1).
@@ -6,6 +6,7 @@ export default [
     method: 'GET',
     path: '/1.1/date',
     auth: 'app',
+    limit: noBody,
     handle: (_call, { date }) => json(date.now()),
   }),
 ];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import { json, type Reply, route } from '../route.ts';
+import { json, noBody, type Reply, route, smallBody } from '../route.ts';
 
 /** Accounts by e-mail, and the pages behind the links in mails (accounts.md "E-mail and password reset"). */
 const anyBody = z.custom<JsonObject>(isJsonObject);
@@ -26,6 +26,7 @@ export default [
     method: 'POST',
     path: '/1.1/requestEmailVerify',
     auth: 'app',
+    limit: smallBody,
     body: anyBody,
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
       await emails.requestVerification({ app, isMaster, address: remoteAddress }, body.email);
@@ -36,6 +37,7 @@ export default [
     method: 'POST',
     path: '/1.1/requestPasswordReset',
     auth: 'app',
+    limit: smallBody,
     body: anyBody,
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
       await emails.requestReset({ app, isMaster, address: remoteAddress }, body.email);
@@ -46,6 +48,7 @@ export default [
     method: 'GET',
     path: '/1.1/verifyEmail/:token',
     auth: 'none',
+    limit: noBody,
     handle: async ({ params, language }, { emails }) =>
       show(await emails.verifyPage(params.token ?? '', language)),
   }),
@@ -53,6 +56,7 @@ export default [
     method: 'GET',
     path: '/1.1/resetPassword/:token',
     auth: 'none',
+    limit: noBody,
     handle: async ({ params, language }, { emails }) =>
       show(await emails.resetForm(params.token ?? '', language)),
   }),
@@ -60,6 +64,7 @@ export default [
     method: 'POST',
     path: '/1.1/resetPassword/:token',
     auth: 'none',
+    limit: smallBody,
     body: anyBody,
     handle: async ({ params, body, language }, { emails }) =>
       show(await emails.submitReset(params.token ?? '', body, language)),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, route } from '../route.ts';
+import { json, noBody, operatorBody, route } from '../route.ts';
 
 /** What people ask when a push does not do what they thought (contract.md "Admin API"). */
 const appPath = '/console/api/apps/:appId';
@@ -11,6 +11,7 @@ export default [
     method: 'GET',
     path: `${appPath}/notifications/:objectId/devices/:installation`,
     auth: 'admin',
+    limit: noBody,
     handle: async ({ params }, { why }) =>
       json(await why.explain(params.appId ?? '', params.objectId ?? '', params.installation ?? '')),
   }),
@@ -18,6 +19,7 @@ export default [
     method: 'POST',
     path: `${appPath}/push/explain`,
     auth: 'admin',
+    limit: operatorBody,
     body: dictionary,
     handle: async (call, { dryRun }) => json(await dryRun.explain(call.params.appId ?? '', call)),
   }),

@@ -1,34 +1,25 @@
-import { type AppCall, type Reply, route } from '../route.ts';
+import { type AppCall, largestBody, noBody, type Reply, route } from '../route.ts';
 import type { FunctionReply } from '../services/functions/functions.ts';
 import type { Services } from '../services/services.ts';
 
-/** push.md "Cloud functions"; compat.md 7. */
-const bodyBytesBelow = 20 * 1024 * 1024;
-
 const replyWith = ({ status, headers, body }: FunctionReply): Reply => ({ status, headers, body });
 
+/** push.md "Cloud functions"; compat.md 7. */
 const run = (encoding: 'functions' | 'call') =>
   route({
     method: 'POST',
     path: `/1.1/${encoding}/:name`,
     auth: 'app',
-    isStreamed: true,
-    limit: { bodyBytesBelow },
+    isPassedOn: true,
+    limit: largestBody,
     handle: async (call: AppCall<unknown, unknown>, { functions }: Services) => {
       // A call inside another (a batch) was read with it.
-      const { stream } = call;
-      const sent = stream ?? asSent(JSON.stringify(call.body));
+      const sent = call.sent ?? asSent(JSON.stringify(call.body));
       return replyWith(await functions.call(call, { encoding, name: call.params.name ?? '', sent }));
     },
   });
 
-const asSent = (body: string) => ({
-  body,
-  length: Buffer.byteLength(body),
-  userAgent: '',
-  clientAgent: '',
-  via: '',
-});
+const asSent = (text: string) => ({ text, userAgent: '', clientAgent: '', via: '' });
 
 export default [
   run('functions'),
@@ -37,6 +28,7 @@ export default [
     method: 'GET',
     path: '/1.1/functions/_ops/metadatas',
     auth: 'app',
+    limit: noBody,
     handle: async (call, { functions }) => replyWith(await functions.metadatas(call)),
   }),
 ];

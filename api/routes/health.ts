@@ -1,11 +1,18 @@
-import { json, route } from '../route.ts';
+import { json, noBody, route } from '../route.ts';
 
 export default [
-  route({ method: 'GET', path: '/healthz', auth: 'none', handle: () => json({ status: 'ok' }) }),
+  route({
+    method: 'GET',
+    path: '/healthz',
+    auth: 'none',
+    limit: noBody,
+    handle: () => json({ status: 'ok' }),
+  }),
   route({
     method: 'GET',
     path: '/readyz',
     auth: 'none',
+    limit: noBody,
     handle: async (_call, { health }) => {
       const status = await health.readiness();
       return json({ status }, { status: status === 'ready' ? 200 : 503 });
@@ -15,6 +22,7 @@ export default [
     method: 'GET',
     path: '/metrics',
     auth: 'none',
+    limit: noBody,
     isRaw: true,
     handle: async ({ raw }, { health }) => {
       const { text, type } = await health.metrics(raw?.headers.authorization);

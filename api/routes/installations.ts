@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import { type AppCall, json, type Reply, route } from '../route.ts';
+import { type AppCall, installationBody, json, noBody, type Reply, route, smallBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
 /** push.md "Installations"; the second path is what most SDKs use (compat.md 8). */
@@ -39,12 +39,29 @@ async function update(call: AppCall<Query, JsonObject>, { installations }: Servi
 }
 
 export default [
-  route({ method: 'POST', path: collection, auth: 'app', query: anyQuery, body, handle: register }),
-  route({ method: 'PUT', path: member, auth: 'app', query: anyQuery, body, handle: update }),
+  route({
+    method: 'POST',
+    path: collection,
+    auth: 'app',
+    limit: installationBody,
+    query: anyQuery,
+    body,
+    handle: register,
+  }),
+  route({
+    method: 'PUT',
+    path: member,
+    auth: 'app',
+    limit: installationBody,
+    query: anyQuery,
+    body,
+    handle: update,
+  }),
   route({
     method: 'GET',
     path: collection,
     auth: 'app',
+    limit: noBody,
     session: 'welcome',
     query: anyQuery,
     handle: async (call, { installations }) => json(await installations.list(call, call.query)),
@@ -53,6 +70,7 @@ export default [
     method: 'GET',
     path: member,
     auth: 'app',
+    limit: noBody,
     session: 'welcome',
     query: anyQuery,
     handle: async (call, { installations }) =>
@@ -62,6 +80,7 @@ export default [
     method: 'DELETE',
     path: member,
     auth: 'app',
+    limit: smallBody,
     query: anyQuery,
     handle: async (call, { installations }) => {
       await installations.delete(call, call.params.objectId ?? '', call.query.where);

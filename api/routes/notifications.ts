@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, route } from '../route.ts';
+import { json, noBody, route, smallBody } from '../route.ts';
 
 const maxLimit = 1000;
 const defaultLimit = 100;
@@ -32,6 +32,7 @@ export default [
     method: 'GET',
     path: '/1.1/notifications',
     auth: 'master',
+    limit: noBody,
     query: listQuery,
     handle: async (call, { notifications }) => json(await notifications.list(call.app, call.query)),
   }),
@@ -39,12 +40,14 @@ export default [
     method: 'GET',
     path: ['/1.1/notifications/:id', '/1.1/tables/Notifications/:id'],
     auth: 'app',
+    limit: noBody,
     handle: async (call, { notifications }) => json(await notifications.get(call.app, call.params.id ?? '')),
   }),
   route({
     method: 'DELETE',
     path: '/1.1/notifications/:id',
     auth: 'master',
+    limit: smallBody,
     handle: async (call, { notifications, control }) => {
       await notifications.get(call.app, call.params.id ?? '');
       await control.cancel(call.app.appId, call.params.id ?? '');
@@ -55,6 +58,7 @@ export default [
     method: 'GET',
     path: '/console/api/apps/:appId/notifications/:id/progress',
     auth: 'admin',
+    limit: noBody,
     handle: async (call, { notifications }) =>
       json(await notifications.progress(call.params.appId ?? '', call.params.id ?? '')),
   }),

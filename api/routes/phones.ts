@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import { type AppCall, json, route } from '../route.ts';
+import { type AppCall, json, route, smallBody, userBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
 /** Accounts by phone (accounts.md "E-mail and password reset", usersByMobilePhone). */
@@ -33,6 +33,7 @@ const sending = (path: string, send: (call: CodeCall, services: Services) => Pro
     method: 'POST',
     path,
     auth: 'app',
+    limit: smallBody,
     body: codeRequest,
     handle: async (call, services) => {
       await send(call, services);
@@ -45,6 +46,7 @@ export default [
     method: 'POST',
     path: '/1.1/usersByMobilePhone',
     auth: 'app',
+    limit: userBody,
     session: 'welcome',
     query: anyQuery,
     body: anyBody,
@@ -65,6 +67,8 @@ export default [
     method: 'POST',
     path: '/1.1/verifyMobilePhone/:code',
     auth: 'app',
+    limit: smallBody,
+    isNullNothing: true,
     session: 'welcome',
     body: anyBody,
     handle: async (call, { phones }) => {
@@ -76,6 +80,7 @@ export default [
     method: 'POST',
     path: '/1.1/requestChangePhoneNumber',
     auth: 'app',
+    limit: smallBody,
     session: 'needed',
     body: codeRequest,
     handle: async (call, { phones }) => {
@@ -87,6 +92,7 @@ export default [
     method: 'POST',
     path: '/1.1/changePhoneNumber',
     auth: 'app',
+    limit: smallBody,
     session: 'welcome',
     body: anyBody,
     handle: async ({ app, body, session }, { phones }) => {
@@ -98,6 +104,7 @@ export default [
     method: 'PUT',
     path: '/1.1/resetPasswordBySmsCode/:code',
     auth: 'app',
+    limit: smallBody,
     body: anyBody,
     handle: async ({ app, params, body, remoteAddress: address }, { phones }) => {
       await phones.reset({ app, address }, params.code ?? '', body);

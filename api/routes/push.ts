@@ -3,6 +3,9 @@ import { pushBodyBytesBelow } from '../../shared/domain/push.ts';
 import { json, route } from '../route.ts';
 import type { Accepted } from '../services/pushes.ts';
 
+/** 500 ids of the longest form (some 500 bytes each) beside the message. */
+const devicesBodyBytesBelow = 512 * 1024;
+
 const dictionary = z.record(z.string(), z.json());
 
 /** Body `objectId`, `createdAt` (push.md "Push"); status 200 (compat.md 5.1). */
@@ -14,7 +17,8 @@ export default [
     method: 'POST',
     path: '/1.1/push',
     auth: 'push',
-    limit: { rate: 'push', bodyBytesBelow: pushBodyBytesBelow },
+    limit: { rate: 'push', bodyBytesBelow: pushBodyBytesBelow, isObject: true },
+    isBodyNeeded: true,
     body: dictionary,
     handle: async (call, { pushes }) => accepted(await pushes.send(call, call.body)),
   }),
@@ -22,7 +26,8 @@ export default [
     method: 'POST',
     path: '/1.1/push/devices',
     auth: 'push',
-    limit: { rate: 'push' },
+    limit: { rate: 'push', bodyBytesBelow: devicesBodyBytesBelow, isObject: true },
+    isBodyNeeded: true,
     body: dictionary,
     handle: async (call, { pushes }) => accepted(await pushes.sendToDevices(call, call.body)),
   }),

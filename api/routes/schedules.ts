@@ -1,4 +1,4 @@
-import { json, route } from '../route.ts';
+import { json, noBody, route, smallBody } from '../route.ts';
 
 /** Pushes that wait for their time (push.md "Push", compat.md 5.2). */
 export default [
@@ -6,12 +6,14 @@ export default [
     method: 'GET',
     path: '/1.1/scheduledPushMessages',
     auth: 'master',
+    limit: noBody,
     handle: async (call, { schedules }) => json({ results: await schedules.list(call.app) }),
   }),
   route({
     method: 'DELETE',
     path: '/1.1/scheduledPushMessages/:id',
     auth: 'master',
+    limit: smallBody,
     handle: async (call, { schedules }) => {
       await schedules.cancel(call.app, call.params.id ?? '');
       return json({});

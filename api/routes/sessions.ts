@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import { json, route } from '../route.ts';
+import { json, noBody, route, smallBody } from '../route.ts';
 
 /** Login, and what a user does with its own session (accounts.md "Users and sessions"). */
 const body = z.custom<JsonObject>(isJsonObject);
@@ -14,6 +14,7 @@ export default [
     method: 'POST',
     path: '/1.1/login',
     auth: 'app',
+    limit: smallBody,
     body,
     handle: async (call, { login }) => json(await login.login(call, call.body)),
   }),
@@ -21,6 +22,7 @@ export default [
     method: 'GET',
     path: '/1.1/users/me',
     auth: 'app',
+    limit: noBody,
     query: anyQuery,
     // Old clients put the token into the query (compat.md 2.3).
     handle: async ({ app, sessionToken, query }, { ownSession }) =>
@@ -30,6 +32,7 @@ export default [
     method: 'PUT',
     path: ofUser('refreshSessionToken'),
     auth: 'app',
+    limit: smallBody,
     session: 'needed',
     handle: async (call, { ownSession }) => json(await ownSession.refresh(call, call.params.objectId ?? '')),
   }),
@@ -37,7 +40,9 @@ export default [
     method: 'PUT',
     path: ofUser('updatePassword'),
     auth: 'app',
+    limit: smallBody,
     session: 'needed',
+    isNullNothing: true,
     body,
     handle: async (call, { ownSession }) =>
       json(await ownSession.updatePassword(call, call.params.objectId ?? '', call.body)),

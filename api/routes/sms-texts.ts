@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, route } from '../route.ts';
+import { json, noBody, operatorBody, route, smallBody } from '../route.ts';
 
 /** Templates and signatures of messages (contract.md "Admin API"). */
 const templates = '/console/api/apps/:appId/sms-templates';
@@ -23,6 +23,7 @@ export default [
     method: 'PUT',
     path: `${templates}/:name`,
     auth: 'admin',
+    limit: operatorBody,
     body: template,
     handle: async (call, { smsTexts }) => json(await smsTexts.putTemplate(...idOf(call), call.body)),
   }),
@@ -30,24 +31,28 @@ export default [
     method: 'GET',
     path: templates,
     auth: 'admin',
+    limit: noBody,
     handle: async (call, { smsTexts }) => json({ results: await smsTexts.listTemplates(idOf(call)[0]) }),
   }),
   route({
     method: 'GET',
     path: `${templates}/:name`,
     auth: 'admin',
+    limit: noBody,
     handle: async (call, { smsTexts }) => json(await smsTexts.getTemplate(...idOf(call))),
   }),
   route({
     method: 'POST',
     path: `${templates}/:name/approve`,
     auth: 'admin',
+    limit: smallBody,
     handle: async (call, { smsTexts }) => json(await smsTexts.approveTemplate(...idOf(call))),
   }),
   route({
     method: 'DELETE',
     path: `${templates}/:name`,
     auth: 'admin',
+    limit: smallBody,
     handle: async (call, { smsTexts }) => {
       await smsTexts.deleteTemplate(...idOf(call));
       return json({});
@@ -57,6 +62,7 @@ export default [
     method: 'PUT',
     path: `${signatures}/:name`,
     auth: 'admin',
+    limit: operatorBody,
     body: signature,
     handle: async (call, { smsTexts }) => json(await smsTexts.putSignature(...idOf(call))),
   }),
@@ -64,24 +70,28 @@ export default [
     method: 'GET',
     path: signatures,
     auth: 'admin',
+    limit: noBody,
     handle: async (call, { smsTexts }) => json({ results: await smsTexts.listSignatures(idOf(call)[0]) }),
   }),
   route({
     method: 'GET',
     path: `${signatures}/:name`,
     auth: 'admin',
+    limit: noBody,
     handle: async (call, { smsTexts }) => json(await smsTexts.getSignature(...idOf(call))),
   }),
   route({
     method: 'POST',
     path: `${signatures}/:name/approve`,
     auth: 'admin',
+    limit: smallBody,
     handle: async (call, { smsTexts }) => json(await smsTexts.approveSignature(...idOf(call))),
   }),
   route({
     method: 'DELETE',
     path: `${signatures}/:name`,
     auth: 'admin',
+    limit: smallBody,
     handle: async (call, { smsTexts }) => {
       await smsTexts.deleteSignature(...idOf(call));
       return json({});

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, route } from '../route.ts';
+import { json, route, smallBody } from '../route.ts';
 
 const text = z.string('expected a text').max(1000, 'must be at most 1000 characters').nullish();
 const given = (value: string | null | undefined) => value ?? undefined;
@@ -26,6 +26,7 @@ export default [
     method: 'POST',
     path: '/1.1/requestSmsCode',
     auth: 'app',
+    limit: smallBody,
     body: smsCodeRequest,
     handle: async ({ app, isMaster, remoteAddress, body }, { sms }) => {
       const { mobilePhoneNumber, smsType, ttl, name, op, template, sign, validate_token } = body;
@@ -47,6 +48,8 @@ export default [
     method: 'POST',
     path: '/1.1/verifySmsCode/:code',
     auth: 'app',
+    limit: smallBody,
+    isNullNothing: true,
     body: numberOnly,
     handle: async ({ app, params, body }, { sms }) => {
       await sms.verify(app, params.code ?? '', body.mobilePhoneNumber);

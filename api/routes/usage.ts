@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, route } from '../route.ts';
+import { json, noBody, route } from '../route.ts';
 
 const usageQuery = z.object({ day: z.iso.date('expected a day as YYYY-MM-DD').optional() });
 
@@ -9,6 +9,7 @@ export default [
     method: 'GET',
     path: '/console/api/apps/:appId/usage',
     auth: 'admin',
+    limit: noBody,
     query: usageQuery,
     handle: async (call, { usage }) => json(await usage.report(call.params.appId ?? '', call.query.day)),
   }),

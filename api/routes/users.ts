@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import { type AppCall, json, type Reply, route } from '../route.ts';
+import { type AppCall, json, noBody, type Reply, route, smallBody, userBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
 /** accounts.md "Users and sessions"; the second path is what most SDKs use (compat.md 9.2). */
@@ -35,11 +35,20 @@ async function update(call: AppCall<Query, JsonObject>, { users }: Services): Pr
 }
 
 export default [
-  route({ method: 'POST', path: collection, auth: 'app', query: anyQuery, body, handle: signUp }),
+  route({
+    method: 'POST',
+    path: collection,
+    auth: 'app',
+    limit: userBody,
+    query: anyQuery,
+    body,
+    handle: signUp,
+  }),
   route({
     method: 'GET',
     path: '/1.1/users/strictlyQuery',
     auth: 'app',
+    limit: noBody,
     session: 'welcome',
     query: anyQuery,
     handle: async (call, { userLookup }) => json(await userLookup.list(call, call.query, { isStrict: true })),
@@ -48,6 +57,7 @@ export default [
     method: 'GET',
     path: collection,
     auth: 'app',
+    limit: noBody,
     session: 'welcome',
     query: anyQuery,
     handle: async (call, { userLookup }) =>
@@ -57,6 +67,7 @@ export default [
     method: 'GET',
     path: member,
     auth: 'app',
+    limit: noBody,
     session: 'welcome',
     query: anyQuery,
     handle: async (call, { userLookup }) =>
@@ -66,6 +77,7 @@ export default [
     method: 'PUT',
     path: member,
     auth: 'app',
+    limit: userBody,
     session: 'needed',
     query: anyQuery,
     body,
@@ -75,6 +87,8 @@ export default [
     method: 'DELETE',
     path: member,
     auth: 'app',
+    limit: smallBody,
+    isNullNothing: true,
     session: 'needed',
     query: anyQuery,
     body,

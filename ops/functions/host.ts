@@ -3,7 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Environment } from '../../shared/config.ts';
 import { equalInConstantTime } from '../../shared/crypto.ts';
+import { Refusal } from '../../shared/domain/errors.ts';
 import { eventHooks, isInternalName, userHooks } from '../../shared/domain/functions.ts';
+import { type ArgumentLimits, ArgumentReader, timing } from './arguments.ts';
 import { type Confinement, functionUser } from './confinement.ts';
 import { type FunctionFile, readFolder, watchFolder } from './folder.ts';
 import type { CallContext } from './messages.ts';
@@ -26,9 +28,9 @@ export interface FunctionHostOptions {
   isSameUser?: boolean;
   /** A call is given up after this (compat.md 7.2: 15 s). */
   timeoutMs?: number;
+  argumentLimits?: Partial<ArgumentLimits>;
 }
 
-const maxBodyBytes = 20 * 1024 * 1024;
 const callTimeoutMs = 15_000;
 /** Calls at a time of one file, and the processes they share. */
 const maxLoad = 200;
@@ -36,7 +38,7 @@ const loadPerProcess = 50;
 /** Processes in all; where all of them are at work, a further file has to wait. */
 const defaultMaxProcesses = 64;
 
-type Answer = { status: number; text: string };
+type Answer = { status: number; text: string; retryAfterSeconds?: number | undefined };
 
 const refusal = (status: number, code: number, error: string): Answer => ({
   status,
@@ -58,6 +60,7 @@ export class FunctionHost {
   readonly #limits: ProcessLimits;
   readonly #server: Server;
   readonly #user: number | undefined;
+  readonly #arguments: ArgumentReader;
   #files: ReadonlyMap<string, FunctionFile> = new Map();
   #processes = new Map<string, FunctionProcess[]>();
   #watcher: FSWatcher | undefined;
@@ -68,7 +71,8 @@ export class FunctionHost {
     this.#options = options;
     this.#user = options.isSameUser ? undefined : functionUser();
     this.#limits = { ...defaultProcessLimits, ...options.limits };
-    this.#server = createServer((request, response) => void this.#serve(request, response));
+    this.#server = createServer(timing, (request, response) => void this.#serve(request, response));
+    this.#arguments = new ArgumentReader(options.argumentLimits);
   }
 
   /** Reads the folder and listens; gives the port. */
@@ -120,15 +124,25 @@ export class FunctionHost {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const answer = await this.#answer(request).catch((error: unknown) => {
-      this.#options.say(`a call failed: ${error instanceof Error ? error.message : error}`);
-      return refusal(500, 1, 'The cloud function failed.');
-    });
+    const answer = await this.#answer(request).catch((error: unknown) => this.#failed(error));
     response.writeHead(answer.status, {
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(answer.text),
+      ...(answer.retryAfterSeconds === undefined ? {} : { 'Retry-After': answer.retryAfterSeconds }),
+      // The rest of a body that was not read is not waited for.
+      ...(request.complete ? {} : { Connection: 'close' }),
     });
     response.end(answer.text);
+  }
+
+  #failed(error: unknown): Answer {
+    if (error instanceof Refusal)
+      return {
+        ...refusal(error.status, error.code, error.message),
+        retryAfterSeconds: error.retryAfterSeconds,
+      };
+    this.#options.say(`a call failed: ${error instanceof Error ? error.message : error}`);
+    return refusal(500, 1, 'The cloud function failed.');
   }
 
   async #answer(request: IncomingMessage): Promise<Answer> {
@@ -143,14 +157,8 @@ export class FunctionHost {
       return refusal(404, 1, `No such cloud function '${path.slice(0, 128)}'`);
     if (file.isInternal && !isMaster && headerOf(request, 'x-lc-hook-key') === '')
       return refusal(401, 401, 'Unauthorized.');
-    const text = await readText(request);
-    if (text === undefined) return refusal(413, 413, 'Payload Too Large.');
-    if (!isJson(text)) return refusal(400, 107, 'Malformed json object. A json dictionary is expected.');
-    return this.#call(file, {
-      text,
-      isTyped: encoding === 'call',
-      context: this.#contextOf(request, isMaster),
-    });
+    const shared = { isTyped: encoding === 'call', context: this.#contextOf(request, isMaster) };
+    return this.#arguments.use(request, (text) => this.#call(file, { text, ...shared }));
   }
 
   #list(): Answer {
@@ -240,25 +248,4 @@ function answerOf(outcome: ProcessOutcome): Answer {
 function headerOf({ headers }: IncomingMessage, name: string): string {
   const value = headers[name];
   return typeof value === 'string' ? value : '';
-}
-
-/** Undefined when it is too long. */
-async function readText(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request) {
-    bytes += chunk.length;
-    if (bytes > maxBodyBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8') || '{}';
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

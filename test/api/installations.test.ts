@@ -70,7 +70,7 @@ const refusals: [string, unknown, number][] = [
   [
     'deep nesting',
     `{"deviceType":"android","installationId":"s","a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
-    111,
+    107,
   ],
   ['a malformed pointer', android({ user: { __type: 'Pointer', className: '_User' } }), 106],
   ['a malformed date', android({ since: { __type: 'Date', iso: 'yesterday' } }), 111],

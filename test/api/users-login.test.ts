@@ -51,7 +51,7 @@ describe('POST /1.1/login refuses', () => {
     ['an unknown name', { username: 'nobody at all', password: 'p' }, 210],
     ['a name with NUL', { username: 'a\u0000b', password: 'p' }, 210],
     ['half a character as name', '{"username":"\\udc00","password":"p"}', 210],
-    ['an endless name', { username: 'x'.repeat(500_000), password: 'p' }, 210],
+    ['an endless name', { username: 'x'.repeat(16_000), password: 'p' }, 210],
     ['a name that is a condition', { username: "' OR '1'='1", password: 'p' }, 210],
     ['an unknown address', { email: 'nobody@example.com', password: 'p' }, 210],
     ['an unknown number', { mobilePhoneNumber: '+8613900000000', password: 'p' }, 210],
@@ -65,7 +65,7 @@ describe('POST /1.1/login refuses', () => {
     const user = await signUp(api, app);
     const { username } = user.body;
     const unknown = await login({ username: newName(), password: 'a password' });
-    for (const password of ['A password', 'a password ', 'x'.repeat(100_000)]) {
+    for (const password of ['A password', 'a password ', 'x'.repeat(16_000)]) {
       const wrong = await login({ username, password });
       expect([wrong.status, wrong.body]).toEqual([unknown.status, unknown.body]);
       expect([...wrong.headers.keys()].sort()).toEqual([...unknown.headers.keys()].sort());

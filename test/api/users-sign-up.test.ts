@@ -44,7 +44,7 @@ describe('POST /1.1/users with a password refuses', () => {
     ['a blank password', { username: 'a', password: '  ' }, 218],
     ['an operator as password', { username: 'a', password: { $gt: '' } }, 218],
     ['a number as password', { username: 'a', password: 123456 }, 218],
-    ['an endless password', { username: 'a', password: 'x'.repeat(2_000_000) }, 218],
+    ['an endless password', { username: 'a', password: 'x'.repeat(1_000_000) }, 218],
     ['an address without an @', user({ email: 'nobody' }), 125],
     ['an address with a line break', user({ email: 'a@b.cn\r\nBcc: c@d.cn' }), 125],
     ['an operator as address', user({ email: { $ne: 1 } }), 125],
@@ -72,7 +72,7 @@ describe('POST /1.1/users with a password refuses', () => {
     ['a malformed pointer', user({ a: { __type: 'Pointer', className: '_User' } }), 106],
     ['an oversize member', user({ a: 'x'.repeat(1_100_000) }), 116],
     ['too many members', user(Object.fromEntries(Array.from({ length: 301 }, (_, i) => [`f${i}`, 1]))), 116],
-    ['deep nesting', `{"username":"n","password":"p","a":${'['.repeat(5000)}${']'.repeat(5000)}}`, 111],
+    ['deep nesting', `{"username":"n","password":"p","a":${'['.repeat(5000)}${']'.repeat(5000)}}`, 107],
   ];
   test.each(bodies)('%s', async (_name, body, code) => {
     expect(refusalOf(await post(body))).toEqual(refused(code));

@@ -66,6 +66,7 @@ export async function startTestApi(options: {
   clock?: Clock;
   env?: Record<string, string>;
   channelLimits?: ApiOptions['channelLimits'];
+  bodyLimits?: ApiOptions['bodyLimits'];
 }): Promise<TestApi> {
   const { databaseUrl, env, ...chosen } = options;
   const api: RunningApi = await startApi(testConfig(databaseUrl, env), silentLog, chosen);

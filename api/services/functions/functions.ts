@@ -6,8 +6,8 @@ import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHost
 
 /** What a caller sent, to be passed on. */
 export interface SentArguments {
-  body: Readable | string;
-  length: number | undefined;
+  /** JSON of any kind. */
+  text: string;
   userAgent: string;
   clientAgent: string;
   via: string;
@@ -57,9 +57,9 @@ export class FunctionService {
         'content-type': 'application/json; charset=utf-8',
         'accept-encoding': 'identity',
         accept: 'application/json',
-        ...(sent.length === undefined ? {} : { 'content-length': String(sent.length) }),
+        'content-length': String(Buffer.byteLength(sent.text)),
       },
-      body: sent.body,
+      body: sent.text,
     });
   }
 

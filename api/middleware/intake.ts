@@ -1,0 +1,188 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Context, Middleware } from 'koa';
+import { BodyBudget } from '../../shared/body/budget.ts';
+import { announcedBytes, BodyReader, defaultBodyMs, isPacked } from '../../shared/body/reader.ts';
+import { Refusal } from '../../shared/domain/errors.ts';
+import { measureJson } from '../../shared/domain/json.ts';
+import { originOf } from '../channel/admission.ts';
+import { maxBodyBytes, smallBytes } from '../route.ts';
+
+const mb = 1024 * 1024;
+
+/** Limits of all request bodies of one process. */
+export interface BodyLimits {
+  /** For a body to arrive. */
+  bodyMs: number;
+  /** Bytes in hand of senders whose keys are known: six batches of the largest size. */
+  totalBytes: number;
+  /** Of these for one app, and for one remote address: half, so that no single one refuses the others. */
+  senderBytes: number;
+  /** Bytes in hand of senders without a key: a thousand requests. Apart, so that they cost nobody who has one. */
+  strangerBytes: number;
+  /** Of these for one remote address. */
+  strangerAddressBytes: number;
+}
+
+export const defaultBodyLimits: BodyLimits = {
+  bodyMs: defaultBodyMs,
+  totalBytes: 128 * mb,
+  senderBytes: 64 * mb,
+  strangerBytes: 16 * mb,
+  strangerAddressBytes: mb,
+};
+
+/** The most that is read of a sender without a key, in bytes. */
+export const strangerBodyBytes = smallBytes;
+
+/** What a parsed value takes of the budget beside its text: an object with one member of its own. */
+const valueBytes = 100;
+/** Values of shorter texts are not charged. */
+const chargedLength = 64 * 1024;
+
+/** Bytes of request bodies that this process has in hand, and what it reads at most. */
+export class Bodies {
+  readonly limits: BodyLimits;
+  readonly #known: BodyBudget;
+  readonly #strangers: BodyBudget;
+
+  /** `onChange` is told by how many bytes the bytes in hand change. */
+  constructor(limits: Partial<BodyLimits> = {}, onChange?: (bytes: number) => void) {
+    this.limits = { ...defaultBodyLimits, ...limits };
+    const { totalBytes, senderBytes, strangerBytes, strangerAddressBytes } = this.limits;
+    this.#known = new BodyBudget({ total: totalBytes, perSender: senderBytes }, onChange);
+    this.#strangers = new BodyBudget({ total: strangerBytes, perSender: strangerAddressBytes }, onChange);
+  }
+
+  /** The account of a request: of a sender without a key, or of one who is known, with the app whose key it has. */
+  open(address: string, sender: Sender) {
+    const origin = `address ${originOf(address)}`;
+    if (!sender) return this.#strangers.open([origin]);
+    return this.#known.open(sender.appId === undefined ? [origin] : [origin, `app ${sender.appId}`]);
+  }
+}
+
+/** Who sends a body, as far as that was proven before it is read; undefined for a sender without a key. */
+export type Sender = { appId?: string } | undefined;
+
+/** How much is read of a body, and how it is refused. */
+export interface Allowance {
+  sender: Sender;
+  /** A body of this size or more is refused. */
+  bytesBelow: number;
+  /** Code 116 in place of 413 for a body below 20 MB. */
+  isObject: boolean;
+}
+
+/** The body of one request: read at most once, and charged until the request is answered. */
+export class Intake {
+  readonly #ctx: Context;
+  readonly #bodies: Bodies;
+  #reader: BodyReader | undefined;
+  #holding: ReturnType<Bodies['open']> | undefined;
+
+  constructor(ctx: Context, bodies: Bodies) {
+    this.#ctx = ctx;
+    this.#bodies = bodies;
+  }
+
+  /** As much as is read of a sender without a key, and whether that is all. Throws 415, 408, 107, 429 and 503. */
+  async prefix(): Promise<{ text: string; isWhole: boolean }> {
+    const reader = this.#open(undefined);
+    const isWhole = await reader.fill(strangerBodyBytes + 1);
+    return { text: reader.text(), isWhole };
+  }
+
+  /** The whole body as text. Throws 413 or 116 when it is too long, else as `prefix`. */
+  async text({ sender, bytesBelow, isObject }: Allowance): Promise<string> {
+    this.#refusePacked(sender);
+    const limit = sender ? bytesBelow : Math.min(bytesBelow, strangerBodyBytes + 1);
+    const announced = announcedBytes(this.#ctx.req) ?? 0;
+    if (announced >= limit)
+      throw tooLarge({ bytes: announced, limit, isObject: isObject && sender !== undefined });
+    const reader = this.#open(sender);
+    if (!(await reader.fill(limit))) throw tooLarge({ bytes: reader.bytes, limit, isObject });
+    return reader.takeText();
+  }
+
+  /** Charges what was read so far to a sender who is known by now. Throws 429 and 503. */
+  chargeTo(sender: Sender): void {
+    this.#open(sender);
+  }
+
+  /** Whether anybody began to read. */
+  get isOpen(): boolean {
+    return this.#reader !== undefined;
+  }
+
+  /** Charges for the values that a long text holds. Throws 107 where it exceeds the bounds of JSON, 429, 503. */
+  chargeValues(text: string): void {
+    const values = measureJson(text);
+    if (values === undefined)
+      throw new Refusal('malformedJson', { text: 'The JSON is nested too deeply or has too many values.' });
+    if (text.length >= chargedLength) this.#holding?.take(values * valueBytes);
+  }
+
+  #refusePacked(sender: Sender): void {
+    if (!sender && isPacked(this.#ctx.req)) throw new Refusal('unsupportedMediaType');
+  }
+
+  #open(sender: Sender): BodyReader {
+    const { req, ip } = this.#ctx;
+    this.#refusePacked(sender);
+    const before = this.#holding;
+    const holding = this.#bodies.open(ip, sender);
+    if (this.#reader && before) this.#reader.chargeTo(holding);
+    this.#holding = holding;
+    this.#reader ??= new BodyReader(req, { holding, timeoutMs: this.#bodies.limits.bodyMs });
+    return this.#reader;
+  }
+
+  close(): void {
+    this.#reader?.close();
+    this.#holding?.release();
+  }
+}
+
+/** The refusal of a body that has at least `bytes`. */
+export function tooLarge({
+  bytes,
+  limit,
+  isObject,
+}: {
+  bytes: number;
+  limit: number;
+  isObject: boolean;
+}): Refusal {
+  if (!isObject || bytes >= maxBodyBytes) return new Refusal('payloadTooLarge');
+  return new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
+}
+
+/** Gives each request its intake, and releases what it holds when the request is answered, however that ends. */
+export function takeIn(bodies: Bodies): Middleware {
+  return async (ctx, next) => {
+    const intake = new Intake(ctx, bodies);
+    ctx.state.intake = intake;
+    try {
+      await next();
+    } finally {
+      intake.close();
+      if (!ctx.req.complete || intake.isOpen) readOff(ctx.req, ctx.res);
+    }
+  };
+}
+
+/**
+ * How long the rest of a refused body is read and thrown away. A connection that is closed under a sender who still writes
+ * is reset, and the sender may never see the reply.
+ */
+const lingerMs = 5_000;
+
+function readOff(request: IncomingMessage, response: ServerResponse): void {
+  if (request.readableEnded) return;
+  response.once('finish', () => {
+    request.resume();
+    if (request.complete) return;
+    const timer = setTimeout(() => request.socket.destroy(), lingerMs);
+    request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
+  });
+}
