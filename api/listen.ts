@@ -1,6 +1,5 @@
-import { createServer, type Server, type ServerOptions } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type Koa from 'koa';
 
 /**
  * Connections that wait to be accepted, as far as the system allows: after a restart thousands of devices come at
@@ -16,9 +15,9 @@ const timing: ServerOptions = {
 };
 
 /** Starts listening; resolves with the server once the port is bound. */
-export function listen(app: Koa, port: number, host: string): Promise<Server> {
+export function listen(handle: RequestListener, port: number, host: string): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = createServer(timing, app.callback());
+    const server = createServer(timing, handle);
     server.on('clientError', refuseUnreadable);
     server.once('error', reject);
     server.listen({ port, host, backlog }, () => resolve(server));

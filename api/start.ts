@@ -79,7 +79,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const operator = new OperatorGate({ adminToken: config.adminToken, clock });
   const bodies = new Bodies(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes));
   const app = createApp({ routes, services, config, operator, log, metrics, pushCallLimit, bodies });
-  const server = await listen(app, config.port, config.host);
+  const server = await listen(app.callback(), config.port, config.host);
   stack.add('http', () => closeServer(server));
   const addressOf = (request: IncomingMessage) => remoteAddressOf(app, request);
   const limits = { ...channelLimits, ...options.channelLimits };
