@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { saltedHash } from '../../api/services/accounts/foreign-hashes.ts';
 import { Sessions } from '../../api/services/accounts/sessions.ts';
 import { Vault } from '../../shared/crypto.ts';
-import { Database, type Handle } from '../../shared/db/pool.ts';
+import { Database } from '../../shared/db/pool.ts';
 import { findUser } from '../../shared/db/tables/users.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi, testConfig } from '../support/api.ts';
@@ -157,8 +157,9 @@ describe('POST /1.1/login', () => {
 describe('a session', () => {
   test('that ends while a call waits for the user lets the call do nothing', async () => {
     const user = await signUp(api, app);
-    const waiting = async (tx: Handle) => {
-      const { rows } = await tx.query<{ n: number }>(
+    // Not within the transaction below, which would see the same activity for ever.
+    const waiting = async () => {
+      const { rows } = await db.query<{ n: number }>(
         `SELECT count(*)::int AS n FROM pg_stat_activity
           WHERE datname = current_database() AND wait_event_type = 'Lock'`,
       );
@@ -166,8 +167,12 @@ describe('a session', () => {
     };
     const { calls } = await db.transaction(async (tx) => {
       await tx.query('SELECT 1 FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
-      const begun = [user.put({ a: 1 }), user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`)];
-      await vi.waitUntil(async () => (await waiting(tx)) === begun.length, { timeout: 20_000 });
+      const begun = [
+        user.put({ a: 1 }),
+        user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`),
+        user.request('DELETE', `/1.1/users/${user.id}`),
+      ];
+      await vi.waitUntil(async () => (await waiting()) === begun.length, { timeout: 20_000 });
       await tx.query('UPDATE app_user SET session_hash = sha256(session_hash) WHERE object_id = $1', [
         user.id,
       ]);
