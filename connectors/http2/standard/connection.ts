@@ -14,7 +14,7 @@ import { fateOf, type Goaway, goawayReason } from '../fate.ts';
 import type { PooledConnection } from '../pool.ts';
 import { codeOf, serverNameOf } from '../tls.ts';
 import { Watchdog } from '../watchdog.ts';
-import { bodyOf, type Exchange, forgetReply, headersOf, keepChunk } from './exchange.ts';
+import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
 import type { ConnectionOptions, ConnectionOwner } from './owner.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = http2.constants;
@@ -75,7 +75,6 @@ export class StandardConnection implements PooledConnection {
       this.#owner.onHandedBack(exchange, 'connection_lost');
       return;
     }
-    forgetReply(exchange);
     exchange.writtenAtMs = this.#options.monotonicMs();
     exchange.readsBefore = this.#watchdog.reads;
     const stream = session.request(headersOf(exchange));

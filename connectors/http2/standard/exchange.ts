@@ -87,14 +87,6 @@ export function newExchange(
   };
 }
 
-/** Removes what an earlier try left: a status counts as an answer to the try that it belongs to. */
-export function forgetReply(exchange: Exchange): void {
-  exchange.status = 0;
-  exchange.retryAfter = undefined;
-  exchange.chunks = null;
-  exchange.bytes = 0;
-}
-
 /** The headers of this request, in the form a session takes them. */
 export function headersOf({ state, request }: Exchange): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = { ...state.sharedHeaders };
