@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listDeviceTypes } from '../../shared/db/tables/audience.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
@@ -193,6 +194,20 @@ describe('POST /1.1/push accepts', () => {
     expect(await call({ data: {} })).toMatchObject({ status: 400, body: { code: 1 } });
     expect(await call({ data: { alert: '' } })).toMatchObject({ status: 400, body: { code: 1 } });
     expect(await call({ where: { deviceType: 'ios' } })).toMatchObject({ status: 400, body: { code: 1 } });
+  });
+
+  test('and looks at no more than a hundred types of devices for that, each once', async () => {
+    const crowded = await service.api.createApp();
+    await service.db.query(
+      `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
+       SELECT $1, 'object' || i, 'type' || lpad((i % 150)::text, 3, '0'), 'device' || i, '{}'
+         FROM generate_series(0, 299) AS i`,
+      [crowded.appId],
+    );
+    const types = await listDeviceTypes(service.db, crowded.appId);
+    expect(types).toHaveLength(100);
+    expect(new Set(types).size).toBe(100);
+    expect(await listDeviceTypes(service.db, 'nobody')).toEqual([]);
   });
 
   test('a message of a maker’s own without an alert, where its devices get it', async () => {
