@@ -12,7 +12,7 @@ import { JobQueue } from '../shared/queue/queue.ts';
 import { createApp, remoteAddressOf } from './app.ts';
 import { type ChannelLimits, channelLimits } from './channel/limits.ts';
 import { Channel } from './channel/server.ts';
-import { closeServer, listen } from './listen.ts';
+import { closeServer, listen, type ServerLimits, serverLimits } from './listen.ts';
 import { loadRoutes } from './load.ts';
 import { PushBacklog } from './middleware/backlog.ts';
 import { Bodies, type BodyLimits } from './middleware/intake.ts';
@@ -34,6 +34,7 @@ export interface ApiOptions {
   maxWaitingPushes?: number;
   channelLimits?: Partial<ChannelLimits>;
   bodyLimits?: Partial<BodyLimits>;
+  serverLimits?: Partial<ServerLimits>;
 }
 
 /**
@@ -79,7 +80,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const operator = new OperatorGate({ adminToken: config.adminToken, clock });
   const bodies = new Bodies(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes));
   const app = createApp({ routes, services, config, operator, log, metrics, pushCallLimit, bodies });
-  const server = await listen(app.callback(), config.port, config.host);
+  const server = await listen(app.callback(), config, { ...serverLimits, ...options.serverLimits });
   stack.add('http', () => closeServer(server));
   const addressOf = (request: IncomingMessage) => remoteAddressOf(app, request);
   const limits = { ...channelLimits, ...options.channelLimits };

@@ -67,6 +67,7 @@ export async function startTestApi(options: {
   env?: Record<string, string>;
   channelLimits?: ApiOptions['channelLimits'];
   bodyLimits?: ApiOptions['bodyLimits'];
+  serverLimits?: ApiOptions['serverLimits'];
 }): Promise<TestApi> {
   const { databaseUrl, env, ...chosen } = options;
   const api: RunningApi = await startApi(testConfig(databaseUrl, env), silentLog, chosen);
