@@ -34,7 +34,11 @@ const log = createLogger({
   }),
 });
 
+/** What nobody caught would end the process: it counts for the requests around it. */
+const note = (error: Error) => void failures.push(`uncaught: ${error.stack}`);
+
 beforeAll(async () => {
+  process.on('uncaughtException', note);
   database = await createTestDatabase();
   // Each request comes from an address of its own: limits per address are tested elsewhere.
   const config = testConfig(database.url, { TRUSTED_PROXIES: '1' });
@@ -43,6 +47,7 @@ beforeAll(async () => {
   targets = await makeTargets(config.adminToken);
 });
 afterAll(async () => {
+  process.off('uncaughtException', note);
   agent.destroy();
   await api.stack.close();
   await database.drop();
@@ -74,13 +79,13 @@ async function createApp(options: object = {}): Promise<App> {
 }
 
 async function makeTargets(adminToken: string): Promise<Targets> {
-  const [app, managed] = [await createApp(), await createApp()];
+  const app = await createApp();
   const hostless = await createApp({
     functionsUrl: `http://127.0.0.1:${await freePort()}`,
     captchaForSms: true,
   });
   const secrets = [app.masterKey, app.hookKey];
-  return { app, hostless, managed, adminToken, sessionToken: '', secrets, ids: {} };
+  return { app, hostless, managed: app, adminToken, sessionToken: '', secrets, ids: {} };
 }
 
 async function create(app: App, path: string, body: object): Promise<Record<string, string>> {
@@ -95,7 +100,9 @@ let generation = 0;
 
 /** Users, a device and a push that later requests name: the ones before may be changed or deleted by now. */
 async function renewTargets(): Promise<void> {
-  const { app, managed, secrets } = targets;
+  const { app, secrets } = targets;
+  const managed = await createApp();
+  targets.managed = managed;
   const nextHour = new Date(Date.now() + 3_600_000).toISOString();
   const text = `renewed-${++generation}`;
   const user = await create(app, '/1.1/users', {
@@ -156,6 +163,7 @@ test('every request to every route gets an answer, and never one that broke', as
       if (++runs % renewEvery === 1) await renewTargets();
       failures = [];
       const problems = (await Promise.all(sent.map(verdictOn))).filter((problem) => problem !== undefined);
+      problems.push(...failures.filter((failure) => failure.startsWith('uncaught')));
       if (problems.length > 0) throw new Error(problems.join('\n\n'));
     }),
     { cases: 300 },
