@@ -118,6 +118,16 @@ describe('refused without asking the host', () => {
       );
   });
 
+  test('a body that says it is packed and is not, also where no function reads it', async () => {
+    const plain = await api.createApp();
+    const headers = { 'Content-Encoding': 'gzip' };
+    const before = host.requests.length;
+    expect(refusalOf(await call('hello', { headers, body: 'no gzip' }))).toEqual(refused(107));
+    // An error that nobody listens for would end the process, here the test run.
+    expect((await call('hello', { app: plain, headers, body: 'no gzip' })).status).toBeLessThan(500);
+    expect(host.requests.length).toBe(before);
+  });
+
   test('the list of names, without the master key', async () => {
     const list = (master: boolean) => api.request('GET', '/1.1/functions/_ops/metadatas', { app, master });
     expect(refusalOf(await list(false))).toEqual(refused(401, 401));

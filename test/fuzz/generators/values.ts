@@ -182,7 +182,12 @@ export const rawBody: fc.Arbitrary<Buffer> = fc.oneof(
         `{"a":${'9'.repeat(400)}}`,
       ],
       ...[`{"a":${nested('[', ']', 99)}}`],
-      ...[`{"where":${nested('{"$or":[', ']}', 45)}}`],
+      ...[
+        `{"where":${nested('{"$or":[', ']}', 45)}}`,
+        `{"a":${nested('[', ']', 3000)}}`,
+        nested('{"a":', '}', 3000),
+        `{"requests":${nested('[', ']', 50_000)}}`,
+      ],
       `{${Array.from({ length: 3000 }, (_, i) => `"m${i}":1`).join(',')}}`,
     )
     .map((given) => Buffer.from(given)),
