@@ -12,11 +12,17 @@ const main = ['./main.ts', '../../dist/ops/cli/main.js']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url));
 
-/** A dispatcher's memory is bounded by its start only (ops/local/node-flags.ts says why; a test compares them). */
+/** The memory of a process is bounded by its start only (ops/local/node-flags.ts says why; a test compares them). */
 const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size=512'];
-const flags = process.argv.includes('dispatcher')
-  ? dispatcherFlags.filter((flag) => !process.execArgv.some((given) => given.startsWith(flag.split('=')[0])))
-  : [];
+const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
+const wanted = process.argv.includes('dispatcher')
+  ? dispatcherFlags
+  : process.argv[2] === 'api'
+    ? apiFlags
+    : [];
+const flags = wanted.filter(
+  (flag) => !process.execArgv.some((given) => given.startsWith(flag.split('=')[0])),
+);
 
 // Compiled sources are kept for the next start and for every thread: 20 MB less and half the time. Where nothing may
 // be written there, they are compiled each time.

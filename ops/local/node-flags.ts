@@ -5,3 +5,9 @@
  * they are given; their old objects get their bound from `dispatcher/sending/pool.ts`.
  */
 export const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size=512'];
+
+/**
+ * The same for an api: it holds up to 20,000 device channels and answers with megabytes, so that the bounds are wider.
+ * They make V8 collect what large replies leave behind before it takes more memory.
+ */
+export const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];

@@ -5,7 +5,7 @@ import type { Environment } from '../../shared/config.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
 import { type KeptDatabase, keepDatabase } from './database.ts';
-import { dispatcherFlags } from './node-flags.ts';
+import { apiFlags, dispatcherFlags } from './node-flags.ts';
 import { choosePort } from './ports.ts';
 import { Supervised } from './supervised.ts';
 
@@ -89,7 +89,7 @@ export class LocalService {
       const functions = await this.#startFunctions();
       const env = { ...this.#environment(), ...functions };
       const { log } = this.#options;
-      this.#api = new Supervised({ name: 'api', file: 'api/main.ts', env, log });
+      this.#api = new Supervised({ name: 'api', file: 'api/main.ts', flags: apiFlags, env, log });
       const dispatcher = { name: 'dispatcher', file: 'dispatcher/main.ts', flags: dispatcherFlags };
       this.#dispatcher = new Supervised({ ...dispatcher, env, log });
       this.#processes.push(this.#api, this.#dispatcher);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { dispatcherFlags } from '../../ops/local/node-flags.ts';
+import { apiFlags, dispatcherFlags } from '../../ops/local/node-flags.ts';
 import { testConfig } from '../support/api.ts';
 import { bareEnvironment, carillon, launcher } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -95,9 +95,12 @@ async function isGone(pid: number, timeoutMs = 5000): Promise<boolean> {
   return false;
 }
 
-test('a dispatcher is started by the command line as it is by `npm start`', async () => {
+test.each([
+  ['dispatcherFlags', dispatcherFlags],
+  ['apiFlags', apiFlags],
+])('the command line starts a process with the same %s as `npm start`', async (name, flags) => {
   expect(await readFile(launcher, 'utf8')).toContain(
-    `const dispatcherFlags = [${dispatcherFlags.map((flag) => `'${flag}'`).join(', ')}];`,
+    `const ${name} = [${flags.map((flag) => `'${flag}'`).join(', ')}];`,
   );
 });
 
@@ -109,8 +112,8 @@ describe.each([
   test.each(['SIGTERM', 'SIGINT'] as const)('%s stops it cleanly with exit code 0', async (signal) => {
     const { child, document, ended, messages } = await start(name, nodeArgs);
     expect(document).toMatchObject({ process: name });
-    // A dispatcher is started anew, with bounds of its memory.
-    expect(document.pid === child.pid).toBe(name === 'api' && nodeArgs.length === 0);
+    // Each is started by another process, with bounds of its memory.
+    expect(document.pid === child.pid).toBe(false);
     child.kill(signal);
     expect(await ended).toEqual({ code: 0, signal: null });
     expect(await isGone(document.pid)).toBe(true);
