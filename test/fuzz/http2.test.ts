@@ -61,7 +61,7 @@ describe('a connection to a peer that says anything', () => {
         expect(await repliesOf(transport, aBatch(1))).toMatchObject([{ kind: 'response' }]);
         await transport.close();
       }),
-      { cases: 25 },
+      { cases: 10 },
     );
   }, 600_000);
 });

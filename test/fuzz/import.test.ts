@@ -93,7 +93,7 @@ describe('a file of an export that is damaged', () => {
         const there = await world.asMaster(`/${areUsers ? 'users' : 'installations'}/${sound.objectId}`);
         expect(there.status).toBe(200);
       }),
-      { cases: 15 },
+      { cases: 6 },
     );
   }, 600_000);
 
@@ -110,7 +110,7 @@ describe('a file of an export that is damaged', () => {
           if (!(error instanceof CommandFailure)) throw error;
         }
       }),
-      { cases: 15 },
+      { cases: 6 },
     );
   }, 600_000);
 });
