@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Context } from 'koa';
 import { equalInConstantTime } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/app.ts';
+import { isAppId } from '../../shared/domain/app-identity.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
 import type { FunctionStage } from '../../shared/domain/functions.ts';
 import type { Access } from '../route.ts';
@@ -76,8 +77,7 @@ export async function identify(
 ): Promise<Identity> {
   const appId = header(ctx, 'appId');
   const proof = proofOf(ctx);
-  if (appId === undefined || !/^[A-Za-z0-9_-]{1,64}$/.test(appId) || !proof)
-    throw new Refusal('unauthorized');
+  if (appId === undefined || !isAppId(appId) || !proof) throw new Refusal('unauthorized');
   const app = await findApp(appId);
   if (!app || !proof.matches(proof.isMaster ? app.masterKey : app.appKey)) throw new Refusal('unauthorized');
   requireKey({ app, isMaster: proof.isMaster }, needs);

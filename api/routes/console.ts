@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type App, appOptionsPatch } from '../../shared/domain/app.ts';
+import { broughtAppId, broughtKeys } from '../../shared/domain/app-identity.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../route.ts';
 
 /** The admin API (contract.md "Admin API"): apps, push profiles, outbox. */
@@ -18,6 +19,9 @@ const newApp = z.strictObject({
   edition: z.enum(['home', 'international'], 'expected home or international').optional(),
   plan: z.enum(['commercial', 'development'], 'expected commercial or development').optional(),
   options: appOptionsPatch.optional(),
+  // An app that moves in keeps its id and keys.
+  appId: broughtAppId.optional(),
+  ...broughtKeys.shape,
 });
 
 const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });

@@ -1,6 +1,7 @@
 import { deleteApp, findApp, insertApp, listApps, updateApp } from '../../shared/db/tables/apps.ts';
 import type { App, AppOptionsPatch, Edition, Plan } from '../../shared/domain/app.ts';
-import { planProblem } from '../../shared/domain/app.ts';
+import { movedInOptions, planProblem } from '../../shared/domain/app.ts';
+import { type AppKeys, areDistinct } from '../../shared/domain/app-identity.ts';
 import { authPlatformProblem } from '../../shared/domain/auth-platforms.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { newAppId, newKey } from '../../shared/domain/ids.ts';
@@ -12,6 +13,11 @@ export interface NewAppRequest {
   edition?: Edition | undefined;
   plan?: Plan | undefined;
   options?: AppOptionsPatch | undefined;
+  /** Id and keys that an app keeps when it moves in; what is missing is made. */
+  appId?: string | undefined;
+  appKey?: string | undefined;
+  masterKey?: string | undefined;
+  hookKey?: string | undefined;
 }
 
 /** Applications: their keys and options (contract.md "Admin API"). */
@@ -22,19 +28,22 @@ export class AppService {
     this.#means = means;
   }
 
+  /**
+   * Makes an app. One that brings its id begins with `movedInOptions` where its own options do not say otherwise. Throws
+   * 400 for options that the plan forbids and for equal keys, 409 where an app has the id already.
+   */
   async create(request: NewAppRequest): Promise<App> {
-    const plan = request.plan ?? 'commercial';
-    const options = request.options ?? {};
+    const { appId = newAppId(), plan = 'commercial' } = request;
+    const options = { ...(request.appId === undefined ? {} : movedInOptions), ...request.options };
     const problem = optionProblem(plan, options);
     if (problem) throw refuse('invalidParameter', problem);
-    return insertApp(this.#means.db, this.#means.vault, {
-      appId: newAppId(),
-      name: request.name,
-      edition: request.edition ?? 'home',
-      plan,
-      keys: { appKey: newKey(), masterKey: newKey(), hookKey: newKey() },
-      options,
-    });
+    const { db, vault, directory } = this.#means;
+    const edition = request.edition ?? 'home';
+    const app = { appId, name: request.name, edition, plan, keys: keysOf(request), options };
+    const made = await insertApp(db, vault, app);
+    if (!made) throw refuse('conflict', 'There is an app with this id already.');
+    directory.forget(appId);
+    return made;
   }
 
   list(): Promise<App[]> {
@@ -64,6 +73,13 @@ export class AppService {
     this.#means.directory.forget(appId);
     if (!isDeleted) noSuchApp();
   }
+}
+
+/** The keys that a request brings, and new ones for the others. Throws 400 for equal ones. */
+function keysOf({ appKey, masterKey, hookKey }: NewAppRequest): AppKeys {
+  if (!areDistinct({ appKey, masterKey, hookKey }))
+    throw refuse('invalidParameter', 'appKey, masterKey and hookKey must differ from each other.');
+  return { appKey: appKey ?? newKey(), masterKey: masterKey ?? newKey(), hookKey: hookKey ?? newKey() };
 }
 
 const optionProblem = (plan: Plan, options: AppOptionsPatch): string | undefined =>

@@ -1,8 +1,5 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Vault } from '../../shared/crypto.ts';
-import { Database } from '../../shared/db/pool.ts';
-import { insertApp } from '../../shared/db/tables/apps.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -13,18 +10,15 @@ let app: App;
 let other: App;
 
 /** The keys that the test vectors of compat.md 2.1 were made with. */
-const keys = { appKey: 'UtOCzqb67d3sN12Kts4URwy8', masterKey: 'DyJegPlemooo4X1tg94gQkw1', hookKey: 'hook' };
+const keys = { appKey: 'UtOCzqb67d3sN12Kts4URwy8', masterKey: 'DyJegPlemooo4X1tg94gQkw1' };
+const appId = 'mdx1l0uh1p08tdpsk8ffn4uxjh2bbhl86rebrk3muph08qx7';
 const appSign = 'd5bcbb897e19b2f6633c716dfdfaf9be,1453014943466';
 const masterSign = 'e074720658078c898aa0d4b1b82bdf4b,1453014943466,master';
 
 beforeAll(async () => {
   database = await createTestDatabase();
   api = await startTestApi({ databaseUrl: database.url });
-  const db = new Database({ url: database.url, applicationName: 'test' });
-  const vault = new Vault(testConfig(database.url).secrets);
-  const common = { name: 'Vectors', edition: 'home', plan: 'commercial', keys, options: {} } as const;
-  app = await insertApp(db, vault, { ...common, appId: 'mdx1l0uh1p08tdpsk8ffn4uxjh2bbhl86rebrk3muph08qx7' });
-  await db.close();
+  app = await api.services.apps.create({ name: 'Vectors', appId, ...keys });
   other = await api.createApp();
 });
 

@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import { confirm } from '../confirm.ts';
 import { parsePairs } from '../input.ts';
+import { keptAppId, readKeptKeys } from '../keys-file.ts';
 import { type Report, type Shell, table, UsageError } from '../report.ts';
 import { type AppReply, appReply, connect } from '../service.ts';
 
@@ -13,6 +14,11 @@ export function addAppCommands({ program, act, isJson }: Shell): void {
     .command('create <name> [option=value...]')
     .description('make an application and print its keys')
     .addOption(new Option('--edition <edition>', 'home or international').choices(['home', 'international']))
+    .option('--app-id <id>', 'id that an app keeps when it moves in; without it one is made')
+    .option(
+      '--keys-file <file>',
+      'JSON with the appKey, masterKey and hookKey that it keeps, or - for standard input; missing ones are made',
+    )
     .addOption(
       new Option('--plan <plan>', 'commercial or development').choices(['commercial', 'development']),
     )
@@ -33,14 +39,23 @@ export function addAppCommands({ program, act, isJson }: Shell): void {
     .action(act((appId: string, { yes }: { yes?: boolean }) => remove(appId, yes || isJson())));
 }
 
+interface CreateOptions {
+  edition?: string;
+  plan?: string;
+  appId?: string;
+  keysFile?: string;
+}
+
 async function create(
   name: string,
   pairs: string[],
-  { edition, plan }: { edition?: string; plan?: string },
+  { edition, plan, appId: asked, keysFile }: CreateOptions,
 ): Promise<Report> {
   const options = Object.fromEntries(parsePairs(pairs));
+  const appId = asked === undefined ? undefined : keptAppId(asked);
+  const keys = await readKeptKeys(keysFile);
   const service = await connect();
-  const body = { name, edition, plan, ...(pairs.length > 0 ? { options } : {}) };
+  const body = { name, edition, plan, appId, ...keys, ...(pairs.length > 0 ? { options } : {}) };
   return describe(appReply.parse(await service.admin('POST', '/apps', body)));
 }
 

@@ -9,6 +9,7 @@ import {
   effectiveOptions,
   type Plan,
 } from '../../domain/app.ts';
+import type { AppKeys } from '../../domain/app-identity.ts';
 import type { Handle } from '../pool.ts';
 
 /** The part of an app that is encrypted: its keys, and the options that hold credentials. */
@@ -36,7 +37,7 @@ export interface NewApp {
   name: string;
   edition: Edition;
   plan: Plan;
-  keys: { appKey: string; masterKey: string; hookKey: string };
+  keys: AppKeys;
   options: AppOptionsPatch;
 }
 
@@ -66,23 +67,23 @@ function toApp(row: AppRow, vault: Vault): App {
   };
 }
 
-/** Makes an app, with an approved SMS signature of its own name (contract.md "Options of an app"). */
-export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App> {
+/**
+ * Makes an app, with an approved SMS signature of its own name (contract.md "Options of an app"). Undefined where an app
+ * has this id already.
+ */
+export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
   const { open, sealed } = splitOptions(app.options);
   const secrets = vault.seal({ ...app.keys, ...sealed }, sealContext(app.appId));
   const { rows } = await db.query<AppRow>(
     `WITH made AS (
-       INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6) RETURNING *),
+       INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6)
+       ON CONFLICT (app_id) DO NOTHING RETURNING *),
      signature AS (
        INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, name, true FROM made)
      SELECT * FROM made`,
     [app.appId, app.name, app.edition, app.plan, secrets, open],
   );
-  return rows.map((row) => toApp(row, vault))[0] ?? fail();
-}
-
-function fail(): never {
-  throw new Error('the database gave back no row');
+  return rows.map((row) => toApp(row, vault))[0];
 }
 
 export async function findApp(db: Handle, vault: Vault, appId: string): Promise<App | undefined> {

@@ -1,0 +1,35 @@
+import type { z } from 'zod';
+import { areDistinct, broughtAppId, broughtKeys } from '../../shared/domain/app-identity.ts';
+import { issueText } from '../../shared/domain/issue-text.ts';
+import { inputName, readInput, toDictionary } from './input.ts';
+import { CommandFailure, UsageError } from './report.ts';
+
+/** Keys that an app keeps; those that are missing are made by the service. */
+export type KeptKeys = z.infer<typeof broughtKeys>;
+
+/** Checks an id that an app brings with it. Throws `UsageError`. */
+export function keptAppId(value: string): string {
+  const checked = broughtAppId.safeParse(value);
+  if (!checked.success) throw new UsageError(`--app-id ${checked.error.issues[0]?.message}`);
+  return checked.data;
+}
+
+/**
+ * Reads the keys of an app from a JSON dictionary in a file, or on standard input for `-`: keys never stand on a command
+ * line, where other users of the machine see them. Throws `CommandFailure` that names members and quotes no value.
+ */
+export async function readKeptKeys(path: string | undefined): Promise<KeptKeys> {
+  if (path === undefined) return {};
+  const from = inputName(path);
+  const read = broughtKeys.safeParse(toDictionary((await readInput(path)).toString(), from), {
+    error: issueText,
+  });
+  if (!read.success) {
+    const [issue] = read.error.issues;
+    const problem = [...(issue?.path ?? []), issue?.message].join(' ');
+    throw new CommandFailure(`${from}: ${problem}.`);
+  }
+  if (!areDistinct(read.data))
+    throw new CommandFailure(`${from}: appKey, masterKey and hookKey must differ from each other.`);
+  return read.data;
+}
