@@ -3,25 +3,15 @@ import { violatedConstraint } from '../../shared/db/pool.ts';
 import {
   deleteInstallations,
   findInstallation,
-  insertInstallation,
   lockInstallations,
-  lockInstallationsOfDevice,
   selectInstallations,
-  updateInstallation,
 } from '../../shared/db/tables/installations.ts';
 import { countRows, type RowCondition, rowMeets } from '../../shared/db/tables/selection.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { refuse } from '../../shared/domain/errors.ts';
-import { newObjectId } from '../../shared/domain/ids.ts';
-import { type Installation, installationDocument, pickMembers } from '../../shared/domain/installation.ts';
-import {
-  changedDraft,
-  checkChange,
-  checkNew,
-  type InstallationChanges,
-  readChanges,
-} from '../../shared/domain/installation-changes.ts';
-import { deviceIdsOf, isPublicId, registeredAmong } from '../../shared/domain/installation-identity.ts';
+import { type Installation, installationDocument } from '../../shared/domain/installation.ts';
+import { readChanges } from '../../shared/domain/installation-changes.ts';
+import { deviceIdsOf, isPublicId, namesDevice } from '../../shared/domain/installation-identity.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { installationClass } from '../../shared/query/classes.ts';
 import { allWithIncluded, parseInclude, withIncluded } from '../../shared/query/include.ts';
@@ -31,6 +21,7 @@ import { readerOf } from '../../shared/query/reader.ts';
 import { readerFor, type UserCaller } from './accounts/caller.ts';
 import { documentsFor } from './included.ts';
 import type { Means } from './means.ts';
+import { Registration, type Saved } from './registration.ts';
 
 /** Who asks, and whether with the master key. */
 export interface Caller {
@@ -38,24 +29,16 @@ export interface Caller {
   isMaster: boolean;
 }
 
-/** A saved installation and what the reply to a save is made of. */
-export interface Saved {
-  document: JsonObject;
-  /** The members that the call wrote, with their new values (compat.md 4 "PUT → only the changed fields"). */
-  changed: JsonObject;
-  isNew: boolean;
-}
-
-/** How often a registration looks again for the one that was faster. */
-const maxTries = 10;
 const maxIdsPerDelete = 1000;
 
 /** Installations (push.md "Installations", compat.md 8). */
 export class InstallationService {
   readonly #means: Means;
+  readonly #registration: Registration;
 
   constructor(means: Means) {
     this.#means = means;
+    this.#registration = new Registration(means);
   }
 
   /**
@@ -67,20 +50,15 @@ export class InstallationService {
     const changes = readChanges(body);
     const ids = deviceIdsOf(changes);
     return takenIs137(() =>
-      this.#means.db.transaction(async (tx) => {
-        for (let tries = 0; tries < maxTries; tries += 1) {
-          const current = registeredAmong(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
-          if (current) return this.#update(tx, app, { current, changes, isRegistration: true });
-          const made = await this.#insert(tx, app, changes);
-          // Undefined: another call made the installation since we looked.
-          if (made) return { ...replyParts(made, changes), isNew: true };
-        }
-        throw refuse('duplicate');
-      }),
+      this.#means.db.transaction((tx) => this.#registration.save(tx, app, { ids, changes })),
     );
   }
 
-  /** PUT. Throws 1 for an unknown id, 305 when `where` is given and not met, and as `register`. */
+  /**
+   * PUT. Devices keep their object id for years: an id that is not there, with the identity of a device in the body,
+   * registers that device again, under this id unless it has another one by now (`Registration.save`). Throws 1 for any
+   * other unknown id, 305 when `where` is given and not met, and as `register`.
+   */
   async update(
     caller: Caller,
     objectId: string,
@@ -92,13 +70,14 @@ export class InstallationService {
     return takenIs137(() =>
       this.#change(caller, condition, async (tx) => {
         const current = await lock(tx, app, objectId);
-        if (!current)
-          throw refuse(
-            'noSuchObject',
-            `Could not find object by id '${shown(objectId)}' for class '_Installation'.`,
-          );
-        await requireCondition(tx, current.id, condition);
-        return this.#update(tx, app, { current, changes, isRegistration: false });
+        if (current) {
+          await requireCondition(tx, current.id, condition);
+          return this.#registration.change(tx, app, { current, changes, isRegistration: false });
+        }
+        const ids = { ...deviceIdsOf(changes), objectId };
+        // Nothing meets a condition that is not there.
+        if (condition || !isPublicId(objectId) || !namesDevice(ids)) throw noSuchInstallation(objectId);
+        return this.#registration.save(tx, app, { ids, changes, isReturning: true });
       }),
     );
   }
@@ -174,36 +153,6 @@ export class InstallationService {
   urlOf({ objectId }: JsonObject): string {
     return `${this.#means.config.publicUrl}/1.1/installations/${objectId}`;
   }
-
-  async #update(
-    tx: Handle,
-    app: App,
-    {
-      current,
-      changes,
-      isRegistration,
-    }: { current: Installation; changes: InstallationChanges; isRegistration: boolean },
-  ): Promise<Saved> {
-    const draft = changedDraft(current, changes);
-    checkChange(current, draft, { changes, isRegistration });
-    const saved = await updateInstallation(tx, app.appId, { id: current.id, draft, now: this.#now() });
-    return { ...replyParts(saved, changes), isNew: false };
-  }
-
-  async #insert(tx: Handle, app: App, changes: InstallationChanges): Promise<Installation | undefined> {
-    const draft = changedDraft(undefined, changes);
-    checkNew(draft, changes);
-    return insertInstallation(tx, app.appId, { objectId: newObjectId(), draft, now: this.#now() });
-  }
-
-  #now(): Date {
-    return new Date(this.#means.clock.now());
-  }
-}
-
-function replyParts(saved: Installation, changes: InstallationChanges): Pick<Saved, 'document' | 'changed'> {
-  const document = installationDocument(saved);
-  return { document, changed: pickMembers(document, changes.touched) };
 }
 
 /** A unique id that another installation took is 137, whoever was first. */
@@ -227,4 +176,7 @@ async function lock(tx: Handle, app: App, objectId: string): Promise<Installatio
 }
 
 /** Ids are quoted in an error only as far as they could be ids. */
-const shown = (objectId: string): string => (isPublicId(objectId) ? objectId : '?');
+function noSuchInstallation(objectId: string): Error {
+  const shown = isPublicId(objectId) ? objectId : '?';
+  return refuse('noSuchObject', `Could not find object by id '${shown}' for class '_Installation'.`);
+}

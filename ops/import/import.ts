@@ -25,7 +25,7 @@ export interface ImportJob {
   tally: Tally;
   /** Checks and compares everything, and writes nothing. */
   isDry: boolean;
-  /** Installations last seen before this time (ISO 8601) are counted: the app takes them for idle. */
+  /** Installations last seen before this time (ISO 8601) are counted: they would be idle, were they not imported. */
   idleBefore: string;
   /** Keys of CARILLON_SECRET, for the sessions of users. */
   vault: Vault | undefined;

@@ -27,5 +27,5 @@ export function readInstallation(
   const draft = draftOf(neutral, hasWireNames);
   if (draft.deviceToken === null && draft.installationId === null)
     throw refuse('incorrectType', 'It has neither a deviceToken nor an installationId: nothing reaches it.');
-  return { line, draft, ...headOf(record, now) };
+  return { line, draft, ...headOf(record, now), importedAt: now.toISOString() };
 }

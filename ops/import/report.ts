@@ -79,7 +79,7 @@ function notes({ tally, refusedTo, validityDays, failure }: Outcome): string[] {
       : []),
     ...(tally.idleInstallations > 0
       ? [
-          `${tally.idleInstallations} installations were last seen more than ${validityDays} days ago: no push goes to them, and they are deleted, unless installationValidityDays of the app says otherwise.`,
+          `${tally.idleInstallations} installations were last seen more than ${validityDays} days ago: they count as seen at the import, and are deleted ${validityDays} days after it unless they call.`,
         ]
       : []),
     ...(more > 0 ? [`${more} more refusals are not listed: ${all}.`] : []),

@@ -86,12 +86,30 @@ export function checkNew(draft: InstallationDraft, changes: InstallationChanges)
   for (const name of changes.readOnly.keys()) if (name !== 'objectId') throw readOnlyKey(name);
 }
 
+/**
+ * As `checkNew`, for a device that comes back under the object id which it has kept. It may repeat the times of its old
+ * record, and a vendor's device is reachable by its `registrationId` alone. Throws 114, 111 or 117.
+ */
+export function checkReturn(
+  draft: InstallationDraft,
+  changes: InstallationChanges,
+  objectId: string | undefined,
+): void {
+  const { deviceType, deviceToken, installationId, registrationId, vendor } = draft;
+  if (deviceType === 'ios' && deviceToken === null) throw refuse('invalidDeviceToken');
+  const hasVendorId = registrationId !== null && vendor !== null;
+  if (deviceType === 'android' && installationId === null && !hasVendorId)
+    throw refuse('incorrectType', 'installationId, or registrationId and vendor, is required for android.');
+  const repeated = changes.readOnly.get('objectId');
+  if (repeated !== undefined && repeated !== objectId) throw readOnlyKey('objectId');
+}
+
 const immutable = ['deviceType', 'installationId', 'deviceToken'] as const;
 
 /**
- * What was given once stays (compat.md 8): the same value again is no change, another one is refused with
- * 117. A new device token of the same installation is let in where it registers itself (`isRegistration`):
- * gateways renew tokens, and a device that could not say so would fall silent.
+ * What was given once stays (compat.md 8): the same value again is no change, another one is refused with 117. A new
+ * device token is accepted: gateways renew tokens, and a device that cannot say so gets nothing more. A registration
+ * (`isRegistration`) may name the object by an outdated id.
  */
 export function checkChange(
   current: Installation,
@@ -99,7 +117,7 @@ export function checkChange(
   { changes, isRegistration }: { changes: InstallationChanges; isRegistration: boolean },
 ): void {
   for (const name of immutable) {
-    const isRenewal = name === 'deviceToken' && isRegistration && draft.deviceToken !== null;
+    const isRenewal = name === 'deviceToken' && draft.deviceToken !== null;
     if (current[name] !== null && draft[name] !== current[name] && !isRenewal) throw readOnlyKey(name);
   }
   for (const [name, value] of changes.readOnly) {

@@ -7,7 +7,7 @@ import { distanceOperators } from './geo.ts';
 import type { Params } from './params.ts';
 import { parseWhere } from './parse.ts';
 import { masterReader } from './reader.ts';
-import { deviceConditions, freshSince } from './targets.ts';
+import { deviceConditions, freshCondition } from './targets.ts';
 
 /** One of the things a device has to meet, with the words of the caller and the SQL that tests it. */
 export interface Clause {
@@ -35,7 +35,7 @@ export function targetClauses(
       ? queryClauses(app.appId, order.target, params)
       : listClauses(order.target, params)),
     { kind: 'valid', text: 'valid', condition: 'valid' },
-    { kind: 'fresh', text: 'updatedAt', condition: `updated_at >= ${params.add(freshSince(app, nowMs))}` },
+    { kind: 'fresh', text: 'updatedAt', condition: freshCondition(app, { params, nowMs }) },
   ];
 }
 

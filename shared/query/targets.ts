@@ -16,14 +16,18 @@ export function checkTargets(order: PushOrder, reader: Reader): void {
   if (order.target.kind === 'query') parseWhere(order.target.where, installationClass, reader);
 }
 
-/** Installations saved before this get no push (push.md "Limits" 9). */
-export function freshSince(app: App, nowMs: number): Date {
-  return new Date(nowMs - app.options.installationValidityDays * dayMs);
+/**
+ * SQL condition over `installation`: not idle, that is updated within the app's validity (push.md "Limits" 9). What was
+ * imported counts from the import: its device could not call before.
+ */
+export function freshCondition(app: App, { params, nowMs }: { params: Params; nowMs: number }): string {
+  const since = params.add(new Date(nowMs - app.options.installationValidityDays * dayMs));
+  return `(updated_at >= ${since} OR imported_at >= ${since})`;
 }
 
 /**
- * SQL condition over `installation` for the devices that a push means: of this app, valid, updated within
- * the app's validity (push.md "Limits" 9), and matching `where` and channels, or listed by id.
+ * SQL condition over `installation` for the devices that a push means: of this app, valid, not idle
+ * (`freshCondition`), and matching `where` and channels, or listed by id.
  */
 export function targetCondition(
   app: App,
@@ -33,7 +37,7 @@ export function targetCondition(
   return [
     `app_id = ${params.add(app.appId)}`,
     'valid',
-    `updated_at >= ${params.add(freshSince(app, nowMs))}`,
+    freshCondition(app, { params, nowMs }),
     ...(order.target.kind === 'query'
       ? queryConditions(app.appId, order.target, params)
       : deviceConditions(order.target, params)),

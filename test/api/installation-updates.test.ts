@@ -82,7 +82,14 @@ describe('PUT /1.1/installations/:objectId', () => {
     ).body;
     const id = await create();
     expect((await put(id, { deviceToken: 'holder' })).body.code).toBe(137);
-    expect((await put(objectId, { deviceToken: 'other' })).body.code).toBe(117);
+    expect((await get(objectId)).deviceToken).toBe('holder');
+  });
+
+  test('takes a renewed device token, and no loss of it', async () => {
+    const id = await create({ deviceToken: 'first' });
+    expect((await put(id, { deviceToken: 'second' })).status).toBe(200);
+    expect((await get(id)).deviceToken).toBe('second');
+    expect((await put(id, { deviceToken: { __op: 'Delete' } })).body.code).toBe(117);
   });
 
   test('answers updatedAt and objectId, and moves updatedAt even when nothing changes', async () => {

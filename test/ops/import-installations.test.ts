@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { deleteIdleInstallations } from '../../shared/db/tables/installations.ts';
 import { anInstallation, newId, useImports } from '../support/imports.ts';
 
 const world = useImports();
@@ -108,6 +109,32 @@ describe('installations', () => {
     expect(await imported(path)).toMatchObject({ ...expected, dryRun: false });
     expect(await countOf('installation')).toBe(2);
     expect(await installationAt(there.objectId)).toEqual(there);
+  });
+
+  test('are idle from the import at the earliest: they get pushes and are not deleted until then', async () => {
+    const updatedAt = '2020-01-01T00:00:00.000Z';
+    const one = anInstallation({
+      updatedAt,
+      deviceType: 'android',
+      installationId: newId(),
+      deviceToken: undefined,
+    });
+    await imported(await exportFile('_Installation.jsonl', [one]));
+    expect((await installationAt(one.objectId)).updatedAt).toBe(updatedAt);
+    const { appId } = world.app;
+    const body = { data: { alert: 'Hello' } };
+    const devices = async () =>
+      (await world.api.request('POST', `/console/api/apps/${appId}/push/explain`, { admin: true, body })).body
+        .devices;
+    const deleteOlderThan = (before: Date) => deleteIdleInstallations(world.db, { appId, before, limit: 10 });
+    expect(await devices()).toBe(1);
+    expect(await deleteOlderThan(new Date(Date.now() - 60_000))).toBe(0);
+    await world.db.query(
+      `UPDATE installation SET imported_at = now() - interval '366 days' WHERE app_id = $1`,
+      [appId],
+    );
+    expect(await devices()).toBe(0);
+    expect(await deleteOlderThan(new Date(Date.now() - 365 * 86_400_000))).toBe(1);
   });
 
   test('those that the app takes for idle are counted', async () => {

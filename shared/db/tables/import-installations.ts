@@ -12,13 +12,14 @@ export interface StagedInstallation {
   draft: InstallationDraft;
   createdAt: string;
   updatedAt: string;
+  importedAt: string;
 }
 
 const stage = 'import_installation';
 /** What a dry run writes instead: it remembers what the file itself holds twice. */
 const shadow = 'import_seen_installation';
 const unique = { device_token: 'deviceToken', installation_id: 'installationId' };
-const columns = ['object_id', 'created_at', 'updated_at', ...draftColumns];
+const columns = ['object_id', 'created_at', 'updated_at', 'imported_at', ...draftColumns];
 
 /** Makes the tables of an import; they are this connection's own and end with it. */
 export async function openInstallationStage(connection: Handle): Promise<void> {
@@ -59,6 +60,7 @@ const valuesOf = (row: StagedInstallation): CopyValue[] => [
   row.objectId,
   row.createdAt,
   row.updatedAt,
+  row.importedAt,
   ...draftValues(row.draft),
 ];
 

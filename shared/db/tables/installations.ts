@@ -120,7 +120,7 @@ export async function findInstallations(
   return (await selectByIds<InstallationRow>(db, from, { appId, ...wanted })).map(toInstallation);
 }
 
-/** At most three installations that one of the ids names, locked in the order of their keys. */
+/** At most four installations that one of the ids names, locked in the order of their keys. */
 export async function lockInstallationsOfDevice(
   tx: Handle,
   appId: string,
@@ -128,9 +128,12 @@ export async function lockInstallationsOfDevice(
 ): Promise<Installation[]> {
   const { rows } = await tx.query<InstallationRow>(
     `SELECT ${readColumns} FROM installation
-      WHERE app_id = $1 AND (object_id = $2 OR installation_id = $3 OR device_token = $4)
+      WHERE app_id = $1 AND (object_id = $2 OR installation_id = $3 OR device_token = $4
+        OR id = (SELECT id FROM installation
+                  WHERE app_id = $1 AND registration_id = $5 AND ($3::text IS NULL OR installation_id IS NULL)
+                  ORDER BY id DESC LIMIT 1))
       ORDER BY id FOR UPDATE`,
-    [appId, ids.objectId ?? null, ids.installationId ?? null, ids.deviceToken ?? null],
+    [appId, ids.objectId, ids.installationId, ids.deviceToken, ids.registrationId].map((id) => id ?? null),
   );
   return rows.map(toInstallation);
 }
@@ -185,7 +188,9 @@ export async function selectInstallations(tx: Handle, selection: Selection): Pro
   return (await selectRows<InstallationRow>(tx, from, selection)).map(toInstallation);
 }
 
-/** Deletes up to `limit` installations of an app that were last updated before a time; gives how many. */
+/**
+ * Deletes up to `limit` installations of an app that were updated, and imported, before a time only; gives how many.
+ */
 export async function deleteIdleInstallations(
   db: Handle,
   { appId, before, limit }: { appId: string; before: Date; limit: number },
@@ -193,7 +198,8 @@ export async function deleteIdleInstallations(
   const { rowCount } = await db.query(
     // Not as IN (…): a plan may run that several times, and the limit would hold for each run.
     `WITH idle AS MATERIALIZED (
-       SELECT id FROM installation WHERE app_id = $1 AND updated_at < $2
+       SELECT id FROM installation
+        WHERE app_id = $1 AND updated_at < $2 AND (imported_at IS NULL OR imported_at < $2)
         ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)
      DELETE FROM installation i USING idle WHERE i.app_id = $1 AND i.id = idle.id`,
     [appId, before, limit],
