@@ -7,6 +7,7 @@ import type { Metrics } from '../shared/metrics.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
 import type { Breakers } from './breakers/breakers.ts';
 import type { Ledger } from './delivery/ledger.ts';
+import type { ScanShare } from './planning/scan-share.ts';
 import type { SenderPool } from './sending/pool.ts';
 
 /** What the dispatcher's duties work with; opened by `start.ts`, handed down. */
@@ -20,6 +21,7 @@ export interface Means {
   pool: SenderPool;
   breakers: Breakers;
   ledger: Ledger;
+  scans: ScanShare;
   clock: Clock;
   log: Logger;
   metrics: Metrics;

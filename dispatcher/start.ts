@@ -24,12 +24,15 @@ import { startMessenger } from './duties/messenger.ts';
 import { serveHealth } from './health.ts';
 import type { Means } from './means.ts';
 import { planPush } from './planning/planner.ts';
+import { ScanShare } from './planning/scan-share.ts';
 import { SenderPool } from './sending/pool.ts';
 
 /** Pushes planned at a time by one dispatcher; small ones are delivered by the same job. */
 const freshPlansAtOnce = 16;
 /** Those that are being continued have places of their own, so that they never keep a new one waiting. */
 const continuedPlansAtOnce = 2;
+/** Of one app: as many leave the cores of a small database to others. */
+const scansPerApp = 3;
 
 /** Batches of one connector in work per thread: a bulkhead, since each connector has its own count. */
 const batchesPerThread = 4;
@@ -133,7 +136,11 @@ async function openMeans(
   stack.add('breakers', () => breakers.close());
   const ledger = new Ledger(db);
   stack.add('ledger', () => ledger.flush());
-  const opened = { db, readDb, queue, vault, directory, pool, breakers, ledger };
+  const scans = new ScanShare(
+    { atOnce: freshPlansAtOnce + continuedPlansAtOnce, perApp: scansPerApp },
+    clock,
+  );
+  const opened = { db, readDb, queue, vault, directory, pool, breakers, ledger, scans };
   return { ...opened, clock, log, metrics: createMetrics() };
 }
 

@@ -56,7 +56,8 @@ export async function planPush(means: Means, job: Job<PlanJob>, shift: Shift): P
   const plan = await begin(means, job);
   if (!plan) return endPlanning(means, job, shift);
   try {
-    const isInline = plan.push.isPlanned || (await writeBatches(means, plan, shift.signal));
+    const isInline = plan.push.isPlanned || (await scan(means, plan, shift.signal));
+    if (isInline === 'postponed') return true;
     if (shift.signal.aborted && !isInline) return false;
     return isInline ? deliverInline(means, job, shift) : true;
   } catch (error) {
@@ -84,6 +85,21 @@ async function begin(means: Means, job: Job<PlanJob>): Promise<Plan | undefined>
   if (!push || !app) return undefined;
   const profiles = await means.directory.profiles(appId);
   return { push, app, router: new Router(app, profiles, push), turns: new Turns(means.queue, appId), job };
+}
+
+/** Writes the batches in the app's share of scans; without a place in it the job comes back later. */
+async function scan(means: Means, plan: Plan, signal: AbortSignal): Promise<boolean | 'postponed'> {
+  const { push, job } = plan;
+  const scanned = await means.scans.run(push.appId, () => writeBatches(means, plan, signal));
+  if ('value' in scanned) return scanned.value;
+  const startAfter = new Date(means.clock.now() + scanned.retryAfterMs);
+  const priority = push.plannedThrough === 0 ? planPriorities.fresh : planPriorities.continued;
+  await means.db.transaction(async (tx) => {
+    // A job that was taken away meanwhile is another's to bring back.
+    if (await means.queue.complete(planJob, job, tx))
+      await means.queue.send(planJob, [job.data], { tx, priority, startAfter });
+  });
+  return 'postponed';
 }
 
 /** Writes the batches; true when they are few enough to be delivered right here. */

@@ -1,0 +1,52 @@
+import type { Clock } from '../../shared/clock.ts';
+import { FairQueue, QueueFull } from '../../shared/fair-queue.ts';
+
+export interface ScanShareLimits {
+  /** Scans of all apps at a time. */
+  atOnce: number;
+  /** Scans of one app at a time. */
+  perApp: number;
+}
+
+/** A scan that is short waits for this long at most; beyond, its job goes back to the queue and frees its place. */
+const maxWaitMs = 100;
+/** One postponed job of an app comes back in this time, so that many of them cost the queue little. */
+const betweenReturnsMs = 50;
+const longestDelayMs = 30_000;
+
+/**
+ * Shares the scans of one dispatcher between apps: a few pushes whose `where` reads a large table would otherwise take
+ * all places of planning, and both cores of a small database.
+ */
+export class ScanShare {
+  readonly #queue: FairQueue;
+  readonly #clock: Clock;
+  /** When the next postponed job of an app comes back, in milliseconds of the monotonic clock. */
+  readonly #nextReturnMs = new Map<string, number>();
+
+  constructor({ atOnce, perApp }: ScanShareLimits, clock: Clock) {
+    this.#queue = new FairQueue({ atOnce, perLane: perApp, maxWaiting: atOnce, maxWaitMs });
+    this.#clock = clock;
+  }
+
+  /** Runs a scan of an app; gives the milliseconds after which to try again where the app has its share already. */
+  async run<T>(appId: string, scan: () => Promise<T>): Promise<{ value: T } | { retryAfterMs: number }> {
+    try {
+      return { value: await this.#queue.run(appId, scan) };
+    } catch (error) {
+      if (error instanceof QueueFull) return { retryAfterMs: this.#delayMs(appId) };
+      throw error;
+    }
+  }
+
+  #delayMs(appId: string): number {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [id, timeMs] of this.#nextReturnMs) if (timeMs < nowMs) this.#nextReturnMs.delete(id);
+    const timeMs = Math.min(
+      (this.#nextReturnMs.get(appId) ?? nowMs + maxWaitMs) + betweenReturnsMs,
+      nowMs + longestDelayMs,
+    );
+    this.#nextReturnMs.set(appId, timeMs);
+    return timeMs - nowMs;
+  }
+}
