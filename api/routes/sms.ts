@@ -5,16 +5,19 @@ const text = z.string('expected a text').max(1000, 'must be at most 1000 charact
 const given = (value: string | null | undefined) => value ?? undefined;
 
 /** Scalars where scalars belong; the number has refusals of its own, and other members are for templates. */
-const smsCodeRequest = z.looseObject({
-  mobilePhoneNumber: z.json().optional(),
-  smsType: z.enum(['sms', 'voice'], 'expected sms or voice').nullish(),
-  ttl: z.number('expected minutes as a number').nullish(),
-  name: text,
-  op: text,
-  template: text,
-  sign: text,
-  validate_token: text,
-});
+const smsCodeRequest = z
+  .object({
+    mobilePhoneNumber: z.json().optional(),
+    smsType: z.enum(['sms', 'voice'], 'expected sms or voice').nullish(),
+    ttl: z.number('expected minutes as a number').nullish(),
+    name: text,
+    op: text,
+    template: text,
+    sign: text,
+    validate_token: text,
+  })
+  // A number such as 1e999 is Infinity once it is read, which JSON has no word for.
+  .catchall(z.json());
 
 const numberOnly = z.looseObject({ mobilePhoneNumber: z.json().optional() });
 

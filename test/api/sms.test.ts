@@ -107,6 +107,13 @@ describe('POST /1.1/requestSmsCode', () => {
     expect(await outbox(app)).toEqual([]);
   });
 
+  test('refuses a number that JSON can write and nobody can hold with 111', async () => {
+    const app = await api.createApp();
+    const body = '{"mobilePhoneNumber":"+8613800138000","level":1e999}';
+    const reply = await api.request('POST', '/1.1/requestSmsCode', { app, body });
+    expect([reply.status, reply.body.code]).toEqual([400, 111]);
+  });
+
   test('answers 119 at once when the service is switched off, and so does the verification', async () => {
     const app = await api.createApp({ generalSms: false });
     const reply = await request(app);
