@@ -9,8 +9,9 @@ import {
 } from './installation.ts';
 import { draftOf, refuseObject } from './installation-members.ts';
 import type { Json, JsonObject } from './json.ts';
+import { memberPath } from './member-path.ts';
 import { applyWrites, isOperation, type Write } from './operations.ts';
-import { canonicalTime, isMemberName, timeOfDate } from './typed-values.ts';
+import { canonicalTime, timeOfDate } from './typed-values.ts';
 
 /** A body of POST or PUT, read: what to write, and what it says of the installation's identity. */
 export interface InstallationChanges {
@@ -24,8 +25,6 @@ export interface InstallationChanges {
 }
 
 const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
-const maxNameParts = 8;
-const innerName = /^[^$.\p{Cc}]{1,128}$/u;
 
 /**
  * Reads a body. Private members (`_…`: hints of SDKs and of batches, compat.md 3.5) are left out. Throws
@@ -37,7 +36,7 @@ export function readChanges(body: JsonObject): InstallationChanges {
   const readOnly = new Map<string, Json>();
   let hasWireNames: boolean | undefined;
   for (const [name, value] of entries) {
-    const [first = '', ...inner] = checkedPath(name);
+    const [first, ...inner] = memberPath(name);
     if (readOnlyNames.has(first)) readOnly.set(name, value);
     else {
       refuseObject(neutralName(first), value);
@@ -46,13 +45,6 @@ export function readChanges(body: JsonObject): InstallationChanges {
     hasWireNames = isWireName(first) ?? hasWireNames;
   }
   return { writes, touched: new Set(writes.map(({ path }) => path[0] ?? '')), hasWireNames, readOnly };
-}
-
-function checkedPath(name: string): string[] {
-  const [first = '', ...inner] = name.split('.');
-  if (!isMemberName(first) || inner.length > maxNameParts || !inner.every((part) => innerName.test(part)))
-    throw refuse('invalidKeyName');
-  return [first, ...inner];
 }
 
 /** The text that a body sets a member to; undefined for operations, other types and absence. */

@@ -2,6 +2,7 @@ import { type Acl, readAcl } from './acl.ts';
 import { type AuthDataChanges, anonymous, changedAuthData, readAuthData, readEntry } from './auth-data.ts';
 import { refuse } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
+import { memberPath } from './member-path.ts';
 import { applyWrites, isOperation, type Write } from './operations.ts';
 import { canonicalTime, isMemberName, timeOfDate } from './typed-values.ts';
 import { draftBytes, type User, type UserDraft } from './user.ts';
@@ -38,8 +39,6 @@ const protectedNames = new Set([
 ]);
 /** As many as a user can have: each of them costs time. */
 const maxMembersSent = 320;
-const maxNameParts = 8;
-const innerName = /^[^$.\p{Cc}]{1,128}$/u;
 
 /**
  * Reads a body. Private members (`_…`: hints of SDKs and of batches, compat.md 3.5) are left out. Throws 105 for a
@@ -56,8 +55,8 @@ export function readUserChanges(body: JsonObject): UserChanges {
   const touched = new Set<string>();
   const changes: UserChanges = { authData, isAuthDataCleared: false, writes, protectedMembers, touched };
   for (const [name, value] of entries) {
-    const path = checkedPath(name);
-    const [first = '', ...inner] = path;
+    const path = memberPath(name);
+    const [first, ...inner] = path;
     if (protectedNames.has(first)) protectedMembers.set(name, value);
     else {
       touched.add(first);
@@ -71,13 +70,6 @@ export function readUserChanges(body: JsonObject): UserChanges {
 /** What SDKs add to an object to describe it. */
 function isHint(name: string, value: Json): boolean {
   return name.startsWith('_') || (name === 'className' && value === '_User');
-}
-
-function checkedPath(name: string): string[] {
-  const [first = '', ...inner] = name.split('.');
-  if (!isMemberName(first) || inner.length > maxNameParts || !inner.every((part) => innerName.test(part)))
-    throw refuse('invalidKeyName');
-  return [first, ...inner];
 }
 
 interface Sent {
