@@ -215,7 +215,7 @@ async function sessionFor(
   if (route.session === undefined) return undefined;
   const owner = await options.services.sessions.ownerOf(app, sessionToken);
   if (!owner && !isMaster && route.session === 'needed') throw new Refusal('sessionNeeded');
-  return owner;
+  return owner && { ...owner, roles: await options.services.roleDirectory.rolesOf(app.appId, owner.id) };
 }
 
 /** Of a header that came several times, the first. */

@@ -4,17 +4,22 @@ import { type CqlQuery, parseCql } from '../../shared/query/cql/cql.ts';
 import type { UserCaller } from './accounts/caller.ts';
 import type { UserLookup } from './accounts/lookup.ts';
 import type { InstallationService } from './installations.ts';
+import type { RoleLookup } from './roles/lookup.ts';
+
+interface Parts {
+  users: UserLookup;
+  installations: InstallationService;
+  roles: RoleLookup;
+}
 
 type Found = { results: JsonObject[]; count?: number };
 
 /** List calls written as statements (compat.md 3.4). */
 export class CloudQueryService {
-  readonly #users: UserLookup;
-  readonly #installations: InstallationService;
+  readonly #parts: Parts;
 
-  constructor({ users, installations }: { users: UserLookup; installations: InstallationService }) {
-    this.#users = users;
-    this.#installations = installations;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /** Throws 300 for a statement that is none, 101 for an unknown class, and as the lists of the classes. */
@@ -33,8 +38,10 @@ export class CloudQueryService {
       include: include.join(','),
       ...(hasCount ? { count: '1' } : {}),
     };
-    if (className === '_User') return this.#users.list(caller, list, { isStrict: false });
-    if (className === '_Installation') return this.#installations.list(caller, list);
+    const { users, installations, roles } = this.#parts;
+    if (className === '_User') return users.list(caller, list, { isStrict: false });
+    if (className === '_Installation') return installations.list(caller, list);
+    if (className === '_Role') return roles.list(caller, list);
     throw refuse('objectNotFound', "Class or object doesn't exists.");
   }
 }

@@ -1,11 +1,13 @@
 import type { Handle } from '../../shared/db/pool.ts';
 import { replyBytes } from '../../shared/db/query-share.ts';
 import { findInstallations } from '../../shared/db/tables/installations.ts';
+import { findRoles } from '../../shared/db/tables/roles.ts';
 import { findUsers } from '../../shared/db/tables/users.ts';
 import { mayUser } from '../../shared/domain/acl.ts';
 import { installationDocument } from '../../shared/domain/installation.ts';
+import { roleDocument } from '../../shared/domain/role.ts';
 import { userDocument } from '../../shared/domain/user.ts';
-import { installationClass, userClass } from '../../shared/query/classes.ts';
+import { installationClass, roleClass, userClass } from '../../shared/query/classes.ts';
 import type { Source } from '../../shared/query/include.ts';
 import type { UserCaller } from './accounts/caller.ts';
 
@@ -23,9 +25,14 @@ export function documentsFor(
       const found = await findInstallations(db, appId, { objectIds: [...objectIds], maxBytes });
       return new Map(found.map((one) => [one.objectId, installationDocument(one)]));
     }
+    if (className === roleClass.name) {
+      const found = await findRoles(db, appId, { objectIds: [...objectIds], maxBytes });
+      const visible = found.filter(({ acl }) => isMaster || mayUser(acl, 'read', session));
+      return new Map(visible.map((role) => [role.objectId, roleDocument(role, { hasAcl })]));
+    }
     if (className !== userClass.name) return new Map();
     const found = await findUsers(db, appId, { objectIds: [...objectIds], maxBytes });
-    const visible = found.filter(({ acl }) => isMaster || mayUser(acl, 'read', session?.objectId));
+    const visible = found.filter(({ acl }) => isMaster || mayUser(acl, 'read', session));
     return new Map(
       visible.map((user) => {
         const isOwn = isMaster || session?.id === user.id;

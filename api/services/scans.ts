@@ -1,17 +1,19 @@
 import { selectInstallations } from '../../shared/db/tables/installations.ts';
+import { selectRoles } from '../../shared/db/tables/roles.ts';
 import { selectUsers } from '../../shared/db/tables/users.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { installationDocument } from '../../shared/domain/installation.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
+import { roleDocument } from '../../shared/domain/role.ts';
 import { userDocument } from '../../shared/domain/user.ts';
-import { classes, userClass } from '../../shared/query/classes.ts';
+import { classes, roleClass, userClass } from '../../shared/query/classes.ts';
 import { project } from '../../shared/query/keys.ts';
 import { compileScan, cursorBehind, parseScan } from '../../shared/query/scan.ts';
 import { tokensFor } from './accounts/caller.ts';
 import type { Caller } from './installations.ts';
 import type { Means } from './means.ts';
 
-/** Going through all users or installations of an app, page by page, whatever is written meanwhile. */
+/** Going through all users, installations or roles of an app, page by page, whatever is written meanwhile. */
 export class ScanService {
   readonly #means: Pick<Means, 'queries' | 'clock' | 'vault'>;
 
@@ -36,6 +38,11 @@ export class ScanService {
     const scan = parseScan(query, cls, { appId, nowMs });
     const selection = compileScan(scan, cls, appId);
     const rows = await this.#means.queries.read(caller, async (tx) => {
+      if (cls === roleClass)
+        return (await selectRoles(tx, selection)).map((row) => ({
+          row,
+          document: roleDocument(row, { hasAcl: false }),
+        }));
       if (cls !== userClass)
         return (await selectInstallations(tx, selection)).map((row) => ({
           row,

@@ -1,3 +1,4 @@
+import { RoleDirectory } from '../../shared/db/role-directory.ts';
 import { Accounts } from './accounts/accounts.ts';
 import { AppService } from './apps.ts';
 import { BatchService } from './batch/batches.ts';
@@ -19,6 +20,8 @@ import { OutboxService } from './outbox.ts';
 import { ProfileService } from './profiles.ts';
 import { PushService } from './pushes.ts';
 import { ReceiptService } from './receipts.ts';
+import { RoleLookup } from './roles/lookup.ts';
+import { RoleService } from './roles/roles.ts';
 import { ScanService } from './scans.ts';
 import { ScheduleService } from './schedules.ts';
 import { createMessaging } from './sms/index.ts';
@@ -32,6 +35,8 @@ export function createServices(means: Means) {
   const hooks = new Hooks(means, functionHosts);
   const accounts = new Accounts(means, messaging, hooks);
   const installations = new InstallationService(means);
+  const roleDirectory = new RoleDirectory(means.db, means.clock);
+  const roleLookup = new RoleLookup(means, accounts.lookup);
   return {
     directory: means.directory,
     accounts,
@@ -44,7 +49,10 @@ export function createServices(means: Means) {
     functions: new FunctionService(functionHosts),
     health: new HealthService(means, messaging.pumping),
     installations,
-    cloudQuery: new CloudQueryService({ users: accounts.lookup, installations }),
+    cloudQuery: new CloudQueryService({ users: accounts.lookup, installations, roles: roleLookup }),
+    roles: new RoleService(means, roleDirectory),
+    roleLookup,
+    roleDirectory,
     outbox: new OutboxService(means),
     profiles: new ProfileService(means),
     pushes: new PushService(means),

@@ -1,11 +1,20 @@
 import { refuse } from './errors.ts';
 import { isJsonObject, type Json } from './json.ts';
 
-/** Who may read and write an object (accounts.md "Access control list"): user ids or `*`, and what they may. */
+/** Who may read and write an object (accounts.md "Access control list"): user ids, `role:<name>` or `*`, and what they may. */
 export type Acl = Record<string, Partial<Record<Permission, true>>>;
 export type Permission = 'read' | 'write';
 
-const subject = /^(\*|(role:)?[A-Za-z0-9_-]{1,64})$/;
+/** A user as ACLs see it. */
+export interface AclUser {
+  objectId: string;
+  /** Names of its roles, those included that it has through other roles. */
+  roles: readonly string[];
+}
+
+/** Names of roles: what the SDKs let through (letters, digits, `_`, `-`, blanks). Compat.md 9.3 names the first three. */
+export const roleName = /^[A-Za-z0-9_ -]{1,128}$/;
+const subject = /^(\*|[A-Za-z0-9_-]{1,64}|role:[A-Za-z0-9_ -]{1,128})$/;
 const maxSubjects = 1000;
 
 /** Throws 123 for anything but a dictionary of subjects, each with permissions that are `true`. */
@@ -25,9 +34,12 @@ function readPermissions(name: string, value: Json): Partial<Record<Permission, 
   return { ...(value.read ? { read: true } : {}), ...(value.write ? { write: true } : {}) };
 }
 
+/** The entries of an ACL that count for a user, or for anybody when there is none. */
+export const subjectsOf = (user: AclUser | undefined): string[] =>
+  user ? [user.objectId, ...user.roles.map((name) => `role:${name}`), '*'] : ['*'];
+
 /** Whether a user, or anybody when there is none, has a permission. An object without an ACL is everybody's. */
-export function mayUser(acl: Acl | null, permission: Permission, userId: string | undefined): boolean {
+export function mayUser(acl: Acl | null, permission: Permission, user: AclUser | undefined): boolean {
   if (acl === null) return true;
-  const has = (name: string) => Object.hasOwn(acl, name) && acl[name]?.[permission] === true;
-  return has('*') || (userId !== undefined && has(userId));
+  return subjectsOf(user).some((name) => Object.hasOwn(acl, name) && acl[name]?.[permission] === true);
 }

@@ -45,7 +45,10 @@ const table = {
   functionTimedOut: { code: 124, status: 503, text: 'The request timed out on the server.' },
   invalidEmail: { code: 125, status: 400, text: 'The email address was invalid.' },
   invalidPhone: { code: 127, status: 400, text: 'The mobile phone number was invalid.' },
+  // Members of a relation: too many at once, or such as are not there.
+  invalidRelation: { code: 128, status: 400, text: 'Invalid relation data.' },
   duplicate: { code: 137, status: 400, text: 'A unique field was given a value that is already taken.' },
+  invalidRoleName: { code: 139, status: 400, text: "Role's name is invalid." },
   // compat.md 7.2 "API side timings".
   hookTimedOut: { code: 141, status: 400, text: 'LeanEngine request timeout.' },
   hookRefused: { code: 142, status: 400, text: 'Cloud Code validation failed.' },
@@ -95,6 +98,7 @@ const table = {
   unauthorized: { code: 401, status: 401, text: 'Unauthorized.' },
   forbidden: { code: 403, status: 403, text: 'Forbidden.' },
   forbiddenFind: { code: 403, status: 403, text: 'Forbidden to find by class permissions.' },
+  forbiddenCreate: { code: 403, status: 403, text: 'Forbidden to create by class permissions.' },
   forbiddenDelete: { code: 403, status: 403, text: 'Forbidden to delete by class permissions.' },
   forbiddenReadByAcl: { code: 403, status: 403, text: "Forbidden reading by object's ACL." },
   forbiddenWriteByAcl: { code: 403, status: 403, text: "Forbidden writing by object's ACL." },

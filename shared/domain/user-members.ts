@@ -56,11 +56,11 @@ export function readPhone(value: unknown): string {
   return phone.e164;
 }
 
-/** Throws 116 when there is too much. */
-export function checkFields(members: Members): JsonObject {
-  if (members.size > maxFields) throw refuse('tooLarge', `A user has at most ${maxFields} members.`);
+/** The custom members of a user, or of what `noun` says. Throws 116 when there is too much. */
+export function checkFields(members: Members, noun = 'A user'): JsonObject {
+  if (members.size > maxFields) throw refuse('tooLarge', `${noun} has at most ${maxFields} members.`);
   const fields: Record<string, Json> = Object.fromEntries(members);
   if (Buffer.byteLength(JSON.stringify(fields)) > maxUserBytes)
-    throw refuse('tooLarge', `A user is at most ${maxUserBytes} bytes.`);
+    throw refuse('tooLarge', `${noun} is at most ${maxUserBytes} bytes.`);
   return fields;
 }

@@ -58,7 +58,24 @@ export const userClass: ClassSchema = {
   hidden: new Set(['password', 'sessionToken', 'authData', 'ACL', 'salt', 'mobilePhone']),
 };
 
+/** `_Role`: columns of the table `role`, and its relations. */
+export const roleClass: ClassSchema = {
+  name: '_Role',
+  table: 'role',
+  hasAcl: true,
+  json: 'fields',
+  columns: new Map<string, Column>([
+    ['objectId', { type: 'text', sql: 'object_id' }],
+    ['createdAt', { type: 'time', sql: 'created_at' }],
+    ['updatedAt', { type: 'time', sql: 'updated_at' }],
+    ['name', { type: 'text', sql: 'name' }],
+    ['users', { type: 'relation', className: '_User', table: 'role_user', member: 'user_id' }],
+    ['roles', { type: 'relation', className: '_Role', table: 'role_role', member: 'child_id' }],
+  ]),
+  hidden: new Set(['ACL']),
+};
+
 /** The classes there are, by name. */
 export const classes: ReadonlyMap<string, ClassSchema> = new Map(
-  [installationClass, userClass].map((cls) => [cls.name, cls]),
+  [installationClass, userClass, roleClass].map((cls) => [cls.name, cls]),
 );

@@ -4,8 +4,9 @@ import type { Params } from './params.ts';
 import { visibleTo } from './reader.ts';
 import { testColumn } from './sql/column.ts';
 import { testPath } from './sql/path.ts';
+import { testRelated } from './sql/relation.ts';
 import { testSubquery } from './sql/subquery.ts';
-import type { Condition, Subquery } from './tree.ts';
+import type { Condition, RelatedTo, Subquery } from './tree.ts';
 
 /**
  * A condition as a boolean SQL expression over the columns of the class, in parentheses, ready to be
@@ -19,6 +20,8 @@ export function compileWhere(condition: Condition, cls: ClassSchema, params: Par
       return joined(condition.all, { cls, params, word: ' AND ', empty: 'true' });
     case 'or':
       return joined(condition.any, { cls, params, word: ' OR ', empty: 'false' });
+    case 'related':
+      return compileRelated(condition, params);
     case 'field': {
       const { field, test } = condition;
       if (test.op === 'subquery') {
@@ -30,6 +33,14 @@ export function compileWhere(condition: Condition, cls: ClassSchema, params: Par
         : testPath({ json: cls.json, path: field.path }, test, params);
     }
   }
+}
+
+function compileRelated({ relation, owner, objectId, reader }: RelatedTo, params: Params): string {
+  return testRelated(relation, {
+    appId: params.add(reader.appId),
+    objectId: params.add(objectId),
+    isVisible: visibleTo(reader, owner, params),
+  });
 }
 
 interface Joint {

@@ -19,6 +19,8 @@ function needsScan(condition: Condition): boolean {
       return condition.all.length > 0 && condition.all.every(needsScan);
     case 'or':
       return condition.any.some(needsScan);
+    case 'related':
+      return false;
     case 'field':
       return !indexed.has(condition.test.op);
   }

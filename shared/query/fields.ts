@@ -22,8 +22,21 @@ export interface TextArrayColumn {
   sql: string;
 }
 
+/** A relation of a role: pairs in a table of their own. All names are ours, never a client's. */
+export interface RelationColumn {
+  type: 'relation';
+  /** Class of the members. */
+  className: string;
+  /** Table of the pairs: `role_id` and the column `member`. */
+  table: 'role_user' | 'role_role';
+  member: 'user_id' | 'child_id';
+}
+
+/** What one column of the class's own table holds. */
+export type OwnColumn = TextColumn | PlainColumn | TextArrayColumn;
+
 /** How a member of a class is kept in a column. `sql` is our own text, never a client's. */
-export type Column = TextColumn | PlainColumn | TextArrayColumn;
+export type Column = OwnColumn | RelationColumn;
 
 /** What the compiler knows of a class. Members that are no columns live in the jsonb column. */
 export interface ClassSchema {
@@ -42,6 +55,9 @@ export interface ClassSchema {
 
 /** A member that a condition, an order or a projection names. */
 export type Field = { name: string; column: Column } | { name: string; path: string[] };
+
+/** A field with a value of its own: no relation. */
+export type ValueField = { name: string; column: OwnColumn } | { name: string; path: string[] };
 
 /** Longer names are refused, in whole. */
 const maxNameLength = 256;

@@ -1,5 +1,5 @@
 import { refuse } from '../domain/errors.ts';
-import { type ClassSchema, resolveField } from './fields.ts';
+import { type ClassSchema, type Field, resolveField, type ValueField } from './fields.ts';
 import { namesIn } from './names.ts';
 import type { Params } from './params.ts';
 import { distanceTo } from './sql/geo.ts';
@@ -36,8 +36,16 @@ export function parseOrder(value: unknown, cls: ClassSchema): OrderKey[] {
   const names = namesIn(value, 'order', maxOrderKeys);
   return names.map((name) => {
     const isDescending = name.startsWith('-');
-    return { field: resolveField(name.replace(/^[+-]/, ''), cls), isDescending };
+    return { field: withValue(resolveField(name.replace(/^[+-]/, ''), cls)), isDescending };
   });
+}
+
+/** A field that has a value of its own to compare by. Throws 102 for a relation. */
+export function withValue(field: Field): ValueField {
+  if (!('column' in field)) return field;
+  const { name, column } = field;
+  if (column.type === 'relation') throw refuse('invalidQuery', `${name} is a relation, and has no value.`);
+  return { name, column };
 }
 
 /**
@@ -59,7 +67,7 @@ export function compileOrder(
 /** The first `$nearSphere` that every match must meet. */
 function nearIn(where: Condition): { path: string[]; test: NearTest } | undefined {
   if (where.kind === 'and') return where.all.map(nearIn).find((near) => near !== undefined);
-  if (where.kind === 'or') return undefined;
+  if (where.kind !== 'field') return undefined;
   const { field, test } = where;
   return test.op === 'near' && 'path' in field ? { path: field.path, test } : undefined;
 }

@@ -4,6 +4,7 @@ import { canonicalValue } from '../domain/typed-values.ts';
 import { type ClassSchema, type Field, resolveField } from './fields.ts';
 import { parseOperator } from './operators.ts';
 import { type Reader, requireList } from './reader.ts';
+import { readRelated } from './related.ts';
 import { isSubqueryOperator, maxSubqueries, maxSubqueryDepth, readSubquery } from './subquery.ts';
 import type { Condition, Test } from './tree.ts';
 
@@ -95,8 +96,15 @@ function parseMember(name: string, test: Json, place: Place): Condition[] {
     const parts = parseAll(test, place);
     return [name === '$and' ? { kind: 'and', all: parts } : { kind: 'or', any: parts }];
   }
+  if (name === '$relatedTo') return [parseRelated(test, place)];
   if (name.startsWith('$')) throw refuse('invalidQuery', 'where has an unknown operator.');
   return parseTests(resolveField(name, place.cls), test, place);
+}
+
+function parseRelated(operand: Json, { cls, reader }: Place): Condition {
+  const related = readRelated(operand, cls);
+  requireList(reader, related.owner);
+  return { kind: 'related', ...related, reader };
 }
 
 function parseTests(field: Field, test: Json, place: Place): Condition[] {

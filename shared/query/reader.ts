@@ -1,3 +1,4 @@
+import { type AclUser, subjectsOf } from '../domain/acl.ts';
 import type { App } from '../domain/app.ts';
 import { refuse } from '../domain/errors.ts';
 import type { ClassSchema } from './fields.ts';
@@ -15,20 +16,20 @@ export interface Reader {
   subjects: string[] | undefined;
 }
 
-const both = new Set(['_User', '_Installation']);
+const allClasses = new Set(['_User', '_Installation', '_Role']);
 
 /** The reader that sees everything: the master key, and whatever was admitted before. */
-export const masterReader = (appId: string): Reader => ({ appId, classes: both, subjects: undefined });
+export const masterReader = (appId: string): Reader => ({ appId, classes: allClasses, subjects: undefined });
 
-/** The app key, with a user's session or without: what the app's options open. */
-export function readerOf(app: App, caller: { isMaster: boolean; userId?: string | undefined }): Reader {
+/** The app key, with a user's session or without: what the app's options open, and roles as far as ACLs show them. */
+export function readerOf(app: App, caller: { isMaster: boolean; user?: AclUser | undefined }): Reader {
   if (caller.isMaster) return masterReader(app.appId);
   const classes = new Set([
     ...(app.options.allowUserQuery ? ['_User'] : []),
     ...(app.options.allowInstallationQuery ? ['_Installation'] : []),
+    '_Role',
   ]);
-  const subjects = [...(caller.userId === undefined ? [] : [caller.userId]), '*'];
-  return { appId: app.appId, classes, subjects };
+  return { appId: app.appId, classes, subjects: subjectsOf(caller.user) };
 }
 
 /** Throws 403. */
@@ -39,6 +40,13 @@ export function requireList(reader: Reader, cls: ClassSchema): void {
 /** Condition over the rows of a class that the reader may see. */
 export function visibleTo({ subjects }: Reader, cls: ClassSchema, params: Params): string {
   if (!cls.hasAcl || subjects === undefined) return 'true';
-  const may = subjects.map((name) => `acl -> ${params.add(name)}::text -> 'read' = 'true'`);
+  const isRole = (name: string) => name.startsWith('role:');
+  const own = subjects.filter((name) => !isRole(name));
+  const may = own.map((name) => `acl -> ${params.add(name)}::text -> 'read' = 'true'`);
+  const roles = subjects.filter(isRole);
+  // One value for all of them: a user may have a thousand roles.
+  if (roles.length > 0)
+    may.push(`EXISTS (SELECT FROM unnest(${params.add(roles)}::text[]) AS roles (role_entry)
+      WHERE acl -> role_entry -> 'read' = 'true')`);
   return `(acl IS NULL OR ${may.join(' OR ')})`;
 }

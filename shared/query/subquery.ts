@@ -1,8 +1,8 @@
 import { refuse } from '../domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { classes } from './classes.ts';
-import { type ClassSchema, type Field, resolveField } from './fields.ts';
-import { limitOf, parseOrder, skipOf } from './paging.ts';
+import { type ClassSchema, resolveField, type ValueField } from './fields.ts';
+import { limitOf, parseOrder, skipOf, withValue } from './paging.ts';
 import type { Subquery } from './tree.ts';
 
 /** Sub-queries in one condition: each may scan its class once. */
@@ -23,7 +23,7 @@ export const isSubqueryOperator = (name: string): boolean => kinds.has(name);
 /** An operand, read but for its condition, which is of another class than the one around it. */
 export interface SubqueryOperand extends Omit<Subquery, 'where' | 'reader'> {
   where: Json | undefined;
-  key: Field | undefined;
+  key: ValueField | undefined;
   isNegated: boolean;
 }
 
@@ -40,7 +40,7 @@ export function readSubquery(name: string, operand: Json): SubqueryOperand {
     cls,
     ...pageOf(query, cls),
     where: query.where,
-    key: typeof key === 'string' ? resolveField(key, cls) : undefined,
+    key: typeof key === 'string' ? withValue(resolveField(key, cls)) : undefined,
     isNegated,
   };
 }

@@ -1,14 +1,22 @@
 import type { Json } from '../domain/json.ts';
-import type { ClassSchema, Field } from './fields.ts';
+import type { ClassSchema, Field, ValueField } from './fields.ts';
 import type { Point } from './geo.ts';
 import type { Reader } from './reader.ts';
 import type { Pattern } from './regex/regex.ts';
+import type { Related } from './related.ts';
 
 /** A condition after all checks: names resolved, values canonical, sizes limited. */
 export type Condition =
   | { kind: 'and'; all: Condition[] }
   | { kind: 'or'; any: Condition[] }
-  | { kind: 'field'; field: Field; test: Test };
+  | { kind: 'field'; field: Field; test: Test }
+  | RelatedTo;
+
+/** The members of one object's relation; none where the reader may not see that object. */
+export interface RelatedTo extends Related {
+  kind: 'related';
+  reader: Reader;
+}
 
 export type Relation = '<' | '<=' | '>' | '>=';
 
@@ -42,7 +50,7 @@ export interface SubqueryTest {
   op: 'subquery';
   query: Subquery;
   /** Undefined for `$inQuery`. */
-  key: Field | undefined;
+  key: ValueField | undefined;
   isNegated: boolean;
 }
 
@@ -58,7 +66,7 @@ export interface Subquery {
 }
 
 export interface OrderKey {
-  field: Field;
+  field: ValueField;
   isDescending: boolean;
 }
 

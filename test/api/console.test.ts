@@ -197,6 +197,8 @@ describe('POST /console/api/apps', () => {
       allowUserQuery: false,
       allowInstallationQuery: false,
       allowInstallationDelete: false,
+      allowRoleCreate: true,
+      maxRoles: 10_000,
       pushCallsPerMinute: 600,
       dailyRecipientCap: 1_000_000,
       installationValidityDays: 90,

@@ -323,7 +323,7 @@ describe('GET /1.1/scan/classes/:className', () => {
 test('classes that are not there are 101, whatever is asked of them', async () => {
   for (const [method, path] of [
     ['GET', '/1.1/classes/GameScore'],
-    ['GET', '/1.1/classes/_Role/x'],
+    ['GET', '/1.1/classes/_File/x'],
     ['POST', '/1.1/classes/Todo'],
     ['PUT', '/1.1/classes/Todo/x'],
     ['DELETE', '/1.1/classes/__proto__/x'],

@@ -41,6 +41,10 @@ describe('a condition of CQL means the where that says the same', () => {
       'a within [1, 2] and [3, 4] and b = 1',
       { $and: [{ a: { $within: { $box: [point(1, 2), point(3, 4)] } } }, { b: 1 }] },
     ],
+    [
+      "related to users from pointer('_Role', 'r')",
+      { $relatedTo: { object: { __type: 'Pointer', className: '_Role', objectId: 'r' }, key: 'users' } },
+    ],
   ];
   test.each(cases)('%s', (text, expected) => {
     expect(where(text)).toEqual(expected);
@@ -117,7 +121,8 @@ describe('a statement', () => {
     "select * from C where a = date('yesterday')",
     'select * from C where a near [1] max 5 km',
     'select * from C where a near [1, 2] max 5 feet',
-    "select * from C where related to likes from pointer('D', 'x')",
+    "select * from C where related to likes pointer('D', 'x')",
+    'select * from C where related to likes from',
     'select * from C limit -1',
     'select * from C limit 1.5',
     'select * from C order a',

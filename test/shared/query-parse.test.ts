@@ -37,6 +37,9 @@ test('parseWhere takes ten patterns, wherever they stand', () => {
   expect(codeOf(() => parse({ $and: [patterns(5), { a: inQuery(0, patterns(5)) }] }))).toBeUndefined();
 });
 
+const role = { __type: 'Pointer', className: '_Role', objectId: 'r' };
+const user = { __type: 'Pointer', className: '_User', objectId: 'u' };
+
 describe('parseWhere refuses', () => {
   const cases: [string, unknown, number][] = [
     ['a number', 5, 102],
@@ -71,7 +74,18 @@ describe('parseWhere refuses', () => {
     ['$within without a box', { a: { $within: [geo(1, 1), geo(2, 2)] } }, 102],
     ['a box of three corners', { a: { $within: { $box: [geo(1, 1), geo(2, 2), geo(3, 3)] } } }, 102],
     ['a box of numbers', { a: { $within: { $box: [1, 2] } } }, 111],
-    ['$relatedTo', { $relatedTo: { object: {}, key: 'likes' } }, 102],
+    ['$relatedTo of no pointer', { $relatedTo: { object: {}, key: 'users' } }, 102],
+    ['$relatedTo without a key', { $relatedTo: { object: role } }, 102],
+    ['$relatedTo of what is no relation', { $relatedTo: { object: role, key: 'name' } }, 102],
+    ['$relatedTo of a class without relations', { $relatedTo: { object: user, key: 'users' } }, 102],
+    ['$relatedTo of members of another class', { $relatedTo: { object: role, key: 'users' } }, 102],
+    [
+      '$relatedTo of a malformed pointer',
+      { $relatedTo: { object: { ...role, objectId: 1 }, key: 'users' } },
+      106,
+    ],
+    ['the order by a relation', { a: { $inQuery: { className: '_Role', order: 'users' } } }, 102],
+    ['$select of a relation', { a: { $select: { key: 'users', query: { className: '_Role' } } } }, 102],
     ['operators mixed with members', { a: { $gt: 1, b: 2 } }, 102],
     ['an operator inside a value', { a: { b: { $gt: 1 } } }, 105],
     ['an operator in a list', { a: { $in: [{ $gt: 1 }] } }, 105],

@@ -1,4 +1,4 @@
-import { mayUser } from '../../../shared/domain/acl.ts';
+import { type Acl, mayUser } from '../../../shared/domain/acl.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { openedAuthData, type Sealer } from '../../../shared/domain/auth-tokens.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
@@ -31,7 +31,7 @@ export const rulesOf = ({ app: { options }, isMaster }: Pick<UserCaller, 'app' |
   maxBytes: isMaster ? undefined : options.userBytes,
 });
 
-/** Ids of users as they may stand in a path. */
+/** Ids of users and roles as they may stand in a path. */
 export const isObjectId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
 /** accounts.md "Authentication" 2: only the user itself, with its session; the master key bypasses it. Throws 206. */
@@ -44,14 +44,19 @@ export function requireSessionStill({ isMaster, session }: UserCaller, user: Use
   if (!isMaster && !session?.hash.equals(user.session.hash)) throw refuse('sessionNeeded');
 }
 
-/** Throws 403 when the user's ACL lets the caller not change it. */
-export function requireWrite({ isMaster, session }: UserCaller, { acl }: User): void {
-  if (!isMaster && !mayUser(acl, 'write', session?.objectId)) throw refuse('forbiddenWriteByAcl');
+/** An object that may have an ACL: a user or a role. */
+interface Guarded {
+  acl: Acl | null;
 }
 
-/** Throws 403 when the user's ACL lets the caller not see it. */
-export function requireRead({ isMaster, session }: UserCaller, { acl }: User): void {
-  if (!isMaster && !mayUser(acl, 'read', session?.objectId)) throw refuse('forbiddenReadByAcl');
+/** Throws 403 when the object's ACL does not let the caller change it. */
+export function requireWrite({ isMaster, session }: UserCaller, { acl }: Guarded): void {
+  if (!isMaster && !mayUser(acl, 'write', session)) throw refuse('forbiddenWriteByAcl');
+}
+
+/** Throws 403 when the object's ACL does not let the caller see it. */
+export function requireRead({ isMaster, session }: UserCaller, { acl }: Guarded): void {
+  if (!isMaster && !mayUser(acl, 'read', session)) throw refuse('forbiddenReadByAcl');
 }
 
 /** How documents of users get the tokens of their third-party accounts: for the master key only (accounts/README.md). */
@@ -64,4 +69,4 @@ export function tokensFor(
 
 /** For whom queries of this caller are answered. */
 export const readerFor = ({ app, isMaster, session }: UserCaller): Reader =>
-  readerOf(app, { isMaster, userId: session?.objectId });
+  readerOf(app, { isMaster, user: session });

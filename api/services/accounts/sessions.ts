@@ -2,18 +2,22 @@ import { createHash, randomBytes } from 'node:crypto';
 import { SealError } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { findSessionOwner, findUser, replaceSession } from '../../../shared/db/tables/users.ts';
+import type { AclUser } from '../../../shared/domain/acl.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { SessionSeed, User } from '../../../shared/domain/user.ts';
 import type { Means } from '../means.ts';
 
 /** Who a valid session token belongs to. */
-export interface SessionOwner {
+export interface TokenOwner {
   id: number;
   objectId: string;
   /** Digest of the token. */
   hash: Buffer;
 }
+
+/** The user whose session a call carries, with the roles that count in ACLs. */
+export type SessionOwner = TokenOwner & AclUser;
 
 const tokenLength = 25;
 const tokenCount = 36n ** BigInt(tokenLength);
@@ -85,7 +89,7 @@ export class Sessions {
   }
 
   /** Whose token this is; undefined for anything that is none. */
-  async ownerOf(app: App, token: unknown): Promise<SessionOwner | undefined> {
+  async ownerOf(app: App, token: unknown): Promise<TokenOwner | undefined> {
     const hash = this.#hashOf(token);
     const owner = hash && (await findSessionOwner(this.#means.db, app.appId, hash));
     return owner && { ...owner, hash };

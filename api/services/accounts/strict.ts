@@ -27,6 +27,8 @@ function isStrict(condition: Condition): boolean {
       return condition.all.every(isStrict);
     case 'or':
       return condition.any.every(isStrict);
+    case 'related':
+      return true;
     case 'field': {
       const { field, test } = condition;
       if (test.op === 'subquery' && !isStrictWithin(test)) return false;

@@ -4,7 +4,7 @@ import type { Handle } from '../pool.ts';
 import { ResultTooLarge } from '../terms.ts';
 
 /** The tables whose rows clients ask for by conditions. */
-export type ClassTable = 'installation' | 'app_user';
+export type ClassTable = 'installation' | 'app_user' | 'role';
 
 /** A list call as SQL: `$1` is the app id, which is the first of `values`. */
 export interface Selection {

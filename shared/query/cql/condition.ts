@@ -46,7 +46,11 @@ function readPredicate(cursor: Cursor, readSubquery: ReadSubquery): JsonObject {
     cursor.needSign('=');
     return { [field]: { $size: cursor.needValue() } };
   }
-  if (cursor.takeWords('related', 'to')) throw syntaxError('this service has no relations');
+  if (cursor.takeWords('related', 'to')) {
+    const key = cursor.needName();
+    cursor.needWords('from');
+    return { $relatedTo: { object: cursor.needValue(), key } };
+  }
   const field = cursor.needName();
   return { [field]: readTest(cursor, readSubquery) };
 }

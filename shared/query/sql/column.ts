@@ -4,6 +4,7 @@ import type { Column, PlainColumn, TextColumn } from '../fields.ts';
 import type { Params } from '../params.ts';
 import { sqlPattern } from '../regex/regex.ts';
 import type { Comparison, PlainTest } from '../tree.ts';
+import { testRelation } from './relation.ts';
 import { testTextArray } from './text-array.ts';
 
 type ScalarColumn = TextColumn | PlainColumn;
@@ -12,6 +13,7 @@ type ScalarColumn = TextColumn | PlainColumn;
 export function testColumn(column: Column, test: PlainTest, params: Params): string {
   if (test.op === 'notEqual') return negated(testColumn(column, { op: 'equal', value: test.value }, params));
   if (test.op === 'notIn') return negated(testColumn(column, { op: 'in', values: test.values }, params));
+  if (column.type === 'relation') return testRelation(column, test, params);
   if (test.op === 'exists') return `${column.sql} IS ${test.isThere ? 'NOT NULL' : 'NULL'}`;
   return column.type === 'textArray'
     ? testTextArray(column.sql, test, params)

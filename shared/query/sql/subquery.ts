@@ -1,8 +1,9 @@
-import type { Column, Field } from '../fields.ts';
+import type { Field, OwnColumn, ValueField } from '../fields.ts';
 import type { Params } from '../params.ts';
 import type { SubqueryTest } from '../tree.ts';
 import { negated } from './column.ts';
 import { valuesAt } from './path-text.ts';
+import { pointersOf } from './relation.ts';
 
 /** Rows of a sub-query as the end of a SELECT: `FROM … WHERE … ORDER BY … LIMIT …`. */
 export type Rows = string;
@@ -28,24 +29,26 @@ export function testSubquery(
 
 /** The values that a field of a row is compared by: itself, and its members when it is an array. */
 function itemsOf(field: Field, json: string, params: Params): string {
-  if ('column' in field)
+  if ('column' in field) {
+    if (field.column.type === 'relation') return pointersOf(field.column);
     return field.column.type === 'textArray'
       ? `SELECT to_jsonb(${field.column.sql}) UNION ALL SELECT to_jsonb(one) FROM unnest(${field.column.sql}) AS one`
       : `SELECT ${columnValue(field.column)}`;
+  }
   const at = { json, path: field.path };
   return `SELECT one FROM ${valuesAt(at, params, '[*]')} AS one
     UNION ALL SELECT one FROM ${valuesAt(at, params, '')} AS one WHERE jsonb_typeof(one) = 'array'`;
 }
 
 /** What the chosen rows have under a key, one value after the other. */
-function valuesOf(key: Field, json: string, { rows, params }: { rows: Rows; params: Params }): string {
+function valuesOf(key: ValueField, json: string, { rows, params }: { rows: Rows; params: Params }): string {
   if ('column' in key) return `SELECT ${columnValue(key.column)} ${rows}`;
   const chosen = `(SELECT ${json} AS document ${rows}) AS chosen`;
   return `SELECT one FROM ${chosen}, ${valuesAt({ json: 'document', path: key.path }, params, '')} AS one`;
 }
 
 /** A column as documents show it. */
-function columnValue(column: Column): string {
+function columnValue(column: OwnColumn): string {
   if (column.type === 'time')
     return `jsonb_build_object('__type', 'Date', 'iso',
       to_char(${column.sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;

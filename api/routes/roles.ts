@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { type AppCall, json, type Limit, noBody, type Reply, route, smallBody } from '../route.ts';
+import type { Services } from '../services/services.ts';
+
+/** Roles (compat.md 9.3); the second path is what most SDKs use (compat.md 9.2). */
+const collection = ['/1.1/roles', '/1.1/classes/_Role'];
+const member = collection.map((path) => `${path}/:objectId`);
+
+const anyQuery = z.record(z.string(), z.unknown());
+const body = z.custom<JsonObject>(isJsonObject);
+
+type Query = z.infer<typeof anyQuery>;
+
+/** `new` (JS) and `fetchWhenSave` (others) mean the same (compat.md 4). */
+const isFetching = (query: Query): boolean =>
+  [query.fetchWhenSave, query.new].some((value) => ['true', '1'].includes(String(value)));
+
+async function create(call: AppCall<Query, JsonObject>, { roles }: Services): Promise<Reply> {
+  const { document } = await roles.create(call, call.body);
+  const { objectId, createdAt } = document;
+  const reply = isFetching(call.query) ? document : { objectId, createdAt };
+  return json(reply, { status: 201, headers: { Location: roles.urlOf(document) } });
+}
+
+async function update(call: AppCall<Query, JsonObject>, { roles }: Services): Promise<Reply> {
+  const { document, changed } = await roles.update(call, call.params.objectId ?? '', {
+    body: call.body,
+    where: call.query.where,
+  });
+  const { updatedAt, objectId } = document;
+  return json({ ...(isFetching(call.query) ? changed : {}), updatedAt, objectId });
+}
+
+/** A role, and two relations with ten operations of a thousand pointers each. */
+const limit: Limit = { bodyBytesBelow: 2 * 1024 * 1024, isObject: true };
+
+export default [
+  route({
+    method: 'POST',
+    path: collection,
+    auth: 'app',
+    limit,
+    session: 'welcome',
+    query: anyQuery,
+    body,
+    handle: create,
+  }),
+  route({
+    method: 'PUT',
+    path: member,
+    auth: 'app',
+    limit,
+    session: 'welcome',
+    query: anyQuery,
+    body,
+    handle: update,
+  }),
+  route({
+    method: 'GET',
+    path: collection,
+    auth: 'app',
+    limit: noBody,
+    session: 'welcome',
+    query: anyQuery,
+    handle: async (call, { roleLookup }) => json(await roleLookup.list(call, call.query)),
+  }),
+  route({
+    method: 'GET',
+    path: member,
+    auth: 'app',
+    limit: noBody,
+    session: 'welcome',
+    query: anyQuery,
+    handle: async (call, { roleLookup }) =>
+      json(await roleLookup.get(call, call.params.objectId ?? '', call.query)),
+  }),
+  route({
+    method: 'DELETE',
+    path: member,
+    auth: 'app',
+    limit: smallBody,
+    session: 'welcome',
+    query: anyQuery,
+    handle: async (call, { roles }) => {
+      await roles.delete(call, call.params.objectId ?? '', call.query.where);
+      return json({});
+    },
+  }),
+];

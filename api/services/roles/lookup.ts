@@ -1,0 +1,83 @@
+import { findRole, selectRoles } from '../../../shared/db/tables/roles.ts';
+import { countRows } from '../../../shared/db/tables/selection.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { roleDocument } from '../../../shared/domain/role.ts';
+import { roleClass } from '../../../shared/query/classes.ts';
+import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/query/include.ts';
+import { parseKeys, project } from '../../../shared/query/keys.ts';
+import { compileList, parseListQuery } from '../../../shared/query/list.ts';
+import { relationOf } from '../../../shared/query/related.ts';
+import { isObjectId, readerFor, requireRead, type UserCaller } from '../accounts/caller.ts';
+import type { UserLookup } from '../accounts/lookup.ts';
+import { documentsFor } from '../included.ts';
+import type { Means } from '../means.ts';
+
+type Query = Record<string, unknown>;
+type Found = { results: JsonObject[]; count?: number };
+
+/** Looking roles up: anybody with a key sees those that their ACL shows to it. */
+export class RoleLookup {
+  readonly #means: Pick<Means, 'db' | 'queries'>;
+  readonly #users: Pick<UserLookup, 'list'>;
+
+  constructor(means: Pick<Means, 'db' | 'queries'>, users: Pick<UserLookup, 'list'>) {
+    this.#means = means;
+    this.#users = users;
+  }
+
+  /**
+   * `{}` when there is none (compat.md 3.3). Throws 403 when its ACL does not show it to the caller, 102 or 105 for bad
+   * `keys` and `include`, 116 for too much.
+   */
+  async get(caller: UserCaller, objectId: string, query: Query): Promise<JsonObject> {
+    const keys = parseKeys(query.keys);
+    const include = parseInclude(query.include, roleClass);
+    const { appId } = caller.app;
+    const role = isObjectId(objectId) && (await findRole(this.#means.db, appId, { objectId }));
+    if (!role) return {};
+    requireRead(caller, role);
+    const document = roleDocument(role, { hasAcl: hasAcl(query) });
+    if (include.size === 0) return project(document, keys, roleClass);
+    const whole = await this.#means.queries.readFresh(caller, (db) =>
+      withIncluded(document, include, documentsFor(caller, { db, hasAcl: hasAcl(query) })),
+    );
+    return project(whole, keys, roleClass);
+  }
+
+  /**
+   * GET of the collection. `redirectClassNameForKey` names a relation, and asks for its members instead: SDKs send it
+   * where they do not know the members' class, and read it from the reply. Throws 102, 105, 106 or 111 for the query,
+   * 116 for too much, 124, and as the list of the members' class.
+   */
+  async list(caller: UserCaller, query: Query): Promise<Found & { className?: string }> {
+    const { redirectClassNameForKey: key } = query;
+    if (key === undefined || key === '') return this.#list(caller, query);
+    const relation = typeof key === 'string' ? relationOf(roleClass, key) : undefined;
+    if (!relation) throw refuse('invalidQuery', 'redirectClassNameForKey names no relation of this class.');
+    const { className } = relation;
+    const found =
+      className === roleClass.name
+        ? await this.#list(caller, query)
+        : await this.#users.list(caller, query, { isStrict: false });
+    return { ...found, className };
+  }
+
+  #list(caller: UserCaller, query: Query): Promise<Found> {
+    const reader = readerFor(caller);
+    return this.#means.queries.readPrepared(caller, () => {
+      const list = parseListQuery(query, roleClass, reader);
+      const selection = compileList(list, roleClass, reader);
+      return async (tx) => {
+        const found = list.limit === 0 ? [] : await selectRoles(tx, selection);
+        const documents = found.map((role) => roleDocument(role, { hasAcl: hasAcl(query) }));
+        const source = documentsFor(caller, { db: tx, hasAcl: hasAcl(query) });
+        const whole = await allWithIncluded(documents, list.include, source);
+        const results = whole.map((document) => project(document, list.keys, roleClass));
+        return list.hasCount ? { results, count: await countRows(tx, 'role', selection) } : { results };
+      };
+    });
+  }
+}
+
+const hasAcl = (query: Query): boolean => ['true', '1'].includes(String(query.returnACL));
