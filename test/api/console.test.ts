@@ -215,6 +215,7 @@ describe('POST /console/api/apps', () => {
       unknownOutcome: 'repeat',
       checkedPlatformsOnly: false,
       trustUnverifiedNumbers: false,
+      concealUsers: false,
     });
   });
 

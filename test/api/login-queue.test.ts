@@ -42,7 +42,7 @@ describe('a flood of logins', () => {
         api.request('POST', '/1.1/login', { app, body: { username: newName(), password: 'p' } }),
       ),
     );
-    expect(new Set(replies.map(({ body }) => body.code))).toEqual(new Set([210]));
+    expect(new Set(replies.map(({ body }) => body.code))).toEqual(new Set([211]));
   });
 
   test('leaves nothing behind once its failures count no longer', async () => {

@@ -198,11 +198,18 @@ describe.each(['requestEmailVerify', 'requestPasswordReset'])('POST /1.1/%s', (p
     expect(await mailsTo(email)).toHaveLength(before + 1);
   });
 
-  test('answers alike for an address that nobody has, up to the limit of ten a day, and mails nothing', async () => {
+  test('tells that nobody has an address', async () => {
+    const email = newEmail();
+    expect(refusalOf(await post(path, { email }))).toEqual(refused(205));
+    expect(await mailsTo(email)).toEqual([]);
+  });
+
+  test('answers alike for an address that nobody has, up to the limit of ten a day, and mails nothing, where users are concealed', async () => {
     const { email } = await newUser();
     clock.moveMs(24 * 3_600_000);
     const before = (await mailsTo(email)).length;
     const unknown = newEmail();
+    await api.services.apps.change(app.appId, { options: { concealUsers: true } });
     const of = async (address: string) => {
       const replies = [];
       for (let i = 0; i < 11; i += 1) {
@@ -216,6 +223,7 @@ describe.each(['requestEmailVerify', 'requestPasswordReset'])('POST /1.1/%s', (p
     expect(await of(unknown)).toEqual(replies);
     expect((await mailsTo(email)).length - before).toBe(10);
     expect(await mailsTo(unknown)).toEqual([]);
+    await api.services.apps.change(app.appId, { options: { concealUsers: false } });
   });
 
   test('builds its link from PUBLIC_URL, whatever the request says', async () => {

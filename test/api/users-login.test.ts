@@ -48,36 +48,43 @@ describe('POST /1.1/login refuses', () => {
     ['an empty password', { username: 'a', password: '' }, 201],
     ['an operator as password', { username: 'a', password: { $ne: '' } }, 218],
     ['a number as password', { username: 'a', password: 0 }, 218],
-    ['an unknown name', { username: 'nobody at all', password: 'p' }, 210],
-    ['a name with NUL', { username: 'a\u0000b', password: 'p' }, 210],
-    ['half a character as name', '{"username":"\\udc00","password":"p"}', 210],
-    ['an endless name', { username: 'x'.repeat(16_000), password: 'p' }, 210],
-    ['a name that is a condition', { username: "' OR '1'='1", password: 'p' }, 210],
-    ['an unknown address', { email: 'nobody@example.com', password: 'p' }, 210],
-    ['an unknown number', { mobilePhoneNumber: '+8613900000000', password: 'p' }, 210],
-    ['a number as if it were a name', { username: '+8613900000000', password: 'p' }, 210],
+    ['an unknown name', { username: 'nobody at all', password: 'p' }, 211],
+    ['a name with NUL', { username: 'a\u0000b', password: 'p' }, 211],
+    ['half a character as name', '{"username":"\\udc00","password":"p"}', 211],
+    ['an endless name', { username: 'x'.repeat(16_000), password: 'p' }, 211],
+    ['a name that is a condition', { username: "' OR '1'='1", password: 'p' }, 211],
+    ['an unknown address', { email: 'nobody@example.com', password: 'p' }, 211],
+    ['an unknown number', { mobilePhoneNumber: '+8613900000000', password: 'p' }, 211],
+    ['a number as if it were a name', { username: '+8613900000000', password: 'p' }, 211],
   ];
   test.each(bodies)('%s', async (_name, body, code) => {
     expect(refusalOf(await login(body))).toEqual(refused(code));
   });
 
-  test('a wrong password, another case, and an endless one, with the words for an unknown user', async () => {
-    const user = await signUp(api, app);
+  test('an unknown user with the words of the public service', async () => {
+    const { body } = await login({ username: newName(), password: 'a password' });
+    expect(body).toEqual({ code: 211, error: 'Could not find user.' });
+  });
+
+  test('a wrong password, another case, and an endless one, with the words for an unknown user where users are concealed', async () => {
+    const discreet = await api.createApp({ concealUsers: true });
+    const enter = (body: object) => api.request('POST', '/1.1/login', { app: discreet, body });
+    const user = await signUp(api, discreet);
     const { username } = user.body;
-    const unknown = await login({ username: newName(), password: 'a password' });
+    const unknown = await enter({ username: newName(), password: 'a password' });
     for (const password of ['A password', 'a password ', 'x'.repeat(16_000)]) {
-      const wrong = await login({ username, password });
+      const wrong = await enter({ username, password });
       expect([wrong.status, wrong.body]).toEqual([unknown.status, unknown.body]);
       expect([...wrong.headers.keys()].sort()).toEqual([...unknown.headers.keys()].sort());
     }
     expect(unknown.body).toEqual({ code: 210, error: 'The username and password mismatch.' });
-    expect((await login({ username: username.toUpperCase(), password: 'a password' })).status).toBe(400);
+    expect((await enter({ username: username.toUpperCase(), password: 'a password' })).status).toBe(400);
   });
 
   test("another app's user", async () => {
     const user = await signUp(api, await api.createApp());
     expect(refusalOf(await login({ username: user.body.username, password: 'a password' }))).toEqual(
-      refused(210),
+      refused(211),
     );
   });
 
@@ -358,10 +365,17 @@ describe('the lock', () => {
     return found;
   };
   const six = [210, 210, 210, 210, 210, 210];
+  const sixOfNobody = six.map(() => 211);
 
   test('comes with the seventh failure, for users and for names that nobody has', async () => {
-    for (const name of [(await signUp(api, app)).body.username, newName(), 'x'.repeat(10_000)]) {
-      expect(await codes(8, () => wrong(name))).toEqual([...six, 219, 219]);
+    const user = await signUp(api, app);
+    const names: [string, number[]][] = [
+      [user.body.username, six],
+      [newName(), sixOfNobody],
+      ['x'.repeat(10_000), sixOfNobody],
+    ];
+    for (const [name, failures] of names) {
+      expect(await codes(8, () => wrong(name))).toEqual([...failures, 219, 219]);
       expect(refusalOf(await right(name))).toEqual(refused(219));
     }
   });
@@ -451,8 +465,8 @@ describe('the lock', () => {
     const changed = await user.request('PUT', `/1.1/users/${user.id}/updatePassword`, change);
     expect(changed.body.code).toBe(219);
     const name = newName();
-    expect(await codes(6, () => wrong(name))).toEqual(six);
-    expect(await codes(1, () => login({ email: name, password: 'wrong' }))).toEqual([210]);
+    expect(await codes(6, () => wrong(name))).toEqual(sixOfNobody);
+    expect(await codes(1, () => login({ email: name, password: 'wrong' }))).toEqual([211]);
     expect(await codes(1, () => wrong(`${name.toUpperCase()} `))).toEqual([219]);
   });
 

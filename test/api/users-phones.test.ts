@@ -221,28 +221,40 @@ describe('asking for a code of an account', () => {
     expect(refusalOf(await post(path, body))).toEqual(refused(code));
   });
 
+  test.each(paths)('%s tells that nobody has a number, and spends nothing of its limits', async (path) => {
+    const mobilePhoneNumber = newPhone();
+    for (let i = 0; i < 2; i += 1)
+      expect(refusalOf(await post(path, { mobilePhoneNumber }))).toEqual(refused(213));
+    expect(await messages(mobilePhoneNumber)).toEqual([]);
+    expect((await post('requestSmsCode', { mobilePhoneNumber })).status).toBe(200);
+  });
+
   test.each(paths)(
-    '%s gives the same replies and limits for a number that nobody has, and sends nothing',
+    '%s gives the same replies and limits for a number that nobody has, and sends nothing, where users are concealed',
     async (path) => {
-      const verified = await newUser();
-      const unverified = newPhone();
-      await signUp(api, app, { mobilePhoneNumber: unverified });
-      const known = path === 'requestMobilePhoneVerify' ? unverified : numberOf(verified);
+      const discreet = await api.createApp({ concealUsers: true });
+      const known = newPhone();
+      const holder = await signUp(api, discreet, { mobilePhoneNumber: known });
+      if (path !== 'requestMobilePhoneVerify')
+        await api.request('PUT', `/1.1/users/${holder.id}`, {
+          app: discreet,
+          master: true,
+          body: { mobilePhoneVerified: true },
+        });
       clock.moveMs(minute);
       const unknown = newPhone();
       const of = async (mobilePhoneNumber: string) => {
         const replies = [];
         for (const pauseMs of [0, 10_000, 50_000]) {
           clock.moveMs(pauseMs);
-          const { status, body, headers } = await post(path, { mobilePhoneNumber });
+          const { status, body, headers } = await post(path, { mobilePhoneNumber }, discreet);
           replies.push({ status, body, names: [...headers.keys()].sort() });
         }
         return replies;
       };
-      const sentBefore = (await messages(known)).length;
       expect(await of(unknown)).toEqual(await of(known));
-      expect((await messages(known)).length - sentBefore).toBe(2);
-      expect(await messages(unknown)).toEqual([]);
+      expect(await messages(known, discreet)).toHaveLength(2);
+      expect(await messages(unknown, discreet)).toEqual([]);
     },
   );
 
@@ -250,24 +262,31 @@ describe('asking for a code of an account', () => {
     ['requestLoginSmsCode', false],
     ['requestPasswordResetBySmsCode', false],
     ['requestMobilePhoneVerify', true],
-  ])('%s sends nothing to a number whose flag is not fit', async (path, isVerified) => {
+  ])('%s sends nothing to a number whose flag is not fit, and tells so', async (path, isVerified) => {
     const mobilePhoneNumber = newPhone();
     if (isVerified) await newUser(mobilePhoneNumber);
     else await signUp(api, app, { mobilePhoneNumber });
-    clock.moveMs(minute);
+    const ask = async () => {
+      clock.moveMs(minute);
+      const { status, body } = await post(path, { mobilePhoneNumber });
+      return [status, body];
+    };
     const before = (await messages(mobilePhoneNumber)).length;
-    const reply = await post(path, { mobilePhoneNumber });
-    expect([reply.status, reply.body]).toEqual([200, {}]);
+    const unverified = { code: 215, error: "Mobile phone number isn't verified." };
+    expect(await ask()).toEqual(isVerified ? [200, {}] : [400, unverified]);
+    await api.services.apps.change(app.appId, { options: { concealUsers: true } });
+    expect(await ask()).toEqual([200, {}]);
+    await api.services.apps.change(app.appId, { options: { concealUsers: false } });
     expect(await messages(mobilePhoneNumber)).toHaveLength(before);
   });
 
-  test('costs the same, known or not: nothing that an empty balance could tell', async () => {
-    const poor = await api.createApp({ smsBalance: 0 });
+  test('costs the same, known or not, where users are concealed: nothing that an empty balance could tell', async () => {
+    const poor = await api.createApp({ smsBalance: 0, concealUsers: true });
     const known = '+14155552671';
     await signUp(api, poor, { mobilePhoneNumber: known });
     for (const mobilePhoneNumber of [known, '+14155552672'])
       expect((await post('requestMobilePhoneVerify', { mobilePhoneNumber }, poor)).body.code).toBe(160);
-    const rich = await api.createApp({ smsBalance: 10 });
+    const rich = await api.createApp({ smsBalance: 10, concealUsers: true });
     expect((await post('requestMobilePhoneVerify', { mobilePhoneNumber: known }, rich)).body).toEqual({});
     const { body } = await api.request('GET', `/console/api/apps/${rich.appId}`, { admin: true });
     expect(body.options.smsBalance).toBe(10);
@@ -355,7 +374,7 @@ describe('a number that was never verified', () => {
     expect([entered.status, entered.body.objectId === maker.id]).toEqual([201, false]);
     // The address of the maker would get a link for a new password.
     const before = (await messages(email)).length;
-    expect((await post('requestPasswordReset', { email })).body).toEqual({});
+    expect((await post('requestPasswordReset', { email })).body.code).toBe(205);
     expect(await messages(email)).toHaveLength(before);
   }
 

@@ -18,6 +18,8 @@ export interface Proof {
   holds(user: User | undefined): Promise<boolean>;
   /** What a failed one is answered with. */
   refusal: ErrorName;
+  /** The answer where there is no such user, unless the app conceals that; absent: `refusal`. */
+  refusalOfNobody?: ErrorName;
   /** It allows a few guesses only, however many come at once, so that a right one counts whatever failed beside it. */
   isBounded?: boolean;
 }
@@ -52,9 +54,9 @@ export class LoginService {
   }
 
   /**
-   * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user and a wrong password get
-   * the same answer after the same work. Throws 200, 125, 127, 217 without a claim, 201 or 218 without a password,
-   * 210 when they do not fit, 216 by the app's option, 219 when locked, 401 by the hook of its function host, 429 when too many wait. With
+   * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user is 211 (compat.md 1.3); with
+   * the option `concealUsers` it gets the answer to a wrong password. Either takes the same work, and counts towards
+   * the lock. Throws 200, 125, 127, 217 without a claim, 201 or 218 without a password, 210 when they do not fit, 216 by the app's option, 219 when locked, 401 by the hook of its function host, 429 when too many wait. With
    * `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 when they do not fit.
    */
   async login(caller: HookedCaller, body: JsonObject): Promise<JsonObject> {
@@ -67,6 +69,7 @@ export class LoginService {
     return this.signIn(caller, claim, {
       holds: (user) => this.#fits(app, { user, password }),
       refusal: 'passwordMismatch',
+      refusalOfNobody: 'userNotFound',
     });
   }
 
@@ -81,7 +84,8 @@ export class LoginService {
     await this.#locks.requireOpen(app, target);
     if (!(await proof.holds(user)) || !user) {
       await this.#locks.fail(app, target);
-      throw refuse(proof.refusal);
+      const isToldApart = !user && !app.options.concealUsers;
+      throw refuse((isToldApart ? proof.refusalOfNobody : undefined) ?? proof.refusal);
     }
     // Failures of the same moment may have locked it while we looked.
     if (!proof.isBounded) await this.#locks.requireOpen(app, target);

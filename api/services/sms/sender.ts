@@ -82,6 +82,12 @@ export class SmsSender {
     }
   }
 
+  /** What a call for a message costs that is answered without one. Throws 608 and 1 where the app wants captchas. */
+  async spendCaptcha({ app }: SmsCaller, validateToken: string | undefined): Promise<void> {
+    if (!app.options.captchaForSms) return;
+    await this.#means.db.transaction((tx) => this.#parts.captchas.spend(tx, app.appId, validateToken));
+  }
+
   async #prepare(app: App, order: SmsOrder): Promise<Prepared> {
     const sign = await this.#sign(app, order.sign);
     const { phone, ttlMinutes, name, op, isVoice = false } = order;

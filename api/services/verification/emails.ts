@@ -37,8 +37,9 @@ class Undone extends Error {
 }
 
 /**
- * Accounts by e-mail: verification and reset by links (accounts.md "E-mail and password reset"). Asking for a mail
- * gets the same answer after the same work whether there is such an account or not.
+ * Accounts by e-mail: verification and reset by links (accounts.md "E-mail and password reset"). Asking for a mail to an
+ * address that no account has is 205 (compat.md 1.3). With the option `concealUsers` it gets the same answer, after the
+ * same work, as one that an account has.
  */
 export class EmailService {
   readonly #means: Means;
@@ -49,13 +50,13 @@ export class EmailService {
     this.#parts = parts;
   }
 
-  /** Throws 1 when the feature is off or an address gets too many mails, 125, 204. */
+  /** Throws 1 when the feature is off or an address gets too many mails, 125, 204, 205. */
   async requestVerification(caller: SmsCaller, email: Json | undefined): Promise<void> {
     if (!caller.app.options.emailVerification) throw refuse('emailVerificationOff');
     await this.#request(caller, 'verifyEmail', { email, isFor: (user) => user.emailVerified !== true });
   }
 
-  /** Throws 1 when an address gets too many mails, 125, 204. */
+  /** Throws 1 when an address gets too many mails, 125, 204, 205. */
   async requestReset(caller: SmsCaller, email: Json | undefined): Promise<void> {
     await this.#request(caller, 'resetPassword', { email, isFor: () => true });
   }
@@ -127,8 +128,9 @@ export class EmailService {
     const { app } = caller;
     if (email === undefined || email === null || email === '') throw refuse('emailMissing');
     const address = readEmail(email);
-    await this.#means.db.transaction((tx) => this.#spendBudgets(tx, caller, { purpose, email: address }));
     const user = await findUser(this.#means.db, app.appId, { key: { email: address } });
+    if (!user && !app.options.concealUsers) throw refuse('emailUnknown');
+    await this.#means.db.transaction((tx) => this.#spendBudgets(tx, caller, { purpose, email: address }));
     const isMeant = user !== undefined && isFor(user);
     const work = this.#parts.store.change(async (tx) => {
       await this.#parts.links.send(tx, app, isMeant ? user : nobodyAt(address), purpose);

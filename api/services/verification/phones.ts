@@ -2,7 +2,7 @@ import type { Handle } from '../../../shared/db/pool.ts';
 import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import { findCodeSubject } from '../../../shared/db/tables/verification-codes.ts';
 import type { App } from '../../../shared/domain/app.ts';
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type { Phone } from '../../../shared/domain/phone.ts';
 import { codeTtl } from '../../../shared/domain/sms.ts';
@@ -45,6 +45,8 @@ export interface CodeHolder {
 
 type Prover = Pick<CodeHolder, 'app' | 'session'>;
 
+const isVerified = (user: User): boolean => user.mobilePhoneVerified;
+
 /** Body of a call that asks for a code. */
 export interface CodeRequest {
   mobilePhoneNumber?: Json | undefined;
@@ -54,8 +56,9 @@ export interface CodeRequest {
 
 /**
  * Accounts by phone: registration, login, verification, change of number and reset by code (accounts.md
- * "Endpoints"). Asking for a code says nothing about an account: whoever has no use for one gets the same answer,
- * counted against the same limits, and no message (field.md 4.2 "Enumeration").
+ * "Endpoints"). Asking for a code for a number that no account has is 213, and 215 where it must be verified and is not
+ * (compat.md 1.3). With the option `concealUsers` the answer is that to a fit number, counted against the same limits,
+ * and no message is sent (field.md 4.2 "Enumeration").
  */
 export class PhoneService {
   readonly #means: Pick<Means, 'db'>;
@@ -66,19 +69,19 @@ export class PhoneService {
     this.#parts = parts;
   }
 
-  /** A code to log in with, for a verified number. Throws as `SmsSender.send`, 127, 212. */
+  /** A code to log in with, for a verified number. Throws as `SmsSender.send`, 127, 212, 213, 215. */
   requestLogin(caller: SmsCaller, request: CodeRequest): Promise<void> {
-    return this.#request(caller, 'login', { request, isFor: (user) => user.mobilePhoneVerified });
+    return this.#request(caller, 'login', { request, isFor: isVerified, unfit: 'phoneUnverified' });
   }
 
   /** A code that verifies the number of an account; none is sent when it is verified already (accounts.md). */
   requestVerification(caller: SmsCaller, request: CodeRequest): Promise<void> {
-    return this.#request(caller, 'verifyPhone', { request, isFor: (user) => !user.mobilePhoneVerified });
+    return this.#request(caller, 'verifyPhone', { request, isFor: (user) => !isVerified(user) });
   }
 
   /** A code to set a new password with, for a verified number. */
   requestReset(caller: SmsCaller, request: CodeRequest): Promise<void> {
-    return this.#request(caller, 'resetPassword', { request, isFor: (user) => user.mobilePhoneVerified });
+    return this.#request(caller, 'resetPassword', { request, isFor: isVerified, unfit: 'phoneUnverified' });
   }
 
   /** A code to the number that shall be the caller's; only this account can use it. */
@@ -198,10 +201,15 @@ export class PhoneService {
   async #request(
     caller: SmsCaller,
     type: 'login' | 'verifyPhone' | 'resetPassword',
-    { request, isFor }: { request: CodeRequest; isFor: (user: User) => boolean },
+    { request, isFor, unfit }: { request: CodeRequest; isFor: (user: User) => boolean; unfit?: ErrorName },
   ): Promise<void> {
     const phone = requirePhone(request.mobilePhoneNumber);
     const user = await this.#find(this.#means.db, caller.app, phone);
+    const refusal = user ? (isFor(user) ? undefined : unfit) : 'phoneUnknown';
+    if (refusal && !caller.app.options.concealUsers) {
+      await this.#parts.sender.spendCaptcha(caller, request.validate_token);
+      throw refuse(refusal);
+    }
     await this.#parts.sender.send(caller, {
       phone,
       type,
