@@ -79,7 +79,10 @@ export interface Recipient {
   updatedAtMs: number;
 }
 
-/** What became of one recipient after one attempt. Plain data: it crosses threads. */
+/**
+ * What became of one recipient after one attempt. Plain data: it crosses threads. `cause`: the code of a connection
+ * that could not be made or broke (`ENOTFOUND`, `CERT_HAS_EXPIRED`), where it is known.
+ */
 export type Attempt =
   /** The gateway took it. */
   | { kind: 'sent'; messageId?: string }
@@ -88,11 +91,11 @@ export type Attempt =
   /** The gateway says of this very token that it is dead (since when, if it told). */
   | { kind: 'invalid_token'; status: number; reason: string; deadSinceMs?: number }
   /** Not taken, worth another try after `afterMs` (null: the dispatcher's own back-off). */
-  | { kind: 'retry'; status: number; reason: string; afterMs: number | null }
+  | { kind: 'retry'; status: number; reason: string; afterMs: number | null; cause?: string | undefined }
   /** The request was written and no answer came: it may have been delivered. */
-  | { kind: 'unknown'; reason: string; isRepeatHidden: boolean }
+  | { kind: 'unknown'; reason: string; isRepeatHidden: boolean; cause?: string | undefined }
   /** Credentials or configuration are wrong: every recipient of this profile would end the same. */
-  | { kind: 'halt'; status: number; reason: string; sentence: string };
+  | { kind: 'halt'; status: number; reason: string; sentence: string; cause?: string | undefined };
 
 /** Without an answer: reasons that say nothing of the gateway, since we broke off, wait ourselves or were moved on. */
 const notItsDoing = new Set([
@@ -121,6 +124,26 @@ export function showsTrouble(attempt: Attempt): boolean | null {
     default:
       return attempt.status > 0 ? false : null;
   }
+}
+
+/** Why a gateway could not be asked, in words for people; undefined where the attempt shows no such trouble. */
+export function troubleOf(attempt: Attempt): string | undefined {
+  switch (attempt.kind) {
+    case 'retry':
+      return showsTrouble(attempt) ? troubleText(attempt) : undefined;
+    case 'unknown':
+      return attempt.cause ?? attempt.reason;
+    case 'halt':
+      // Credentials that are refused are an answer; a certificate that is not trusted is none.
+      return attempt.status === 0 ? attempt.cause : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** A status is told with the gateway's reason, a connection that failed by its code alone. */
+function troubleText({ status, reason, cause }: Extract<Attempt, { kind: 'retry' }>): string {
+  return status > 0 ? `${status} ${reason}` : (cause ?? reason);
 }
 
 export type Report = (index: number, attempt: Attempt) => void;

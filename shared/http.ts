@@ -8,6 +8,7 @@ import { createRequire } from 'node:module';
 import type { SecureContext } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { Clock } from './clock.ts';
+import { failureCodeOf } from './connect-failure.ts';
 import { sharedTrust } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
 
@@ -71,13 +72,13 @@ export interface HttpResponse {
   seconds: number;
 }
 
-/** How one request ended. Never thrown. */
+/** How one request ended. Never thrown. `cause`: the code of the connection's failure (`failureCode`). */
 export type HttpReply =
   | HttpResponse
   /** Proven not processed: sending it again repeats nothing. */
-  | { kind: 'not_sent'; reason: HttpReason; seconds: number }
+  | { kind: 'not_sent'; reason: HttpReason; seconds: number; cause?: string }
   /** It was written, and no (whole) answer came. */
-  | { kind: 'unknown'; reason: HttpReason; seconds: number };
+  | { kind: 'unknown'; reason: HttpReason; seconds: number; cause?: string };
 
 export type HttpUnanswered = Exclude<HttpReply, HttpResponse>;
 
@@ -318,13 +319,18 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.fail(this.#isWritten ? 'connection_lost' : reasonOf(error));
+    this.fail(this.#isWritten ? 'connection_lost' : reasonOf(error), failureCodeOf(error));
   }
 
   /** Ends it without an answer; what was written may have been processed. */
-  fail(reason: HttpReason): void {
+  fail(reason: HttpReason, cause?: string): void {
     if (this.#isOver) return;
-    this.#end({ kind: this.#isWritten ? 'unknown' : 'not_sent', reason, seconds: this.#seconds() });
+    this.#end({
+      kind: this.#isWritten ? 'unknown' : 'not_sent',
+      reason,
+      seconds: this.#seconds(),
+      ...(cause === undefined ? {} : { cause }),
+    });
     this.#controller?.abort(new Error(reason));
   }
 

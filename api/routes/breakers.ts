@@ -4,7 +4,17 @@ import { json, noBody, route, smallBody } from '../route.ts';
 /** Circuit breakers (contract.md "Admin API"): seen over all dispatchers, forced for all of them. */
 const base = '/console/api/breakers';
 
-const toPublicBreaker = ({ id, connector, appId, profile, state, forced, since }: BreakerView) => ({
+/** `lastFailure` is ours: why the gateway could not be asked last, null once it has answered again. */
+const toPublicBreaker = ({
+  id,
+  connector,
+  appId,
+  profile,
+  state,
+  forced,
+  since,
+  lastFailure,
+}: BreakerView) => ({
   id,
   connector,
   appId,
@@ -12,6 +22,7 @@ const toPublicBreaker = ({ id, connector, appId, profile, state, forced, since }
   state,
   forced,
   since: since.toISOString(),
+  lastFailure: lastFailure && { reason: lastFailure.reason, at: lastFailure.at.toISOString() },
 });
 
 /** `release` is ours: a breaker goes back to what the gateway shows. */

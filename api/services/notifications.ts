@@ -1,3 +1,4 @@
+import { readTroubles } from '../../shared/db/tables/gateway-failures.ts';
 import {
   countNotifications,
   findPublicNotification,
@@ -28,6 +29,12 @@ export interface ListRequest {
   isCounted: boolean;
 }
 
+interface Facts {
+  receipts: Map<number, ReceiptTotals>;
+  /** Of open records, the gateways that they wait for. */
+  troubles: Map<number, string>;
+}
+
 /** Push records (compat.md 5.3 and 5.4). */
 export class NotificationService {
   readonly #means: Means;
@@ -45,10 +52,8 @@ export class NotificationService {
   async list(app: App, request: ListRequest): Promise<JsonObject> {
     const { db } = this.#means;
     const records = request.limit === 0 ? [] : await listNotifications(db, app.appId, request);
-    const receipts = await this.#receiptsOf(app.appId, records);
-    const results = await Promise.all(
-      records.map((record) => this.#toPublic(record, receipts.get(record.id) ?? noReceipts)),
-    );
+    const facts = await this.#factsOf(app.appId, records);
+    const results = await Promise.all(records.map((record) => this.#toPublic(record, facts)));
     return request.isCounted ? { results, count: await countNotifications(db, app.appId) } : { results };
   }
 
@@ -122,12 +127,12 @@ export class NotificationService {
       (a, b) => a + b,
       0,
     );
-    const receipts = [...(await this.#receiptsOf(newest.appId, group)).values()];
-    return toPublicRecord(
-      { ...newest, devices, acked, repeats },
-      together,
-      receipts.reduce(addReceipts, { ...noReceipts }),
-    );
+    const { receipts: byPush, troubles } = await this.#factsOf(newest.appId, group);
+    const receipts = [...byPush.values()];
+    return toPublicRecord({ ...newest, devices, acked, repeats }, together, {
+      receipts: receipts.reduce(addReceipts, { ...noReceipts }),
+      trouble: [...troubles.values()][0] ?? '',
+    });
   }
 
   #receiptsOf(appId: string, records: readonly Notification[]): Promise<Map<number, ReceiptTotals>> {
@@ -138,10 +143,21 @@ export class NotificationService {
     );
   }
 
-  async #toPublic(record: Notification, known?: Readonly<ReceiptTotals>): Promise<JsonObject> {
+  /** What several records are told with, read at once. */
+  async #factsOf(appId: string, records: readonly Notification[]): Promise<Facts> {
+    const open = records.filter(({ totals }) => totals === null).map(({ id }) => id);
+    const receipts = await this.#receiptsOf(appId, records);
+    return { receipts, troubles: await readTroubles(this.#means.db, appId, open) };
+  }
+
+  async #toPublic(record: Notification, known?: Facts): Promise<JsonObject> {
     const totals = record.totals ?? (await readTotals(this.#means.db, record.appId, record.id));
-    const receipts = known ?? (await this.#receiptsOf(record.appId, [record])).get(record.id);
-    return toPublicRecord({ ...record, repeats: await this.#repeatsOf(record) }, totals, receipts);
+    const { receipts, troubles } = known ?? (await this.#factsOf(record.appId, [record]));
+    const counted = { ...record, repeats: await this.#repeatsOf(record) };
+    return toPublicRecord(counted, totals, {
+      receipts: receipts.get(record.id) ?? noReceipts,
+      trouble: troubles.get(record.id) ?? '',
+    });
   }
 
   /** A closed record has its count, an open one is counted. */

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { Attempt } from '../connector.ts';
 import type { Reply, TransportReason } from '../http2/transport.ts';
-import { failed, halt, retry } from '../kit/attempts.ts';
+import { failed, halt, retry, withCause } from '../kit/attempts.ts';
 import type { Answer } from './errors.ts';
 
 /** How long a key rests after TooManyProviderTokenUpdates (gateways-apns 1.2: back off, do not mint). */
@@ -42,8 +42,11 @@ export function attemptOf(answer: Answer, retryAfterMs: number | null, isOnlyTop
 export function unansweredOf(reply: Exclude<Reply, { kind: 'response' }>, isRepeatHidden: boolean): Attempt {
   if (reply.kind === 'unknown') return { kind: 'unknown', reason: reply.reason, isRepeatHidden };
   if (reply.reason === 'certificate_refused')
-    return halt(0, reply.reason, 'The gateway refuses the client certificate: it may be expired or revoked.');
-  return retry(0, reply.reason, isOurDoing(reply.reason) ? 0 : reply.afterMs);
+    return withCause(
+      halt(0, reply.reason, 'The gateway refuses the client certificate: it may be expired or revoked.'),
+      reply.cause,
+    );
+  return withCause(retry(0, reply.reason, isOurDoing(reply.reason) ? 0 : reply.afterMs), reply.cause);
 }
 
 const isOurDoing = (reason: TransportReason): boolean => reason === 'aborted' || reason === 'closed';

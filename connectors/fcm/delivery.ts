@@ -1,7 +1,7 @@
 import type { Attempt, Recipient, SenderContext, SendRequest } from '../connector.ts';
 import type { Reply, Transport, Verdict } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
-import { failed, halt, retry, sent, stopping } from '../kit/attempts.ts';
+import { failed, halt, retry, sent, stopping, withCause } from '../kit/attempts.ts';
 import { attemptOf } from '../kit/rows.ts';
 import { answerOf, type FcmRow } from './errors.ts';
 import type { FcmPayload } from './payload.ts';
@@ -143,10 +143,13 @@ export class Delivery {
 }
 
 /** Not processed: never written, refused by the peer, or taken back. */
-function unsent({ afterMs, reason }: Extract<Reply, { kind: 'not_sent' }>): Attempt {
+function unsent({ afterMs, reason, cause }: Extract<Reply, { kind: 'not_sent' }>): Attempt {
   if (reason === 'certificate_refused')
-    return halt(0, reason, 'The gateway asks for a client certificate: check the endpoint.');
-  return retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : afterMs);
+    return withCause(
+      halt(0, reason, 'The gateway asks for a client certificate: check the endpoint.'),
+      cause,
+    );
+  return withCause(retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : afterMs), cause);
 }
 
 /** `{"name":"projects/p/messages/0:15…"}`: what follows the last slash is the message's id. */

@@ -2,6 +2,7 @@
  * What both transports are made of: a pool of connections, a loop that hands what waits to them once per turn, a
  * sweep that stands for all timers, and what is told of connections.
  */
+import { failureCode } from '../../shared/connect-failure.ts';
 import { type ConnectTarget, targetOf } from './connect.ts';
 import { type ConnectionListener, ConnectionPool, type PooledConnection } from './pool.ts';
 import { requestOne } from './reply.ts';
@@ -9,6 +10,7 @@ import { isCertificateRefusal } from './tls.ts';
 import {
   type Batch,
   defaultStreamsPerConnection,
+  type NotSentReply,
   type OnReply,
   type Reply,
   type RequestTemplate,
@@ -23,6 +25,9 @@ import {
 /** How often one request may be handed back and written again before the caller is told. */
 export const maxRepeats = 6;
 
+/** Reasons that the failure to connect explains; the others are our own doing. */
+const ofConnecting = new Set<TransportReason>(['connect_failed', 'certificate_refused', 'queue_timeout']);
+
 export abstract class PooledTransport<C extends PooledConnection>
   implements Transport, ConnectionListener<C>
 {
@@ -33,6 +38,8 @@ export abstract class PooledTransport<C extends PooledConnection>
   readonly #sweeper: NodeJS.Timeout;
   #retryTimer: NodeJS.Timeout | null = null;
   #isPumping = false;
+  /** Why the last connection did not come to be; gone with the next that does. */
+  #lastFailure: string | undefined;
 
   /** Throws as `targetOf`. */
   constructor(options: TransportOptions) {
@@ -59,6 +66,12 @@ export abstract class PooledTransport<C extends PooledConnection>
   /** Gives connections with a free place what waits; `grow` where there is none. */
   protected abstract pump(): void;
 
+  /** How what waits is handed back; without a connection the reason says too little. */
+  protected notSent(reason: TransportReason, afterMs: number | null): NotSentReply {
+    const cause = ofConnecting.has(reason) ? this.#lastFailure : undefined;
+    return { kind: 'not_sent', reason, afterMs, ...(cause === undefined ? {} : { cause }) };
+  }
+
   /** Hands back what waits, or of it what came before a time (monotonic). */
   protected abstract refuse(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void;
 
@@ -84,6 +97,7 @@ export abstract class PooledTransport<C extends PooledConnection>
   }
 
   onOpen(): void {
+    this.#lastFailure = undefined;
     this.fact('connected', '');
     this.schedulePump();
   }
@@ -106,6 +120,7 @@ export abstract class PooledTransport<C extends PooledConnection>
       else this.fact(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
     } else if (!connection.isRetired) {
       this.fact('connect_failed', code);
+      this.#lastFailure = failureCode(code);
       if (isCertificateRefusal(code)) this.refuse('certificate_refused', null);
       else if (isHopeless && this.pool.size === 0) this.refuse('connect_failed', waitMs);
     }

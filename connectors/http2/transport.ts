@@ -55,11 +55,20 @@ export interface ResponseReply {
   seconds: number;
 }
 
+/** The gateway did not process it: sending it again repeats nothing. */
+export interface NotSentReply {
+  kind: 'not_sent';
+  reason: TransportReason;
+  /** Not before. */
+  afterMs: number | null;
+  /** Why there is no connection: `ENOTFOUND`, `CERT_HAS_EXPIRED` (`failureCode`). */
+  cause?: string;
+}
+
 /** How one request ended. Never thrown. */
 export type Reply =
   | ResponseReply
-  /** The gateway did not process it: sending it again repeats nothing. `afterMs`: not before. */
-  | { kind: 'not_sent'; reason: TransportReason; afterMs: number | null }
+  | NotSentReply
   /** It was written and no answer came. */
   | { kind: 'unknown'; reason: TransportReason; seconds: number };
 

@@ -2,6 +2,9 @@
 import type { HttpUnanswered } from '../../shared/http.ts';
 import type { Attempt } from '../connector.ts';
 
+type Retry = Extract<Attempt, { kind: 'retry' }>;
+type Halt = Extract<Attempt, { kind: 'halt' }>;
+
 export const sent: Attempt = { kind: 'sent' };
 
 /** Nothing was sent, since this process stops or the push was stopped. */
@@ -32,14 +35,14 @@ export const capped = (status: number, reason: string): Attempt => ({
   reason,
 });
 
-export const retry = (status: number, reason: string, afterMs: number | null = null): Attempt => ({
+export const retry = (status: number, reason: string, afterMs: number | null = null): Retry => ({
   kind: 'retry',
   status,
   reason,
   afterMs,
 });
 
-export const halt = (status: number, reason: string, sentence: string): Attempt => ({
+export const halt = (status: number, reason: string, sentence: string): Halt => ({
   kind: 'halt',
   status,
   reason,
@@ -50,10 +53,22 @@ export const halt = (status: number, reason: string, sentence: string): Attempt 
  * The attempt of a request that got no answer. Certificates that cannot be trusted are a matter of configuration;
  * what was provably not processed is tried again; what was written may have arrived.
  */
-export function unanswered({ kind, reason }: HttpUnanswered, isRepeatHidden: boolean): Attempt {
-  if (kind === 'unknown') return { kind: 'unknown', reason, isRepeatHidden };
-  if (reason === 'certificate_refused')
-    return halt(0, reason, 'The certificate of the gateway is not trusted: check endpoint and ca.');
+export function unanswered({ kind, reason, cause }: HttpUnanswered, isRepeatHidden: boolean): Attempt {
+  if (kind === 'unknown') return withCause({ kind: 'unknown', reason, isRepeatHidden }, cause);
+  if (reason === 'certificate_refused') return withCause(halt(0, reason, untrusted(cause)), cause);
   if (reason === 'bad_request') return failed(0, reason);
-  return retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : null);
+  return withCause(retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : null), cause);
+}
+
+const untrusted = (cause: string | undefined): string => {
+  const code = cause === undefined ? '' : ` (${cause})`;
+  return `The certificate of the gateway is not trusted${code}: check endpoint and ca.`;
+};
+
+/** Adds the code of the connection's failure, where there is one. */
+export function withCause(
+  attempt: Retry | Halt | Extract<Attempt, { kind: 'unknown' }>,
+  cause: string | undefined,
+): Attempt {
+  return cause === undefined ? attempt : { ...attempt, cause };
 }

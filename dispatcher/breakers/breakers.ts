@@ -20,6 +20,7 @@ import type { Logger } from '../../shared/logging.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Place } from '../../shared/queue/consumer.ts';
 import type { DeliverResult } from '../sending/task.ts';
+import { Failures } from './failures.ts';
 import { Flights } from './flights.ts';
 import { Forced } from './forced.ts';
 import { Line } from './line.ts';
@@ -61,12 +62,14 @@ export class Breakers {
   readonly #lines = new Map<string, Line>();
   readonly #forced: Forced;
   readonly #flights: Flights;
+  readonly #failures: Failures;
   readonly #stop = new AbortController();
   #notes: Promise<void> = Promise.resolve();
 
   constructor(options: BreakersOptions) {
     this.#options = options;
     this.#forced = new Forced(options.db, options.clock);
+    this.#failures = new Failures(options);
     this.#flights = new Flights({ clock: options.clock, forcedOpen: () => this.#forced.open() });
   }
 
@@ -98,6 +101,7 @@ export class Breakers {
       this.#flights.track(line.id, place, work);
     if (order?.forced === 'closed') {
       const result = await track((flight) => send(undefined, flight));
+      this.#failures.saw(line, result);
       return { kind: 'sent', result, isCounted: true };
     }
     if (!(await line.isFree())) return { kind: 'wait', afterMs: line.slot(line.breaker.restMs) };
@@ -139,6 +143,7 @@ export class Breakers {
       }
     }
     await this.#notes;
+    await this.#failures.tend(this.#lines.values());
     await deleteOldBreakerStates(this.#options.db);
   }
 
@@ -147,12 +152,19 @@ export class Breakers {
     this.#flights.close();
     for (const { breaker } of this.#lines.values()) breaker.close();
     await this.#notes;
+    await this.#failures.close();
     await forgetBreakerStates(this.#options.db, this.#dispatcher).catch(() => undefined);
   }
 
   async #sendThrough(line: Line, send: SendBatch): Promise<Passage> {
     const slice = line.breaker.state === 'half-open' ? probeRecipients : undefined;
-    const run = await line.breaker.run(() => send(slice), showingOf);
+    const work = async () => {
+      const result = await send(slice);
+      // Before it is judged: what opens the breaker is told with its reason.
+      this.#failures.saw(line, result);
+      return result;
+    };
+    const run = await line.breaker.run(work, showingOf);
     if (!run.hasRun) return { kind: 'wait', afterMs: line.slot(line.breaker.restMs) };
     const { asked, troubled } = run.value.showing;
     if (asked > troubled) line.prove();
@@ -185,7 +197,8 @@ export class Breakers {
   }
 
   #changed(line: Line, state: BreakerState): void {
-    this.#options.log.warn({ breaker: line.id, state }, 'a breaker changed its state');
+    const reason = state === 'closed' ? undefined : this.#failures.reasonOf(line);
+    this.#options.log.warn({ breaker: line.id, state, reason }, 'a breaker changed its state');
     this.#note(line);
     if (state === 'closed' && line.isAwaited) this.#callBack(line);
   }

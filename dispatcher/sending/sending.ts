@@ -185,6 +185,7 @@ export class Sending {
       isCut: this.#isCut,
       isSlice: this.#isSlice,
       showing: tally.showing,
+      trouble: tally.trouble,
       halt: tally.halt,
       messages: tally.messages,
       calls,

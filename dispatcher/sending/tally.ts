@@ -1,4 +1,4 @@
-import { type Attempt, showsTrouble } from '../../connectors/connector.ts';
+import { type Attempt, showsTrouble, troubleOf } from '../../connectors/connector.ts';
 import type { Showing } from '../../shared/breaker.ts';
 import type { Batch, Failure } from '../../shared/db/tables/batches.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateway-messages.ts';
@@ -13,6 +13,10 @@ const maxShownRepeats = 1;
 /** Ids of gateways' messages that are kept of one batch: enough for multi-target requests of any size. */
 const maxMessages = 20;
 
+/** The reason of a try that failed, with the code of the connection where that is why. */
+const withCause = ({ reason, cause }: { reason: string; cause?: string | undefined }): string =>
+  cause === undefined ? reason : `${reason} ${cause}`;
+
 /** What became of the recipients of one batch while a thread has it in hand: one byte for each, and why. */
 export class Tally {
   readonly #batch: Batch;
@@ -24,6 +28,8 @@ export class Tally {
   readonly failures: Failure[] = [];
   readonly showing: Showing = { asked: 0, troubled: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
+  /** Why the gateway could not be asked, by the last attempt that shows it; null when all were answered. */
+  trouble: string | null = null;
   /** Why the profile was given up, or null. */
   halt: string | null = null;
   /** Grows with every outcome: whether there is anything new to write down. */
@@ -65,7 +71,7 @@ export class Tally {
         );
         break;
       case 'retry':
-        this.#retry(index, attempt, attempt.afterMs);
+        this.#retry(index, { status: attempt.status, reason: withCause(attempt) }, attempt.afterMs);
         break;
       case 'unknown':
         if (this.#isRepeatable(attempt))
@@ -135,6 +141,7 @@ export class Tally {
     const isTrouble = showsTrouble(attempt);
     if (isTrouble !== null) this.showing.asked += 1;
     if (isTrouble) this.showing.troubled += 1;
+    if (isTrouble !== false) this.trouble = troubleOf(attempt) ?? this.trouble;
   }
 
   /** A token is dead only if the installation was not saved after the gateway found it so (gateways-apns 1.6). */

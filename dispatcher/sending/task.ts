@@ -78,6 +78,8 @@ export interface DeliverResult {
   isSlice: boolean;
   /** What this batch showed of its gateway. */
   showing: Showing;
+  /** Why the gateway could not be asked, for people (`troubleOf`); null when all was answered. */
+  trouble: string | null;
   /** Why this profile was given up, or null. */
   halt: string | null;
   calls: CallCount[];

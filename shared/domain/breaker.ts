@@ -1,4 +1,4 @@
-import { type ConnectorId, isConnectorId } from './labels.ts';
+import { type ConnectorId, displayName, isConnectorId } from './labels.ts';
 
 /** Closed lets through, open does not, half-open lets one probe through (contract.md "Admin API"). */
 export const breakerStates = ['closed', 'half-open', 'open'] as const;
@@ -15,12 +15,26 @@ export interface BreakerKey {
   profile: string;
 }
 
+/** Why a gateway could not be asked: a code of the connection or a status with its reason; no address, no token. */
+export interface GatewayFailure {
+  reason: string;
+  at: Date;
+}
+
+/** What is wrong with a gateway, for people: `APNs does not answer: ENOTFOUND`, `FCM takes nothing: 503 UNAVAILABLE`. */
+export function gatewayTrouble(connector: string, reason: string): string {
+  const name = displayName(connector);
+  return /^\d/.test(reason) ? `${name} takes nothing: ${reason}` : `${name} does not answer: ${reason}`;
+}
+
 /** A breaker as the admin API shows it (contract.md). */
 export interface BreakerView extends BreakerKey {
   id: string;
   state: BreakerState;
   forced: ForcedState | null;
   since: Date;
+  /** Null once the gateway has answered again. Not part of the contract. */
+  lastFailure: GatewayFailure | null;
 }
 
 /** The public id: `<connector>:<appId>:<profile>`, so that a breaker can be named before it ever opened. */

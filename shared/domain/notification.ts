@@ -72,12 +72,12 @@ export function publicWhere(order: PushOrder): JsonObject {
  * The record as `GET /1.1/notifications/:id` gives it (compat.md 5.3). Successes of our own channel are
  * acknowledgements of devices; those of a gateway are what the gateway took. `delivered` and `clicked` are what
  * gateways told afterwards: devices that it reached, and that it was opened on. `repeats`: recipients that were sent to
- * again because a request got no answer.
+ * again because a request got no answer. `trouble`: gateways that an open push waits for.
  */
 export function toPublicRecord(
   record: Notification,
   totals: ConnectorTotals,
-  receipts: Readonly<ReceiptTotals> = noReceipts,
+  { receipts = noReceipts, trouble = '' }: { receipts?: Readonly<ReceiptTotals>; trouble?: string } = {},
 ): JsonObject {
   const successes: JsonObject = {};
   let sum = 0;
@@ -105,7 +105,7 @@ export function toPublicRecord(
     invalidTokens: outcomes.invalid_token ?? 0,
     outcomes,
     repeats: record.repeats,
-    errors: record.error ?? '',
+    errors: record.error ?? trouble,
     'from-service': record.fromService,
     'push-time': record.pushTime.toISOString(),
     createdAt: record.createdAt.toISOString(),

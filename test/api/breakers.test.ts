@@ -39,6 +39,7 @@ describe('breakers in the admin API', () => {
       profile: '_default',
       state: 'closed',
       forced: null,
+      lastFailure: null,
       since: expect.stringMatching(/^\d{4}-.*Z$/),
     });
   });

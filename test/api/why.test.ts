@@ -196,7 +196,7 @@ describe('a device of a push that did not go through', () => {
       outcome: null,
       at: null,
       sentence:
-        'It was matched and goes by APNs (profile _default): it was tried once and will be tried again.',
+        'It was matched and goes by APNs (profile _default): it was tried once and will be tried again. The last try: TooManyRequests.',
     });
     await control(app, objectId, 'cancel');
     expect((await why(app, objectId, token)).sentence).toContain('the push was cancelled');

@@ -189,6 +189,7 @@ const emptyResult: Omit<DeliverResult, 'settled' | 'movedCount' | 'retries' | 'f
   isCut: false,
   isSlice: false,
   showing: { asked: 0, troubled: 0 },
+  trouble: null,
   halt: null,
   calls: [],
   messages: [],

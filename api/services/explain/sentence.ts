@@ -1,4 +1,5 @@
 import type { TracedBatch, TracedDevice, TracedFailure } from '../../../shared/db/tables/traces.ts';
+import { type GatewayFailure, gatewayTrouble } from '../../../shared/domain/breaker.ts';
 import { displayName } from '../../../shared/domain/labels.ts';
 import type { Notification } from '../../../shared/domain/notification.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
@@ -19,6 +20,7 @@ export interface Story {
   outcome: Outcome | null;
   failure: TracedFailure | undefined;
   letter: LetterState | null;
+  trouble: GatewayFailure | undefined;
   validityDays: number;
 }
 
@@ -96,7 +98,13 @@ function onTheWay(story: Story, batch: TracedBatch): string {
       : batch.attempt > 0
         ? `it was tried ${batch.attempt === 1 ? 'once' : `${batch.attempt} times`} and will be tried again`
         : `the push is ${push.state} and this device has not had its turn or its answer yet`;
-  return `It was matched and goes by ${wayOf(story)}: ${next}.`;
+  return `It was matched and goes by ${wayOf(story)}: ${next}.${waiting(story, batch)}`;
+}
+
+/** What it waits for: a gateway that cannot be asked, or else why the last try failed. */
+function waiting({ trouble }: Story, { connector, lastReason }: TracedBatch): string {
+  if (trouble) return ` ${gatewayTrouble(connector, trouble.reason)} (at ${trouble.at.toISOString()}).`;
+  return lastReason === null ? '' : ` The last try: ${lastReason}.`;
 }
 
 function outside(story: Story): string {

@@ -1,4 +1,5 @@
 import { type Route, Router } from '../../../connectors/routing.ts';
+import { findGatewayFailure } from '../../../shared/db/tables/gateway-failures.ts';
 import { findPublicNotification } from '../../../shared/db/tables/notifications.ts';
 import {
   findBatchOf,
@@ -11,6 +12,7 @@ import {
   testConditions,
 } from '../../../shared/db/tables/traces.ts';
 import type { App } from '../../../shared/domain/app.ts';
+import type { GatewayFailure } from '../../../shared/domain/breaker.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { Notification } from '../../../shared/domain/notification.ts';
@@ -35,6 +37,8 @@ interface Facts {
   batch: TracedBatch | undefined;
   failure: TracedFailure | undefined;
   letter: LetterState | null;
+  /** Why the gateway that the device still waits for could not be asked last. */
+  trouble: GatewayFailure | undefined;
 }
 
 /** "Why did this device not get it?", answered for one push and one device. */
@@ -84,7 +88,7 @@ export class WhyService {
       route: new Router(app, profiles, push).route(device),
     };
     const letter = batch?.connector === 'channel' ? await this.#letterOf(push, batch, device.id) : null;
-    return { push, present, batch, failure, letter };
+    return { push, present, batch, failure, letter, trouble: await this.#troubleOf(batch, app.appId) };
   }
 
   /** A device that was deleted for its dead token left its public id with the reason. */
@@ -93,7 +97,12 @@ export class WhyService {
     const failure = await findFailure(db, push, { objectId });
     if (!failure) throw refuse('notFound', 'There is no such installation.');
     const batch = await findBatchOf(db, push, failure.installation);
-    return { push, present: undefined, batch, failure, letter: null };
+    return { push, present: undefined, batch, failure, letter: null, trouble: undefined };
+  }
+
+  async #troubleOf(batch: TracedBatch | undefined, appId: string): Promise<GatewayFailure | undefined> {
+    if (batch === undefined || batch.outcome !== null) return undefined;
+    return findGatewayFailure(this.#means.db, { ...batch, appId });
   }
 
   async #letterOf(push: Notification, batch: TracedBatch, installation: number): Promise<LetterState | null> {
@@ -105,7 +114,7 @@ export class WhyService {
   }
 
   #tell(app: App, facts: Facts, installation: string): JsonObject {
-    const { push, present, batch, failure, letter } = facts;
+    const { push, present, batch, failure, letter, trouble } = facts;
     const isPlanned = batch !== undefined || failure !== undefined;
     const clause = isPlanned ? undefined : present?.broken;
     const outcome: Outcome | null = batch?.outcome ?? (batch ? null : (failure?.outcome ?? null));
@@ -125,6 +134,7 @@ export class WhyService {
       status: isTold ? failure.status : null,
       reason: isTold ? failure.reason : null,
       letter,
+      gatewayFailure: trouble ? { reason: trouble.reason, at: trouble.at.toISOString() } : null,
       at: at?.toISOString() ?? null,
       sentence: sentenceOf({
         push,
@@ -135,6 +145,7 @@ export class WhyService {
         outcome,
         failure: isTold ? failure : undefined,
         letter,
+        trouble,
         validityDays: app.options.installationValidityDays,
       }),
     };

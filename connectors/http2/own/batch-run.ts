@@ -1,6 +1,7 @@
 import type { Field } from '../hpack/encoder.ts';
 import type {
   Batch,
+  NotSentReply,
   OnReply,
   Reply,
   RequestTemplate,
@@ -91,12 +92,11 @@ export class BatchRun {
   /** Hands back everything that waits. */
   stop(reason: TransportReason, afterMs: number | null = null): void {
     this.stopped ??= reason;
-    this.handBackWaiting(reason, afterMs);
+    this.handBackWaiting({ kind: 'not_sent', reason, afterMs });
   }
 
   /** The same; what comes back from a connection later may be sent again. */
-  handBackWaiting(reason: TransportReason, afterMs: number | null): void {
-    const reply: Reply = { kind: 'not_sent', reason, afterMs };
+  handBackWaiting(reply: NotSentReply): void {
     while (this.waiting > 0) this.reply(this.take(), reply);
   }
 }

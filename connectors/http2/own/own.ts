@@ -92,6 +92,6 @@ class OwnTransport extends PooledTransport<OwnConnection> implements OwnConnecti
   }
 
   protected override refuse(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void {
-    for (const run of this.#queue.list(queuedBeforeMs)) run.handBackWaiting(reason, afterMs);
+    for (const run of this.#queue.list(queuedBeforeMs)) run.handBackWaiting(this.notSent(reason, afterMs));
   }
 }

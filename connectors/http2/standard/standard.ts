@@ -120,7 +120,8 @@ class StandardTransport
   protected override refuse(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void {
     const refused =
       queuedBeforeMs === undefined ? this.#queue.takeAll() : this.#queue.takeOlderThan(queuedBeforeMs);
-    for (const exchange of refused) this.#reply(exchange, { kind: 'not_sent', reason, afterMs });
+    const reply = this.notSent(reason, afterMs);
+    for (const exchange of refused) this.#reply(exchange, reply);
   }
 
   #stop(state: BatchState, reason: TransportReason): void {

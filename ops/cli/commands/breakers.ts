@@ -11,6 +11,7 @@ const breaker = z.looseObject({
   state: z.string(),
   forced: z.string().nullable(),
   since: z.string(),
+  lastFailure: z.object({ reason: z.string(), at: z.string() }).nullish(),
 });
 
 const verbs = {
@@ -45,12 +46,13 @@ async function force(id: string, verb: string): Promise<Report> {
   return { document: reply, text: table(headings, [rowOf(breaker.parse(reply))]) };
 }
 
-const headings = ['id', 'gateway', 'state', 'forced', 'since'];
+const headings = ['id', 'gateway', 'state', 'forced', 'since', 'last failure'];
 
-const rowOf = ({ id, connector, state, forced, since }: z.infer<typeof breaker>) => [
+const rowOf = ({ id, connector, state, forced, since, lastFailure }: z.infer<typeof breaker>) => [
   id,
   displayName(connector),
   state,
   forced ?? '-',
   since,
+  lastFailure ? `${lastFailure.reason} at ${lastFailure.at}` : '-',
 ];

@@ -5,7 +5,9 @@ import type { Report } from '../report.ts';
 import { checkCredentials } from './credentials.ts';
 import { checkDatabase, checkMigrations, checkStandby, openForCheckup } from './database.ts';
 import { readSurroundings, type Surroundings } from './environment.ts';
+
 import { type Finding, reasonOf, warn } from './finding.ts';
+import { checkGateways } from './gateways.ts';
 import { checkPlatforms } from './platforms.ts';
 import { checkAdminToken, checkProcess } from './processes.ts';
 import { checkSuppliers } from './suppliers.ts';
@@ -42,7 +44,7 @@ async function examineDatabase({ config, databaseUrl }: Surroundings): Promise<F
       findings.push(await checkStandby(config.databaseReadUrl));
     if (!config || findings.some(isFailed)) return findings;
     const patient = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
-    findings.push(...(await checkCredentials(patient)));
+    findings.push(...(await checkCredentials(patient)), ...(await checkGateways(db)));
     const areAppsOpen = !findings.some(({ name, status }) => name === 'secrets' && status === 'fail');
     return areAppsOpen ? [...findings, ...(await checkPlatforms(patient))] : findings;
   } catch (error) {

@@ -67,6 +67,8 @@ interface ViewRow {
   state: BreakerState;
   forced: ForcedState | null;
   since: Date;
+  reason: string | null;
+  at: Date | null;
 }
 
 /**
@@ -76,8 +78,10 @@ interface ViewRow {
 export async function listBreakers(db: Handle, only: BreakerKey | null = null): Promise<BreakerView[]> {
   const { rows } = await db.query<ViewRow>(
     `SELECT p.app_id, p.connector, p.name AS profile, b.forced,
-            coalesce(b.forced, s.state, 'closed') AS state, coalesce(b.since, s.since, p.created_at) AS since
+            coalesce(b.forced, s.state, 'closed') AS state, coalesce(b.since, s.since, p.created_at) AS since,
+            f.reason, f.at
        FROM push_profile p
+       LEFT JOIN gateway_failure f ON f.app_id = p.app_id AND f.connector = p.connector AND f.profile = p.name
        LEFT JOIN breaker b ON b.app_id = p.app_id AND b.connector = p.connector AND b.profile = p.name
        LEFT JOIN LATERAL (
          SELECT x.state, x.since FROM breaker_state x
@@ -88,9 +92,10 @@ export async function listBreakers(db: Handle, only: BreakerKey | null = null): 
       ORDER BY p.app_id, p.connector, p.name`,
     [only?.appId ?? null, only?.connector ?? null, only?.profile ?? null, deadAfterSeconds],
   );
-  return rows.map(({ app_id: appId, connector, profile, state, forced, since }) => {
+  return rows.map(({ app_id: appId, connector, profile, state, forced, since, reason, at }) => {
     const key = { connector, appId, profile };
-    return { id: breakerIdOf(key), ...key, state, forced, since };
+    const lastFailure = reason === null || at === null ? null : { reason, at };
+    return { id: breakerIdOf(key), ...key, state, forced, since, lastFailure };
   });
 }
 

@@ -49,6 +49,8 @@ export interface TracedBatch {
   attempt: number;
   /** Requests to its recipients before this batch that got no answer. */
   unanswered: number;
+  /** Why the try before this batch did not succeed. */
+  lastReason: string | null;
   isSettled: boolean;
   settledAt: Date | null;
   /** Null while it is open. */
@@ -61,6 +63,7 @@ interface BatchRow {
   profile: string;
   attempt: number;
   unanswered: number;
+  last_reason: string | null;
   is_settled: boolean;
   settled_at: Date | null;
   code: number | null;
@@ -76,7 +79,7 @@ export async function findBatchOf(
   installation: number,
 ): Promise<TracedBatch | undefined> {
   const { rows } = await db.query<BatchRow>(
-    `SELECT id, connector, profile, attempt, unanswered, is_settled, settled_at,
+    `SELECT id, connector, profile, attempt, unanswered, last_reason, is_settled, settled_at,
             get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
        FROM push_batch WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
       ORDER BY attempt DESC, id DESC LIMIT 1`,
@@ -89,6 +92,7 @@ export async function findBatchOf(
       profile: row.profile,
       attempt: row.attempt,
       unanswered: row.unanswered,
+      lastReason: row.last_reason,
       isSettled: row.is_settled,
       settledAt: row.settled_at,
       outcome: row.code === null || row.code === movedCode ? null : (outcomeOfCode(row.code) ?? null),
