@@ -5,6 +5,7 @@ import { type Database, type Handle, isConnectionFailure, isDeadlock } from '../
 import {
   mergeInstallations,
   openInstallationStage,
+  type StagedInstallation,
   tidyInstallations,
 } from '../../shared/db/tables/import-installations.ts';
 import type { Merged, Unwritten } from '../../shared/db/tables/import-unwritten.ts';
@@ -75,7 +76,7 @@ async function importFile(job: ImportJob, part: Part): Promise<void> {
     // A batch is as the one before it: in an import that goes on, most rows are there already.
     let areNew = true;
     return importRows(job, part, {
-      read: (record, line) => noteIdle(job, readInstallation(record, { line, now })),
+      read: (record, line) => noteInstallation(job, readInstallation(record, { line, now })),
       merge: async (tx, rows) => {
         const merged = await mergeInstallations(tx, appId, { rows, isDry, areNew });
         areNew = merged.unwritten.length === 0;
@@ -86,13 +87,18 @@ async function importFile(job: ImportJob, part: Part): Promise<void> {
   if (!vault) throw new Error('users need keys');
   const sessions = new Sessions({ db: job.db, vault });
   return importRows(job, part, {
-    read: (record, line) => readUser(record, { line, now, appId, sessions, sealer: vault }),
+    read: (record, line) => {
+      const user = readUser(record, { line, now, appId, sessions, sealer: vault });
+      job.tally.needs.addUser(user.draft);
+      return user;
+    },
     merge: (tx, rows) => mergeUsers(tx, appId, { rows, isDry }),
   });
 }
 
 /** Times in canonical form compare as texts do. */
-function noteIdle<R extends { updatedAt: string }>({ idleBefore, tally }: ImportJob, row: R): R {
+function noteInstallation({ idleBefore, tally }: ImportJob, row: StagedInstallation): StagedInstallation {
+  tally.needs.addInstallation(row.draft);
   if (row.updatedAt < idleBefore) tally.idleInstallations += 1;
   return row;
 }

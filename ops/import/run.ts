@@ -9,13 +9,14 @@ import { SealError, Vault } from '../../shared/crypto.ts';
 import { pendingMigrations } from '../../shared/db/migrate.ts';
 import { Database, isConnectionFailure } from '../../shared/db/pool.ts';
 import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps.ts';
+import { effectiveOptions, movedInOptions } from '../../shared/domain/app.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
 import { readSecrets } from '../local/secrets.ts';
 import { readWhere } from '../local/where.ts';
 import { type Found, findFiles, type ImportedClass, importedClasses, isImportedClass } from './files.ts';
 import { importFiles } from './import.ts';
 import { showProgress } from './progress.ts';
-import { reportOf } from './report.ts';
+import { type Outcome, reportOf } from './report.ts';
 import { openRefusalLog, Tally } from './tally.ts';
 
 export interface ImportOptions {
@@ -27,15 +28,32 @@ export interface ImportOptions {
 
 const dayMs = 86_400_000;
 
-/**
- * `carillon import`: needs the database only, as `migrate` does, and for users CARILLON_SECRET. What is wrong with the
- * call itself is a `UsageError`, what keeps it from starting a `CommandFailure`.
- */
+export interface ImportSetting {
+  isJson: boolean;
+  env?: Environment;
+  /** The app is made after this dry run: it is checked as one that has the default options. */
+  isAppToCome?: boolean;
+}
+
+/** `carillon import`: imports, and reports what was done. Throws as `importPaths` does. */
 export async function runImport(
   paths: string[],
   options: ImportOptions,
-  { isJson, env = currentEnvironment() }: { isJson: boolean; env?: Environment },
+  setting: ImportSetting,
 ): Promise<Report> {
+  return reportOf(await importPaths(paths, options, setting));
+}
+
+/**
+ * Imports the files that are named and those in the folders that are named. Needs the database only, as `migrate` does,
+ * and for users CARILLON_SECRET. What is wrong with the call itself is a `UsageError`, what keeps it from starting a
+ * `CommandFailure`; what ends it later is the `failure` of its outcome.
+ */
+export async function importPaths(
+  paths: string[],
+  options: ImportOptions,
+  { isJson, env = currentEnvironment(), isAppToCome = false }: ImportSetting,
+): Promise<Outcome> {
   const found = await findFiles(paths, classOf(options.class));
   if (found.files.length === 0)
     throw new CommandFailure(`There is no file of ${importedClasses.join(' or ')} in ${paths.join(', ')}.`);
@@ -54,7 +72,7 @@ export async function runImport(
     maxConnections: 2,
   });
   try {
-    return await importInto(db, { found, options, vault, isJson });
+    return await importInto(db, { found, options, vault, isJson, isAppToCome });
   } catch (error) {
     if (isConnectionFailure(error)) throw new CommandFailure('The database cannot be reached.');
     throw error;
@@ -73,14 +91,21 @@ interface Setting {
   options: ImportOptions;
   vault: Vault | undefined;
   isJson: boolean;
+  isAppToCome: boolean;
 }
 
-async function importInto(db: Database, { found, options, vault, isJson }: Setting): Promise<Report> {
+async function importInto(db: Database, setting: Setting): Promise<Outcome> {
+  const { found, options, vault, isJson } = setting;
   if ((await pendingMigrations(db.url)).length > 0)
     throw new CommandFailure('The database is not up to date: run `carillon migrate` first.');
   const appId = await chooseAppId(db, options.app);
-  const appOptions = await findOpenOptions(db, appId);
-  if (!appOptions) throw new CommandFailure('There is no such app.');
+  const appOptions =
+    (await findOpenOptions(db, appId)) ??
+    (setting.isAppToCome ? effectiveOptions('commercial', movedInOptions) : undefined);
+  if (!appOptions)
+    throw new CommandFailure(
+      'There is no such app in this database: is DATABASE_URL the one of the service?',
+    );
   if (found.files.some(({ className }) => className === '_User')) await checkVault(db, vault, appId);
   const { installationValidityDays: validityDays } = appOptions;
   const log = options.refused === undefined ? undefined : await openLog(options.refused);
@@ -105,7 +130,7 @@ async function importInto(db: Database, { found, options, vault, isJson }: Setti
     await log?.close();
   }
   const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
-  return reportOf({ appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure });
+  return { appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure };
 }
 
 /** A terminal's Ctrl-C arrives twice, from it and from the launcher. */

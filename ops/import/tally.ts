@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { ImportedClass } from './files.ts';
+import { Needs } from './needs.ts';
 
 /** A record that was not imported. The sentence names members, never values. */
 export interface RefusedRecord {
@@ -26,6 +27,7 @@ const maxTold = 100;
 /** What an import did so far. Its memory does not grow with the number of refusals. */
 export class Tally {
   readonly classes = new Map<ImportedClass, ClassTally>();
+  readonly needs = new Needs();
   /** Installations that were last seen longer ago than the app's `installationValidityDays`. */
   idleInstallations = 0;
   readonly refusals: RefusedRecord[] = [];

@@ -1,0 +1,138 @@
+import { type ConnectorId, displayName, labelsOf } from '../../shared/domain/labels.ts';
+import type { GatewayNeed } from '../import/needs.ts';
+import { check, count, done, type Item, type ProfileName, type Situation, todo } from './item.ts';
+import { settingItems } from './settings.ts';
+
+/** What is left to do after an import, in the order in which it is done. */
+export function checkList(situation: Situation): Item[] {
+  return [
+    keysItem(situation),
+    ...importItems(situation),
+    ...gatewayItems(situation),
+    ...settingItems(situation),
+    ...surroundings(situation),
+  ];
+}
+
+function keysItem({ keys }: Situation): Item {
+  if (keys === 'given') return done('keys', 'The app has the keys of the file.');
+  const advice =
+    'Installed apps send the app key and servers the master key: compare with `carillon app show`.';
+  if (keys === 'there') return check('keys', 'The app keeps the keys it has here.', advice);
+  return todo(
+    'keys',
+    'appKey and masterKey were not both given: those that are new are refused to installed apps and servers with 401.',
+    'Delete the app (`carillon app delete`), and run this again with --keys-file.',
+  );
+}
+
+function importItems({ outcome }: Situation): Item[] {
+  const { tally, failure, refusedTo, found } = outcome;
+  const refused = tally.total('refused');
+  const newer = tally.total('newerInFile');
+  const elsewhere = found.skipped.length;
+  return [
+    ...(failure === undefined ? [] : [todo('import', failure, 'Run the same command again.')]),
+    ...(refused === 0
+      ? []
+      : [
+          todo(
+            'refused',
+            `${count(refused, 'record')} of the export ${refused === 1 ? 'was' : 'were'} refused: ${refusedTo} says which and why.`,
+            'Correct them in the export, and run the same command again.',
+          ),
+        ]),
+    ...(newer === 0
+      ? []
+      : [
+          check(
+            'newer',
+            `${count(newer, 'object')} changed in the export after an earlier import, and stayed as they are here.`,
+            'To take them over, delete the app and import the whole export once: docs/moving-in.md.',
+          ),
+        ]),
+    ...(elsewhere === 0
+      ? []
+      : [
+          check(
+            'elsewhere',
+            `${count(elsewhere, 'file')} of the folder ${elsewhere === 1 ? 'holds' : 'hold'} what stays at its old server.`,
+            'Split by path behind one proxy: docs/moving-in.md.',
+          ),
+        ]),
+  ];
+}
+
+function gatewayItems({ appId, app, profiles, outcome }: Situation): Item[] {
+  const { gateways, topics } = outcome.tally.needs;
+  const vendorDevices = gateways
+    .filter(({ connector }) => connector !== 'apns')
+    .reduce((sum, { installations }) => sum + installations, 0);
+  const isHybrid = app?.options.hybridPush === true;
+  return [
+    ...gateways.map((need) => gatewayItem(need, { appId, profiles, topics })),
+    ...(vendorDevices === 0 || isHybrid
+      ? []
+      : [
+          todo(
+            'hybridPush',
+            `hybridPush is off: ${count(vendorDevices, 'installation')} of device makers can be reached while the app is open only.`,
+            `carillon app set ${appId} hybridPush=true`,
+          ),
+        ]),
+  ];
+}
+
+function gatewayItem(
+  { connector, profile, installations }: GatewayNeed,
+  { appId, profiles, topics }: { appId: string; profiles: ProfileName[]; topics: string[] },
+): Item {
+  const ofGateway = profiles.filter((one) => labelsOf(connector).some((label) => label === one.connector));
+  const isApple = connector === 'apns';
+  const isThere = ofGateway.some(
+    ({ name }) => name === (profile ?? '_default') || (isApple && profile === null),
+  );
+  const named = profile === null ? 'a profile' : `the profile ${profile}`;
+  const text = `${displayName(connector)}: ${count(installations, 'installation')} ${installations === 1 ? 'needs' : 'need'} ${named}.`;
+  const id = `profile ${connector}${profile === null ? '' : `/${profile}`}`;
+  if (isThere) return done(id, text);
+  const bundles = isApple && topics.length > 0 ? ` --topic ${topics.slice(0, 5).join(' ')}` : '';
+  const option = profile === null ? '' : ` --name ${profile}`;
+  const advice = `carillon profile put ${appId} ${commandName(connector)} <file>${bundles}${option}; carillon profile help ${commandName(connector)}`;
+  // A token of Apple's serves devices under any name; its kind is not told.
+  const state = isApple && ofGateway.length > 0 ? 'check' : 'todo';
+  return { id, state, text, advice };
+}
+
+/** As the command line takes it; a profile of the name fcm serves both of its labels. */
+const commandName = (connector: ConnectorId): string =>
+  connector === 'vendor_g' ? 'fcm' : displayName(connector).toLowerCase();
+
+function surroundings({ url, appId }: Situation): Item[] {
+  const isPublic = isPublicAddress(url);
+  return [
+    {
+      id: 'address',
+      state: isPublic ? 'check' : 'todo',
+      text: `This service is at ${url}.`,
+      advice:
+        'Point the DNS name that installed apps call at a proxy with TLS before it, and set PUBLIC_URL to https:// and that name.',
+    },
+    check(
+      'clients',
+      'Versions of the app that name no server of their own ask the public service, and cannot be moved.',
+      'Bind a DNS name of your own there first, and let these users update: docs/moving-in.md.',
+    ),
+    check(
+      'trial',
+      'Before the switch: `carillon doctor`, and a push that sends nothing.',
+      `carillon push --app ${appId} --alert Hello --dry-run`,
+    ),
+  ];
+}
+
+/** Whether devices outside can know this address: TLS and a name. */
+function isPublicAddress(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'https:' && /[a-z]$/i.test(hostname) && !/(^|\.)localhost$/i.test(hostname);
+}
