@@ -5,8 +5,14 @@ import { pipeline } from 'node:stream';
 import { constants, createGunzip, gunzipSync } from 'node:zlib';
 import { CommandFailure, UsageError } from '../cli/report.ts';
 
-/** Classes of the public service that have a home here. */
-export const importedClasses = ['_User', '_Installation'] as const;
+/** Classes of the public service that have a home here, in the order in which they are imported: roles have users. */
+export const importedClasses = [
+  '_User',
+  '_Installation',
+  '_Role',
+  '_Join:users:_Role',
+  '_Join:roles:_Role',
+] as const;
 export type ImportedClass = (typeof importedClasses)[number];
 
 export const isImportedClass = (name: string | undefined): name is ImportedClass =>
@@ -30,7 +36,7 @@ const headBytes = 64 * 1024;
 const dataFile = /\.(jsonl|ndjson|json)(\.gz)?$/i;
 
 /**
- * The files to import, users first: those that are named, and those in the folders that are named. The class of a
+ * The files to import, users first, memberships of roles last: those that are named, and those in the folders that are named. The class of a
  * file is what it says itself in its first line, else what its name begins with; `asked` is for those that tell
  * neither way. Throws `UsageError` for a named file of no class, `CommandFailure` for what cannot be read.
  */
@@ -67,7 +73,7 @@ async function inspect(path: string, asked: ImportedClass | undefined): Promise<
   if (told === undefined && !dataFile.test(path)) return 'is no file of an export (.jsonl, .json, .gz)';
   const className = told ?? classInName(basename(path)) ?? asked;
   if (className === undefined)
-    return 'does not say which class it holds: call it _User.jsonl or _Installation.jsonl, or give --class';
+    return 'does not say which class it holds: call it _User.jsonl, _Installation.jsonl or _Role.jsonl, or give --class';
   if (!isImportedClass(className))
     return `holds the class ${className.slice(0, 64)}, which has no place here`;
   return { path, bytes: about.size, isGzip, className };
@@ -92,14 +98,16 @@ function unzipStart(start: Buffer): Buffer {
   }
 }
 
-const heading = /^\uFEFF?#filetype:JSON-streaming\s+\{[^\n]*"class"\s*:\s*"([A-Za-z0-9_]{1,128})"/;
+const heading = /^\uFEFF?#filetype:JSON-streaming\s+\{[^\n]*"class"\s*:\s*"([A-Za-z0-9_:]{1,128})"/;
 
 const classInHeading = (start: Buffer): string | undefined =>
   heading.exec(start.subarray(0, 1024).toString('utf8'))?.[1];
 
-/** `_User.0.jsonl`, `_User_all.json`; a file of columns (`_User_schema.json`) holds no users. */
+/** `_User.0.jsonl`, `_User_all.json`; a file of columns (`_User_schema.json`) holds no users. No file system takes every colon. */
 function classInName(name: string): string | undefined {
-  const [, className, rest = ''] = /^(_User|_Installation)(?![A-Za-z0-9])(.*)$/.exec(name) ?? [];
+  const [, relation] = /^_Join(?:[:_-]|%3A)(users|roles)(?:[:_-]|%3A)_Role(?![A-Za-z0-9])/i.exec(name) ?? [];
+  if (relation !== undefined) return `_Join:${relation.toLowerCase()}:_Role`;
+  const [, className, rest = ''] = /^(_User|_Installation|_Role)(?![A-Za-z0-9])(.*)$/.exec(name) ?? [];
   return /^_schema\b/.test(rest) ? `${className}_schema` : className;
 }
 

@@ -8,13 +8,21 @@ import {
   type StagedInstallation,
   tidyInstallations,
 } from '../../shared/db/tables/import-installations.ts';
+import {
+  mergeMemberships,
+  mergeRoles,
+  openRoleStage,
+  TooManyRoles,
+} from '../../shared/db/tables/import-roles.ts';
 import type { Merged, Unwritten } from '../../shared/db/tables/import-unwritten.ts';
 import { mergeUsers, openUserStage } from '../../shared/db/tables/import-users.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
+import type { RelationName } from '../../shared/domain/role.ts';
 import { CommandFailure } from '../cli/report.ts';
 import { batchesOf, type Row } from './batches.ts';
 import { type ExportFile, openFile } from './files.ts';
 import { readInstallation } from './installation-record.ts';
+import { readMembership, readRole } from './role-record.ts';
 import type { Tally } from './tally.ts';
 import { readUser } from './user-record.ts';
 
@@ -28,6 +36,8 @@ export interface ImportJob {
   isDry: boolean;
   /** Installations last seen before this time (ISO 8601) are counted: they would be idle, were they not imported. */
   idleBefore: string;
+  /** Roles that the app may have. */
+  maxRoles: number;
   /** Keys of CARILLON_SECRET, for the sessions of users. */
   vault: Vault | undefined;
   /** Ends it after the batch that is being written. */
@@ -51,6 +61,7 @@ export async function importFiles(job: ImportJob): Promise<void> {
   await job.db.withConnection(async (connection) => {
     await openInstallationStage(connection);
     await openUserStage(connection);
+    await openRoleStage(connection);
     for (const file of job.files) {
       await importFile(job, { connection, file, bytesBefore });
       bytesBefore += file.bytes;
@@ -69,21 +80,38 @@ interface Part {
 
 type Merge<R> = (tx: Handle, rows: R[]) => Promise<Merged>;
 
-async function importFile(job: ImportJob, part: Part): Promise<void> {
-  const { appId, isDry, vault } = job;
+function importFile(job: ImportJob, part: Part): Promise<void> {
   const now = new Date(job.clock.now());
-  if (part.file.className === '_Installation') {
-    // A batch is as the one before it: in an import that goes on, most rows are there already.
-    let areNew = true;
-    return importRows(job, part, {
-      read: (record, line) => noteInstallation(job, readInstallation(record, { line, now })),
-      merge: async (tx, rows) => {
-        const merged = await mergeInstallations(tx, appId, { rows, isDry, areNew });
-        areNew = merged.unwritten.length === 0;
-        return merged;
-      },
-    });
+  switch (part.file.className) {
+    case '_User':
+      return importUsers(job, part, now);
+    case '_Installation':
+      return importInstallations(job, part, now);
+    case '_Role':
+      return importRoles(job, part, now);
+    case '_Join:users:_Role':
+      return importMemberships(job, part, 'users');
+    case '_Join:roles:_Role':
+      return importMemberships(job, part, 'roles');
   }
+}
+
+function importInstallations(job: ImportJob, part: Part, now: Date): Promise<void> {
+  const { appId, isDry } = job;
+  // A batch is as the one before it: in an import that goes on, most rows are there already.
+  let areNew = true;
+  return importRows(job, part, {
+    read: (record, line) => noteInstallation(job, readInstallation(record, { line, now })),
+    merge: async (tx, rows) => {
+      const merged = await mergeInstallations(tx, appId, { rows, isDry, areNew });
+      areNew = merged.unwritten.length === 0;
+      return merged;
+    },
+  });
+}
+
+async function importUsers(job: ImportJob, part: Part, now: Date): Promise<void> {
+  const { appId, isDry, vault } = job;
   if (!vault) throw new Error('users need keys');
   const sessions = new Sessions({ db: job.db, vault });
   return importRows(job, part, {
@@ -93,6 +121,22 @@ async function importFile(job: ImportJob, part: Part): Promise<void> {
       return user;
     },
     merge: (tx, rows) => mergeUsers(tx, appId, { rows, isDry }),
+  });
+}
+
+function importRoles(job: ImportJob, part: Part, now: Date): Promise<void> {
+  const { appId, isDry, maxRoles } = job;
+  return importRows(job, part, {
+    read: (record, line) => readRole(record, { line, now }),
+    merge: (tx, rows) => mergeRoles(tx, appId, { rows, isDry, maxRoles }),
+  });
+}
+
+function importMemberships(job: ImportJob, part: Part, relation: RelationName): Promise<void> {
+  const { appId, isDry } = job;
+  return importRows(job, part, {
+    read: (record, line) => readMembership(record, { line }),
+    merge: (tx, rows) => mergeMemberships(tx, appId, { relation, rows, isDry }),
   });
 }
 
@@ -168,7 +212,8 @@ async function inTransaction<T>(
   }
 }
 
-function conflictSentence({ holders }: Unwritten): string {
+function conflictSentence({ holders, problem }: Unwritten): string {
+  if (problem !== undefined) return problem;
   const taken = Object.entries(holders).map(([member, holder]) => `${member} belongs to ${holder}`);
   if (taken.length > 0) return `${taken.join(', ')} already.`;
   return 'Another object had one of its unique members for a moment: import it again.';
@@ -177,6 +222,8 @@ function conflictSentence({ holders }: Unwritten): string {
 function failureIn(file: ExportFile, error: unknown): unknown {
   if (isConnectionFailure(error))
     return new CommandFailure(`The connection to the database was lost. ${goesOn}`);
+  if (error instanceof TooManyRoles)
+    return new CommandFailure(`The app may have no ${error.message}: raise its option maxRoles. ${goesOn}`);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('Z_'))
     return new CommandFailure(`${file.path} is damaged (${code}): it was read up to there.`);

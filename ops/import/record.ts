@@ -1,3 +1,4 @@
+import { type Acl, readAcl } from '../../shared/domain/acl.ts';
 import { Refusal, refuse } from '../../shared/domain/errors.ts';
 import { isPublicId } from '../../shared/domain/installation-identity.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -99,4 +100,20 @@ export function booleanOrNull(record: JsonObject, name: string): boolean | null 
   if (value === undefined || value === null) return null;
   if (typeof value !== 'boolean') throw refuse('incorrectType', `${name} must be true or false.`);
   return value;
+}
+
+/** The ACL of a record. A permission that is false is one that is not given. Throws 123. */
+export function aclOf(value: Json | undefined): Acl | null {
+  if (value === undefined || value === null) return null;
+  if (!isJsonObject(value)) return readAcl(value);
+  return readAcl(
+    Object.fromEntries(
+      Object.entries(value).map(([subject, given]) => [
+        subject,
+        isJsonObject(given)
+          ? Object.fromEntries(Object.entries(given).filter(([, is]) => is !== false))
+          : given,
+      ]),
+    ),
+  );
 }

@@ -107,7 +107,7 @@ async function importInto(db: Database, setting: Setting): Promise<Outcome> {
       'There is no such app in this database: is DATABASE_URL the one of the service?',
     );
   if (found.files.some(({ className }) => className === '_User')) await checkVault(db, vault, appId);
-  const { installationValidityDays: validityDays } = appOptions;
+  const { installationValidityDays: validityDays, maxRoles } = appOptions;
   const log = options.refused === undefined ? undefined : await openLog(options.refused);
   const tally = new Tally(log);
   const startedAtMs = systemClock.monotonicMs();
@@ -117,7 +117,7 @@ async function importInto(db: Database, setting: Setting): Promise<Outcome> {
   let failure: string | undefined;
   try {
     await importFiles({
-      ...{ db, clock: systemClock, appId, files: found.files, tally, isDry, vault, stop },
+      ...{ db, clock: systemClock, appId, files: found.files, tally, isDry, vault, stop, maxRoles },
       idleBefore: new Date(systemClock.now() - validityDays * dayMs).toISOString(),
       onProgress: progress.show,
     });

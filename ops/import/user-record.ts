@@ -1,7 +1,6 @@
 import { isForeignHash, saltedHash } from '../../api/services/accounts/foreign-hashes.ts';
 import type { Sessions } from '../../api/services/accounts/sessions.ts';
 import type { StagedUser } from '../../shared/db/tables/import-users.ts';
-import { type Acl, readAcl } from '../../shared/domain/acl.ts';
 import { type AuthData, identitiesOf, withoutSeal } from '../../shared/domain/auth-data.ts';
 import { type Sealer, sealedAuthData } from '../../shared/domain/auth-tokens.ts';
 import { refuse } from '../../shared/domain/errors.ts';
@@ -10,7 +9,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/js
 import { canonicalValue, isMemberName } from '../../shared/domain/typed-values.ts';
 import type { SessionSeed, UserDraft } from '../../shared/domain/user.ts';
 import { checkFields, readEmail, readPhone, readUsername } from '../../shared/domain/user-members.ts';
-import { booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
+import { aclOf, booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
 
 /** Members that have a place of their own, or none; all others are the app's. */
 const ownNames = new Set([
@@ -104,22 +103,6 @@ function entryOf(platform: string, value: Json): JsonObject {
     identitiesOf({ [platform]: entry });
     return entry;
   });
-}
-
-/** A permission that is false is one that is not given. */
-function aclOf(value: Json | undefined): Acl | null {
-  if (value === undefined || value === null) return null;
-  if (!isJsonObject(value)) return readAcl(value);
-  return readAcl(
-    Object.fromEntries(
-      Object.entries(value).map(([subject, given]) => [
-        subject,
-        isJsonObject(given)
-          ? Object.fromEntries(Object.entries(given).filter(([, is]) => is !== false))
-          : given,
-      ]),
-    ),
-  );
 }
 
 /** bcrypt as it is; else the salted form of the public service (api/services/accounts/foreign-hashes.ts). */

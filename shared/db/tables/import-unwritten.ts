@@ -9,6 +9,8 @@ export interface Unwritten {
   isNewer: boolean;
   /** Public ids of the rows that have a member of this one, by the member's name; none where it is there. */
   holders: Record<string, string>;
+  /** What else keeps it out, as a sentence. */
+  problem?: string;
 }
 
 /** What became of a batch. */
