@@ -15,7 +15,8 @@ const otherNames: Readonly<Record<string, string>> = {
  * `ERR_TLS_CERT_ALTNAME_INVALID`. Undefined for a text that is no such code.
  */
 export function failureCode(text: string): string | undefined {
-  const code = text.toUpperCase();
+  // OpenSSL's alerts come with spaces: `ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE`, `ERR_SSL_SSLV3_ALERT_BAD CERTIFICATE`.
+  const code = (text.startsWith('ERR_') ? text.replace(/[ /]/g, '_') : text).toUpperCase();
   const known = otherNames[code] ?? code;
   return codeForm.test(known) ? known : undefined;
 }

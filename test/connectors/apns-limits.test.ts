@@ -64,6 +64,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
           status: 0,
           reason: 'certificate_refused',
           sentence: 'The gateway refuses the client certificate: it may be expired or revoked.',
+          cause: expect.stringContaining('ALERT'),
         });
     },
   );

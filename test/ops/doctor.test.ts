@@ -77,13 +77,14 @@ describe('carillon doctor', () => {
       'migrations',
       'secrets',
       'credentials',
+      'gateways',
       'platforms',
       'api',
       'admin token',
       'dispatcher',
     ]);
     const { stdout } = await carillon(['doctor'], { env, cwd: folder });
-    expect(stdout).toMatch(/10 checks, 0 failed, 0 to look at/);
+    expect(stdout).toMatch(/11 checks, 0 failed, 0 to look at/);
   });
 
   test('unfit variables are named, and what is right is still looked at', async () => {
