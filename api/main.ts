@@ -1,4 +1,4 @@
-import { ConfigError, readConfig } from '../shared/config.ts';
+import { ConfigError, environmentWarnings, readConfig } from '../shared/config.ts';
 import { ClosingStack, closeOnSignals, tellSupervisor } from '../shared/lifecycle.ts';
 import { createLogger } from '../shared/logging.ts';
 import { startApi } from './start.ts';
@@ -8,10 +8,14 @@ process.title = 'carillon api';
 try {
   const config = readConfig();
   const log = createLogger({ level: config.logLevel, name: 'api' });
+  for (const warning of environmentWarnings()) log.warn(warning);
   const stack = new ClosingStack(log);
   closeOnSignals({ log, stack });
-  await startApi(config, log, { stack });
-  tellSupervisor({ ready: true });
+  await startApi(config, log, { stack }).catch((error: unknown) => {
+    // A start that is interrupted fails; the process then ends as after any other stop.
+    if (!stack.isClosing) throw error;
+  });
+  if (!stack.isClosing) tellSupervisor({ ready: true });
 } catch (error) {
   process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon api: ${error}`}\n`);
   process.exit(1);

@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config.ts';
 import { Vault } from '../shared/crypto.ts';
 import { Directory } from '../shared/db/directory.ts';
+import { Fitness, isNotMigrated } from '../shared/db/fitness.ts';
 import { Listener } from '../shared/db/listener.ts';
 import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
@@ -45,6 +46,9 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const stack = options.stack ?? new ClosingStack(log);
   const clock = options.clock ?? systemClock;
   const { db, admissionDb, queries } = await openPools(config, log, stack);
+  const vault = new Vault(config.secrets);
+  const fitness = new Fitness(admissionDb, { vault, clock, log });
+  await untilMigrated(fitness, stack);
   const listener = new Listener(config.databaseUrl, log);
   stack.add('notifications', () => listener.close());
   await listener.start();
@@ -52,7 +56,6 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   stack.add('queue', () => queue.stop());
   await queue.start();
   const metrics = createMetrics();
-  const vault = new Vault(config.secrets);
   const directory = new Directory(admissionDb, vault, clock);
   const services = createServices({
     config,
@@ -64,6 +67,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
     clock,
     metrics,
     directory,
+    fitness,
   });
   stack.add('functions', () => services.functionHosts.close());
   stack.add('hooks', () => services.hooks.close());
@@ -91,6 +95,13 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const port = portOf(server.address());
   log.info({ port }, 'api is ready');
   return { port, services, stack };
+}
+
+/** Nothing can be answered before the tables are there. A wrong CARILLON_SECRET is told, and refused call by call. */
+async function untilMigrated(fitness: Fitness, stack: ClosingStack): Promise<void> {
+  const stop = new AbortController();
+  stack.add('wait for migrations', () => stop.abort());
+  await fitness.whenFit(stop.signal, isNotMigrated);
 }
 
 function portOf(address: AddressInfo | string | null): number {

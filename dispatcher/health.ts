@@ -1,5 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isBearer } from '../shared/crypto.ts';
+import type { Fitness } from '../shared/db/fitness.ts';
+import type { Database } from '../shared/db/pool.ts';
+import type { Logger } from '../shared/logging.ts';
 import { reportQueues } from '../shared/queue/report.ts';
 import type { Means } from './means.ts';
 
@@ -14,14 +17,22 @@ export interface HealthAddress {
   token: string | undefined;
 }
 
+/** What the answers come from; the means are there once the database was found fit. */
+export interface HealthState {
+  log: Logger;
+  db: Database;
+  fitness: Fitness;
+  means: Means | undefined;
+}
+
 /**
  * `/metrics`, `/healthz` and `/readyz` of a dispatcher (contract.md METRICS_PORT, METRICS_HOST, METRICS_TOKEN). Resolves
  * once bound.
  */
-export function serveHealth(means: Means, { port, host, token }: HealthAddress): Promise<Server> {
+export function serveHealth(state: HealthState, { port, host, token }: HealthAddress): Promise<Server> {
   const server = createServer(limits, (request, response) => {
-    answer(means, { request, token }, response).catch((error: unknown) => {
-      means.log.error({ err: error }, 'health request failed');
+    answer(state, { request, token }, response).catch((error: unknown) => {
+      state.log.error({ err: error }, 'health request failed');
       response.writeHead(500).end();
     });
   });
@@ -33,7 +44,7 @@ export function serveHealth(means: Means, { port, host, token }: HealthAddress):
 }
 
 async function answer(
-  means: Means,
+  state: HealthState,
   { request, token }: { request: IncomingMessage; token: string | undefined },
   response: ServerResponse,
 ): Promise<void> {
@@ -41,16 +52,26 @@ async function answer(
     case '/healthz':
       return writeJson(response, 200, { status: 'ok' });
     case '/readyz':
-      return (await means.db.isReachable())
-        ? writeJson(response, 200, { status: 'ready' })
-        : writeJson(response, 503, { status: 'database unreachable' });
+      return writeReadiness(response, await readinessOf(state));
     case '/metrics':
       if (token !== undefined && !isBearer(request.headers.authorization, token))
         return writeJson(response, 401, { code: 401, error: 'Unauthorized.' });
-      return writeMetrics(means, response);
+      if (!state.means) return writeReadiness(response, await readinessOf(state));
+      return writeMetrics(state.means, response);
     default:
       return writeJson(response, 404, { code: 404, error: 'Not found.' });
   }
+}
+
+/** `ready`, `database unreachable`, or what the operator has to do; 503 but for the first. */
+async function readinessOf({ db, fitness, means }: HealthState): Promise<string> {
+  if (!(await db.isReachable())) return 'database unreachable';
+  const problem = await fitness.problem().catch(() => 'database unreachable');
+  return problem ?? (means ? 'ready' : 'starting');
+}
+
+function writeReadiness(response: ServerResponse, status: string): void {
+  writeJson(response, status === 'ready' ? 200 : 503, { status });
 }
 
 function writeJson(response: ServerResponse, status: number, body: object): void {

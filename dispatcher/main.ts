@@ -1,4 +1,4 @@
-import { ConfigError, readConfig } from '../shared/config.ts';
+import { ConfigError, environmentWarnings, readConfig } from '../shared/config.ts';
 import { ClosingStack, closeOnSignals, tellSupervisor } from '../shared/lifecycle.ts';
 import { createLogger } from '../shared/logging.ts';
 import { startDispatcher } from './start.ts';
@@ -8,10 +8,14 @@ process.title = 'carillon dispatcher';
 try {
   const config = readConfig();
   const log = createLogger({ level: config.logLevel, name: 'dispatcher' });
+  for (const warning of environmentWarnings()) log.warn(warning);
   const stack = new ClosingStack(log);
   closeOnSignals({ log, stack });
-  await startDispatcher(config, log, { stack });
-  tellSupervisor({ ready: true });
+  await startDispatcher(config, log, { stack }).catch((error: unknown) => {
+    // A start that is interrupted fails; the process then ends as after any other stop.
+    if (!stack.isClosing) throw error;
+  });
+  if (!stack.isClosing) tellSupervisor({ ready: true });
 } catch (error) {
   process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon dispatcher: ${error}`}\n`);
   process.exit(1);

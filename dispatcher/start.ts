@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config.ts';
 import { Vault } from '../shared/crypto.ts';
 import { Directory } from '../shared/db/directory.ts';
+import { Fitness } from '../shared/db/fitness.ts';
 import { Listener } from '../shared/db/listener.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database } from '../shared/db/pool.ts';
@@ -21,7 +22,7 @@ import { deliverBatch } from './delivery/deliver.ts';
 import { Ledger } from './delivery/ledger.ts';
 import { openDuties, runDuty } from './duties/duties.ts';
 import { startMessenger } from './duties/messenger.ts';
-import { serveHealth } from './health.ts';
+import { type HealthState, serveHealth } from './health.ts';
 import type { Means } from './means.ts';
 import { planPush } from './planning/planner.ts';
 import { ScanShare } from './planning/scan-share.ts';
@@ -69,13 +70,18 @@ export async function startDispatcher(
   const stack = options.stack ?? new ClosingStack(log);
   const { clock = systemClock } = options;
   const timing = { ...defaultBreakerTiming, ...options.breakers };
-  const means = await openMeans(config, log, { stack, clock, timing });
-  const server = await serveHealth(means, {
+  const db = await openDatabase(config, log, stack);
+  const fitness = new Fitness(db, { vault: new Vault(config.secrets), clock, log });
+  const state: HealthState = { log, db, fitness, means: undefined };
+  const server = await serveHealth(state, {
     port: config.metricsPort,
     host: config.metricsHost,
     token: config.metricsToken,
   });
   stack.add('metrics', () => closeHealth(server));
+  await untilFit(fitness, stack);
+  const means = await openMeans(config, log, { db, stack, clock, timing });
+  state.means = means;
   startDuties(means, stack);
   const listener = new Listener(config.databaseUrl, log);
   stack.add('notifications', () => listener.close());
@@ -93,15 +99,31 @@ export async function startDispatcher(
   return { metricsPort, stack, means };
 }
 
+/** Opens the pool of the main thread and waits until the database answers. */
+async function openDatabase(config: Config, log: Logger, stack: ClosingStack): Promise<Database> {
+  const db = new Database({
+    url: config.databaseUrl,
+    applicationName: 'carillon dispatcher',
+    onError: (error) => log.warn({ err: error }, 'database connection lost'),
+  });
+  stack.add('database', () => db.close());
+  await waitForDatabase(db, log);
+  return db;
+}
+
+/** Waits, unready, until the tables are there and CARILLON_SECRET opens them: pushes would fail for good else. */
+async function untilFit(fitness: Fitness, stack: ClosingStack): Promise<void> {
+  const stop = new AbortController();
+  stack.add('wait for the database', () => stop.abort());
+  await fitness.whenFit(stop.signal);
+}
+
 async function openMeans(
   config: Config,
   log: Logger,
-  { stack, clock, timing }: { stack: ClosingStack; clock: Clock; timing: BreakerTiming },
+  { db, stack, clock, timing }: { db: Database; stack: ClosingStack; clock: Clock; timing: BreakerTiming },
 ): Promise<Means> {
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
-  const db = new Database({ url: config.databaseUrl, applicationName: 'carillon dispatcher', onError });
-  stack.add('database', () => db.close());
-  await waitForDatabase(db, log);
   // Scans hold a connection for as long as they read, so they have a pool of their own.
   const readDb = new Database({
     url: config.databaseReadUrl,

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { issueText } from './domain/issue-text.ts';
+import { unknownVariables } from './unknown-variables.ts';
 
 /**
  * The environment (contract.md "Environment"), read here and nowhere else, as one checked value.
@@ -206,4 +207,16 @@ export type LocalConfig = z.infer<typeof localSchema>;
  */
 export function readLocalConfig(env: Environment = process.env): LocalConfig {
   return check(localSchema, env);
+}
+
+/**
+ * Sentences on variables of the environment that begin with `CARILLON_` and mean nothing, for a warning at the start: a
+ * name with a slip would else be passed over.
+ */
+export function environmentWarnings(env: Environment = process.env): string[] {
+  const shapes = [schema.in.shape, functionsSchema.in.shape, localSchema.in.shape];
+  return unknownVariables(
+    env,
+    shapes.flatMap((shape) => Object.keys(shape)),
+  );
 }

@@ -35,6 +35,11 @@ export class Vault {
     this.#keys = keys.map((key) => ({ key, mark: fingerprint(key) }));
   }
 
+  /** What a sealed value begins with when one of these keys opens it, hex: version and fingerprint. */
+  get marks(): string[] {
+    return this.#keys.map(({ mark }) => Buffer.concat([Buffer.of(version), mark]).toString('hex'));
+  }
+
   seal(value: unknown, context: string): Buffer {
     const first = this.#keys[0];
     if (!first) throw new Error('a vault needs at least one key');

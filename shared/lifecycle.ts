@@ -24,6 +24,11 @@ export class ClosingStack {
     else this.#closers.push({ name, close });
   }
 
+  /** Whether `close` was called. */
+  get isClosing(): boolean {
+    return this.#closing !== undefined;
+  }
+
   /**
    * Closes everything, each with what is left of `timeoutMs` but at least a tenth of it; one that fails or
    * hangs is logged and does not keep the others open. Calling it again gives the same promise.

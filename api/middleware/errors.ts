@@ -1,5 +1,11 @@
 import type { Context, Middleware } from 'koa';
-import { isConnectionFailure, isStatementTimeout, isUnfitValue } from '../../shared/db/pool.ts';
+import { SealError } from '../../shared/crypto.ts';
+import {
+  isConnectionFailure,
+  isStatementTimeout,
+  isUndefinedTable,
+  isUnfitValue,
+} from '../../shared/db/pool.ts';
 import { ResultTooLarge } from '../../shared/db/terms.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
 import { messageIn } from '../../shared/domain/errors-zh.ts';
@@ -47,6 +53,8 @@ export function toRefusal(error: unknown): Refusal {
       text: 'The reply would be too large: ask for fewer rows, or include fewer names.',
       cause: error,
     });
+  if (error instanceof SealError || isUndefinedTable(error))
+    return new Refusal('misconfigured', { cause: error, retryAfterSeconds: 60 });
   if (isStatementTimeout(error)) return new Refusal('timedOut', { cause: error });
   if (isUnfitValue(error)) return new Refusal('incorrectType', { cause: error });
   if (isConnectionFailure(error)) return new Refusal('unavailable', { cause: error, retryAfterSeconds: 1 });

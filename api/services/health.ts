@@ -10,24 +10,31 @@ export class HealthService {
   readonly #means: Means;
   readonly #pumping: PumpingGuard;
   #isStopping = false;
-  #asking: Promise<boolean> | undefined;
+  #asking: Promise<string> | undefined;
 
   constructor(means: Means, pumping: PumpingGuard) {
     this.#means = means;
     this.#pumping = pumping;
   }
 
-  /** Whether this process can be given work: it is not about to stop, and the database answers. */
-  async readiness(): Promise<'ready' | 'stopping' | 'database unreachable'> {
-    if (this.#isStopping) return 'stopping';
-    return (await this.#isReachable()) ? 'ready' : 'database unreachable';
+  /**
+   * `ready` when this process can be given work: it is not about to stop, the database answers, is migrated and is
+   * opened by CARILLON_SECRET. Else `stopping`, `database unreachable` or a sentence for the operator.
+   */
+  async readiness(): Promise<string> {
+    return this.#isStopping ? 'stopping' : this.#ofDatabase();
   }
 
   /** Asked once for all who ask at the same time: anybody may. */
-  #isReachable(): Promise<boolean> {
-    this.#asking ??= inLane('health', () => this.#means.admissionDb.isReachable()).finally(() => {
-      this.#asking = undefined;
-    });
+  #ofDatabase(): Promise<string> {
+    const { admissionDb, fitness } = this.#means;
+    this.#asking ??= inLane('health', async () =>
+      (await admissionDb.isReachable()) ? ((await fitness.problem()) ?? 'ready') : 'database unreachable',
+    )
+      .catch(() => 'database unreachable')
+      .finally(() => {
+        this.#asking = undefined;
+      });
     return this.#asking;
   }
 

@@ -2,6 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Config } from '../../shared/config.ts';
 import type { Vault } from '../../shared/crypto.ts';
 import type { Directory } from '../../shared/db/directory.ts';
+import type { Fitness } from '../../shared/db/fitness.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import type { QueryShare } from '../../shared/db/query-share.ts';
 import type { Metrics } from '../../shared/metrics.ts';
@@ -21,4 +22,6 @@ export interface Means {
   clock: Clock;
   metrics: Metrics;
   directory: Directory;
+  /** Whether the database is migrated and CARILLON_SECRET opens it. */
+  fitness: Fitness;
 }

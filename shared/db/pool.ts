@@ -181,6 +181,11 @@ export function isMissingReference(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '23503';
 }
 
+/** True when a table is missing: the database was not migrated. */
+export function isUndefinedTable(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '42P01';
+}
+
 /** True when PostgreSQL ended one of two transactions that waited for each other: it may be done again. */
 export function isDeadlock(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '40P01';

@@ -40,6 +40,7 @@ const texts: Partial<Record<ErrorName, string>> = {
   conflict: '数据刚刚被修改，请重试。',
   tooManyRequests: '请求过于频繁，请稍后再试。',
   unavailable: '服务暂时不可用，请稍后再试。',
+  misconfigured: '服务配置有误，请联系运维人员查看日志。',
   invalidSmsSignature: '短信签名无效。',
   smsTooSoon: '发送短信过于频繁，请 10 秒后再试。',
   smsTooFrequent: '发送短信过于频繁，请稍后再试。',

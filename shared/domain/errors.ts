@@ -115,6 +115,12 @@ const table = {
   tooManyRequests: { code: 429, status: 429, text: 'Too many requests.' },
   badGateway: { code: 502, status: 502, text: 'The function host gave no valid answer.' },
   unavailable: { code: 503, status: 503, text: 'Temporarily Unavailable.' },
+  // The operator's matter: a wrong CARILLON_SECRET, or tables that are missing. What exactly stands in the log.
+  misconfigured: {
+    code: 503,
+    status: 503,
+    text: 'The service is not set up correctly: its operator finds the reason in its log.',
+  },
   upstreamTimeout: { code: 524, status: 524, text: 'The function host could not be reached in time.' },
   invalidSmsSignature: { code: 600, status: 400, text: 'Invalid SMS signature.' },
   smsTooFrequent: { code: 601, status: 400, text: "Can't send SMS too frequently." },

@@ -104,6 +104,14 @@ describe('carillon doctor', () => {
     expect(JSON.stringify(bad)).not.toContain('SESAME');
   });
 
+  test('a variable with a slip in its name', async () => {
+    const { isBad, bad } = await checkUp({ CARILLON_SECERT: 'SESAME' });
+    expect(isBad).toBe(false);
+    expect(bad).toMatchObject([{ name: 'environment', status: 'warn' }]);
+    expect(bad[0]?.detail).toContain('did you mean CARILLON_SECRET?');
+    expect(JSON.stringify(bad)).not.toContain('SESAME');
+  });
+
   test('a database that was never migrated', async () => {
     const url = service.databaseUrl.replace(/test_[0-9a-f]{16}/, 'doctor_empty');
     await service.db.query('CREATE DATABASE doctor_empty');

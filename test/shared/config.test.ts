@@ -1,6 +1,12 @@
 import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, type Environment, readConfig, readLocalConfig } from '../../shared/config.ts';
+import {
+  ConfigError,
+  type Environment,
+  environmentWarnings,
+  readConfig,
+  readLocalConfig,
+} from '../../shared/config.ts';
 
 const secret = Buffer.alloc(32, 1).toString('base64');
 const other = Buffer.alloc(32, 2).toString('base64');
@@ -160,5 +166,28 @@ describe('readLocalConfig', () => {
       expect.stringContaining('PORT is wrong'),
       expect.stringContaining('DATABASE_URL is wrong'),
     ]);
+  });
+});
+
+describe('names of variables', () => {
+  test.each([
+    ['CARILLON_SECERT', 'CARILLON_SECRET'],
+    ['CARILLON_ADMINTOKEN', 'CARILLON_ADMIN_TOKEN'],
+    ['CARILLON_DATADIR', 'CARILLON_DATA_DIR'],
+  ])('%s is warned of, with %s', (name, known) => {
+    expect(environmentWarnings({ [name]: 'SESAME' })).toEqual([
+      `${name} is not a variable of Carillon: did you mean ${known}?`,
+    ]);
+  });
+
+  test('that resemble none are warned of without a guess', () => {
+    expect(environmentWarnings({ CARILLON_FAVOURITE_COLOUR_OF_THE_OPERATOR: 'blue' })).toEqual([
+      'CARILLON_FAVOURITE_COLOUR_OF_THE_OPERATOR is not a variable of Carillon',
+    ]);
+  });
+
+  test('that are known, or not ours, are passed over', () => {
+    const env = { CARILLON_SECRET: 'x', CARILLON_DATA_DIR: 'x', CARILLON_FUNCTIONS_DIR: 'x', SECRET: 'x' };
+    expect(environmentWarnings(env)).toEqual([]);
   });
 });

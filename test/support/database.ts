@@ -26,6 +26,16 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   };
 }
 
+/** Makes a database without any tables. */
+export async function createEmptyDatabase(): Promise<TestDatabase> {
+  const name = `empty_${randomBytes(8).toString('hex')}`;
+  await administrate(`CREATE DATABASE ${name}`);
+  return {
+    url: inject('postgres').urlPattern.replace('DATABASE', name),
+    drop: () => administrate(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
 async function administrate(statement: string): Promise<void> {
   const client = new Client({ connectionString: inject('postgres').adminUrl });
   await client.connect();

@@ -2,13 +2,14 @@ import {
   type Config,
   ConfigError,
   type Environment,
+  environmentWarnings,
   type LocalConfig,
   readConfig,
   readLocalConfig,
 } from '../../../shared/config.ts';
 import { readSecrets, type Secrets } from '../../local/secrets.ts';
 import { readWhere, type Where } from '../../local/where.ts';
-import { type Finding, fail, ok, reasonOf } from './finding.ts';
+import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 /** What the processes would start with, as far as it is known. */
 export interface Surroundings {
@@ -28,6 +29,8 @@ export async function readSurroundings(env: Environment): Promise<Surroundings> 
   const where = local ? await readWhere(local.dataDir) : {};
   const secrets = local ? await secretsOf(local, findings) : {};
   const config = attempt(() => readConfig(completeEnvironment(env, { local, where, secrets })), findings);
+  for (const warning of environmentWarnings(env))
+    findings.push(warn('environment', warning, 'Correct the name, or take the variable away.'));
   if (findings.length === 0) findings.push(ok('environment', 'every variable is as expected'));
   return {
     findings: withoutRepeats(findings),

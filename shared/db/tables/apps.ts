@@ -67,6 +67,16 @@ function toApp(row: AppRow, vault: Vault): App {
   };
 }
 
+/** How many apps the keys of a vault open and how many they do not, told by the beginnings of the seals. */
+export async function countSealedApps(db: Handle, vault: Vault): Promise<{ open: number; closed: number }> {
+  const { rows } = await db.query<{ open: number; closed: number }>(
+    `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
+       FROM (SELECT encode(substring(secrets FROM 1 FOR 5), 'hex') = ANY($1) AS is_open FROM app) AS seals`,
+    [vault.marks],
+  );
+  return rows[0] ?? { open: 0, closed: 0 };
+}
+
 /**
  * Makes an app, with an approved SMS signature of its own name (contract.md "Options of an app"). Undefined where an app
  * has this id already.

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startApi } from '../../api/start.ts';
+import { startDispatcher } from '../../dispatcher/start.ts';
+import { choosePort } from '../../ops/local/ports.ts';
+import type { App } from '../../shared/domain/app.ts';
+import { ClosingStack } from '../../shared/lifecycle.ts';
+import { createLogger } from '../../shared/logging.ts';
+import { migrate } from '../../shared/queue/migrate.ts';
+import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const otherSecret = Buffer.alloc(32, 7).toString('base64');
+const often = { interval: 50, timeout: 15_000 };
+
+/** A log whose messages are kept. */
+function listeningLog() {
+  const messages: string[] = [];
+  const destination = { write: (line: string) => void messages.push(JSON.parse(line).msg) };
+  return { messages, log: createLogger({ level: 'info', name: 'test', destination }) };
+}
+
+const freePort = () => choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+
+async function readiness(port: number): Promise<{ code: number; status: string } | undefined> {
+  const reply = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
+  return reply && { code: reply.status, ...JSON.parse(await reply.text()) };
+}
+
+describe('a CARILLON_SECRET that does not open the database', () => {
+  let database: TestDatabase;
+  let right: TestApi;
+  let wrong: TestApi;
+  let app: App;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    right = await startTestApi({ databaseUrl: database.url });
+    app = await right.createApp();
+    wrong = await startTestApi({ databaseUrl: database.url, env: { CARILLON_SECRET: otherSecret } });
+  });
+  afterAll(async () => {
+    await wrong?.close();
+    await right?.close();
+    await database?.drop();
+  });
+
+  test('makes the api unready, with a sentence', async () => {
+    expect((await right.request('GET', '/readyz')).status).toBe(200);
+    const { status, body } = await wrong.request('GET', '/readyz');
+    expect(status).toBe(503);
+    expect(body.status).toMatch(/^CARILLON_SECRET does not open what is in the database: /);
+  });
+
+  test('refuses calls with 503 and says nothing of secrets to clients', async () => {
+    const calls = [
+      await wrong.request('GET', '/1.1/installations', { app, master: true }),
+      await wrong.request('POST', '/1.1/push', { app, master: true, body: { data: { alert: 'x' } } }),
+      await wrong.request('GET', '/console/api/apps', { admin: true }),
+    ];
+    for (const { status, body, headers } of calls) {
+      expect(body).toEqual({
+        code: 503,
+        error: 'The service is not set up correctly: its operator finds the reason in its log.',
+      });
+      expect({ status, retry: headers.get('retry-after') }).toEqual({ status: 503, retry: '60' });
+    }
+  });
+
+  test('is told in the log at the start', async () => {
+    const { messages, log } = listeningLog();
+    const config = testConfig(database.url, { CARILLON_SECRET: otherSecret });
+    const { stack } = await startApi(config, log);
+    await stack.close();
+    expect(messages).toContainEqual(expect.stringMatching(/^CARILLON_SECRET does not open/));
+  });
+
+  test('keeps a dispatcher from taking jobs: it waits, unready, and stops when it is told to', async () => {
+    const { messages, log } = listeningLog();
+    const stack = new ClosingStack(silentLog);
+    const port = await freePort();
+    const env = { CARILLON_SECRET: otherSecret, METRICS_PORT: String(port) };
+    const started = startDispatcher(testConfig(database.url, env), log, { stack });
+    const ended = expect(started).rejects.toThrow();
+    await expect
+      .poll(() => readiness(port), often)
+      .toMatchObject({
+        code: 503,
+        status: expect.stringMatching(/^CARILLON_SECRET does not open/),
+      });
+    expect(messages).toContainEqual(expect.stringMatching(/^CARILLON_SECRET does not open/));
+    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(503);
+    await stack.close();
+    await ended;
+  });
+
+  test('is noticed while an api runs, and forgotten when it is over', async () => {
+    const other = await createTestDatabase();
+    onTestFinished(() => other.drop());
+    const api = await startTestApi({ databaseUrl: other.url, env: { CARILLON_SECRET: otherSecret } });
+    onTestFinished(() => api.close());
+    expect((await api.request('GET', '/readyz')).status).toBe(200);
+    const elsewhere = await startTestApi({ databaseUrl: other.url });
+    onTestFinished(() => elsewhere.close());
+    const stranger = await elsewhere.createApp();
+    await expect.poll(async () => (await api.request('GET', '/readyz')).status, often).toBe(503);
+    await elsewhere.request('DELETE', `/console/api/apps/${stranger.appId}`, { admin: true });
+    await expect.poll(async () => (await api.request('GET', '/readyz')).status, often).toBe(200);
+  });
+
+  test('in a list with the right one opens everything', async () => {
+    const { secrets } = testConfig(database.url);
+    const both = `${otherSecret},${secrets[0]?.toString('base64')}`;
+    const api = await startTestApi({ databaseUrl: database.url, env: { CARILLON_SECRET: both } });
+    onTestFinished(() => api.close());
+    expect((await api.request('GET', '/readyz')).status).toBe(200);
+    expect((await api.request('GET', '/1.1/installations', { app, master: true })).status).toBe(200);
+  });
+});
+
+describe('a database that was not migrated', () => {
+  test('is waited for by api and dispatcher, who say what to do', async () => {
+    const database = await createEmptyDatabase();
+    onTestFinished(() => database.drop());
+    const sentence = 'The database is not migrated: run `carillon migrate`.';
+    const api = listeningLog();
+    const dispatcher = listeningLog();
+    const port = await freePort();
+    const config = testConfig(database.url, { METRICS_PORT: String(port) });
+    const stack = new ClosingStack(silentLog);
+    onTestFinished(() => stack.close());
+    const starting = startApi(config, api.log, { stack });
+    const dispatching = startDispatcher(config, dispatcher.log, { stack });
+    await expect.poll(() => readiness(port), often).toEqual({ code: 503, status: sentence });
+    await expect.poll(() => api.messages, often).toContain(sentence);
+    expect(dispatcher.messages).toContain(sentence);
+    await migrate(database.url);
+    const { port: apiPort } = await starting;
+    await dispatching;
+    expect(await readiness(apiPort)).toEqual({ code: 200, status: 'ready' });
+    expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
+    expect(api.messages).toContain('the database is fit to work on');
+  });
+
+  test('ends the wait of an api that is stopped', async () => {
+    const database = await createEmptyDatabase();
+    onTestFinished(() => database.drop());
+    const stack = new ClosingStack(silentLog);
+    const { messages, log } = listeningLog();
+    const ended = expect(startApi(testConfig(database.url), log, { stack })).rejects.toThrow();
+    await expect.poll(() => messages.length, often).toBeGreaterThan(0);
+    await stack.close();
+    await ended;
+  });
+});
