@@ -1,33 +1,8 @@
 import { connect, createServer, type Socket } from 'node:net';
-import { Protocals, Realtime } from 'leancloud-realtime';
+import { Realtime } from 'leancloud-realtime';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CommandType, openDevice } from './realtime-device.ts';
 import { eventually, freePort, World } from './support.ts';
-
-/** What the library has and its types do not. */
-interface Command {
-  cmd: number;
-  dataMessage?: { ids: string[]; msg: { data: string }[]; offline: boolean | null };
-}
-
-interface Connection {
-  on(event: string, listener: (command: Command) => void): void;
-  send(command: object, isAnswered?: boolean): Promise<Command>;
-  ping(): Promise<Command | undefined>;
-}
-
-declare module 'leancloud-realtime' {
-  interface Realtime {
-    _open(): Promise<Connection>;
-    _close(): void;
-  }
-  const Protocals: {
-    GenericCommand: new (members: object) => object;
-    AckCommand: new (members: object) => object;
-    CommandType: { login: number; loggedin: number; ack: number; data: number; echo: number };
-  };
-}
-
-const { AckCommand, CommandType, GenericCommand } = Protocals;
 
 /** One address before several processes, as a load balancer: new connections go to the one it is told. */
 class FrontDoor {
@@ -89,19 +64,7 @@ describe('the realtime library', () => {
     const server = `http://127.0.0.1:${door.port}`;
     const realtime = new Realtime({ appId, appKey: 'unused', server, ssl: false, noBinary });
     clients.push(realtime);
-    const connection = await realtime._open();
-    const letters: { id: string; content: unknown; isOffline: boolean }[] = [];
-    const say = (cmd: number, members: object = {}) =>
-      new GenericCommand({ cmd, appId, installationId, ...members });
-    connection.on('message', ({ cmd, dataMessage }) => {
-      if (cmd !== CommandType.data || !dataMessage) return;
-      const { ids, msg, offline } = dataMessage;
-      for (const [i, id] of ids.entries())
-        letters.push({ id, content: JSON.parse(msg[i]?.data ?? ''), isOffline: offline === true });
-      void connection.send(say(CommandType.ack, { ackMessage: new AckCommand({ ids }) }), false);
-    });
-    const login = () => connection.send(say(CommandType.login, { service: 0 }));
-    return { realtime, connection, letters, login };
+    return { realtime, ...(await openDevice(realtime, { appId, installationId })) };
   }
 
   test.each([

@@ -78,7 +78,8 @@ backend counter
   server counter 127.0.0.1:${backendPort}
 `;
 
-const nginxConfig = ({ directory, port, backendPort }: Files): string => `
+/** What of nginx is outside of its sites; it writes into `directory` only. */
+const nginxMain = (directory: string, http: string): string => `
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 daemon off;
 pid ${join(directory, 'nginx.pid')};
@@ -87,12 +88,20 @@ worker_processes 1;
 events { worker_connections 1024; }
 http {
   access_log off;
-  client_max_body_size 10m;
   client_body_temp_path ${join(directory, 'body')};
   proxy_temp_path ${join(directory, 'proxy')};
   fastcgi_temp_path ${join(directory, 'fastcgi')};
   uwsgi_temp_path ${join(directory, 'uwsgi')};
   scgi_temp_path ${join(directory, 'scgi')};
+  ${http}
+}
+`;
+
+const nginxConfig = ({ directory, port, backendPort }: Files): string =>
+  nginxMain(
+    directory,
+    `
+  client_max_body_size 10m;
   keepalive_requests 100000;
   upstream counter { server 127.0.0.1:${backendPort} max_fails=0; keepalive 200; }
   server {
@@ -105,9 +114,8 @@ http {
       proxy_http_version 1.1;
       proxy_set_header Connection "";
     }
-  }
-}
-`;
+  }`,
+  );
 
 const commands = {
   haproxy: {
@@ -130,21 +138,66 @@ export async function startReverseProxy(name: ProxyName, backend: Backend): Prom
   await writeFile(join(directory, 'key.pem'), privateKey);
   await writeFile(join(directory, 'both.pem'), `${certificate}\n${privateKey}\n`);
   await writeFile(file, config({ directory, port, backendPort: backend.port }));
-  const child = spawn(name, args(file), { env: { PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] });
-  let errors = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    errors += chunk.toString();
-  });
-  onTestFinished(async () => {
-    await end(child);
-    await rm(directory, { recursive: true, force: true });
-  });
-  await reachable(port, child, () => errors);
+  const child = await launch({ command: [name, ...args(file)], directory, port });
   return {
     url: `https://127.0.0.1:${port}`,
     ca: authority.certificate,
     reload: () => child.kill(signal),
   };
+}
+
+/**
+ * Starts nginx on `port` with a file of sites, as its package includes them from conf.d; `names` are replaced in it:
+ * addresses and paths of the test for those of a real machine. Throws where one of them is not in the file. nginx ends
+ * with the test, or the file of tests.
+ */
+export async function startSites(
+  sites: string,
+  {
+    port,
+    names,
+    onEnd,
+  }: { port: number; names: Record<string, string>; onEnd: (end: () => Promise<void>) => void },
+): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'carillon-nginx-'));
+  const { server } = await loopbackIdentity();
+  await writeFile(join(directory, 'fullchain.pem'), server.certificate);
+  await writeFile(join(directory, 'privkey.pem'), server.privateKey);
+  let text = sites;
+  for (const [name, value] of Object.entries({
+    ...names,
+    '/etc/letsencrypt/live/push.example.com': directory,
+  })) {
+    if (!text.includes(name)) throw new Error(`the file has no ${name}`);
+    text = text.replaceAll(name, value);
+  }
+  await writeFile(join(directory, 'sites.conf'), text);
+  const file = join(directory, 'nginx.conf');
+  await writeFile(file, nginxMain(directory, `include ${join(directory, 'sites.conf')};`));
+  await launch({ command: ['nginx', '-c', file], directory, port, onEnd });
+}
+
+interface Launch {
+  command: string[];
+  directory: string;
+  port: number;
+  onEnd?: (end: () => Promise<void>) => void;
+}
+
+/** Starts a proxy and waits until it takes connections. */
+async function launch({ command, directory, port, onEnd = onTestFinished }: Launch): Promise<ChildProcess> {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, { env: { PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] });
+  let errors = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  onEnd(async () => {
+    await end(child);
+    await rm(directory, { recursive: true, force: true });
+  });
+  await reachable(port, child, () => errors);
+  return child;
 }
 
 async function end(child: ChildProcess): Promise<void> {
@@ -167,7 +220,7 @@ async function reachable(port: number, child: ChildProcess, errors: () => string
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const port = portOf(server);

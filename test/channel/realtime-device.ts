@@ -1,0 +1,58 @@
+import { Protocals, type Realtime } from 'leancloud-realtime';
+
+/** What the library has and its types do not. */
+interface Command {
+  cmd: number;
+  dataMessage?: { ids: string[]; msg: { data: string }[]; offline: boolean | null };
+}
+
+interface Connection {
+  on(event: string, listener: (command: Command) => void): void;
+  send(command: object, isAnswered?: boolean): Promise<Command>;
+  ping(): Promise<Command | undefined>;
+}
+
+declare module 'leancloud-realtime' {
+  interface Realtime {
+    _open(): Promise<Connection>;
+    _close(): void;
+  }
+  const Protocals: {
+    GenericCommand: new (members: object) => object;
+    AckCommand: new (members: object) => object;
+    CommandType: { login: number; loggedin: number; ack: number; data: number; echo: number };
+  };
+}
+
+const { AckCommand, GenericCommand } = Protocals;
+export const { CommandType } = Protocals;
+
+/** A push as a device got it. */
+interface Letter {
+  id: string;
+  content: unknown;
+  isOffline: boolean;
+}
+
+/**
+ * What a push device says, through the connection of the realtime library: acknowledges what comes, and logs in when it is
+ * told to.
+ */
+export async function openDevice(
+  realtime: Realtime,
+  { appId, installationId }: { appId: string; installationId: string },
+) {
+  const connection = await realtime._open();
+  const letters: Letter[] = [];
+  const say = (cmd: number, members: object = {}) =>
+    new GenericCommand({ cmd, appId, installationId, ...members });
+  connection.on('message', ({ cmd, dataMessage }) => {
+    if (cmd !== CommandType.data || !dataMessage) return;
+    const { ids, msg, offline } = dataMessage;
+    for (const [i, id] of ids.entries())
+      letters.push({ id, content: JSON.parse(msg[i]?.data ?? ''), isOffline: offline === true });
+    void connection.send(say(CommandType.ack, { ackMessage: new AckCommand({ ids }) }), false);
+  });
+  const login = () => connection.send(say(CommandType.login, { service: 0 }));
+  return { connection, letters, login };
+}

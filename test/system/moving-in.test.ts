@@ -1,0 +1,216 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, request, type Server } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { Realtime } from 'leancloud-realtime';
+import AV from 'leancloud-storage';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { loadRoutes } from '../../api/load.ts';
+import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import { newKey } from '../../shared/domain/ids.ts';
+import { CommandType, openDevice } from '../channel/realtime-device.ts';
+import { eventually } from '../channel/support.ts';
+import { silentLog, startTestApi, type TestApi, testConfig, testEnvironment } from '../support/api.ts';
+import { carillon } from '../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { portOf } from '../support/http2-peer.ts';
+import { loopbackIdentity } from '../support/identity.ts';
+import { anInstallation, aUser, newId, publicHash } from '../support/imports.ts';
+import { freePort, isProxyInstalled, startSites } from '../support/reverse-proxy.ts';
+
+/**
+ * The whole way of docs/moving-in.md: an export is moved in, nginx stands before it with the file of ops/proxy, and the
+ * clients of the old app go on with the id and keys they have; only the address of their server is another one.
+ */
+const appId = `${newKey()}-gzGzoHsz`;
+const keys = { appKey: newKey(), masterKey: newKey(), hookKey: newKey() };
+const sessionToken = newId();
+const tom = aUser({
+  username: 'tom',
+  password: publicHash('a password of 2019', 'salt'),
+  salt: 'salt',
+  sessionToken,
+  authData: { weixin: { openid: 'o-tom', access_token: 'from there' } },
+});
+const installationId = newId();
+const phone = anInstallation({
+  ...{ deviceType: 'android', deviceToken: undefined, installationId, channels: ['news'] },
+});
+
+let database: TestDatabase;
+let api: TestApi;
+let dispatcher: RunningDispatcher;
+let elsewhere: Server;
+let folder: string;
+/** What the app's clients are given in place of the old address. */
+let address: string;
+const ends: (() => Promise<void>)[] = [];
+
+/** Answers like a server for the rest of the app; says whom it was called. */
+async function startElsewhere(): Promise<Server> {
+  const { server } = await loopbackIdentity();
+  const options = { cert: server.certificate, key: server.privateKey };
+  const made = createServer(options, (request, response) => {
+    response.setHeader('x-elsewhere', request.headers.host ?? '');
+    response.end('{}');
+  });
+  await new Promise<void>((resolve) => made.listen(0, '127.0.0.1', resolve));
+  return made;
+}
+
+/** The file of ops/proxy, with the addresses of this test in place of those of an operator. */
+async function startNginx(port: number): Promise<void> {
+  const sites = await readFile(new URL('../../ops/proxy/nginx.conf', import.meta.url), 'utf8');
+  const { authority } = await loopbackIdentity();
+  await writeFile(join(folder, 'ca.pem'), authority.certificate);
+  const names = {
+    'listen 443 ssl http2': `listen 127.0.0.1:${port} ssl http2`,
+    'server 127.0.0.1:8080': `server ${new URL(api.url).host}`,
+    'server elsewhere.example.com:443': `server 127.0.0.1:${portOf(elsewhere)}`,
+    'https://elsewhere elsewhere.example.com': 'https://elsewhere localhost',
+    '/etc/ssl/certs/ca-certificates.crt': join(folder, 'ca.pem'),
+    // The test comes from outside.
+    'allow 127.0.0.1': 'allow 192.0.2.1',
+  };
+  await startSites(sites, { port, names, onEnd: (end) => ends.push(end) });
+}
+
+const moveIn = (...args: string[]) =>
+  carillon(['move-in', 'export', '--app-id', appId, '--keys-file', '-', ...args, '--json'], {
+    cwd: folder,
+    env: { ...testEnvironment(database.url), PUBLIC_URL: api.url },
+    stdin: JSON.stringify(keys),
+  });
+
+const exportFile = (className: string, records: object[]) =>
+  writeFile(
+    join(folder, 'export', `${className}.0.jsonl`),
+    [
+      `#filetype:JSON-streaming {"type":"Class","class":"${className}"}`,
+      ...records.map((record) => JSON.stringify(record)),
+    ].join('\n'),
+  );
+
+describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'carillon-moving-in-'));
+    database = await createTestDatabase();
+    const port = await freePort();
+    address = `https://127.0.0.1:${port}`;
+    const env = { PUBLIC_URL: address, TRUSTED_PROXIES: '1' };
+    api = await startTestApi({ databaseUrl: database.url, env });
+    dispatcher = await startDispatcher(testConfig(database.url, env), silentLog);
+    elsewhere = await startElsewhere();
+    const { authority } = await loopbackIdentity();
+    const trusted = getCACertificates('default');
+    setDefaultCACertificates([...trusted, authority.certificate]);
+    ends.push(async () => setDefaultCACertificates(trusted));
+    await startNginx(port);
+    await mkdir(join(folder, 'export'));
+    await exportFile('_User', [tom]);
+    await exportFile('_Installation', [phone]);
+    await exportFile('Post', [{ objectId: newId() }]);
+    const rehearsal = await moveIn('--dry-run');
+    expect(rehearsal.json()).toMatchObject({ app: { isNew: true }, import: { refusals: [] } });
+    expect(await moveIn()).toMatchObject({ code: 0, stderr: '' });
+    AV.init({ appId, ...keys, serverURL: address });
+  });
+  beforeEach(() => AV.User.logOut());
+  afterAll(async () => {
+    for (const end of ends) await end();
+    elsewhere?.close();
+    await dispatcher?.stack.close();
+    await api?.close();
+    await database?.drop();
+    await rm(folder, { recursive: true });
+  });
+
+  test('lets its users go on: by session, by password, by third-party account', async () => {
+    expect((await AV.User.become(sessionToken)).id).toBe(tom.objectId);
+    await AV.User.logOut();
+    expect((await AV.User.logIn('tom', 'a password of 2019')).id).toBe(tom.objectId);
+    await AV.User.logOut();
+    const account = { openid: 'o-tom', access_token: 'a newer one', expires_in: 7200 };
+    expect((await AV.User.loginWithAuthData(account, 'weixin')).id).toBe(tom.objectId);
+  });
+
+  test('registers new users and devices', async () => {
+    const user = await AV.User.signUp('ann', 'a password', { nick: 'Ann' });
+    expect((await AV.User.logIn('ann', 'a password')).id).toBe(user.id);
+    const device = new AV.Object('_Installation');
+    await device.save({ deviceType: 'android', installationId: newId(), channels: ['news'] });
+    expect(device.id).toMatch(/^\w+$/);
+    await device.save({ channels: ['news', 'sport'] });
+  });
+
+  test('delivers a push to a device that registered before the move', async () => {
+    const realtime = new Realtime({ appId, appKey: keys.appKey, server: address });
+    ends.push(async () => realtime._close());
+    const device = await openDevice(realtime, { appId, installationId });
+    expect(await device.login()).toMatchObject({ cmd: CommandType.loggedin });
+    const where = new AV.Query<AV.Installation>('_Installation').equalTo('installationId', installationId);
+    await AV.Push.send({ where, data: { alert: 'Hello' } }, { useMasterKey: true });
+    await eventually(() => device.letters.length > 0);
+    expect(device.letters).toMatchObject([{ content: { alert: 'Hello' }, isOffline: false }]);
+  });
+
+  describe('behind nginx', () => {
+    test('finds every route of the api at Carillon', async () => {
+      const routes = (await loadRoutes()).filter(({ auth }) => auth !== 'admin');
+      const paths = routes.flatMap(({ method, paths }) => paths.map((path) => ({ method, path })));
+      const asked = paths.filter(({ path }) => !/^\/(metrics|healthz|readyz)$/.test(path));
+      expect(asked.length).toBeGreaterThan(50);
+      for (const { method, path } of asked) {
+        const filled = path.replace(':className', '_User').replaceAll(/:\w+/g, 'x');
+        expect([path, (await ask(method, filled)).elsewhere]).toEqual([path, undefined]);
+      }
+    });
+
+    test.each([
+      '/1.1/classes/Post',
+      '/1.1/classes/_User2',
+      '/1.1/classes/_File',
+      '/1.1/usersOfMine',
+      '/1.1/fileTokens',
+      '/1.1/rtm/messages',
+      '/1.1/leaderboard/leaderboards',
+      '/1.1/users/../classes/Post',
+    ])('finds %s elsewhere', async (path) => {
+      expect((await ask('GET', path)).elsewhere).toMatch(/^localhost$/);
+    });
+
+    test.each([
+      '/console/api/apps',
+      '/Console/api/apps',
+      '/%63onsole/api/apps',
+      '//console/api/apps',
+      '/1.1/users/../../console/api/apps',
+      '/metrics',
+      '/readyz',
+    ])('keeps %s from outside', async (path) => {
+      const Authorization = `Bearer ${testConfig(database.url).adminToken}`;
+      expect(await ask('GET', path, { Authorization })).toMatchObject({ status: 403, elsewhere: undefined });
+    });
+
+    test('hears of Carillon what is too large', async () => {
+      const { status, text } = await ask('POST', '/1.1/functions/f', {}, 'x'.repeat(21_000_000));
+      expect({ status, code: JSON.parse(text).code }).toEqual({ status: 413, code: 413 });
+    });
+  });
+});
+
+/** One request to the address of the app, its path as it is; with its keys. */
+function ask(method: string, path: string, headers: Record<string, string> = {}, body = '') {
+  const all = { 'X-LC-Id': appId, 'X-LC-Key': keys.appKey, 'Content-Type': 'application/json', ...headers };
+  return new Promise<{ status: number | undefined; elsewhere: unknown; text: string }>((resolve, reject) => {
+    const { hostname, port } = new URL(address);
+    const sent = request({ hostname, port, method, path, headers: all }, async (response) => {
+      const elsewhere = response.headers['x-elsewhere'];
+      resolve({ status: response.statusCode, elsewhere, text: await text(response) });
+    });
+    sent.once('error', reject);
+    sent.end(body);
+  });
+}
