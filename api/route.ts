@@ -105,6 +105,8 @@ interface RouteShape<Q, B> {
   method: Method;
   /** One path or several aliases, with `:params`. */
   path: string | string[];
+  /** One sentence for the reference (docs/reference/http-api.md): what it does, and the members it reads. */
+  summary?: string;
   query?: z.ZodType<Q>;
   body?: z.ZodType<B>;
   limit: Limit;
@@ -146,6 +148,7 @@ export type AnyCall = Call<unknown, unknown> &
 export interface Route {
   method: Method;
   paths: string[];
+  summary: string;
   auth: Access;
   session: 'welcome' | 'needed' | undefined;
   query: z.ZodType | undefined;
@@ -168,6 +171,7 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
   return {
     method: spec.method,
     paths: typeof spec.path === 'string' ? [spec.path] : spec.path,
+    summary: spec.summary ?? '',
     auth: spec.auth,
     session: 'session' in spec ? spec.session : undefined,
     query: spec.query,

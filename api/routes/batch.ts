@@ -9,6 +9,8 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/batch',
+    summary:
+      'Runs up to 1,000 calls (`requests`: a list of `method`, `path`, `body`) and returns the list of their replies.',
     auth: 'app',
     limit: largestBody,
     isNesting: true,
@@ -18,6 +20,8 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/batch/save',
+    summary:
+      'Saves objects that depend on each other: `requests` as of `/1.1/batch`, and objects inside them that are saved first.',
     auth: 'app',
     limit: largestBody,
     isNesting: true,

@@ -28,10 +28,17 @@ const toPublicBreaker = ({
 /** `release` is ours: a breaker goes back to what the gateway shows. */
 const forcing = { open: 'open', close: 'closed', release: null } as const;
 
+const summaries = {
+  open: 'Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is released.',
+  close: 'Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers.',
+  release: 'Ends what was forced: the breaker follows the answers of the gateway again.',
+} as const;
+
 const change = (verb: keyof typeof forcing) =>
   route({
     method: 'POST',
     path: `${base}/:id/${verb}`,
+    summary: summaries[verb],
     auth: 'admin',
     limit: smallBody,
     handle: async (call, { breakers }) =>
@@ -42,6 +49,7 @@ export default [
   route({
     method: 'GET',
     path: base,
+    summary: 'Lists the circuit breakers of all dispatchers with their state and last failure.',
     auth: 'admin',
     limit: noBody,
     handle: async (_call, { breakers }) => json({ results: (await breakers.list()).map(toPublicBreaker) }),

@@ -16,6 +16,7 @@ export default [
   route({
     method: 'POST',
     path,
+    summary: 'Takes the delivery receipts that a gateway sends; the body is in the form of that gateway.',
     auth: 'none',
     isRaw: true,
     limit: { bodyBytesBelow: bodyBytes },
@@ -27,6 +28,7 @@ export default [
   route({
     method: 'GET',
     path,
+    summary: 'Says that the address for receipts exists; 404 where it does not.',
     auth: 'none',
     limit: noBody,
     admit: (params, { receipts }) => receipts.admit(addressOf(params)),

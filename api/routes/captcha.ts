@@ -26,6 +26,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/requestCaptcha',
+    summary: 'Makes an image captcha: answers `captcha_token` and `captcha_url`.',
     auth: 'app',
     limit: noBody,
     query: captchaQuery,
@@ -36,6 +37,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/captchaImage',
+    summary: 'Returns the image of a captcha as PNG.',
     auth: 'none',
     limit: noBody,
     query: imageQuery,
@@ -48,6 +50,8 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/verifyCaptcha',
+    summary:
+      'Checks the characters that a person read; answers `validate_token`, which a request for a code may need.',
     auth: 'app',
     limit: smallBody,
     body: answer,
@@ -57,6 +61,7 @@ export default [
   route({
     method: 'GET',
     path: '/console/api/apps/:appId/captchas/:token',
+    summary: 'Returns the characters of a captcha, in tests only (`NODE_ENV=test`).',
     auth: 'admin',
     limit: noBody,
     handle: async ({ params }, { captchas }) =>

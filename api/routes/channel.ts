@@ -9,6 +9,7 @@ export default [
   route({
     method: 'GET',
     path: '/v1/route',
+    summary: 'Returns the WebSocket addresses of the device channel, in the form of JSON clients.',
     auth: 'none',
     limit: noBody,
     query,
@@ -17,6 +18,7 @@ export default [
   route({
     method: 'GET',
     path: '/2/route',
+    summary: 'Returns the hosts of the service, in the form of older SDKs.',
     auth: 'none',
     limit: noBody,
     query,

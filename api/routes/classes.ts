@@ -9,6 +9,7 @@ const unknownClass = (method: 'GET' | 'POST' | 'PUT' | 'DELETE') =>
   route({
     method,
     path: paths,
+    summary: 'Refused with 101: there are no classes besides `_User`, `_Installation` and `_Role`.',
     auth: 'app',
     limit: noBody,
     handle: () => {
@@ -20,6 +21,8 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/scan/classes/:className',
+    summary:
+      'Reads all users, installations or roles of an app page by page with a `cursor`; needs the master key.',
     auth: 'app',
     limit: noBody,
     query: z.record(z.string(), z.unknown()),

@@ -6,6 +6,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/cloudQuery',
+    summary: 'Runs a CQL `select` statement (`cql`, `pvalues`) over users, installations or roles.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',

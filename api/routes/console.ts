@@ -54,6 +54,7 @@ export default [
   route({
     method: 'POST',
     path: '/console/api/apps',
+    summary: 'Creates an app, or takes over one with its id and keys; 409 where the id exists.',
     auth: 'admin',
     limit: operatorBody,
     body: newApp,
@@ -63,6 +64,7 @@ export default [
   route({
     method: 'GET',
     path: '/console/api/apps',
+    summary: 'Lists all apps with their keys and options.',
     auth: 'admin',
     limit: noBody,
     handle: async (_call, { apps }) => json({ results: (await apps.list()).map(toPublicApp) }),
@@ -70,6 +72,7 @@ export default [
   route({
     method: 'GET',
     path: appPath,
+    summary: 'Returns one app with its keys and options.',
     auth: 'admin',
     limit: noBody,
     handle: async (call, { apps }) => json(toPublicApp(await apps.get(appIdOf(call)))),
@@ -77,6 +80,7 @@ export default [
   route({
     method: 'PATCH',
     path: appPath,
+    summary: 'Changes the name or options of an app.',
     auth: 'admin',
     limit: operatorBody,
     body: appPatch,
@@ -85,6 +89,7 @@ export default [
   route({
     method: 'DELETE',
     path: appPath,
+    summary: 'Deletes an app with all its data.',
     auth: 'admin',
     limit: smallBody,
     handle: async (call, { apps }) => {
@@ -95,6 +100,8 @@ export default [
   route({
     method: 'PUT',
     path: profilePath,
+    summary:
+      'Creates or replaces a push profile; the body holds the credentials of the connector. The reply holds no secret.',
     auth: 'admin',
     limit: operatorBody,
     body: credentials,
@@ -103,6 +110,7 @@ export default [
   route({
     method: 'GET',
     path: `${appPath}/profiles`,
+    summary: 'Lists the push profiles of an app without secrets.',
     auth: 'admin',
     limit: noBody,
     handle: async (call, { profiles }) => json({ results: await profiles.list(appIdOf(call)) }),
@@ -110,6 +118,7 @@ export default [
   route({
     method: 'DELETE',
     path: profilePath,
+    summary: 'Deletes a push profile.',
     auth: 'admin',
     limit: smallBody,
     handle: async (call, { profiles }) => {
@@ -120,6 +129,7 @@ export default [
   route({
     method: 'GET',
     path: `${appPath}/outbox`,
+    summary: 'Lists messages that were sent, or that no supplier was there to send, newest first.',
     auth: 'admin',
     limit: noBody,
     query: outboxQuery,

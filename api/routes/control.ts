@@ -16,6 +16,7 @@ export default [
   route({
     method: 'POST',
     path: `${pushPath}/cancel`,
+    summary: 'Cancels a push that is not done and returns its record.',
     auth: 'admin',
     limit: smallBody,
     handle: async (call, { control }) => json(await control.cancel(...pushOf(call))),
@@ -23,6 +24,7 @@ export default [
   route({
     method: 'POST',
     path: `${pushPath}/pause`,
+    summary: 'Pauses a push that is being sent and returns its record.',
     auth: 'admin',
     limit: smallBody,
     handle: async (call, { control }) => json(await control.pause(...pushOf(call))),
@@ -30,6 +32,8 @@ export default [
   route({
     method: 'POST',
     path: `${pushPath}/resume`,
+    summary:
+      'Resumes a paused push, with another `flow_control` if the body has one, and returns its record.',
     auth: 'admin',
     limit: operatorBody,
     body: resumption,

@@ -5,6 +5,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/date',
+    summary: 'Returns the time of the server.',
     auth: 'app',
     limit: noBody,
     handle: (_call, { date }) => json(date.now()),

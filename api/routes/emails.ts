@@ -25,6 +25,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/requestEmailVerify',
+    summary: 'Sends the mail that verifies an address (`email`).',
     auth: 'app',
     limit: smallBody,
     body: anyBody,
@@ -36,6 +37,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/requestPasswordReset',
+    summary: 'Sends the mail that resets the password of an account (`email`).',
     auth: 'app',
     limit: smallBody,
     body: anyBody,
@@ -47,6 +49,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/verifyEmail/:token',
+    summary: 'Verifies the address by the link of a mail and shows a page that says so.',
     auth: 'none',
     limit: noBody,
     handle: async ({ params, language }, { emails }) =>
@@ -55,6 +58,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/resetPassword/:token',
+    summary: 'Shows the form that asks for a new password.',
     auth: 'none',
     limit: noBody,
     handle: async ({ params, language }, { emails }) =>
@@ -63,6 +67,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/resetPassword/:token',
+    summary: 'Takes the form with the new password and shows the result.',
     auth: 'none',
     limit: smallBody,
     body: anyBody,

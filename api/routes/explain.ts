@@ -10,6 +10,7 @@ export default [
   route({
     method: 'GET',
     path: `${appPath}/notifications/:objectId/devices/:installation`,
+    summary: 'Explains why a device did or did not get a push.',
     auth: 'admin',
     limit: noBody,
     handle: async ({ params }, { why }) =>
@@ -18,6 +19,8 @@ export default [
   route({
     method: 'POST',
     path: `${appPath}/push/explain`,
+    summary:
+      'Tells what a push would do, and sends nothing: audience, payloads, limits and time. The body is that of `POST /1.1/push`.',
     auth: 'admin',
     limit: operatorBody,
     body: dictionary,

@@ -4,11 +4,17 @@ import type { Services } from '../services/services.ts';
 
 const replyWith = ({ status, headers, body }: FunctionReply): Reply => ({ status, headers, body });
 
+const summaries = {
+  functions: 'Calls a cloud function with the body as its parameters; values are plain JSON.',
+  call: 'Calls a cloud function; objects in parameters and result keep their types (`__type`).',
+} as const;
+
 /** push.md "Cloud functions"; compat.md 7. */
 const run = (encoding: 'functions' | 'call') =>
   route({
     method: 'POST',
     path: `/1.1/${encoding}/:name`,
+    summary: summaries[encoding],
     auth: 'app',
     isPassedOn: true,
     limit: largestBody,
@@ -27,6 +33,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/functions/_ops/metadatas',
+    summary: 'Lists the cloud functions and hooks that the function host of the app declares.',
     auth: 'app',
     limit: noBody,
     handle: async (call, { functions }) => replyWith(await functions.metadatas(call)),

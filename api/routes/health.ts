@@ -4,6 +4,7 @@ export default [
   route({
     method: 'GET',
     path: '/healthz',
+    summary: 'Says that the process lives.',
     auth: 'none',
     limit: noBody,
     handle: () => json({ status: 'ok' }),
@@ -11,6 +12,7 @@ export default [
   route({
     method: 'GET',
     path: '/readyz',
+    summary: 'Says whether the process can serve: 200 `ready`, 503 otherwise.',
     auth: 'none',
     limit: noBody,
     handle: async (_call, { health }) => {
@@ -21,6 +23,7 @@ export default [
   route({
     method: 'GET',
     path: '/metrics',
+    summary: 'Returns the metrics for Prometheus; asks for `METRICS_TOKEN` where it is set.',
     auth: 'none',
     limit: noBody,
     isRaw: true,

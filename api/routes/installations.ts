@@ -42,6 +42,7 @@ export default [
   route({
     method: 'POST',
     path: collection,
+    summary: 'Registers an installation; one with the same device token or id is updated.',
     auth: 'app',
     limit: installationBody,
     query: anyQuery,
@@ -51,6 +52,8 @@ export default [
   route({
     method: 'PUT',
     path: member,
+    summary:
+      'Changes members of an installation; one that was deleted is created again under its id where the body names a device.',
     auth: 'app',
     limit: installationBody,
     query: anyQuery,
@@ -60,6 +63,7 @@ export default [
   route({
     method: 'GET',
     path: collection,
+    summary: 'Lists installations that match `where`.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
@@ -69,6 +73,7 @@ export default [
   route({
     method: 'GET',
     path: member,
+    summary: 'Returns an installation.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
@@ -79,6 +84,7 @@ export default [
   route({
     method: 'DELETE',
     path: member,
+    summary: 'Deletes an installation.',
     auth: 'app',
     limit: smallBody,
     query: anyQuery,

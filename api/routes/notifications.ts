@@ -31,6 +31,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/notifications',
+    summary: 'Lists the records of pushes, newest first.',
     auth: 'master',
     limit: noBody,
     query: listQuery,
@@ -39,6 +40,7 @@ export default [
   route({
     method: 'GET',
     path: ['/1.1/notifications/:id', '/1.1/tables/Notifications/:id'],
+    summary: 'Returns the record of a push: its status and counts.',
     auth: 'app',
     limit: noBody,
     handle: async (call, { notifications }) => json(await notifications.get(call.app, call.params.id ?? '')),
@@ -46,6 +48,7 @@ export default [
   route({
     method: 'DELETE',
     path: '/1.1/notifications/:id',
+    summary: 'Cancels a push that is not done.',
     auth: 'master',
     limit: smallBody,
     handle: async (call, { notifications, control }) => {
@@ -57,6 +60,7 @@ export default [
   route({
     method: 'GET',
     path: '/console/api/apps/:appId/notifications/:id/progress',
+    summary: 'Returns how far a push is: outcomes by connector, rate and time left.',
     auth: 'admin',
     limit: noBody,
     handle: async (call, { notifications }) =>

@@ -28,10 +28,15 @@ const callerOf = ({ app, isMaster, remoteAddress }: CodeCall) => ({
 });
 
 /** A call that sends a code and answers `{}`, whoever has the number. */
-const sending = (path: string, send: (call: CodeCall, services: Services) => Promise<void>) =>
+const sending = (
+  path: string,
+  summary: string,
+  send: (call: CodeCall, services: Services) => Promise<void>,
+) =>
   route({
     method: 'POST',
     path,
+    summary,
     auth: 'app',
     limit: smallBody,
     body: codeRequest,
@@ -45,6 +50,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/usersByMobilePhone',
+    summary: 'Logs in by `mobilePhoneNumber` and `smsCode`; signs up where no account has the number.',
     auth: 'app',
     limit: userBody,
     session: 'welcome',
@@ -56,16 +62,23 @@ export default [
       return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
     },
   }),
-  sending('/1.1/requestLoginSmsCode', (call, { phones }) => phones.requestLogin(callerOf(call), call.body)),
-  sending('/1.1/requestMobilePhoneVerify', (call, { phones }) =>
-    phones.requestVerification(callerOf(call), call.body),
+  sending('/1.1/requestLoginSmsCode', 'Sends a code for a login.', (call, { phones }) =>
+    phones.requestLogin(callerOf(call), call.body),
   ),
-  sending('/1.1/requestPasswordResetBySmsCode', (call, { phones }) =>
-    phones.requestReset(callerOf(call), call.body),
+  sending(
+    '/1.1/requestMobilePhoneVerify',
+    'Sends a code that verifies the number of an account.',
+    (call, { phones }) => phones.requestVerification(callerOf(call), call.body),
+  ),
+  sending(
+    '/1.1/requestPasswordResetBySmsCode',
+    'Sends a code that resets the password of an account.',
+    (call, { phones }) => phones.requestReset(callerOf(call), call.body),
   ),
   route({
     method: 'POST',
     path: '/1.1/verifyMobilePhone/:code',
+    summary: 'Verifies the number of an account (`mobilePhoneNumber`) by the code that was sent to it.',
     auth: 'app',
     limit: smallBody,
     isNullNothing: true,
@@ -79,6 +92,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/requestChangePhoneNumber',
+    summary: 'Sends a code to the new number of the user whose session it is.',
     auth: 'app',
     limit: smallBody,
     session: 'needed',
@@ -91,6 +105,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/changePhoneNumber',
+    summary: 'Changes the number of the user whose session it is (`mobilePhoneNumber`, `code`).',
     auth: 'app',
     limit: smallBody,
     session: 'welcome',
@@ -103,6 +118,7 @@ export default [
   route({
     method: 'PUT',
     path: '/1.1/resetPasswordBySmsCode/:code',
+    summary: 'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the number.',
     auth: 'app',
     limit: smallBody,
     body: anyBody,

@@ -16,6 +16,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/push',
+    summary: 'Sends a push to all installations that match `where` and `channels`.',
     auth: 'push',
     limit: { rate: 'push', bodyBytesBelow: pushBodyBytesBelow, isObject: true },
     isBodyNeeded: true,
@@ -25,6 +26,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/push/devices',
+    summary: 'Sends a push to up to 500 device ids.',
     auth: 'push',
     limit: { rate: 'push', bodyBytesBelow: devicesBodyBytesBelow, isObject: true },
     isBodyNeeded: true,

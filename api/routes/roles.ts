@@ -39,6 +39,7 @@ export default [
   route({
     method: 'POST',
     path: collection,
+    summary: 'Creates a role with a `name`, an `ACL`, and members.',
     auth: 'app',
     limit,
     session: 'welcome',
@@ -49,6 +50,7 @@ export default [
   route({
     method: 'PUT',
     path: member,
+    summary: 'Changes the members or the ACL of a role.',
     auth: 'app',
     limit,
     session: 'welcome',
@@ -59,6 +61,7 @@ export default [
   route({
     method: 'GET',
     path: collection,
+    summary: 'Lists roles that match `where`.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
@@ -68,6 +71,7 @@ export default [
   route({
     method: 'GET',
     path: member,
+    summary: 'Returns a role.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
@@ -78,6 +82,7 @@ export default [
   route({
     method: 'DELETE',
     path: member,
+    summary: 'Deletes a role.',
     auth: 'app',
     limit: smallBody,
     session: 'welcome',

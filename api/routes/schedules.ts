@@ -5,6 +5,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/scheduledPushMessages',
+    summary: 'Lists pushes that wait for their `push_time`.',
     auth: 'master',
     limit: noBody,
     handle: async (call, { schedules }) => json({ results: await schedules.list(call.app) }),
@@ -12,6 +13,7 @@ export default [
   route({
     method: 'DELETE',
     path: '/1.1/scheduledPushMessages/:id',
+    summary: 'Cancels a push that waits for its `push_time`.',
     auth: 'master',
     limit: smallBody,
     handle: async (call, { schedules }) => {

@@ -13,6 +13,8 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/login',
+    summary:
+      'Logs a user in by `username`, `email` or `mobilePhoneNumber` with `password`, or by number and `smsCode`.',
     auth: 'app',
     limit: smallBody,
     body,
@@ -21,6 +23,7 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/users/me',
+    summary: 'Returns the user whose session token is sent.',
     auth: 'app',
     limit: noBody,
     query: anyQuery,
@@ -31,6 +34,7 @@ export default [
   route({
     method: 'PUT',
     path: ofUser('refreshSessionToken'),
+    summary: 'Gives a user a new session token; the old one is void.',
     auth: 'app',
     limit: smallBody,
     session: 'needed',
@@ -39,6 +43,7 @@ export default [
   route({
     method: 'PUT',
     path: ofUser('updatePassword'),
+    summary: 'Changes the password of a user (`old_password`, `new_password`).',
     auth: 'app',
     limit: smallBody,
     session: 'needed',

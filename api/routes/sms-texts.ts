@@ -22,6 +22,7 @@ export default [
   route({
     method: 'PUT',
     path: `${templates}/:name`,
+    summary: 'Creates or replaces an SMS template.',
     auth: 'admin',
     limit: operatorBody,
     body: template,
@@ -30,6 +31,7 @@ export default [
   route({
     method: 'GET',
     path: templates,
+    summary: 'Lists the SMS templates of an app.',
     auth: 'admin',
     limit: noBody,
     handle: async (call, { smsTexts }) => json({ results: await smsTexts.listTemplates(idOf(call)[0]) }),
@@ -37,6 +39,7 @@ export default [
   route({
     method: 'GET',
     path: `${templates}/:name`,
+    summary: 'Returns an SMS template.',
     auth: 'admin',
     limit: noBody,
     handle: async (call, { smsTexts }) => json(await smsTexts.getTemplate(...idOf(call))),
@@ -44,6 +47,7 @@ export default [
   route({
     method: 'POST',
     path: `${templates}/:name/approve`,
+    summary: 'Approves an SMS template.',
     auth: 'admin',
     limit: smallBody,
     handle: async (call, { smsTexts }) => json(await smsTexts.approveTemplate(...idOf(call))),
@@ -51,6 +55,7 @@ export default [
   route({
     method: 'DELETE',
     path: `${templates}/:name`,
+    summary: 'Deletes an SMS template.',
     auth: 'admin',
     limit: smallBody,
     handle: async (call, { smsTexts }) => {
@@ -61,6 +66,7 @@ export default [
   route({
     method: 'PUT',
     path: `${signatures}/:name`,
+    summary: 'Creates an SMS signature.',
     auth: 'admin',
     limit: operatorBody,
     body: signature,
@@ -69,6 +75,7 @@ export default [
   route({
     method: 'GET',
     path: signatures,
+    summary: 'Lists the SMS signatures of an app.',
     auth: 'admin',
     limit: noBody,
     handle: async (call, { smsTexts }) => json({ results: await smsTexts.listSignatures(idOf(call)[0]) }),
@@ -76,6 +83,7 @@ export default [
   route({
     method: 'GET',
     path: `${signatures}/:name`,
+    summary: 'Returns an SMS signature.',
     auth: 'admin',
     limit: noBody,
     handle: async (call, { smsTexts }) => json(await smsTexts.getSignature(...idOf(call))),
@@ -83,6 +91,7 @@ export default [
   route({
     method: 'POST',
     path: `${signatures}/:name/approve`,
+    summary: 'Approves an SMS signature.',
     auth: 'admin',
     limit: smallBody,
     handle: async (call, { smsTexts }) => json(await smsTexts.approveSignature(...idOf(call))),
@@ -90,6 +99,7 @@ export default [
   route({
     method: 'DELETE',
     path: `${signatures}/:name`,
+    summary: 'Deletes an SMS signature.',
     auth: 'admin',
     limit: smallBody,
     handle: async (call, { smsTexts }) => {

@@ -28,6 +28,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/requestSmsCode',
+    summary: 'Sends a code by SMS or voice call to a number; members beyond those below fill in a template.',
     auth: 'app',
     limit: smallBody,
     body: smsCodeRequest,
@@ -50,6 +51,7 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/verifySmsCode/:code',
+    summary: 'Checks a code; each code is valid once.',
     auth: 'app',
     limit: smallBody,
     isNullNothing: true,

@@ -8,6 +8,7 @@ export default [
   route({
     method: 'GET',
     path: '/console/api/apps/:appId/usage',
+    summary: 'Returns what an app used on a day (UTC) and what it costs.',
     auth: 'admin',
     limit: noBody,
     query: usageQuery,

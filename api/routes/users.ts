@@ -38,6 +38,8 @@ export default [
   route({
     method: 'POST',
     path: collection,
+    summary:
+      'Signs a user up with `username` and `password`, or with `authData` of another platform (logs in where the account is known).',
     auth: 'app',
     limit: userBody,
     query: anyQuery,
@@ -47,6 +49,8 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/users/strictlyQuery',
+    summary:
+      'Lists users as `GET /1.1/users` does; `email` and `mobilePhoneNumber` are compared as a whole only.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
@@ -56,6 +60,7 @@ export default [
   route({
     method: 'GET',
     path: collection,
+    summary: 'Lists users that match `where`.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
@@ -66,6 +71,7 @@ export default [
   route({
     method: 'GET',
     path: member,
+    summary: 'Returns a user.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
@@ -76,6 +82,7 @@ export default [
   route({
     method: 'PUT',
     path: member,
+    summary: 'Changes members of a user.',
     auth: 'app',
     limit: userBody,
     session: 'needed',
@@ -86,6 +93,7 @@ export default [
   route({
     method: 'DELETE',
     path: member,
+    summary: 'Deletes a user.',
     auth: 'app',
     limit: smallBody,
     isNullNothing: true,
