@@ -39,7 +39,7 @@ module.exports = {
     {
       name: 'the ground of shared imports the domain and the ground only',
       severity: 'error',
-      from: { path: '^shared/(config|logging|metrics|clock|lifecycle|crypto)\\.ts$' },
+      from: { path: '^shared/(config|environment|logging|metrics|clock|lifecycle|crypto)\\.ts$' },
       to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/(db|queue|query|http|breaker)' },
     },
     {

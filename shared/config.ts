@@ -1,89 +1,33 @@
-import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { issueText } from './domain/issue-text.ts';
+import { functionHostVariables, localVariables, processVariables, secretList } from './environment.ts';
 import { unknownVariables } from './unknown-variables.ts';
 
 /**
  * The environment (contract.md "Environment"), read here and nowhere else, as one checked value.
  */
-const databaseUrl = z
-  .string()
-  .refine((text) => /^postgres(ql)?:\/\//.test(text), 'expected a URL that begins with postgresql://');
-
-/** Digits only: `Number` would also take 0x50, 1e3 and a blank, which is 0. */
-const wholeNumber = (expected: string) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, expected)
-    .transform(Number);
-
-const port = wholeNumber('expected a port number').pipe(
-  z.number().max(65535, 'expected a port from 0 to 65535'),
-);
-
-const secretList = z.string().transform((text, context) => {
-  const keys = text.split(',').map((part) => Buffer.from(part.trim(), 'base64'));
-  if (keys.some((key) => key.length !== 32))
-    context.addIssue({
-      code: 'custom',
-      message: 'expected 32 bytes in base64 (`openssl rand -base64 32`), or several, separated by commas',
-    });
-  return keys;
-});
-
-const publicUrl = z
-  .url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL' })
-  .transform((text) => text.replace(/\/+$/, ''));
-
-const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
-
-const schema = z
-  .object({
-    PORT: port.default(8080),
-    HOST: z.string().min(1, 'expected an address').default('0.0.0.0'),
-    PUBLIC_URL: publicUrl.optional(),
-    DATABASE_URL: databaseUrl,
-    DATABASE_READ_URL: databaseUrl.optional(),
-    CARILLON_ADMIN_TOKEN: z.string().min(16, 'expected at least 16 characters'),
-    CARILLON_SECRET: secretList,
-    DISPATCHER_THREADS: wholeNumber('expected a whole number')
-      .pipe(z.number().min(1, 'expected at least 1').max(256, 'expected at most 256'))
-      .default(availableParallelism()),
-    METRICS_PORT: port.default(9464),
-    METRICS_HOST: z.string().min(1, 'expected an address').optional(),
-    METRICS_TOKEN: z.string().min(16, 'expected at least 16 characters').optional(),
-    TRUSTED_PROXIES: wholeNumber('expected how many proxies stand in front, a whole number')
-      .pipe(z.number().max(10, 'expected at most 10'))
-      .default(0),
-    SMTP_URL: z.url({ protocol: /^smtps?$/, error: 'expected an smtp:// or smtps:// URL' }).optional(),
-    SMS_WEBHOOK_URL: z.url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL' }).optional(),
-    CARILLON_FUNCTIONS_URL: publicUrl.optional(),
-    CARILLON_FUNCTIONS_TOKEN: z.string().min(16, 'expected at least 16 characters').optional(),
-    LOG_LEVEL: z.enum(logLevels, `expected one of ${logLevels.join(', ')}`).default('info'),
-    NODE_ENV: z.string().default('production'),
-  })
-  .transform((env) => ({
-    port: env.PORT,
-    host: env.HOST,
-    publicUrl: env.PUBLIC_URL ?? `http://127.0.0.1:${env.PORT}`,
-    databaseUrl: env.DATABASE_URL,
-    databaseReadUrl: env.DATABASE_READ_URL ?? env.DATABASE_URL,
-    adminToken: env.CARILLON_ADMIN_TOKEN,
-    secrets: env.CARILLON_SECRET,
-    dispatcherThreads: env.DISPATCHER_THREADS,
-    metricsPort: env.METRICS_PORT,
-    /** Where the dispatcher's metrics listen, and what `/metrics` of every process asks for as a bearer token. */
-    metricsHost: env.METRICS_HOST ?? env.HOST,
-    metricsToken: env.METRICS_TOKEN,
-    trustedProxies: env.TRUSTED_PROXIES,
-    smtpUrl: env.SMTP_URL,
-    smsWebhookUrl: env.SMS_WEBHOOK_URL,
-    /** The host of functions of apps that name none, and what tells it that a call is ours. */
-    functionsUrl: env.CARILLON_FUNCTIONS_URL,
-    functionsToken: env.CARILLON_FUNCTIONS_TOKEN,
-    logLevel: env.LOG_LEVEL,
-    isTest: env.NODE_ENV === 'test',
-  }));
+const schema = processVariables.transform((env) => ({
+  port: env.PORT,
+  host: env.HOST,
+  publicUrl: env.PUBLIC_URL ?? `http://127.0.0.1:${env.PORT}`,
+  databaseUrl: env.DATABASE_URL,
+  databaseReadUrl: env.DATABASE_READ_URL ?? env.DATABASE_URL,
+  adminToken: env.CARILLON_ADMIN_TOKEN,
+  secrets: env.CARILLON_SECRET,
+  dispatcherThreads: env.DISPATCHER_THREADS,
+  metricsPort: env.METRICS_PORT,
+  /** Where the dispatcher's metrics listen, and what `/metrics` of every process asks for as a bearer token. */
+  metricsHost: env.METRICS_HOST ?? env.HOST,
+  metricsToken: env.METRICS_TOKEN,
+  trustedProxies: env.TRUSTED_PROXIES,
+  smtpUrl: env.SMTP_URL,
+  smsWebhookUrl: env.SMS_WEBHOOK_URL,
+  /** The host of functions of apps that name none, and what tells it that a call is ours. */
+  functionsUrl: env.CARILLON_FUNCTIONS_URL,
+  functionsToken: env.CARILLON_FUNCTIONS_TOKEN,
+  logLevel: env.LOG_LEVEL,
+  isTest: env.NODE_ENV === 'test',
+}));
 
 export type Config = z.infer<typeof schema>;
 
@@ -140,21 +84,13 @@ export function readSecretKeys(text: string): Buffer[] {
   return check(z.object({ CARILLON_SECRET: secretList }), { CARILLON_SECRET: text }).CARILLON_SECRET;
 }
 
-const functionsSchema = z
-  .object({
-    CARILLON_FUNCTIONS_DIR: z.string(),
-    CARILLON_FUNCTIONS_PORT: port,
-    CARILLON_FUNCTIONS_TOKEN: z.string().min(16, 'expected at least 16 characters'),
-    CARILLON_API_URL: publicUrl,
-    LOG_LEVEL: z.enum(logLevels, `expected one of ${logLevels.join(', ')}`).default('info'),
-  })
-  .transform((env) => ({
-    dir: env.CARILLON_FUNCTIONS_DIR,
-    port: env.CARILLON_FUNCTIONS_PORT,
-    token: env.CARILLON_FUNCTIONS_TOKEN,
-    apiUrl: env.CARILLON_API_URL,
-    logLevel: env.LOG_LEVEL,
-  }));
+const functionsSchema = functionHostVariables.transform((env) => ({
+  dir: env.CARILLON_FUNCTIONS_DIR,
+  port: env.CARILLON_FUNCTIONS_PORT,
+  token: env.CARILLON_FUNCTIONS_TOKEN,
+  apiUrl: env.CARILLON_API_URL,
+  logLevel: env.LOG_LEVEL,
+}));
 
 /** Reads what the process of the embedded function host needs. Throws `ConfigError` as `readConfig` does. */
 export function readFunctionsConfig(env: Environment = process.env): z.infer<typeof functionsSchema> {
@@ -168,35 +104,22 @@ export function urlAt(host: string | undefined, port: number): string {
   return `http://${name}:${port}`;
 }
 
-const localSchema = z
-  .object({
-    PORT: port.optional(),
-    HOST: z.string().min(1, 'expected an address').default('127.0.0.1'),
-    PUBLIC_URL: publicUrl.optional(),
-    METRICS_PORT: port.optional(),
-    METRICS_HOST: z.string().min(1, 'expected an address').optional(),
-    DATABASE_URL: databaseUrl.optional(),
-    CARILLON_DATA_DIR: z.string().default('.carillon'),
-    CARILLON_FUNCTIONS_DIR: z.string().optional(),
-    CARILLON_ADMIN_TOKEN: z.string().optional(),
-    CARILLON_SECRET: z.string().optional(),
-  })
-  .transform((env) => ({
-    /** The ports that were asked for; others are free to choose. */
-    port: env.PORT,
-    metricsPort: env.METRICS_PORT,
-    host: env.HOST,
-    /** What was asked for, as against `publicUrl`, which is where a service is looked for. */
-    askedPublicUrl: env.PUBLIC_URL,
-    publicUrl: env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
-    metricsHost: env.METRICS_HOST ?? env.HOST,
-    metricsUrl: env.METRICS_PORT === undefined ? undefined : urlAt(env.METRICS_HOST, env.METRICS_PORT),
-    databaseUrl: env.DATABASE_URL,
-    dataDir: env.CARILLON_DATA_DIR,
-    functionsDir: env.CARILLON_FUNCTIONS_DIR,
-    adminToken: env.CARILLON_ADMIN_TOKEN,
-    secret: env.CARILLON_SECRET,
-  }));
+const localSchema = localVariables.transform((env) => ({
+  /** The ports that were asked for; others are free to choose. */
+  port: env.PORT,
+  metricsPort: env.METRICS_PORT,
+  host: env.HOST,
+  /** What was asked for, as against `publicUrl`, which is where a service is looked for. */
+  askedPublicUrl: env.PUBLIC_URL,
+  publicUrl: env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
+  metricsHost: env.METRICS_HOST ?? env.HOST,
+  metricsUrl: env.METRICS_PORT === undefined ? undefined : urlAt(env.METRICS_HOST, env.METRICS_PORT),
+  databaseUrl: env.DATABASE_URL,
+  dataDir: env.CARILLON_DATA_DIR,
+  functionsDir: env.CARILLON_FUNCTIONS_DIR,
+  adminToken: env.CARILLON_ADMIN_TOKEN,
+  secret: env.CARILLON_SECRET,
+}));
 
 /** What the environment says of a service on this machine; what it leaves open is in the data directory. */
 export type LocalConfig = z.infer<typeof localSchema>;

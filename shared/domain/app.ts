@@ -29,35 +29,87 @@ export type UnknownOutcome = z.infer<typeof unknownOutcome>;
 
 /** Members every app may set, with their types (contract.md "Options of an app"). */
 const optionShape = {
-  emailVerification: z.boolean(),
-  forbidUnverifiedEmailLogin: z.boolean(),
-  reloginAfterPasswordChange: z.boolean(),
-  generalSms: z.boolean(),
-  captchaForSms: z.boolean(),
-  hybridPush: z.boolean(),
-  forbidClientPush: z.boolean(),
-  allowUserQuery: z.boolean(),
-  allowInstallationQuery: z.boolean(),
-  allowInstallationDelete: z.boolean(),
-  allowRoleCreate: z.boolean(),
-  maxRoles: z.int().min(0).max(100_000),
-  pushCallsPerMinute: z.int().min(1).max(9600),
-  dailyRecipientCap: z.int().min(0).max(1_000_000_000_000),
-  installationValidityDays: z.int().min(1).max(365),
-  functionsUrl: functionsUrl.nullable(),
-  functionsStagingUrl: functionsUrl.nullable(),
-  authPlatforms,
-  checkedPlatformsOnly: z.boolean(),
-  trustUnverifiedNumbers: z.boolean(),
-  concealUsers: z.boolean(),
-  mailTemplates: z.record(z.string().max(64), mailTemplate),
-  smsBalance: z.number().min(0).max(1_000_000_000),
-  signUpsPerAddressPerHour: z.int().min(0).max(1_000_000),
-  signUpBytesPerAddressPerDay: z.int().min(0).max(1_000_000_000),
-  userBytes: z.int().min(1024).max(maxUserBytes),
-  smsPerAddressPerHour: z.int().min(0).max(1_000_000),
-  smsPerAppPerDay: z.int().min(0).max(1_000_000_000),
-  unknownOutcome,
+  emailVerification: z.boolean().describe('Sends a verification mail when a user sets an e-mail address.'),
+  forbidUnverifiedEmailLogin: z
+    .boolean()
+    .describe('Refuses a login by an address that is not verified (216).'),
+  reloginAfterPasswordChange: z.boolean().describe('Ends the session of a user whose password changes.'),
+  generalSms: z.boolean().describe('Allows `POST /1.1/requestSmsCode`: codes that belong to no account.'),
+  captchaForSms: z.boolean().describe('Asks for a solved captcha (`validate_token`) before a code is sent.'),
+  hybridPush: z
+    .boolean()
+    .describe('Sends to Android devices through the services of their makers. Commercial apps only.'),
+  forbidClientPush: z.boolean().describe('Refuses pushes that are sent with the app key.'),
+  allowUserQuery: z.boolean().describe('Lets the app key list users.'),
+  allowInstallationQuery: z.boolean().describe('Lets the app key list installations.'),
+  allowInstallationDelete: z.boolean().describe('Lets the app key delete installations.'),
+  allowRoleCreate: z.boolean().describe('Lets the app key create roles.'),
+  maxRoles: z.int().min(0).max(100_000).describe('Roles that an app may have.'),
+  pushCallsPerMinute: z
+    .int()
+    .min(1)
+    .max(9600)
+    .describe('Push calls that an app may make in a minute; beyond, 429.'),
+  dailyRecipientCap: z
+    .int()
+    .min(0)
+    .max(1_000_000_000_000)
+    .describe('Recipients that an app may send to in a day; further ones are counted `capped`.'),
+  installationValidityDays: z
+    .int()
+    .min(1)
+    .max(365)
+    .describe('Days without an update after which an installation gets no pushes and is deleted.'),
+  functionsUrl: functionsUrl
+    .nullable()
+    .describe('Base URL of the host that runs the cloud functions and hooks of the app.'),
+  functionsStagingUrl: functionsUrl
+    .nullable()
+    .describe('Base URL of the host for calls with `X-LC-Prod: 0`.'),
+  authPlatforms: authPlatforms.describe(
+    'Credentials by platform name: access tokens of these platforms are checked.',
+  ),
+  checkedPlatformsOnly: z
+    .boolean()
+    .describe('Refuses accounts of platforms that `authPlatforms` does not name.'),
+  trustUnverifiedNumbers: z
+    .boolean()
+    .describe(
+      'Lets the holder of a number enter an account that has the number but never proved it. True for an app that moves in with its id.',
+    ),
+  concealUsers: z
+    .boolean()
+    .describe('Answers requests for unknown users, addresses and numbers like those for known ones.'),
+  mailTemplates: z
+    .record(z.string().max(64), mailTemplate)
+    .describe(
+      'Texts of the mails `verifyEmail` and `resetPassword`, with the variables `appname`, `email`, `username` and `link`.',
+    ),
+  smsBalance: z
+    .number()
+    .min(0)
+    .max(1_000_000_000)
+    .describe('Balance that pays for messages; templates need 200.'),
+  signUpsPerAddressPerHour: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .describe('Sign-ups with the app key from one network address in an hour; beyond, 429.'),
+  signUpBytesPerAddressPerDay: z
+    .int()
+    .min(0)
+    .max(1_000_000_000)
+    .describe('Bytes of users that sign up with the app key from one network address in a day; beyond, 429.'),
+  userBytes: z.int().min(1024).max(maxUserBytes).describe('Size of a user that is written with the app key.'),
+  smsPerAddressPerHour: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .describe('Messages that one network address may cause in an hour.'),
+  smsPerAppPerDay: z.int().min(0).max(1_000_000_000).describe('Messages that an app may send in a day.'),
+  unknownOutcome: unknownOutcome.describe(
+    'Whether a recipient whose request got no answer, and whose device could show a repeat, is sent to again (`repeat`) or counted as failed (`fail`).',
+  ),
 };
 
 /** What a caller may send: any of the options, nothing else. */

@@ -142,6 +142,9 @@ const table = {
 
 export type ErrorName = keyof typeof table;
 
+/** Every refusal by name, for the reference (docs/reference/errors.md). */
+export const errorTable: Readonly<Record<ErrorName, { code: number; status: number; text: string }>> = table;
+
 export interface RefusalOptions {
   /** Public sentence in place of the table's; must not quote secrets, tokens or SQL. */
   text?: string;

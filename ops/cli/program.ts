@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { z } from 'zod';
+import { addAppCommands } from './commands/app.ts';
+import { addBreakerCommands } from './commands/breakers.ts';
+import { addControlCommands } from './commands/control.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
+import { addImportCommand, addMoveInCommand } from './commands/import.ts';
+import { addOutboxCommand } from './commands/outbox.ts';
+import { addProcessCommands } from './commands/processes.ts';
+import { addProfileCommands } from './commands/profile.ts';
+import { addPushCommand } from './commands/push.ts';
+import { addSandboxCommand } from './commands/sandbox.ts';
+import { addUsageCommand } from './commands/usage.ts';
+import { addUserCommands } from './commands/user.ts';
+import { addWhyCommand } from './commands/why.ts';
+import { printReport, type Shell } from './report.ts';
+
+/** Every command with its options; nothing runs until it parses arguments. */
+export const program = new Command('carillon')
+  .description('Self-hosted push delivery')
+  .version(packageVersion(), '--version', 'print the version')
+  .option('--json', 'print one JSON document on standard output and nothing else there')
+  .showHelpAfterError('(add --help for what the command takes)')
+  .exitOverride();
+
+/** The version that `package.json` names; the compiled package has a copy of it beside its modules. */
+function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
+}
+
+/** Whether `--json` was asked for. */
+export const isJson = () => program.opts().json === true;
+
+const shell: Shell = {
+  program,
+  isJson,
+  act:
+    (work) =>
+    async (...args) => {
+      const report = await work(...args);
+      if (!report) return;
+      printReport(report, isJson());
+      if (report.isBad) process.exitCode = 1;
+    },
+};
+
+addProcessCommands(shell);
+addAppCommands(shell);
+addProfileCommands(shell);
+addPushCommand(shell);
+addWhyCommand(shell);
+addControlCommands(shell);
+addBreakerCommands(shell);
+addUsageCommand(shell);
+addUserCommands(shell);
+addImportCommand(shell);
+addMoveInCommand(shell);
+addOutboxCommand(shell);
+addDoctorCommand(shell);
+addSandboxCommand(shell);
