@@ -2,6 +2,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
+import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config.ts';
 import { inLane } from '../shared/db/lane.ts';
 import { Refusal } from '../shared/domain/errors.ts';
@@ -51,7 +52,7 @@ export function createApp(options: AppOptions): Koa {
   app.use(textForm);
   const router = new Router();
   const routeOf = new Map<unknown, Route>();
-  const loopShare = new LoopShare();
+  const loopShare = new LoopShare(() => systemClock.monotonicMs());
   const find: Find = (method, path) => findRoute(router, routeOf, { method, path });
   for (const { path, route } of inOrder(options.routes)) {
     const handler = (ctx: Context) => answer(ctx, route, { ...options, find, loopShare });

@@ -1,16 +1,25 @@
-/** Calls of one app that may begin in one turn of the event loop. */
+/** Calls of one app that may begin in one turn of the event loop, however long they take. */
 const perTurn = 2;
+/** While a turn is younger than this, its calls are cheap and any number may begin: they need no pause. */
+const cheapTurnMs = 1;
 
 /**
  * Shares the event loop between apps: reading a large condition keeps it for milliseconds, and everybody else's next
- * step waits for the end of a turn. An app begins a few calls in each turn, the rest of them in the following ones, in
- * their order. A call that is alone begins at once.
+ * step waits for the end of a turn. Once a turn lasts a millisecond an app begins no more than a few calls in it, the rest
+ * of them in the following ones, in their order. A call that is alone begins at once.
  */
 export class LoopShare {
   /** How many calls began in this turn, by app. */
   #begun = new Map<string, number>();
   readonly #waiting = new Map<string, (() => void)[]>();
   #isTurnCounted = false;
+  #turnBeganMs = 0;
+  readonly #monotonicMs: () => number;
+
+  /** `monotonicMs` gives milliseconds of a clock that never goes backwards. */
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs;
+  }
 
   /** Resolves when a call of this app may begin; undefined when it may at once. */
   enter(appId: string): Promise<void> | undefined {
@@ -25,7 +34,7 @@ export class LoopShare {
 
   #take(appId: string): boolean {
     const begun = this.#begun.get(appId) ?? 0;
-    if (begun >= perTurn) return false;
+    if (begun >= perTurn && this.#monotonicMs() - this.#turnBeganMs >= cheapTurnMs) return false;
     this.#begun.set(appId, begun + 1);
     return true;
   }
@@ -33,6 +42,7 @@ export class LoopShare {
   #countTurn(): void {
     if (this.#isTurnCounted) return;
     this.#isTurnCounted = true;
+    this.#turnBeganMs = this.#monotonicMs();
     setImmediate(() => this.#nextTurn());
   }
 

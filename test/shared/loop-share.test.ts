@@ -2,8 +2,17 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { LoopShare } from '../../shared/loop-share.ts';
 
-test('an app begins two calls in a turn, in their order; another app does not wait for it', async () => {
-  const share = new LoopShare();
+test('in a turn that is short every call begins at once', () => {
+  let nowMs = 0;
+  const share = new LoopShare(() => nowMs);
+  for (let i = 0; i < 50; i++) expect(share.enter('a')).toBeUndefined();
+  nowMs = 1;
+  expect(share.enter('a')).toBeInstanceOf(Promise);
+});
+
+test('an app begins two calls in a long turn, in their order; another app does not wait for it', async () => {
+  let nowMs = 0;
+  const share = new LoopShare(() => nowMs++);
   const begun: string[] = [];
   const enter = (appId: string, name: string) => {
     const turn = share.enter(appId);
