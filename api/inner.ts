@@ -43,7 +43,7 @@ async function performOne(
   means: InnerMeans & { room: ReplyRoom },
 ): Promise<InnerOutcome> {
   const found = inner.path.startsWith('/1.1/') ? means.find(inner.method, inner.path) : undefined;
-  if (!found || found.route.auth === 'none' || found.route.auth === 'admin') throw new Refusal('notFound');
+  if (!found?.route.isInBatches) throw new Refusal('notFound');
   const { route, params } = found;
   if (route.isNesting) throw new Refusal('invalidParameter', { text: 'A batch holds no batches.' });
   const admission = await means.admit(route);

@@ -122,6 +122,8 @@ export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'none' | 'admin';
   /** The body is no JSON dictionary: it is handed on as text, with the headers, in `call.raw`. */
   isRaw?: boolean;
+  /** A batch may hold it, as the calls of an app. */
+  isInBatches?: boolean;
   /** Proves by the path who sends this: throws a refusal before the body is read. Without it the sender is a stranger. */
   admit?(params: Record<string, string>, services: Services): Promise<void> | void;
   handle(call: Call<Q, B>, services: Services): Promise<Reply> | Reply;
@@ -162,9 +164,12 @@ export interface Route {
   /** Nobody proves who he is before the body is read. */
   isForStrangers: boolean;
   isNesting: boolean;
+  isInBatches: boolean;
   admit(params: Record<string, string>, services: Services): Promise<void> | void;
   run(call: AnyCall, services: Services): Promise<Reply> | Reply;
 }
+
+const isOfApp = (auth: Access): boolean => auth !== 'none' && auth !== 'admin';
 
 /** Declares an endpoint. Query and body have passed their schemas by the time `handle` is called. */
 export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Route {
@@ -184,6 +189,7 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     isNullNothing: spec.isNullNothing ?? spec.body === undefined,
     isForStrangers: spec.auth === 'none' && !('admit' in spec),
     isNesting: 'isNesting' in spec && spec.isNesting === true,
+    isInBatches: 'isInBatches' in spec ? spec.isInBatches === true : isOfApp(spec.auth),
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),
     // The server hands in exactly what the schemas gave; one cast here spares one in every endpoint.
     run: (call, services) => spec.handle(call as AppCall<Q, B>, services),

@@ -46,11 +46,15 @@ export class CloudQueryService {
   }
 }
 
-/** The values of placeholders: a JSON list. Throws 107. */
+/** No JSON begins with `%`: what does was encoded for the URL twice. Throws a `URIError`. */
+const unescaped = (text: string): string => (text.startsWith('%') ? decodeURIComponent(text) : text);
+
+/** The values of placeholders: a JSON list; the Python SDK sends it as JSON of JSON. Throws 107. */
 function valuesIn(pvalues: unknown): Json[] {
   if (pvalues === undefined || pvalues === '') return [];
   try {
-    const values: unknown = typeof pvalues === 'string' ? parseJson(pvalues) : pvalues;
+    const once: unknown = typeof pvalues === 'string' ? parseJson(unescaped(pvalues)) : pvalues;
+    const values: unknown = typeof once === 'string' ? parseJson(once) : once;
     if (Array.isArray(values)) return values;
   } catch {
     // What was wrong with it is the same to the caller.

@@ -39,7 +39,14 @@ export function readAuthData(value: unknown): AuthDataChanges {
   const entries = Object.entries(value).filter(([name]) => !name.startsWith('_'));
   if (entries.length > maxPlatforms)
     throw refuse('tooLarge', `authData has at most ${maxPlatforms} platforms.`);
-  return new Map(entries.map(([platform, entry]) => [platform, readEntry(platform, entry)]));
+  return new Map(entries.map(([platform, entry]) => [platform, readChange(platform, entry)]));
+}
+
+/** An entry, or null for what takes the platform away: null (Python and PHP SDKs) or a deletion. Throws as `readEntry`. */
+export function readChange(platform: string, value: unknown): JsonObject | null {
+  if (!isMemberName(platform)) throw refuse('invalidKeyName');
+  const isDeletion = isOperation(value) && value.__op === 'Delete';
+  return value === null || isDeletion ? null : readEntry(platform, value);
 }
 
 /** Reads one platform's entry. Throws as `readAuthData`. */

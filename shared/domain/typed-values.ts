@@ -89,12 +89,19 @@ function typedValue(object: JsonObject, depth: number): Json {
         return malformed('Bytes');
       return { __type: 'Bytes', base64: Buffer.from(object.base64, 'base64').toString('base64') };
     case 'File':
+      return file(members(object, depth));
     case 'Object':
     case 'Relation':
       return members(object, depth);
     default:
       throw refuse('incorrectType', 'Unknown __type.');
   }
+}
+
+/** SDKs send the id of a file as `id`; the JavaScript SDK reads `objectId` only, and cannot save a file without it. */
+function file(object: JsonObject): Json {
+  const { id = object.objectId, objectId = id } = object;
+  return typeof id === 'string' ? { ...object, id, objectId: objectId ?? id } : object;
 }
 
 function malformed(type: string): never {

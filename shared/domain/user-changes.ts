@@ -1,10 +1,10 @@
 import { type Acl, readAcl } from './acl.ts';
-import { type AuthDataChanges, anonymous, changedAuthData, readAuthData, readEntry } from './auth-data.ts';
+import { type AuthDataChanges, anonymous, changedAuthData, readAuthData, readChange } from './auth-data.ts';
 import { refuse } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { memberPath } from './member-path.ts';
 import { applyWrites, isOperation, type Write } from './operations.ts';
-import { canonicalTime, isMemberName, timeOfDate } from './typed-values.ts';
+import { canonicalTime, timeOfDate } from './typed-values.ts';
 import { draftBytes, type User, type UserDraft } from './user.ts';
 import { checkFields, readEmail, readPassword, readPhone, readUsername } from './user-members.ts';
 
@@ -114,8 +114,7 @@ function readAuthChange(
   const [platform, ...deeper] = inner;
   if (deeper.length > 0) throw refuse('invalidKeyName', 'authData is changed by whole platforms.');
   if (platform !== undefined) {
-    if (!isMemberName(platform)) throw refuse('invalidKeyName');
-    authData.set(platform, isDelete(value) ? null : readEntry(platform, value));
+    authData.set(platform, readChange(platform, value));
   } else if (isDelete(value)) changes.isAuthDataCleared = true;
   else if (value !== null) for (const [name, entry] of readAuthData(value)) authData.set(name, entry);
 }

@@ -85,13 +85,16 @@ const isCompanion = (name: string): boolean => [...companions.values()].flat().i
 /** The operators of one member, each for itself, with what says more of it. */
 function testsOf(test: Json): Json[] {
   if (!isJsonObject(test) || !Object.keys(test).some((name) => name.startsWith('$'))) return [test];
-  const entries = Object.entries(test);
-  return entries
+  const entries = Object.entries(test).filter(([name]) => name.startsWith('$'));
+  const value = Object.entries(test).filter(([name]) => !name.startsWith('$'));
+  const tests = entries
     .filter(([name]) => !isCompanion(name))
     .map(([name, operand]) => {
       const more = entries.filter(([other]) => companions.get(name)?.includes(other));
       return Object.fromEntries([[name, operand], ...more]);
     });
+  // A typed value with operators in it is a test of its own (parse.ts).
+  return value.length === 0 ? tests : [Object.fromEntries(value), ...tests];
 }
 
 function withoutAddresses(value: Json, isAddress: boolean): Json {

@@ -48,10 +48,18 @@ export function readDistance(
   return undefined;
 }
 
+/** A corner: a point, or a pair `[longitude, latitude]`, as the Python SDK sends. Throws 111 for anything else. */
+function readCorner(operand: Json | undefined): Point {
+  if (!Array.isArray(operand)) return readPoint(operand);
+  const [longitude = null, latitude = null, ...more] = operand;
+  if (more.length > 0) throw refuse('incorrectType', 'A pair of longitude and latitude is expected.');
+  return readPoint({ __type: 'GeoPoint', latitude, longitude });
+}
+
 /** `{"$box":[southwest, northeast]}`. Throws 102 for another shape, 111 for other corners. */
 export function readBox(operand: Json): { southwest: Point; northeast: Point } {
   const corners = isJsonObject(operand) && Object.keys(operand).length === 1 ? operand.$box : undefined;
   if (!Array.isArray(corners) || corners.length !== 2)
     throw refuse('invalidQuery', '$within takes a $box of two corners.');
-  return { southwest: readPoint(corners[0]), northeast: readPoint(corners[1]) };
+  return { southwest: readCorner(corners[0]), northeast: readCorner(corners[1]) };
 }

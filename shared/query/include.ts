@@ -1,6 +1,6 @@
 import { refuse } from '../domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
-import { type ClassSchema, pathOf, resolveField } from './fields.ts';
+import { type ClassSchema, pathOf } from './fields.ts';
 import { namesIn } from './names.ts';
 
 /** `include=a,b.c` as a tree of names: what each name leads to is filled in before what lies behind it. */
@@ -12,19 +12,26 @@ const maxDepth = 3;
 /** Pointers that one reply follows: one that points to itself would never end. */
 const maxPointers = 5000;
 
-/** Throws 102 when malformed or too much, 105 for bad or hidden names (compat.md 3.1). */
+/**
+ * Throws 102 when malformed or too much, 105 for bad names (compat.md 3.1). Names of what holds no pointers are left
+ * out, as on the public service.
+ */
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
   const include: Include = new Map();
   if (value === undefined || value === '') return include;
   const names = namesIn(value, 'include', maxNames);
   for (const name of names) {
-    resolveField(name, cls);
     const path = pathOf(name);
+    if (!mayHoldPointers(path, cls)) continue;
     if (path.length > maxDepth) throw refuse('invalidQuery', `include goes at most ${maxDepth} names deep.`);
     add(include, path);
   }
   return include;
 }
+
+/** Columns hold texts, numbers and times; what is hidden is not for replies. */
+const mayHoldPointers = ([first = '']: string[], cls: ClassSchema): boolean =>
+  !cls.columns.has(first) && !cls.hidden?.has(first);
 
 function add(include: Include, [name, ...rest]: string[]): void {
   if (name === undefined) return;

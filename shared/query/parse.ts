@@ -117,7 +117,27 @@ function parseTests(field: Field, test: Json, place: Place): Condition[] {
 
 const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(value) });
 
-function parseOperands(operators: JsonObject, place: Place): Test[] {
+/**
+ * The operators of a member. The JavaScript SDK writes them into a typed value, such as a pointer, that the member is
+ * to be equal to as well: that value is a test of its own.
+ */
+function parseOperands(sent: JsonObject, place: Place): Test[] {
+  const isTyped = Object.hasOwn(sent, '__type');
+  const [operators, value] = isTyped ? splitOperators(sent) : [sent, undefined];
+  const tests = parseTestsOf(operators, place);
+  return value === undefined ? tests : [equalTo(value), ...tests];
+}
+
+function splitOperators(sent: JsonObject): [operators: JsonObject, value: JsonObject] {
+  const entries = Object.entries(sent);
+  const isOperator = ([name]: [string, Json]) => name.startsWith('$');
+  return [
+    Object.fromEntries(entries.filter(isOperator)),
+    Object.fromEntries(entries.filter((entry) => !isOperator(entry))),
+  ];
+}
+
+function parseTestsOf(operators: JsonObject, place: Place): Test[] {
   return Object.entries(operators).flatMap(([name, operand]): Test[] => {
     if (isSubqueryOperator(name)) return [parseSubquery(name, operand, place)];
     if (name === '$regex') takePattern(place);

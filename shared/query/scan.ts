@@ -1,27 +1,26 @@
 import { z } from 'zod';
 import type { Selection } from '../db/tables/selection.ts';
 import { refuse } from '../domain/errors.ts';
-import { parseJson } from '../domain/json.ts';
-import { canonicalTime } from '../domain/typed-values.ts';
+import { type JsonObject, parseJson } from '../domain/json.ts';
+import { canonicalTime, canonicalValue, isMemberName } from '../domain/typed-values.ts';
 import { compileWhere } from './compile.ts';
 import type { ClassSchema } from './fields.ts';
 import { type Keys, parseKeys } from './keys.ts';
-
 import { limitOf } from './paging.ts';
 import { Params } from './params.ts';
 import { parseWhere } from './parse.ts';
 import { masterReader } from './reader.ts';
 import type { Condition } from './tree.ts';
 
-/** Members by which all rows of a class can be gone through, and their columns. */
-const scanKeys = {
-  objectId: { column: 'object_id', type: 'text' },
-  createdAt: { column: 'created_at', type: 'timestamptz' },
-  updatedAt: { column: 'updated_at', type: 'timestamptz' },
-} as const;
-type ScanKey = keyof typeof scanKeys;
+/** Built-in members by which all rows of a class can be gone through, and their columns. */
+const builtIn = new Map<string, { column: string; type: 'text' | 'timestamptz' }>([
+  ['objectId', { column: 'object_id', type: 'text' }],
+  ['createdAt', { column: 'created_at', type: 'timestamptz' }],
+  ['updatedAt', { column: 'updated_at', type: 'timestamptz' }],
+]);
 
-const isScanKey = (name: string): name is ScanKey => Object.hasOwn(scanKeys, name);
+/** What a cursor holds of a member of the app's own at most, as JSON: it travels in URLs. */
+const maxValueLength = 1000;
 
 /** compat.md 3.1. */
 const cursorLifeMs = 10 * 60_000;
@@ -29,7 +28,8 @@ const cursorLifeMs = 10 * 60_000;
 /** The row behind which a scan goes on; the id decides between rows with the same key. */
 const mark = z.object({
   key: z.string(),
-  value: z.string().max(64),
+  /** Of a member of the app's own as JSON. */
+  value: z.string().max(maxValueLength),
   id: z.int().min(0),
   untilMs: z.number(),
 });
@@ -41,14 +41,15 @@ export interface ScanQuery {
   keys: Keys | undefined;
   /** As sent: `-updatedAt`. */
   scanKey: string;
-  key: ScanKey;
+  /** Without its sign. */
+  key: string;
   isDescending: boolean;
   after: { value: string; id: number } | undefined;
 }
 
 /**
- * Reads `where`, `limit`, `keys`, `scan_key` and `cursor` (compat.md 3.1 "Scan"). Throws 102, also for a cursor that is
- * none, has expired or is of another scan, and as `parseWhere`.
+ * Reads `where`, `limit`, `keys`, `scan_key` and `cursor` (compat.md 3.1 "Scan"). The key is `objectId`, a time, or a member
+ * of the app's own. Throws 102, also for a cursor that is none, has expired or is of another scan, and as `parseWhere`.
  */
 export function parseScan(
   query: Record<string, unknown>,
@@ -58,8 +59,9 @@ export function parseScan(
   const { scan_key: sent, cursor } = query;
   const scanKey = sent === undefined || sent === '' ? 'objectId' : sent;
   const key = typeof scanKey === 'string' ? scanKey.replace(/^-/, '') : '';
-  if (typeof scanKey !== 'string' || !isScanKey(key))
-    throw refuse('invalidQuery', `scan_key is one of ${Object.keys(scanKeys).join(', ')}.`);
+  const isOwn = isMemberName(key) && !cls.columns.has(key) && !cls.hidden?.has(key);
+  if (typeof scanKey !== 'string' || (!builtIn.has(key) && !isOwn))
+    throw refuse('invalidQuery', `scan_key is ${[...builtIn.keys()].join(', ')} or a custom member.`);
   return {
     where: parseWhere(query.where, cls, masterReader(appId)),
     limit: limitOf(query.limit, false),
@@ -73,18 +75,26 @@ export function parseScan(
 
 function readCursor(
   cursor: unknown,
-  { scanKey, key, nowMs }: { scanKey: string; key: ScanKey; nowMs: number },
+  { scanKey, key, nowMs }: { scanKey: string; key: string; nowMs: number },
 ): { value: string; id: number } {
   const read = mark.safeParse(typeof cursor === 'string' ? parse(cursor) : undefined);
-  const isSound =
-    read.success &&
-    read.data.key === scanKey &&
-    (key === 'objectId' || canonicalTime(read.data.value) !== undefined) &&
-    !read.data.value.includes('\0');
+  const isSound = read.success && read.data.key === scanKey && isValueOf(key, read.data.value);
   if (!isSound) throw refuse('invalidQuery', 'This is no cursor of this scan.');
   if (read.data.untilMs < nowMs)
     throw refuse('invalidQuery', 'This cursor has expired: begin the scan anew.');
   return read.data;
+}
+
+/** Whether PostgreSQL can compare a value with the key: cursors come from outside. */
+function isValueOf(key: string, value: string): boolean {
+  if (key === 'objectId') return !value.includes('\0');
+  if (builtIn.has(key)) return canonicalTime(value) !== undefined;
+  try {
+    canonicalValue(parseJson(value));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function parse(cursor: string): unknown {
@@ -95,22 +105,39 @@ function parse(cursor: string): unknown {
   }
 }
 
-/** What the next call of a scan sends to go on behind this row. */
-export function cursorBehind(
-  row: { id: number } & Record<ScanKey, string | Date>,
-  { scanKey, key }: ScanQuery,
-  nowMs: number,
-): string {
-  const value = row[key];
-  const text = typeof value === 'string' ? value : value.toISOString();
-  const next: z.infer<typeof mark> = { key: scanKey, value: text, id: row.id, untilMs: nowMs + cursorLifeMs };
+/** A row that a scan may go by. */
+interface ScannedRow {
+  id: number;
+  objectId: string;
+  createdAt: Date;
+  updatedAt: Date;
+  fields: JsonObject;
+}
+
+/** What the next call of a scan sends to go on behind this row. Throws 102 where the key's value is too long for that. */
+export function cursorBehind(row: ScannedRow, { scanKey, key }: ScanQuery, nowMs: number): string {
+  const value = valueUnder(row, key);
+  if (value.length > maxValueLength)
+    throw refuse('invalidQuery', 'scan_key: the values of this member are too long to scan by.');
+  const next: z.infer<typeof mark> = { key: scanKey, value, id: row.id, untilMs: nowMs + cursorLifeMs };
   return Buffer.from(JSON.stringify(next)).toString('base64url');
+}
+
+function valueUnder({ objectId, createdAt, updatedAt, fields }: ScannedRow, key: string): string {
+  if (key === 'objectId') return objectId;
+  if (key === 'createdAt') return createdAt.toISOString();
+  if (key === 'updatedAt') return updatedAt.toISOString();
+  return JSON.stringify(Object.hasOwn(fields, key) ? fields[key] : null);
 }
 
 /** One row more than was asked for, so that the last page is known as such. `$1` is the app id. */
 export function compileScan(scan: ScanQuery, cls: ClassSchema, appId: string): Selection {
   const params = new Params([appId]);
-  const { column, type } = scanKeys[scan.key];
+  const { column, type } = builtIn.get(scan.key) ?? {
+    // A missing member counts as null, which sorts first; `jsonb` has an order over all types.
+    column: `coalesce(${cls.json} -> ${params.add(scan.key)}::text, 'null'::jsonb)`,
+    type: 'jsonb',
+  };
   const [sign, direction] = scan.isDescending ? ['<', 'DESC'] : ['>', 'ASC'];
   const where = compileWhere(scan.where, cls, params);
   const behind = scan.after

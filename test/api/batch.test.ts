@@ -307,13 +307,42 @@ describe('POST /1.1/batch/save', () => {
     });
   });
 
-  test('answers the first refusal as its own', async () => {
-    const id = await create();
-    const device = newDevice();
+  test('saves the others where one fails, and nothing more of that one', async () => {
+    const [id, other] = [await create(), await create()];
     const { status, body } = await save([
-      post({ ...device, __internalId: 'a' }),
+      { method: 'DELETE', path, body: { __internalId: 'unfit' } },
+      put(id, { objectId: 'x', __internalId: id }),
+      post({ ...newDevice(), __internalId: 'a' }),
+      put(id, { late: true, __internalId: id }),
+      put(other, { n: 1 }),
+      post({ ...newDevice(), channels: ['a b'] }),
+      post({
+        ...newDevice(),
+        __internalId: 'b',
+        __children: [{ className: '_Installation', cid: id, key: 'k' }],
+      }),
+    ]);
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: {
+        unfit: error(1),
+        [id]: error(117),
+        a: { objectId: id24, createdAt: time },
+        [other]: { objectId: other, updatedAt: time },
+        5: error(112),
+        b: error(117),
+      },
+    });
+    expect(await get(id)).not.toHaveProperty('late');
+    expect((await get(other)).n).toBe(1);
+  });
+
+  test('answers the first refusal as its own where nothing was saved', async () => {
+    const id = await create();
+    const { status, body } = await save([
       put(id, { objectId: 'x', __internalId: id }),
       put(id, { late: true, __internalId: id }),
+      post({ channels: ['a b'], __internalId: 'a' }),
     ]);
     expect({ status, body }).toEqual({ status: 400, body: { code: 117, error: expect.any(String) } });
     expect(await get(id)).not.toHaveProperty('late');

@@ -179,20 +179,20 @@ describe('paths', () => {
 });
 
 describe('the words of a refusal', () => {
-  const english = 'The username and password mismatch.';
+  const english = 'Could not find user.';
   const wrong = (headers: Record<string, string>) =>
     api.request('POST', '/1.1/login', { app, headers, body: { username: 'nobody', password: 'p' } });
 
   test.each([
-    ['zh-CN,zh;q=0.9,en;q=0.8', '用户名和密码不匹配。'],
-    ['zh-Hans-CN', '用户名和密码不匹配。'],
+    ['zh-CN,zh;q=0.9,en;q=0.8', '用户不存在。'],
+    ['zh-Hans-CN', '用户不存在。'],
     ['en-US,en;q=0.9,zh-CN;q=0.8', english],
     ['de', english],
     ['*', english],
     ['"><script>', english],
   ])('for %s are %s; the code stays', async (language, error) => {
     const { status, headers, body } = await wrong({ 'Accept-Language': language });
-    expect([status, body]).toEqual([400, { code: 210, error }]);
+    expect([status, body]).toEqual([400, { code: 211, error }]);
     expect(headers.get('vary')).toMatch(/Accept-Language/);
   });
 
@@ -201,7 +201,7 @@ describe('the words of a refusal', () => {
     const body = { mobilePhoneNumber: '13800138000', ttl: 31 };
     const own = await api.request('POST', '/1.1/requestSmsCode', { app, headers, body });
     expect(own.body).toEqual({ code: 1, error: 'ttl: expected 1 to 30 minutes' });
-    const keys = await api.request('GET', '/1.1/date', { headers });
+    const keys = await api.request('GET', '/1.1/users', { headers });
     expect(keys.body).toEqual({ code: 401, error: 'Unauthorized.' });
   });
 });

@@ -267,7 +267,6 @@ describe('linking and unlinking', () => {
     const cases: [object, number][] = [
       [{ authData: { github: {} } }, 250],
       [{ authData: { github: { uid: 'u' } } }, 251],
-      [{ authData: { github: null } }, 250],
       [{ authData: 5 }, 111],
       [{ authData: taken }, 208],
       [{ 'authData.github': taken.github }, 208],
@@ -281,6 +280,22 @@ describe('linking and unlinking', () => {
     for (const [body, code] of cases)
       expect([body, refusalOf(await user.put(body))]).toEqual([body, refused(code)]);
     expect(await user.me()).not.toHaveProperty('authData');
+  });
+
+  test.each([
+    ['null in authData', { authData: { weixin: null } }],
+    ['null under its path', { 'authData.weixin': null }],
+    ['a deletion in authData', { authData: { weixin: { __op: 'Delete' } } }],
+    ['a deletion under its path', { 'authData.weixin': { __op: 'Delete' } }],
+  ])('an account is unlinked by %s', async (_name, body) => {
+    const user = await signUp(api, app);
+    const authData = { ...weixin(), ...github() };
+    await user.put({ authData });
+    expect((await user.put(body)).status).toBe(200);
+    expect((await user.me()).authData).toEqual(shown({ github: authData.github }));
+    expect((await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code).toBe(211);
+    // What is not linked can be unlinked.
+    expect((await user.put(body)).status).toBe(200);
   });
 
   test('a linked account logs in, an unlinked one no longer', async () => {

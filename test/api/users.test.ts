@@ -183,7 +183,7 @@ describe('PUT /1.1/users/:id', () => {
     const enter = (name: string) =>
       api.request('POST', '/1.1/login', { app, body: { username: name, password: 'a password' } });
     expect((await enter(username)).body.objectId).toBe(user.id);
-    expect((await enter(user.body.username)).body.code).toBe(210);
+    expect((await enter(user.body.username)).body.code).toBe(211);
     const users = await Promise.all(Array.from({ length: 5 }, () => signUp(api, app)));
     const wanted = newName();
     const replies = await Promise.all(

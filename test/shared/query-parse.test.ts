@@ -74,6 +74,51 @@ describe('parseWhere refuses', () => {
     ['$within without a box', { a: { $within: [geo(1, 1), geo(2, 2)] } }, 102],
     ['a box of three corners', { a: { $within: { $box: [geo(1, 1), geo(2, 2), geo(3, 3)] } } }, 102],
     ['a box of numbers', { a: { $within: { $box: [1, 2] } } }, 111],
+    [
+      'a pair of texts',
+      {
+        a: {
+          $within: {
+            $box: [
+              ['1', '2'],
+              ['3', '4'],
+            ],
+          },
+        },
+      },
+      111,
+    ],
+    ['a pair with one number', { a: { $within: { $box: [[1], [3, 4]] } } }, 111],
+    [
+      'a pair with three numbers',
+      {
+        a: {
+          $within: {
+            $box: [
+              [1, 2, 3],
+              [3, 4],
+            ],
+          },
+        },
+      },
+      111,
+    ],
+    [
+      'a pair that is no place',
+      {
+        a: {
+          $within: {
+            $box: [
+              [1, 91],
+              [3, 4],
+            ],
+          },
+        },
+      },
+      111,
+    ],
+    ['no operator beside a pointer', { a: { ...user, $nothing: 1 } }, 102],
+    ['a malformed pointer beside an operator', { a: { __type: 'Pointer', className: '_User', $ne: 1 } }, 106],
     ['$relatedTo of no pointer', { $relatedTo: { object: {}, key: 'users' } }, 102],
     ['$relatedTo without a key', { $relatedTo: { object: role } }, 102],
     ['$relatedTo of what is no relation', { $relatedTo: { object: role, key: 'name' } }, 102],

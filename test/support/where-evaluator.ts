@@ -38,7 +38,12 @@ function valuesAt(document: JsonObject, path: string[]): Json[] {
 function holds(values: Json[], test: Json, world: World): boolean {
   if (!isJsonObject(test) || !Object.keys(test).some((key) => key.startsWith('$')))
     return equals(values, test);
-  return Object.entries(test).every(([name, operand]) => operator(values, name, { operand, test, world }));
+  const members = Object.entries(test);
+  const value = members.filter(([name]) => !name.startsWith('$'));
+  if (value.length > 0 && !equals(values, Object.fromEntries(value))) return false;
+  return members
+    .filter(([name]) => name.startsWith('$'))
+    .every(([name, operand]) => operator(values, name, { operand, test, world }));
 }
 
 interface Asked {
@@ -193,6 +198,8 @@ function isInQuery(values: Json[], operand: Json, world: World): boolean {
 
 function isSelected(values: Json[], operand: Json, world: World): boolean {
   const { key, query } = asObject(operand);
-  const wanted = chosen(asObject(query), world).flatMap((row) => valuesAt(row, String(key).split('.')));
-  return wanted.some((one) => one !== null && values.length > 0 && equals(values, one));
+  const selected = chosen(asObject(query), world).flatMap((row) => valuesAt(row, String(key).split('.')));
+  return [...selected, ...items(selected)].some(
+    (one) => one !== null && values.length > 0 && equals(values, one),
+  );
 }

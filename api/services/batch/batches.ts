@@ -11,7 +11,14 @@ import {
   type ReplyLimits,
   writeNeed,
 } from './budget.ts';
-import { failed, type InnerCall, type InnerOutcome, type Perform, type PerformWithin } from './calls.ts';
+import {
+  failed,
+  type InnerCall,
+  type InnerFailure,
+  type InnerOutcome,
+  type Perform,
+  type PerformWithin,
+} from './calls.ts';
 import { readItem, readRequests } from './items.ts';
 import { isList, runsOf, targetsOf } from './order.ts';
 import { type BatchReply, replyOf } from './reply.ts';
@@ -65,12 +72,13 @@ export class BatchService {
   }
 
   /**
-   * `batch/save`: the JSON text of a dictionary from `__internalId` to what was saved. Throws the first refusal: what
-   * was saved before it stays, and may be saved again.
+   * `batch/save`: the JSON text of a dictionary from `__internalId` to what was saved, or to `{"error"}`. Throws the first
+   * refusal where nothing was saved.
    */
   save(call: BatchCall): Promise<BatchReply> {
     const requests = readRequests(call.body);
-    return this.#within(call, async (perform) => ['{', await saveAll(requests, perform), '}']);
+    const errorOf = (failure: InnerFailure) => errorIn(call.language, failure);
+    return this.#within(call, async (perform) => ['{', await saveAll(requests, perform, errorOf), '}']);
   }
 
   /** The memory of a batch is free again when its reply was sent, or when it has none. */
@@ -156,16 +164,18 @@ async function runTogether(places: number[], { calls, outcomes, perform }: Runni
   await Promise.all(Array.from({ length: maxParallel }, work));
 }
 
+/** A failure as clients get it. */
+function errorIn(language: 'en' | 'zh', { refusal, ...failure }: InnerFailure): JsonObject {
+  if (refusal) return { code: refusal.code, error: messageIn(language, refusal) };
+  return 'error' in failure ? failure.error : {};
+}
+
 /** An object that is not there is `null` (compat.md 3.5), where a call by itself answers `{}`. */
 function textOf(
   outcome: InnerOutcome | undefined,
   { call, language }: { call: InnerCall | undefined; language: 'en' | 'zh' },
 ): string {
   if (!outcome) throw new Error('a call of a batch has no outcome');
-  if (!outcome.ok) {
-    const { refusal } = outcome;
-    const error = refusal ? { code: refusal.code, error: messageIn(language, refusal) } : outcome.error;
-    return JSON.stringify({ error });
-  }
+  if (!outcome.ok) return JSON.stringify({ error: errorIn(language, outcome) });
   return `{"success":${call?.method === 'GET' && outcome.text === '{}' ? 'null' : outcome.text}}`;
 }

@@ -1,11 +1,16 @@
-import { refuse } from '../../../shared/domain/errors.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { InnerCall, PerformWithin } from './calls.ts';
+import { failed, type InnerCall, type InnerFailure, type PerformWithin } from './calls.ts';
 import { readItem } from './items.ts';
 
 /** An object that an SDK saves (compat.md 3.5 "batch/save"). */
 interface Saving {
-  call: InnerCall;
+  /** Where it stands in the batch. */
+  place: number;
+  /** Undefined where it is none. */
+  call: InnerCall | undefined;
+  /** Why it is not to be saved. */
+  failure: InnerFailure | undefined;
   /** Under what its client knows it. */
   internalId: string | undefined;
   body: JsonObject;
@@ -22,28 +27,57 @@ interface Child {
 /** Members that say how to save, and are not saved. */
 const hints = new Set(['__internalId', '__children']);
 
+/** What became of an object, of which a batch may save parts one after the other. */
+type Result = { ok: true; text: string } | InnerFailure;
+
 /**
- * Saves one object after the other, children first, and gives the members of a JSON dictionary: what each
- * `__internalId` became, as text, which takes far less memory than the objects. Throws the first refusal as the answer
- * to the whole: clients of this call look at no other.
+ * Saves one object after the other, children first, and gives the members of a JSON dictionary: what each `__internalId`
+ * became, as text, which takes far less memory than the objects. One that fails fails no other, but for those that point
+ * to it: it is `{"error":{"code","error"}}` by `errorOf`. Throws the first refusal as the answer to the whole where nothing
+ * was saved: clients that save one object look at no other.
  */
-export async function saveAll(requests: Json[], perform: PerformWithin): Promise<string[]> {
-  const savings = requests.map(readSaving);
-  const ids = new Map<Saving, string>();
-  const replies = new Map<string, string>();
-  for (const saving of inOrder(savings)) {
-    const text = await saveOne(saving, perform, (cid) => idOf(cid, savings, ids));
-    const { objectId } = dictionaryOf(text);
-    if (typeof objectId === 'string') ids.set(saving, objectId);
-    const key = saving.internalId ?? objectId;
-    if (typeof key === 'string') replies.set(key, together(replies.get(key), text));
+export async function saveAll(
+  requests: Json[],
+  perform: PerformWithin,
+  errorOf: (failure: InnerFailure) => JsonObject,
+): Promise<string[]> {
+  const results = new Map<string, Result>();
+  const savings = inOrder(
+    requests.map(readOr),
+    (saving, failure) => void results.set(keyOf(saving), failure),
+  );
+  for (const saving of savings) {
+    // What is left of an object whose first part failed would hide that.
+    if (results.get(keyOf(saving))?.ok === false) continue;
+    const result = saving.failure ?? (await saveOne(saving, perform, results));
+    const key = keyOf(saving, result);
+    const before = results.get(key);
+    results.set(
+      key,
+      result.ok && before?.ok ? { ok: true, text: together(before.text, result.text) } : result,
+    );
   }
-  return [...replies].map(([key, text]) => `${JSON.stringify(key)}:${text}`);
+  const failures = [...results.values()].filter((result) => !result.ok);
+  const [first] = failures;
+  if (first && failures.length === results.size)
+    throw first.refusal ?? refuse('invalidParameter', 'Functions are not saved.');
+  return [...results].map(
+    ([key, result]) =>
+      `${JSON.stringify(key)}:${result.ok ? result.text : JSON.stringify({ error: errorOf(result) })}`,
+  );
 }
 
+/** Under what a client finds its object again: its own id, else that of the path or the reply, else the place in the batch. */
+function keyOf({ internalId, call, place }: Saving, result?: Result): string {
+  const key = internalId ?? call?.path.match(objectIdInPath)?.[1];
+  const { objectId } = key === undefined && result?.ok ? dictionaryOf(result.text) : {};
+  return key ?? (typeof objectId === 'string' ? objectId : String(place));
+}
+
+const objectIdInPath = /^\/1\.1\/(?:classes\/[^/]+|users|installations|roles)\/([^/]+)$/;
+
 /** An object that was saved twice has the members of both replies, the later ones first. */
-function together(earlier: string | undefined, later: string): string {
-  if (earlier === undefined) return later;
+function together(earlier: string, later: string): string {
   return JSON.stringify({ ...dictionaryOf(earlier), ...dictionaryOf(later) });
 }
 
@@ -52,16 +86,28 @@ function dictionaryOf(text: string): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-function readSaving(item: Json): Saving {
+function readOr(item: Json, place: number): Saving {
+  const body = isJsonObject(item) && isJsonObject(item.body) ? item.body : {};
+  const { __internalId } = body;
+  const internalId = typeof __internalId === 'string' ? __internalId : undefined;
+  const saving = { place, call: undefined, failure: undefined, internalId, body: {}, children: [] };
+  try {
+    return { ...saving, ...readSaving(item) };
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    return { ...saving, failure: failed(error) };
+  }
+}
+
+function readSaving(item: Json): Pick<Saving, 'call' | 'body' | 'children'> {
   const call = readItem(item);
   if (call.method !== 'POST' && call.method !== 'PUT')
     throw refuse('invalidParameter', 'batch/save takes POST and PUT only.');
   const sent = call.body ?? {};
   if (!isJsonObject(sent)) throw refuse('malformedJson');
-  const { __internalId: internalId, __children: children } = sent;
+  const { __children: children } = sent;
   return {
     call,
-    internalId: typeof internalId === 'string' ? internalId : undefined,
     body: Object.fromEntries(Object.entries(sent).filter(([name]) => !hints.has(name))),
     children: (Array.isArray(children) ? children : []).map(readChild),
   };
@@ -74,13 +120,16 @@ function readChild(value: Json): Child {
   return { cid, className, key };
 }
 
-/** As they came, but each after its children. Throws 1 where children go round in a ring. */
-function inOrder(savings: Saving[]): Saving[] {
+/** As they came, but each after its children. Those that are children of each other, in a ring, are refused with 1. */
+function inOrder(savings: Saving[], refuseOne: (saving: Saving, failure: InnerFailure) => void): Saving[] {
   const ordered = new Set<Saving>();
   const open = new Set<Saving>();
   const add = (saving: Saving): void => {
     if (ordered.has(saving)) return;
-    if (open.has(saving)) throw refuse('invalidParameter', 'Objects are children of each other.');
+    if (open.has(saving)) {
+      refuseOne(saving, failed(refuse('invalidParameter', 'Objects are children of each other.')));
+      return;
+    }
     open.add(saving);
     for (const { cid } of saving.children)
       for (const child of savings.filter(({ internalId }) => internalId === cid)) add(child);
@@ -93,23 +142,17 @@ function inOrder(savings: Saving[]): Saving[] {
 async function saveOne(
   { call, body, children }: Saving,
   perform: PerformWithin,
-  idOfChild: (cid: string) => string,
-): Promise<string> {
-  const pointers = children.map(({ cid, className, key }): [string, Json] => [
-    key,
-    { __type: 'Pointer', className, objectId: idOfChild(cid) },
-  ]);
-  const outcome = await perform({
-    ...call,
-    body: Object.fromEntries([...Object.entries(body), ...pointers]),
-  });
-  if (!outcome.ok) throw outcome.refusal ?? refuse('invalidParameter', 'Functions are not saved.');
-  return outcome.text;
-}
-
-function idOf(cid: string, savings: Saving[], ids: Map<Saving, string>): string {
-  const child = savings.find(({ internalId }) => internalId === cid);
-  const id = child && ids.get(child);
-  if (id === undefined) throw refuse('incorrectType', 'A child is not part of the batch.');
-  return id;
+  results: ReadonlyMap<string, Result>,
+): Promise<Result> {
+  if (!call) throw new Error('a call that was not read has failed');
+  const pointers: [string, Json][] = [];
+  for (const { cid, className, key } of children) {
+    const child = results.get(cid);
+    if (child && !child.ok) return child;
+    const objectId = child && dictionaryOf(child.text).objectId;
+    if (typeof objectId !== 'string')
+      return failed(refuse('incorrectType', 'A child is not part of the batch.'));
+    pointers.push([key, { __type: 'Pointer', className, objectId }]);
+  }
+  return perform({ ...call, body: Object.fromEntries([...Object.entries(body), ...pointers]) });
 }

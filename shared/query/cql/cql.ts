@@ -1,5 +1,6 @@
 import { refuse } from '../../domain/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
+import { pathOf } from '../fields.ts';
 import { readCondition } from './condition.ts';
 import { Cursor } from './cursor.ts';
 import { syntaxError } from './tokens.ts';
@@ -40,7 +41,7 @@ function readSelect(cursor: Cursor): CqlQuery {
 
 type Fields = Pick<CqlQuery, 'keys' | 'include' | 'hasCount'> & { isCountOnly: boolean };
 
-/** `*`, names, `count(*)`, and `include x`, which selects `x` too where it is not all that is selected. */
+/** `*`, names, `count(*)` or `count(objectId)`, which counts the same, and `include x`, which selects `x` too where it is not all that is selected. */
 function readFields(cursor: Cursor): Fields {
   const keys: string[] = [];
   const include: string[] = [];
@@ -48,7 +49,7 @@ function readFields(cursor: Cursor): Fields {
   do {
     if (cursor.takeSign('*')) hasAll = true;
     else if (cursor.takeFunction('count')) {
-      cursor.needSign('*');
+      if (!cursor.takeSign('*')) pathOf(cursor.needName());
       cursor.needSign(')');
       hasCount = true;
     } else if (cursor.takeWords('include')) include.push(cursor.needName());

@@ -40,11 +40,15 @@ function itemsOf(field: Field, json: string, params: Params): string {
     UNION ALL SELECT one FROM ${valuesAt(at, params, '')} AS one WHERE jsonb_typeof(one) = 'array'`;
 }
 
-/** What the chosen rows have under a key, one value after the other. */
+/** What the chosen rows have under a key, one value after the other; of arrays their members too. */
 function valuesOf(key: ValueField, json: string, { rows, params }: { rows: Rows; params: Params }): string {
-  if ('column' in key) return `SELECT ${columnValue(key.column)} ${rows}`;
-  const chosen = `(SELECT ${json} AS document ${rows}) AS chosen`;
-  return `SELECT one FROM ${chosen}, ${valuesAt({ json: 'document', path: key.path }, params, '')} AS one`;
+  const whole =
+    'column' in key
+      ? `SELECT ${columnValue(key.column)} AS one ${rows}`
+      : `SELECT one FROM (SELECT ${json} AS document ${rows}) AS chosen,
+          ${valuesAt({ json: 'document', path: key.path }, params, '')} AS one`;
+  return `SELECT part FROM (${whole}) AS whole,
+    LATERAL (SELECT one UNION ALL SELECT jsonb_path_query(one, '$[*]') WHERE jsonb_typeof(one) = 'array') AS parts (part)`;
 }
 
 /** A column as documents show it. */
