@@ -98,6 +98,24 @@ describe('carillon move-in', () => {
     expect((await api.request('GET', `/console/api/apps/${appId}`, { admin: true })).status).toBe(404);
   });
 
+  test('imports roles with their members, also in a dry run of an app that is not there', async () => {
+    const user = aUser();
+    const role = { objectId: newId(), name: 'editors', ACL: { '*': { read: true } } };
+    await write('_User.jsonl', [user]);
+    await write('_Role.jsonl', [role]);
+    await write('_Join_users__Role.jsonl', [{ owningId: role.objectId, relatedId: user.objectId }]);
+    const rehearsal = await moveIn(['--dry-run']);
+    expect(rehearsal).toMatchObject({ code: 0 });
+    expect(rehearsal.json().import.classes).toMatchObject({ _Role: { imported: 1 } });
+    const { code, json } = await moveIn();
+    expect(code).toBe(0);
+    expect(json().import.classes).toEqual(rehearsal.json().import.classes);
+    const { body: app } = await api.request('GET', `/console/api/apps/${appId}`, { admin: true });
+    const where = encodeURIComponent(JSON.stringify({ name: 'editors' }));
+    const found = await api.request('GET', `/1.1/roles?where=${where}`, { app, master: true });
+    expect(found.body.results).toMatchObject([{ objectId: role.objectId }]);
+  });
+
   test('says what is refused, and where all of it stands', async () => {
     await write('_Installation.jsonl', [{ objectId: newId(), deviceType: 'ios' }]);
     const { code, json } = await moveIn();
