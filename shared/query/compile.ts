@@ -4,9 +4,9 @@ import type { Params } from './params.ts';
 import { visibleTo } from './reader.ts';
 import { testColumn } from './sql/column.ts';
 import { testPath } from './sql/path.ts';
-import { testRelated } from './sql/relation.ts';
-import { testSubquery } from './sql/subquery.ts';
-import type { Condition, RelatedTo, Subquery } from './tree.ts';
+import { pointersOf, testMembers, testRelated } from './sql/relation.ts';
+import { itemsOf, testSubquery } from './sql/subquery.ts';
+import type { Condition, MembersTest, RelatedTo, Subquery } from './tree.ts';
 
 /**
  * A condition as a boolean SQL expression over the columns of the class, in parentheses, ready to be
@@ -22,17 +22,26 @@ export function compileWhere(condition: Condition, cls: ClassSchema, params: Par
       return joined(condition.any, { cls, params, word: ' OR ', empty: 'false' });
     case 'related':
       return compileRelated(condition, params);
+    case 'members':
+      return compileMembers(condition, params);
     case 'field': {
       const { field, test } = condition;
       if (test.op === 'subquery') {
         const rows = compileRows(test.query, params);
-        return testSubquery({ field, json: cls.json }, test, { rows, params });
+        const items = itemsOf(field, cls.json, params);
+        return testSubquery(items, test, { rows, params });
       }
       return 'column' in field
         ? testColumn(field.column, test, params)
         : testPath({ json: cls.json, path: field.path }, test, params);
     }
   }
+}
+
+function compileMembers({ relation, test, appId }: MembersTest, params: Params): string {
+  if (test.op !== 'subquery') return testMembers(relation, test, { appId, params });
+  const rows = compileRows(test.query, params);
+  return testSubquery(pointersOf(relation, { appId, params }), test, { rows, params });
 }
 
 function compileRelated({ relation, owner, objectId, reader }: RelatedTo, params: Params): string {

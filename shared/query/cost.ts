@@ -20,6 +20,7 @@ function needsScan(condition: Condition): boolean {
     case 'or':
       return condition.any.some(needsScan);
     case 'related':
+    case 'members':
       return false;
     case 'field':
       return !indexed.has(condition.test.op);

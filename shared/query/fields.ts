@@ -54,10 +54,14 @@ export interface ClassSchema {
 }
 
 /** A member that a condition, an order or a projection names. */
-export type Field = { name: string; column: Column } | { name: string; path: string[] };
+export type Field = ValueField | { name: string; column: RelationColumn };
 
 /** A field with a value of its own: no relation. */
 export type ValueField = { name: string; column: OwnColumn } | { name: string; path: string[] };
+
+/** True for a field that is a relation. */
+export const isRelation = (field: Field): field is { name: string; column: RelationColumn } =>
+  'column' in field && field.column.type === 'relation';
 
 /** Longer names are refused, in whole. */
 const maxNameLength = 256;
@@ -85,5 +89,5 @@ export function resolveField(name: string, cls: ClassSchema): Field {
   const column = cls.columns.get(path[0] ?? '');
   if (!column) return { name, path };
   if (path.length > 1) throw refuse('invalidKeyName', `${path[0]} has no members.`);
-  return { name, column };
+  return column.type === 'relation' ? { name, column } : { name, column };
 }

@@ -1,5 +1,5 @@
 import { refuse } from '../domain/errors.ts';
-import { type ClassSchema, type Field, resolveField, type ValueField } from './fields.ts';
+import { type ClassSchema, type Field, isRelation, resolveField, type ValueField } from './fields.ts';
 import { namesIn } from './names.ts';
 import type { Params } from './params.ts';
 import { distanceTo } from './sql/geo.ts';
@@ -42,10 +42,8 @@ export function parseOrder(value: unknown, cls: ClassSchema): OrderKey[] {
 
 /** A field that has a value of its own to compare by. Throws 102 for a relation. */
 export function withValue(field: Field): ValueField {
-  if (!('column' in field)) return field;
-  const { name, column } = field;
-  if (column.type === 'relation') throw refuse('invalidQuery', `${name} is a relation, and has no value.`);
-  return { name, column };
+  if (isRelation(field)) throw refuse('invalidQuery', `${field.name} is a relation, and has no value.`);
+  return field;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { refuse } from '../domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../domain/json.ts';
 import { canonicalValue } from '../domain/typed-values.ts';
-import { type ClassSchema, type Field, resolveField } from './fields.ts';
+import { type ClassSchema, type Field, isRelation, resolveField } from './fields.ts';
 import { parseOperator } from './operators.ts';
 import { type Reader, requireList } from './reader.ts';
 import { readRelated } from './related.ts';
@@ -107,12 +107,19 @@ function parseRelated(operand: Json, { cls, reader }: Place): Condition {
   return { kind: 'related', ...related, reader };
 }
 
-function parseTests(field: Field, test: Json, place: Place): Condition[] {
-  const tests = isOperators(test) ? parseOperands(test, place) : [equalTo(test)];
+function parseTests(field: Field, sent: Json, place: Place): Condition[] {
+  const tests = isOperators(sent) ? parseOperands(sent, place) : [equalTo(sent)];
   const isEqualityOnly = 'column' in field && field.column.type === 'text' && field.column.isEqualityOnly;
   if (isEqualityOnly && tests.some(({ op }) => op !== 'equal'))
     throw refuse('invalidQuery', `${field.name} supports equality only.`);
-  return tests.map((one) => ({ kind: 'field', field, test: one }));
+  if (isRelation(field))
+    return tests.map((test) => ({
+      kind: 'members',
+      relation: field.column,
+      test,
+      appId: place.reader.appId,
+    }));
+  return tests.map((test) => ({ kind: 'field', field, test }));
 }
 
 const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(value) });

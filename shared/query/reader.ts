@@ -44,9 +44,9 @@ export function visibleTo({ subjects }: Reader, cls: ClassSchema, params: Params
   const own = subjects.filter((name) => !isRole(name));
   const may = own.map((name) => `acl -> ${params.add(name)}::text -> 'read' = 'true'`);
   const roles = subjects.filter(isRole);
-  // One value for all of them: a user may have a thousand roles.
+  // A user may have a thousand roles, and an ACL has few entries: those are looked up, not the other way round.
   if (roles.length > 0)
-    may.push(`EXISTS (SELECT FROM unnest(${params.add(roles)}::text[]) AS roles (role_entry)
-      WHERE acl -> role_entry -> 'read' = 'true')`);
+    may.push(`EXISTS (SELECT FROM jsonb_each(acl) AS entries (subject, permissions)
+      WHERE subject = ANY(${params.add(roles)}::text[]) AND permissions -> 'read' = 'true')`);
   return `(acl IS NULL OR ${may.join(' OR ')})`;
 }

@@ -1,5 +1,5 @@
 import type { Json } from '../domain/json.ts';
-import type { ClassSchema, Field, ValueField } from './fields.ts';
+import type { ClassSchema, RelationColumn, ValueField } from './fields.ts';
 import type { Point } from './geo.ts';
 import type { Reader } from './reader.ts';
 import type { Pattern } from './regex/regex.ts';
@@ -9,8 +9,17 @@ import type { Related } from './related.ts';
 export type Condition =
   | { kind: 'and'; all: Condition[] }
   | { kind: 'or'; any: Condition[] }
-  | { kind: 'field'; field: Field; test: Test }
+  | { kind: 'field'; field: ValueField; test: Test }
+  | MembersTest
   | RelatedTo;
+
+/** A test of a relation, whose members are rows of other tables of the app. */
+export interface MembersTest {
+  kind: 'members';
+  relation: RelationColumn;
+  test: Test;
+  appId: string;
+}
 
 /** The members of one object's relation; none where the reader may not see that object. */
 export interface RelatedTo extends Related {

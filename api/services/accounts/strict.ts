@@ -29,6 +29,8 @@ function isStrict(condition: Condition): boolean {
       return condition.any.every(isStrict);
     case 'related':
       return true;
+    case 'members':
+      return condition.test.op !== 'subquery' || isStrictWithin(condition.test);
     case 'field': {
       const { field, test } = condition;
       if (test.op === 'subquery' && !isStrictWithin(test)) return false;

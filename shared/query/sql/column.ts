@@ -1,19 +1,17 @@
 import type { Json } from '../../domain/json.ts';
 import { canonicalTime, timeOfDate } from '../../domain/typed-values.ts';
-import type { Column, PlainColumn, TextColumn } from '../fields.ts';
+import type { OwnColumn, PlainColumn, TextColumn } from '../fields.ts';
 import type { Params } from '../params.ts';
 import { sqlPattern } from '../regex/regex.ts';
 import type { Comparison, PlainTest } from '../tree.ts';
-import { testRelation } from './relation.ts';
 import { testTextArray } from './text-array.ts';
 
 type ScalarColumn = TextColumn | PlainColumn;
 
 /** A test of a member that has its own column. A value of another type than the column's matches nothing. */
-export function testColumn(column: Column, test: PlainTest, params: Params): string {
+export function testColumn(column: OwnColumn, test: PlainTest, params: Params): string {
   if (test.op === 'notEqual') return negated(testColumn(column, { op: 'equal', value: test.value }, params));
   if (test.op === 'notIn') return negated(testColumn(column, { op: 'in', values: test.values }, params));
-  if (column.type === 'relation') return testRelation(column, test, params);
   if (test.op === 'exists') return `${column.sql} IS ${test.isThere ? 'NOT NULL' : 'NULL'}`;
   return column.type === 'textArray'
     ? testTextArray(column.sql, test, params)

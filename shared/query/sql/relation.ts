@@ -2,27 +2,39 @@ import { isJsonObject, type Json } from '../../domain/json.ts';
 import type { RelationColumn } from '../fields.ts';
 import type { Params } from '../params.ts';
 import type { PlainTest } from '../tree.ts';
+import { negated } from './column.ts';
 
 /** The table of each relation's members. */
 const memberTables = { user_id: 'app_user', child_id: 'role' } as const;
 
-/** The members of a row of `role`, as the end of a SELECT; `member` is the row of each. */
-const membersOf = ({ table, member }: RelationColumn): string =>
-  `FROM ${table} AS link JOIN ${memberTables[member]} AS member
-     ON member.app_id = link.app_id AND member.id = link.${member}
-   WHERE link.app_id = role.app_id AND link.role_id = role.id`;
+/**
+ * The members of a row of `role`, as the end of a SELECT; `member` is the row of each. The app is named again, so that
+ * indexes are used where PostgreSQL runs this once for all rows.
+ */
+const membersOf = ({ table, member }: RelationColumn, appId: string): string =>
+  `FROM ${table} AS link JOIN ${memberTables[member]} AS member ON member.id = link.${member}
+   WHERE link.app_id = ${appId} AND member.app_id = ${appId} AND link.role_id = role.id`;
+
+interface Means {
+  appId: string;
+  params: Params;
+}
 
 /** A test of a relation: pointers to members are equal to it (compat.md 3.2); it is always there, and has no order. */
-export function testRelation(column: RelationColumn, test: PlainTest, params: Params): string {
+export function testMembers(relation: RelationColumn, test: PlainTest, means: Means): string {
   switch (test.op) {
     case 'equal':
-      return holdsAny(column, [test.value], params);
+      return holdsAny(relation, [test.value], means);
+    case 'notEqual':
+      return negated(holdsAny(relation, [test.value], means));
     case 'in':
-      return holdsAny(column, test.values, params);
+      return holdsAny(relation, test.values, means);
+    case 'notIn':
+      return negated(holdsAny(relation, test.values, means));
     case 'all':
       return test.values.length === 0
         ? 'false'
-        : `(${test.values.map((value) => holdsAny(column, [value], params)).join(' AND ')})`;
+        : `(${test.values.map((value) => holdsAny(relation, [value], means)).join(' AND ')})`;
     case 'exists':
       return String(test.isThere);
     default:
@@ -30,19 +42,21 @@ export function testRelation(column: RelationColumn, test: PlainTest, params: Pa
   }
 }
 
-function holdsAny(column: RelationColumn, values: Json[], params: Params): string {
+function holdsAny(relation: RelationColumn, values: Json[], { appId, params }: Means): string {
   const ids = values.flatMap((value) => {
-    if (!isJsonObject(value) || value.__type !== 'Pointer' || value.className !== column.className) return [];
+    if (!isJsonObject(value) || value.__type !== 'Pointer' || value.className !== relation.className)
+      return [];
     return typeof value.objectId === 'string' ? [value.objectId] : [];
   });
+  // PostgreSQL refuses a value that no statement uses.
   if (ids.length === 0) return 'false';
-  return `EXISTS (SELECT ${membersOf(column)} AND member.object_id = ANY(${params.add(ids)}::text[]))`;
+  return `EXISTS (SELECT ${membersOf(relation, params.add(appId))} AND member.object_id = ANY(${params.add(ids)}::text[]))`;
 }
 
-/** Pointers to the members, one row each, as a SELECT. */
-export const pointersOf = (column: RelationColumn): string =>
-  `SELECT jsonb_build_object('__type', 'Pointer', 'className', '${column.className}', 'objectId', member.object_id)
-     ${membersOf(column)}`;
+/** Pointers to the members of a row, one row each, as a SELECT. */
+export const pointersOf = (relation: RelationColumn, { appId, params }: Means): string =>
+  `SELECT jsonb_build_object('__type', 'Pointer', 'className', '${relation.className}', 'objectId', member.object_id)
+     ${membersOf(relation, params.add(appId))}`;
 
 /** `$relatedTo`: the rows that are members of one role, of which `isVisible` holds for who asks. */
 export function testRelated(

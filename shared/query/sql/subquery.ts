@@ -1,23 +1,22 @@
-import type { Field, OwnColumn, ValueField } from '../fields.ts';
+import type { OwnColumn, ValueField } from '../fields.ts';
 import type { Params } from '../params.ts';
 import type { SubqueryTest } from '../tree.ts';
 import { negated } from './column.ts';
 import { valuesAt } from './path-text.ts';
-import { pointersOf } from './relation.ts';
 
 /** Rows of a sub-query as the end of a SELECT: `FROM … WHERE … ORDER BY … LIMIT …`. */
 export type Rows = string;
 
 /**
- * `$inQuery`, `$select` and their negations. The inner SELECT names no row of the outer one, so PostgreSQL runs it
+ * `$inQuery`, `$select` and their negations, of the items that a SELECT gives for each row. The inner SELECT names no row of the outer one, so PostgreSQL runs it
  * once and looks its result up by hash; `IS TRUE` keeps the planner from joining instead, once for each outer row.
  */
 export function testSubquery(
-  { field, json }: { field: Field; json: string },
+  itemsSql: string,
   { query, key, isNegated }: SubqueryTest,
   { rows, params }: { rows: Rows; params: Params },
 ): string {
-  const items = `(${itemsOf(field, json, params)}) AS items (item)`;
+  const items = `(${itemsSql}) AS items (item)`;
   const found = key
     ? `(item IN (SELECT value FROM (${valuesOf(key, query.cls.json, { rows, params })}) AS selected (value)
         WHERE value IS NOT NULL AND jsonb_typeof(value) <> 'null')) IS TRUE`
@@ -27,14 +26,12 @@ export function testSubquery(
   return isNegated ? negated(test) : test;
 }
 
-/** The values that a field of a row is compared by: itself, and its members when it is an array. */
-function itemsOf(field: Field, json: string, params: Params): string {
-  if ('column' in field) {
-    if (field.column.type === 'relation') return pointersOf(field.column);
+/** The values that a field of a row is compared by, as a SELECT: itself, and its members when it is an array. */
+export function itemsOf(field: ValueField, json: string, params: Params): string {
+  if ('column' in field)
     return field.column.type === 'textArray'
       ? `SELECT to_jsonb(${field.column.sql}) UNION ALL SELECT to_jsonb(one) FROM unnest(${field.column.sql}) AS one`
       : `SELECT ${columnValue(field.column)}`;
-  }
   const at = { json, path: field.path };
   return `SELECT one FROM ${valuesAt(at, params, '[*]')} AS one
     UNION ALL SELECT one FROM ${valuesAt(at, params, '')} AS one WHERE jsonb_typeof(one) = 'array'`;
