@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Database, isUnfitValue } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors.ts';
-import { classes, installationClass, userClass } from '../../shared/query/classes.ts';
+import { classes, installationClass, roleClass, userClass } from '../../shared/query/classes.ts';
 import { parseCql } from '../../shared/query/cql/cql.ts';
 import type { ClassSchema } from '../../shared/query/fields.ts';
 import { compileList, parseListQuery } from '../../shared/query/list.ts';
@@ -25,10 +25,6 @@ afterAll(async () => {
   await database.drop();
 });
 
-const tables = new Map<ClassSchema, string>([
-  [userClass, 'app_user'],
-  [installationClass, 'installation'],
-]);
 const reader: Reader = masterReader('app');
 
 /** Names of columns and tables may come from our own lists only: everything else is a parameter. */
@@ -39,7 +35,7 @@ async function run(query: Record<string, unknown>, cls: ClassSchema): Promise<vo
     reader,
   );
   await db.query(
-    `SELECT 1 FROM ${tables.get(cls)} WHERE app_id = $1 AND (${condition}) ORDER BY ${orderBy} LIMIT ${limit} OFFSET ${skip}`,
+    `SELECT 1 FROM ${cls.table} WHERE app_id = $1 AND (${condition}) ORDER BY ${orderBy} LIMIT ${limit} OFFSET ${skip}`,
     values,
   );
 }
@@ -55,7 +51,7 @@ async function toRefusal(work: () => Promise<void>): Promise<void> {
 }
 
 const asSent = (given: unknown) => (typeof given === 'string' ? given : JSON.stringify(given));
-const cls = fc.constantFrom(userClass, installationClass);
+const cls = fc.constantFrom(userClass, installationClass, roleClass);
 
 describe('queries', () => {
   test('with any where are SQL that PostgreSQL takes, or a refusal', async () => {

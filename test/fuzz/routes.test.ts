@@ -115,13 +115,15 @@ async function renewTargets(): Promise<void> {
     deviceType: 'ios',
     deviceToken: text.padEnd(64, 'a'),
   });
+  const acl = { '*': { read: true, write: true } };
+  const role = await create(app, '/1.1/roles', { name: text, ACL: acl });
   const push = await create(app, '/1.1/push', { data: { alert: text }, push_time: nextHour });
   const managedPush = await create(managed, '/1.1/push', { data: { alert: text }, push_time: nextHour });
   const doomed = await createApp();
   targets.sessionToken = user.sessionToken ?? '';
   secrets.push(victim.sessionToken ?? '');
   targets.ids = {
-    objectId: [user.objectId, victim.objectId, device.objectId, push.objectId].map(String),
+    objectId: [user.objectId, victim.objectId, device.objectId, role.objectId, push.objectId].map(String),
     id: [String(push.objectId), String(managedPush.objectId), `apns:${managed.appId}:_default`],
     appId: [managed.appId],
     doomed: [doomed.appId],

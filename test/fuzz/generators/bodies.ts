@@ -65,6 +65,26 @@ const installationMembers = {
   b: value,
 };
 
+const memberChange = fc.record({
+  __op: fc.constantFrom('AddRelation', 'RemoveRelation', 'Batch', 'Add', 'Delete'),
+  objects: mostly(
+    fc.array(
+      fc.record({ __type: fc.constant('Pointer'), className: usual('_User', '_Role'), objectId: text }),
+      {
+        maxLength: 3,
+      },
+    ),
+  ),
+  ops: value,
+});
+const roleMembers = {
+  name: usual('fuzz', 'a b', 'constructor', '中'),
+  ACL: mostly(fc.constantFrom({ '*': { read: true, write: true } }, { 'role:fuzz': { write: true } })),
+  users: mostly(memberChange),
+  roles: mostly(memberChange),
+  a: value,
+};
+
 /** Installations are made with what they need, and changed with less. */
 const installationBody = fc.oneof(
   someOf(installationMembers),
@@ -123,6 +143,7 @@ const innerPath = fc.oneof(
     '/1.1/users',
     '/1.1/classes/_User',
     '/1.1/classes/_Installation',
+    '/1.1/classes/_Role',
     '/1.1/push',
     '/1.1/batch',
     '/1.1/date',
@@ -204,6 +225,7 @@ const models: [RegExp, fc.Arbitrary<unknown>][] = [
   [/Sms|sms|Phone/, someOf({ ...codeMembers, code: value, smsCode: value })],
   [/Captcha/, someOf({ captcha_code: value, captcha_token: value })],
   [/nstallation/, installationBody],
+  [/[rR]ole/, someOf(roleMembers)],
   [/[uU]ser|login/, someOf(userMembers)],
   [/profiles/, someOf(credentials)],
 ];
@@ -226,6 +248,7 @@ export const queryMembers: Record<string, fc.Arbitrary<unknown>> = {
   scan_key: member,
   cursor: text,
   session_token: text,
+  redirectClassNameForKey: fc.constantFrom('users', 'roles', 'name', '__proto__'),
   failOnNotExist: fc.constantFrom('true', '1', 'x'),
   fetchWhenSave: fc.constantFrom('true', 'x'),
   new: fc.constantFrom('true', 'x'),

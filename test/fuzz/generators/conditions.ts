@@ -26,6 +26,7 @@ const columns = [
     'timeZone',
   ],
   ...['vendor', 'installationId', 'fields', 'a', 'a.b', 'owner'],
+  ...['name', 'users', 'roles'],
 ];
 export const member = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...columns) },
@@ -96,6 +97,11 @@ const strange = fc.constantFrom('$where', '$text', '$not', '$nor', '$type', '$',
 
 const simpleTest = fc.oneof(
   value,
+  fc.record({
+    __type: fc.constant('Pointer'),
+    className: fc.constantFrom('_User', '_Role'),
+    objectId: fc.constant('x'),
+  }),
   fc.tuple(relation, fc.oneof(value, date)).map((entry) => dictionaryOf([entry])),
   fc
     .tuple(listOperator, fc.oneof(value, fc.array(value, { maxLength: 4 })))
@@ -111,8 +117,18 @@ const simpleTest = fc.oneof(
 );
 
 const className = fc.oneof(
-  { weight: 5, arbitrary: fc.constantFrom('_User', '_Installation') },
+  { weight: 5, arbitrary: fc.constantFrom('_User', '_Installation', '_Role') },
   { weight: 1, arbitrary: name },
+);
+
+const pointer = fc.record({
+  __type: fc.constant('Pointer'),
+  className,
+  objectId: fc.constantFrom('x', '$', 5),
+});
+const related = fc.oneof(
+  fc.record({ object: pointer, key: fc.constantFrom('users', 'roles', 'name', 'constructor') }),
+  fc.record({ object: fc.oneof(pointer, value), key: fc.oneof(member, value) }, { requiredKeys: [] }),
 );
 
 /** A `where`: a dictionary or a list of them, rarely something else. */
@@ -131,6 +147,7 @@ export const { where } = fc.letrec<{ where: unknown; part: unknown; test: unknow
       },
       { weight: 1, arbitrary: fc.record({ $or: fc.array(tie('part'), { maxLength: 3 }) }) },
       { weight: 1, arbitrary: fc.record({ $and: fc.array(tie('part'), { maxLength: 3 }) }) },
+      { weight: 1, arbitrary: fc.record({ $relatedTo: related }) },
     ),
     test: fc.oneof(
       { maxDepth: 3 },

@@ -65,6 +65,11 @@ const special = fc.constantFrom(
     'a = (select x)',
   ],
   ...['a in (select a from _User limit 1,2)', 'related by a to pointer(b,c)', 'a size 1', "a startswith 'x'"],
+  ...[
+    "related to users from pointer('_Role', 'x')",
+    'related to roles from ?',
+    "users = pointer('_User', 'x')",
+  ],
 );
 const cqlCondition = fc.letrec<{ all: string }>((tie) => ({
   all: fc.oneof(
@@ -107,7 +112,7 @@ const statement = fc
     fc.constantFrom('select ', 'SELECT ', 'insert into ', 'update ', 'delete from ', ''),
     fc.constantFrom('*', 'count(*)', 'a,b', '*, count(*)', 'include a, *', '-a', 'count(a)', '', '*,', '.'),
     fc.oneof(
-      fc.constantFrom(' from _User', ' from _Installation', ' from x', ''),
+      fc.constantFrom(' from _User', ' from _Installation', ' from _Role', ' from x', ''),
       name.map((n) => ` from ${n}`),
     ),
     fc.option(cqlCondition, { nil: '' }).map((condition) => (condition === '' ? '' : ` where ${condition}`)),

@@ -106,7 +106,7 @@ const typed = fc.oneof(
   fc.record({ __type: fc.constant('Date'), iso: fc.oneof(fc.constant('2020-01-01T00:00:00.000Z'), leaf) }),
   fc.record({
     __type: fc.constant('Pointer'),
-    className: fc.oneof(fc.constantFrom('_User', '_Installation'), leaf),
+    className: fc.oneof(fc.constantFrom('_User', '_Installation', '_Role'), leaf),
     objectId: leaf,
   }),
   fc.record(
