@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
+import { sslProblem } from './db/connection.ts';
 
 /**
  * The variables of the environment with their shapes, meanings and defaults (contract.md "Environment").
@@ -7,7 +8,11 @@ import { z } from 'zod';
  */
 const databaseUrl = z
   .string()
-  .refine((text) => /^postgres(ql)?:\/\//.test(text), 'expected a URL that begins with postgresql://');
+  .refine((text) => /^postgres(ql)?:\/\//.test(text), 'expected a URL that begins with postgresql://')
+  .superRefine((text, context) => {
+    const message = sslProblem(text);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  });
 
 /** Digits only: `Number` would also take 0x50, 1e3 and a blank, which is 0. */
 const wholeNumber = (expected: string) =>

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Logger } from '../logging.ts';
+import { connectionUrl } from './connection.ts';
 
 type Handler = (payload: string) => void;
 
@@ -42,7 +43,7 @@ export class Listener {
 
   async #connect(): Promise<void> {
     const client = new pg.Client({
-      connectionString: this.#url,
+      connectionString: connectionUrl(this.#url),
       application_name: 'carillon listener',
       keepAlive: true,
       connectionTimeoutMillis: 5000,

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
+import { connectionUrl } from './connection.ts';
 
 const directory = fileURLToPath(new URL('./migrations', import.meta.url));
 const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
@@ -18,13 +19,21 @@ const settings = {
  * start at the same time wait for each other (advisory lock).
  */
 export async function migrateTables(databaseUrl: string): Promise<string[]> {
-  const ran = await runner({ ...settings, databaseUrl, direction: 'up', singleTransaction: true });
+  const ran = await runner({
+    ...settings,
+    databaseUrl: connectionUrl(databaseUrl),
+    direction: 'up',
+    singleTransaction: true,
+  });
   return ran.map((migration) => migration.name);
 }
 
 /** Names of the migrations that are still to be run; the database is not changed. */
 export async function pendingMigrations(databaseUrl: string): Promise<string[]> {
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5000 });
+  const client = new pg.Client({
+    connectionString: connectionUrl(databaseUrl),
+    connectionTimeoutMillis: 5000,
+  });
   await client.connect();
   try {
     const pending = await runner({

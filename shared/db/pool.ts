@@ -2,6 +2,7 @@ import pg from 'pg';
 import Cursor from 'pg-cursor';
 import { sleep } from '../clock.ts';
 import type { FairQueue } from '../fair-queue.ts';
+import { connectionUrl } from './connection.ts';
 import { currentLane } from './lane.ts';
 import { beginText, type Terms, withinBytes } from './terms.ts';
 
@@ -51,7 +52,7 @@ export class Database implements Handle {
     this.url = options.url;
     this.#turns = options.turns;
     this.#pool = new pg.Pool({
-      connectionString: options.url,
+      connectionString: connectionUrl(options.url),
       application_name: options.applicationName,
       max: options.maxConnections ?? 10,
       connectionTimeoutMillis: 5000,

@@ -1,4 +1,5 @@
 import { PgBoss } from 'pg-boss';
+import { connectionUrl } from '../db/connection.ts';
 import { migrateTables, pendingMigrations } from '../db/migrate.ts';
 import { queueNames } from './jobs.ts';
 import { queueSettings } from './queue.ts';
@@ -10,7 +11,7 @@ import { queueSettings } from './queue.ts';
 export async function migrate(databaseUrl: string): Promise<string[]> {
   const ran = await migrateTables(databaseUrl);
   const boss = new PgBoss({
-    connectionString: databaseUrl,
+    connectionString: connectionUrl(databaseUrl),
     schema: 'pgboss',
     schedule: false,
     supervise: false,
@@ -36,7 +37,7 @@ export async function pendingChanges(databaseUrl: string): Promise<string[]> {
   const pending = await pendingMigrations(databaseUrl);
   if (pending.length > 0) return pending;
   const boss = new PgBoss({
-    connectionString: databaseUrl,
+    connectionString: connectionUrl(databaseUrl),
     schema: 'pgboss',
     migrate: false,
     schedule: false,

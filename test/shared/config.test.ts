@@ -39,6 +39,7 @@ describe('readConfig refuses', () => {
     ['METRICS_PORT', ['x', '70000'], 'port'],
     ['PUBLIC_URL', ['x', 'ftp://x', '//x', 'localhost:8080', 'http://'], 'http:// or https://'],
     ['DATABASE_URL', ['mysql://x', 'x', 'postgres'], 'postgresql://'],
+    ['DATABASE_URL', ['postgresql://x/y?sslmode=yes', 'postgresql://x/y?sslmode=verify-ca'], 'ssl'],
     ['DATABASE_READ_URL', ['x'], 'postgresql://'],
     ['CARILLON_ADMIN_TOKEN', ['short'], '16 characters'],
     ['METRICS_TOKEN', ['short'], '16 characters'],

@@ -21,14 +21,17 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
     // The first query pays for the connection; the second one measures.
     await db.query('SELECT 1');
     const askedAtMs = clock.now();
-    const { rows } = await db.query<{ version: number; name: string; now_ms: number }>(
+    const { rows } = await db.query<Answer>(
       `SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS name,
-              (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now_ms`,
+              (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now_ms,
+              (SELECT s.version FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid() AND s.ssl) AS tls,
+              inet_client_addr() IS NULL AS is_socket,
+              coalesce(inet_client_addr() <<= ANY ('{127.0.0.0/8,::1/128}'::inet[]), true) AS is_local`,
     );
     const middleMs = (askedAtMs + clock.now()) / 2;
     const row = rows[0];
     if (!row) throw new Error('it gave no answer');
-    return [checkVersion(row), checkClock(row.now_ms - middleMs)];
+    return [checkVersion(row), ...checkEncryption(row), checkClock(row.now_ms - middleMs)];
   } catch (error) {
     const advice =
       'Start it, or correct DATABASE_URL; under `npm start` the database runs only while the service does.';
@@ -36,9 +39,36 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
   }
 }
 
-function checkVersion({ version, name }: { version: number; name: string }): Finding {
+interface Answer {
+  version: number;
+  name: string;
+  now_ms: number;
+  /** Null where the connection is not encrypted. */
+  tls: string | null;
+  is_socket: boolean;
+  /** It comes from this machine. */
+  is_local: boolean;
+}
+
+function wayOf({ tls, is_socket: isSocket }: Answer): string {
+  if (isSocket) return 'through a socket of this machine';
+  return tls === null ? 'the connection is not encrypted' : `the connection is encrypted (${tls})`;
+}
+
+/** What leaves this machine in the open can be read on its way: keys are sealed, everything else is not. */
+export function checkEncryption({ tls, is_local: isLocal }: Pick<Answer, 'tls' | 'is_local'>): Finding[] {
+  if (tls !== null || isLocal) return [];
+  const advice =
+    'Add sslmode=verify-full to DATABASE_URL, or sslmode=require where its certificate has no name.';
+  return [
+    warn('encryption', 'the connection to the database leaves this machine and is not encrypted', advice),
+  ];
+}
+
+function checkVersion(answer: Answer): Finding {
+  const { version, name } = answer;
   return version >= oldestVersion
-    ? ok('database', `PostgreSQL ${name} answers`)
+    ? ok('database', `PostgreSQL ${name} answers, ${wayOf(answer)}`)
     : fail('database', `PostgreSQL ${name} is too old`, 'Move to PostgreSQL 15 or newer.');
 }
 
