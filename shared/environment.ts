@@ -57,7 +57,9 @@ export const processVariables = z.object({
   PUBLIC_URL: publicUrl
     .optional()
     .meta(meaning('Base URL of every link that the service hands out.', '`http://127.0.0.1:$PORT`')),
-  DATABASE_URL: databaseUrl.describe('PostgreSQL, 15 or newer.'),
+  DATABASE_URL: databaseUrl.describe(
+    'PostgreSQL, 15 or newer. `sslmode` means what it means to libpq; without it nothing is encrypted.',
+  ),
   DATABASE_READ_URL: databaseUrl
     .optional()
     .meta(meaning('Hot standby that scans for pushes and queries read.', '`DATABASE_URL`')),
