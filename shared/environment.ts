@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
-import { sslProblem } from './db/connection.ts';
+import { sslProblem } from './database-url.ts';
 
 /**
  * The variables of the environment with their shapes, meanings and defaults (contract.md "Environment").

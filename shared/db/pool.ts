@@ -1,8 +1,8 @@
 import pg from 'pg';
 import Cursor from 'pg-cursor';
 import { sleep } from '../clock.ts';
+import { connectionUrl } from '../database-url.ts';
 import type { FairQueue } from '../fair-queue.ts';
-import { connectionUrl } from './connection.ts';
 import { currentLane } from './lane.ts';
 import { beginText, type Terms, withinBytes } from './terms.ts';
 
