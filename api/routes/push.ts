@@ -8,9 +8,9 @@ const devicesBodyBytesBelow = 512 * 1024;
 
 const dictionary = z.record(z.string(), z.json());
 
-/** Body `objectId`, `createdAt` (push.md "Push"); status 200 (compat.md 5.1). */
-const accepted = ({ objectId, createdAt }: Accepted) =>
-  json({ objectId, createdAt: createdAt.toISOString() });
+/** Body `objectId`, `createdAt` (push.md "Push"), and `warnings` where there are some; status 200 (compat.md 5.1). */
+const accepted = ({ objectId, createdAt, warnings }: Accepted) =>
+  json({ objectId, createdAt: createdAt.toISOString(), ...(warnings.length > 0 ? { warnings } : {}) });
 
 export default [
   route({

@@ -27,6 +27,8 @@ const repeatWindowMs = 5 * 60_000;
 export interface Accepted {
   objectId: string;
   createdAt: Date;
+  /** Sentences about members of the body that were ignored. */
+  warnings: string[];
 }
 
 export interface Sender {
@@ -60,7 +62,7 @@ export class PushService {
     return this.#admit(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
   }
 
-  async #admit(sender: Sender, { order, timing }: PushRequest, now: Date): Promise<Accepted> {
+  async #admit(sender: Sender, { order, timing, warnings }: PushRequest, now: Date): Promise<Accepted> {
     const { app } = sender;
     const objectId = newPushId();
     const pushTime = timing.pushTime ?? now;
@@ -98,7 +100,7 @@ export class PushService {
       return { objectId, createdAt: now, isFirst: true };
     });
     if (accepted.isFirst) this.#means.metrics.pushAccepted.inc({ app: app.appId });
-    return accepted;
+    return { ...accepted, warnings };
   }
 }
 

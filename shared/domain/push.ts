@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { refuse } from './errors.ts';
 import { issueText } from './issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from './json.ts';
+import { warningsAbout } from './push-members.ts';
 
 /**
  * A push as it was asked for, checked and in one form whatever client sent it (push.md "Push",
@@ -39,6 +40,8 @@ export interface PushTiming {
 export interface PushRequest {
   order: PushOrder;
   timing: PushTiming;
+  /** Sentences about members that were ignored. */
+  warnings: string[];
 }
 
 /** The body of POST /1.1/push is under this (push.md "Limits" 4). */
@@ -121,6 +124,8 @@ const queryBody = z.object({
   flow_control: flowControl,
 });
 
+const queryMembers: ReadonlySet<string> = new Set(Object.keys(queryBody.shape));
+
 const deviceId = z
   .string()
   .min(1)
@@ -140,6 +145,8 @@ const devicesBody = z.object({
   channel: text,
   vendor: text,
 });
+
+const devicesMembers: ReadonlySet<string> = new Set(Object.keys(devicesBody.shape));
 
 function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
   const result = schema.safeParse(body, { error: issueText });
@@ -213,8 +220,8 @@ function whereOf(body: JsonObject): Json {
 }
 
 /**
- * The body of POST /1.1/push. Members that it does not know are left alone: clients send some of their
- * own (compat.md 5.1). Throws 107, 111, 112, 152 or 1 with a sentence that names the member.
+ * The body of POST /1.1/push. Members that it does not know are ignored, with a warning (`warningsAbout`). Throws 107,
+ * 111, 112, 152 or 1 with a sentence that names the member.
  */
 export function parsePush(
   body: JsonObject,
@@ -224,6 +231,9 @@ export function parsePush(
   const sent = parse(queryBody, body);
   // Read before as `where` (shared/query/cql): without it the push would go to everybody.
   if (sent.cql !== undefined && sent.cql !== null) throw refuse('invalidQuery', 'cql was not read.');
+  const { where } = body;
+  const isChosen = where !== undefined && where !== null && where !== '';
+  const hasTarget = isChosen || (sent.channels ?? []).length > 0;
   return {
     order: {
       ...baseOrder(sent, checkData(body), prodHeader),
@@ -231,6 +241,7 @@ export function parsePush(
       flowControl: flowControlOf(sent.flow_control),
     },
     timing: timing(sent, sent.push_time ?? null, nowMs),
+    warnings: warningsAbout(body, { known: queryMembers, hasTarget }),
   };
 }
 
@@ -258,5 +269,6 @@ export function parsePushToDevices(
       flowControl: null,
     },
     timing: timing(sent, null, nowMs),
+    warnings: warningsAbout(body, { known: devicesMembers, hasTarget: true }),
   };
 }

@@ -58,6 +58,13 @@ describe('the audience', () => {
     expect(told.connectors.apns.problem).toBeUndefined();
   });
 
+  test('warns of members that a push ignores', async () => {
+    const { app } = await appWith(1);
+    const told = await explain(app, { data, where: {}, chanels: 'news' });
+    expect(told.warnings).toEqual(['"chanels" is no member of a push and was ignored.']);
+    expect(await explain(app, { data })).not.toHaveProperty('warnings');
+  });
+
   test('follows where, channels and lists of devices', async () => {
     const { app, tokens } = await appWith(4);
     await addAndroid(app, 9);
@@ -105,7 +112,7 @@ describe('limits that would bite', () => {
 
   test('a body that is too large', async () => {
     const { app } = await appWith(1);
-    expect(await limitsOf(app, { padding: 'x'.repeat(4096) })).toMatch(/would be refused: .* under 4096/);
+    expect(await limitsOf(app, { _padding: 'x'.repeat(4096) })).toMatch(/would be refused: .* under 4096/);
   });
 
   test('pending pushes', async () => {

@@ -99,6 +99,23 @@ describe('POST /1.1/push refuses', () => {
     expect(await push(bodyOf(4095))).toMatchObject({ status: 200 });
   });
 
+  test.each([
+    [{ channel: 'news' }, /^"channel" is no member of a push\. Did you mean "channels"\?/],
+    [{ channel: 'news', channels: [] }, /channels/],
+    [{ query: { a: 1 }, where: null }, /^"query" is no member .* goes to everybody/],
+    [{ device_ids: ['x'], where: '' }, /device_ids/],
+  ])('unknown members without a target: %j', async (more, error) => {
+    expect(await push({ data: { alert: 'x' }, ...more })).toMatchObject({
+      status: 400,
+      body: { code: 1, error: expect.stringMatching(error) },
+    });
+    const path = `/console/api/apps/${app.appId}/push/explain`;
+    if (!('device_ids' in more))
+      expect(
+        await service.api.request('POST', path, { admin: true, body: { data: { alert: 'x' }, ...more } }),
+      ).toMatchObject({ status: 400 });
+  });
+
   test('the app key, unless the app allows client push', async () => {
     const refused = await service.api.request('POST', '/1.1/push', { app, body: { data } });
     expect(refused).toMatchObject({ status: 403, body: { code: 403 } });
@@ -235,6 +252,51 @@ describe('POST /1.1/push accepts', () => {
       expect(reply.body.objectId).toMatch(/^[A-Za-z0-9]{16}$/);
       expect(reply.body.createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     }
+  });
+
+  test('members that clients in the field add, without a word', async () => {
+    const bodies: object[] = [
+      // The parameters of a query, as the Java SDK copies them; nobody is named, which means everybody.
+      { data, limit: 5, skip: 0, order: '-createdAt', include: 'a', keys: 'b', returnACL: true },
+      // The old client of browsers.
+      { data, channels: ['a'], appId: app.appId, appKey: 'x', deviceType: 'web', installationId: 'AV-1' },
+      { data, where: {}, _notificationChannel: 'sales', _anything: 1, push_time: null, cql: null },
+      { data, cql: 'select * from _Installation where a = 1', prod: 'prod', topic: 't', req_id: 'r1' },
+    ];
+    for (const body of bodies) {
+      const reply = await push(body);
+      expect([reply.status, Object.keys(reply.body)], JSON.stringify(reply.body)).toEqual([
+        200,
+        ['objectId', 'createdAt'],
+      ]);
+    }
+  });
+
+  test('unknown members, and warns of them', async () => {
+    const reply = await push({ data, where: { a: 1 }, channel: 'news', pushTime: 'x', 'a b': 1, zzz: 1 });
+    expect(reply).toMatchObject({
+      status: 200,
+      body: {
+        objectId: expect.any(String),
+        warnings: [
+          '"channel" is no member of a push and was ignored. Did you mean "channels"?',
+          '"pushTime" is no member of a push and was ignored. Did you mean "push_time"?',
+          'A member of the body is no member of a push and was ignored.',
+          '"zzz" is no member of a push and was ignored.',
+        ],
+      },
+    });
+    const many = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`m${i}`, i]));
+    const { warnings } = (await push({ data, where: {}, ...many })).body;
+    expect(warnings).toHaveLength(21);
+    expect(warnings.at(-1)).toBe('30 more members are unknown and were ignored.');
+    const ids = { device_type: 'android', device_ids: ['x'], where: { a: 1 } };
+    const listed = await service.api.request('POST', '/1.1/push/devices', {
+      app,
+      master: true,
+      body: { data, ...ids },
+    });
+    expect(listed.body.warnings).toEqual(['"where" is no member of a push and was ignored.']);
   });
 
   test('names that could hurt an object, and takes them as plain members', async () => {

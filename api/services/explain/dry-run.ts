@@ -37,7 +37,7 @@ export class DryRunService {
     if (!app) throw refuse('notFound', 'There is no such app.');
     const nowMs = this.#means.clock.now();
     const parse = 'device_ids' in draft.body ? parsePushToDevices : parsePush;
-    const { order, timing } = parse(withoutCql(draft.body), draft.prodHeader, nowMs);
+    const { order, timing, warnings } = parse(withoutCql(draft.body), draft.prodHeader, nowMs);
     checkTargets(order, masterReader(appId));
     const createdAt = new Date(nowMs);
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
@@ -46,9 +46,10 @@ export class DryRunService {
     const missing = await findMissingProfile(this.#means, app, order);
     const profiles = await this.#means.directory.profiles(appId);
     const plan = { ...draft, app, push, timing, profiles, missing, nowMs };
-    return this.#means.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
+    const told = await this.#means.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
       timeoutMs: scanTimeoutMs,
     });
+    return warnings.length > 0 ? { ...told, warnings } : told;
   }
 }
 

@@ -19,6 +19,7 @@ const explanation = z.looseObject({
   pace: z.string(),
   plan: z.array(z.string()),
   warning: z.string().optional(),
+  warnings: z.array(z.string()).default([]),
 });
 
 /** What a push would do, for people; the document is the reply as it came. */
@@ -40,6 +41,7 @@ export function describeExplanation(reply: unknown): Report {
   const text = [
     `This push would go to ${told.devices} devices. Nothing was sent.`,
     ...(rows.length > 0 ? ['', table(['connector', 'devices', 'bytes', 'profiles'], rows)] : []),
+    ...section('Warnings', told.warnings),
     ...section('Problems', problems),
     ...section('Limits', told.limits),
     '',

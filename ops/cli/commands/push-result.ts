@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { connectorIds, displayName, successField } from '../../../shared/domain/labels.ts';
-import { table } from '../report.ts';
+import { type Report, table } from '../report.ts';
 
 /** A push record as `GET /1.1/tables/Notifications/:objectId` gives it (compat.md 5.3). */
 export const pushRecord = z.looseObject({
@@ -14,6 +14,24 @@ export const pushRecord = z.looseObject({
   'push-time': z.string().optional(),
 });
 export type PushRecord = z.infer<typeof pushRecord>;
+
+/** What `POST /1.1/push` answers; warnings are about members that it ignored. */
+export const acceptedPush = z.looseObject({
+  objectId: z.string(),
+  createdAt: z.string(),
+  warnings: z.array(z.string()).optional(),
+});
+
+/** A report on a push with the warnings of its acceptance: people read them first. */
+export function withWarnings(report: Report, warnings: string[] = []): Report {
+  if (warnings.length === 0) return report;
+  const { document, text } = report;
+  return {
+    ...report,
+    document: typeof document === 'object' ? { ...document, warnings } : document,
+    text: [...warnings.map((sentence) => `Warning: ${sentence}`), text].join('\n'),
+  };
+}
 
 /** True until every recipient has its outcome; any other status but `done` is the sentence of a failure. */
 export const isOpen = ({ status }: PushRecord): boolean => status === 'in-queue' || status === 'scheduled';

@@ -1,11 +1,17 @@
-import { z } from 'zod';
 import { systemClock } from '../../../shared/clock.ts';
 import { dictionaryOrFile, wholeNumber } from '../input.ts';
 import { type Report, type Shell, UsageError } from '../report.ts';
 import { type AppReply, chooseApp, connect, type ServiceClient } from '../service.ts';
 import { futureTime } from '../time.ts';
 import { describeExplanation } from './push-explanation.ts';
-import { describeResult, isOpen, type PushRecord, pushRecord } from './push-result.ts';
+import {
+  acceptedPush,
+  describeResult,
+  isOpen,
+  type PushRecord,
+  pushRecord,
+  withWarnings,
+} from './push-result.ts';
 import { watchPush } from './push-watch.ts';
 
 interface PushOptions {
@@ -24,8 +30,6 @@ interface PushOptions {
   dryRun?: boolean;
   wait: boolean;
 }
-
-const accepted = z.looseObject({ objectId: z.string(), createdAt: z.string() });
 
 /** `carillon push`: sends, and shows how far it is until it is done. */
 export function addPushCommand({ program, act, isJson }: Shell): void {
@@ -57,9 +61,12 @@ async function push(options: PushOptions, isJson: boolean): Promise<Report> {
     return describeExplanation(
       await service.admin('POST', `/apps/${encodeURIComponent(app.appId)}/push/explain`, body),
     );
-  const reply = accepted.parse(await service.asMaster(app, 'POST', '/1.1/push', body));
-  if (!options.wait) return { document: reply, text: `Push ${reply.objectId} is accepted.` };
-  return follow({ service, app, objectId: reply.objectId, isJson });
+  const reply = acceptedPush.parse(await service.asMaster(app, 'POST', '/1.1/push', body));
+  const { objectId, warnings } = reply;
+  const report = options.wait
+    ? await follow({ service, app, objectId, isJson })
+    : { document: reply, text: `Push ${objectId} is accepted.` };
+  return withWarnings(report, warnings);
 }
 
 async function follow(watched: {
