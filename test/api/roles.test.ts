@@ -29,89 +29,6 @@ const put = (id: string, body: unknown, query = '', more: TestRequest = {}) =>
 const get = (id: string, query = '') => api.request('GET', `/1.1/roles/${id}${query}`, { app, master: true });
 const users = (count: number) => adding('_User', ...Array.from({ length: count }, (_, i) => `u${i}`));
 
-describe('a new role is refused', () => {
-  const cases: [string, object, number][] = [
-    ['without a name', { name: undefined }, 139],
-    ['with an empty name', { name: '' }, 139],
-    ['with a name that is no text', { name: 5 }, 139],
-    ['with other characters in its name', { name: '管理员' }, 139],
-    ['with a name of 129 characters', { name: 'x'.repeat(129) }, 139],
-    ['with a part of a name', { 'name.x': 'a' }, 105],
-    ['without an ACL', { ACL: undefined }, 1],
-    ['with null for an ACL', { ACL: null }, 1],
-    ['with an ACL that is none', { ACL: { '*': { read: false } } }, 123],
-    ['with its users as a list', { users: [] }, 111],
-    ['with no users', { users: null }, 111],
-    ['with a relation deleted', { users: { __op: 'Delete' } }, 111],
-    ['with users that are roles', { users: adding('_Role', 'x') }, 111],
-    ['with roles that are users', { roles: adding('_User', 'x') }, 111],
-    ['with a relation of another class', { roles: { __type: 'Relation', className: '_User' } }, 111],
-    ['with ids for pointers', { users: { __op: 'AddRelation', objects: ['x'] } }, 111],
-    ['with no list of pointers', { users: { __op: 'AddRelation' } }, 111],
-    ['with a malformed pointer', { users: { __op: 'AddRelation', objects: [pointerTo('_User', '$')] } }, 106],
-    ['with another operation on a relation', { users: { __op: 'Add', objects: [] } }, 111],
-    ['with a Batch of no list', { users: { __op: 'Batch' } }, 111],
-    ['with a Batch in a Batch', { users: { __op: 'Batch', ops: [{ __op: 'Batch', ops: [] }] } }, 111],
-    ['with 11 operations in a Batch', { users: { __op: 'Batch', ops: Array(11).fill(users(1)) } }, 128],
-    ['with 1001 users in one operation', { users: users(1001) }, 128],
-    ['with a user that is not there', { users: users(1) }, 128],
-    ['with a role that is not there', { roles: adding('_Role', 'nobody') }, 128],
-    ['with an id', { objectId: 'mine' }, 117],
-    ['with a bad member name', { $a: 1 }, 105],
-    ['with 321 members', Object.fromEntries(Array.from({ length: 321 }, (_, i) => [`m${i}`, 1])), 116],
-    ['beyond 256 KB', { text: 'x'.repeat(256 * 1024) }, 116],
-    ['with a relation of its own', { friends: adding('_User', 'x') }, 111],
-  ];
-  test.each(cases)('%s', async (_, members, code) => {
-    const name = newRoleName();
-    const reply = await post({ name, ACL: readOnly, ...members });
-    expect(refusalOf(reply)).toEqual(refused(code));
-    const left = await api.request('GET', `/1.1/roles?where=${JSON.stringify({ name })}`, { app });
-    expect(left.body.results).toEqual([]);
-  });
-
-  test('when it is no dictionary, or 2 MB', async () => {
-    expect(refusalOf(await post('[]'))).toEqual(refused(107));
-    const body = { name: newRoleName(), ACL: readOnly, text: 'x'.repeat(2 * 1024 * 1024) };
-    expect(refusalOf(await post(body))).toEqual(refused(116));
-  });
-
-  test('with the words of the public service, when it has no ACL', async () => {
-    expect((await post({ name: newRoleName() })).body).toEqual({ code: 1, error: 'Role ACL is required.' });
-  });
-
-  test('when another one has its name, whoever was first', async () => {
-    const name = newRoleName();
-    const replies = await Promise.all([1, 2, 3].map(() => post({ name, ACL: readOnly })));
-    expect(replies.map(({ status }) => status).sort()).toEqual([201, 400, 400]);
-    for (const reply of replies.filter(({ status }) => status === 400))
-      expect(refusalOf(reply)).toEqual(refused(137));
-    const elsewhere = await api.createApp();
-    expect((await post({ name, ACL: readOnly }, { app: elsewhere })).status).toBe(201);
-  });
-
-  test('beyond the roles of an app, also when several come at once', async () => {
-    const small = await api.createApp({ maxRoles: 2 });
-    const make = (more: TestRequest = {}) =>
-      post({ name: newRoleName(), ACL: readOnly }, { app: small, ...more });
-    const replies = await Promise.all(Array.from({ length: 6 }, () => make()));
-    expect(replies.map(({ status }) => status).sort()).toEqual([201, 201, 400, 400, 400, 400]);
-    expect(refusalOf(await make({ master: true }))).toEqual(refused(154));
-  });
-
-  test('by an app key where the app keeps that for its master key', async () => {
-    const closed = await api.createApp({ allowRoleCreate: false });
-    const body = { name: newRoleName(), ACL: readOnly };
-    expect(refusalOf(await post(body, { app: closed }))).toEqual(refused(403, 403));
-    expect((await post(body, { app: closed, master: true })).status).toBe(201);
-  });
-
-  test('without keys', async () => {
-    for (const path of ['/1.1/roles', '/1.1/classes/_Role'])
-      expect((await api.request('POST', path, { body: {} })).status).toBe(401);
-  });
-});
-
 describe('a role', () => {
   test('is made, and read in full, under both paths', async () => {
     for (const path of ['/1.1/roles', '/1.1/classes/_Role']) {
@@ -291,6 +208,35 @@ describe('a deletion', () => {
     expect(refusalOf(await remove(tooMany))).toEqual(refused(116));
     expect((await remove([a.id, 'nobody', b.id])).status).toBe(200);
     for (const { id } of [a, b]) expect((await get(id)).body).toEqual({});
+  });
+
+  test('of roles and of their members, and changes, at the same time end well', async () => {
+    const members = await Promise.all(Array.from({ length: 6 }, () => signUp(api, app)));
+    const ids = members.map(({ id }) => id);
+    for (let round = 0; round < 3; round += 1) {
+      const [left, right] = [ids.slice(0, 3), ids.slice(3)];
+      const roles = await Promise.all([1, 2, 3, 4].map(() => createRole(api, app, { users: ids })));
+      const swapping = (users: string[]) => ({
+        __op: 'Batch',
+        ops: [removing('_User', ...users), adding('_User', ...users)],
+      });
+      const replies = await Promise.all([
+        ...roles.slice(0, 2).map((role) => changeRole(api, app, role, { users: swapping(left) })),
+        ...roles.slice(0, 2).map((role) => changeRole(api, app, role, { users: swapping(right) })),
+        ...roles.slice(2).map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
+        ...members.map((member) => member.put({ round })),
+      ]);
+      expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200));
+      await Promise.all(
+        roles.slice(0, 2).map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
+      );
+    }
+    const roles = await Promise.all([1, 2, 3].map(() => createRole(api, app, { users: ids })));
+    const gone = await Promise.all([
+      ...members.map((member) => member.request('DELETE', `/1.1/users/${member.id}`)),
+      ...roles.map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
+    ]);
+    expect(gone.map(({ status }) => status)).toEqual(gone.map(() => 200));
   });
 
   test('of an app takes its roles', async () => {
