@@ -1,72 +1,40 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Needs } from '../../ops/import/needs.ts';
+import { describe, expect, test } from 'vitest';
 import { newKey } from '../../shared/domain/ids.ts';
-import { draftOf } from '../../shared/domain/installation-members.ts';
-import { startTestApi, type TestApi, testEnvironment } from '../support/api.ts';
-import { type CliOptions, carillon } from '../support/cli.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { anInstallation, aUser, newId, publicHash } from '../support/imports.ts';
+import { item, newKeys, useMoveIn } from '../support/move-in.ts';
 
 /** `carillon move-in`: a whole app of the public service in one command. */
-let database: TestDatabase;
-let api: TestApi;
-let folder: string;
-let appId: string;
-const keys = () => ({ appKey: newKey(), masterKey: newKey(), hookKey: newKey() });
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-});
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'carillon-move-in-'));
-  await mkdir(join(folder, 'export'));
-  appId = `${newKey()}-gzGzoHsz`;
-  return () => rm(folder, { recursive: true });
-});
-
-const write = (name: string, records: object[]) =>
-  writeFile(join(folder, 'export', name), records.map((record) => JSON.stringify(record)).join('\n'));
-
-const run = (args: string[], options: CliOptions = {}) => {
-  const env = { ...testEnvironment(database.url), PUBLIC_URL: api.url, ...options.env };
-  return carillon(args, { cwd: folder, ...options, env });
-};
-const moveIn = (args: string[] = [], options: CliOptions = {}) =>
-  run(['move-in', 'export', '--app-id', appId, ...args, '--json'], options);
-
-const item = (document: { checkList: { id: string }[] }, id: string) =>
-  document.checkList.find((one) => one.id === id);
+const world = useMoveIn();
+const { write, run, moveIn } = world;
 
 describe('carillon move-in', () => {
   test('makes the app, imports all of it, and goes on when it is run again', async () => {
-    const own = keys();
+    const own = newKeys();
     const user = aUser({ username: 'tom', password: publicHash('secret', 'salt'), salt: 'salt' });
     await write('_User.jsonl', [user]);
     await write('_Installation.jsonl', [anInstallation(), anInstallation()]);
-    await writeFile(join(folder, 'keys.json'), JSON.stringify(own));
+    await writeFile(join(world.folder, 'keys.json'), JSON.stringify(own));
     const args = ['--keys-file', 'keys.json', '--name', 'Shop', '--edition', 'international'];
 
     const first = await moveIn(args);
     expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(first.json()).toMatchObject({
-      app: { appId, name: 'Shop', isNew: true },
+      app: { appId: world.appId, name: 'Shop', isNew: true },
       dryRun: false,
       import: { classes: { _User: { imported: 1 }, _Installation: { imported: 2 } } },
     });
     expect(item(first.json(), 'keys')).toMatchObject({ state: 'done' });
     expect(first.stdout).not.toContain(own.masterKey);
-    const stored = await api.request('GET', `/console/api/apps/${appId}`, { admin: true });
+    const stored = await world.stored();
     expect(stored.body).toMatchObject({ ...own, edition: 'international' });
     const login = { username: 'tom', password: 'secret' };
-    const session = await api.request('POST', '/1.1/login', { app: { appId, ...own }, body: login });
+    const session = await world.api.request('POST', '/1.1/login', {
+      app: { appId: world.appId, ...own },
+      body: login,
+    });
     expect(session.body.objectId).toBe(user.objectId);
 
     const installation = anInstallation();
@@ -82,20 +50,52 @@ describe('carillon move-in', () => {
     const third = await moveIn();
     expect(third.code).toBe(0);
     expect(item(third.json(), 'keys')).toMatchObject({ state: 'check' });
-    expect(await readdir(folder)).not.toContain(`${appId}.refused.jsonl`);
+    expect(await readdir(world.folder)).not.toContain(`${world.appId}.refused.jsonl`);
   });
 
   test('with --dry-run checks everything and makes nothing, not even the app', async () => {
     await write('_User.jsonl', [aUser()]);
     await write('_Installation.jsonl', [anInstallation(), { objectId: newId(), deviceType: 'ios' }]);
-    const { code, json } = await moveIn(['--dry-run', '--keys-file', '-'], { stdin: JSON.stringify(keys()) });
+    const { code, json } = await moveIn(['--dry-run', '--keys-file', '-'], {
+      stdin: JSON.stringify(newKeys()),
+    });
     expect(code).toBe(1);
     expect(json()).toMatchObject({
-      app: { appId, name: null, isNew: true },
+      app: { appId: world.appId, name: null, isNew: true },
       dryRun: true,
       import: { classes: { _User: { imported: 1 }, _Installation: { imported: 1, refused: 1 } } },
     });
-    expect((await api.request('GET', `/console/api/apps/${appId}`, { admin: true })).status).toBe(404);
+    expect((await world.stored()).status).toBe(404);
+  });
+
+  test('takes the last export whole after the app was deleted, under the same id and keys', async () => {
+    const own = newKeys();
+    const stdin = JSON.stringify(own);
+    const user = { objectId: newId(), username: 'ann', salt: 'salt', email: 'ann@example.com' };
+    const role = { objectId: newId(), name: 'editors', ACL: { '*': { read: true } } };
+    await write('_User.jsonl', [aUser({ ...user, password: publicHash('before', 'salt') })]);
+    await write('_Installation.jsonl', [anInstallation()]);
+    await write('_Role.jsonl', [role]);
+    await write('_Join_users__Role.jsonl', [{ owningId: role.objectId, relatedId: user.objectId }]);
+    const first = await moveIn(['--keys-file', '-'], { stdin });
+    expect(first.code).toBe(0);
+    const changed = { password: publicHash('after', 'salt'), updatedAt: '2026-01-01T00:00:00.000Z' };
+    await write('_User.jsonl', [aUser({ ...user, ...changed })]);
+    const second = (await moveIn(['--keys-file', '-'], { stdin })).json();
+    expect(second.import.classes._User).toMatchObject({ imported: 0, alreadyThere: 1, newerInFile: 1 });
+    expect(item(second, 'newer')).toMatchObject({ state: 'check' });
+
+    expect((await run(['app', 'delete', world.appId, '--yes'])).code).toBe(0);
+    const whole = (await moveIn(['--keys-file', '-'], { stdin })).json();
+    expect(whole.app.isNew).toBe(true);
+    expect(whole.import.classes).toEqual(first.json().import.classes);
+    const login = (password: string) =>
+      world.api.request('POST', '/1.1/login', {
+        app: { appId: world.appId, ...own },
+        body: { username: 'ann', password },
+      });
+    expect((await login('before')).body.code).toBe(210);
+    expect((await login('after')).body.objectId).toBe(user.objectId);
   });
 
   test('imports roles with their members, also in a dry run of an app that is not there', async () => {
@@ -110,9 +110,9 @@ describe('carillon move-in', () => {
     const { code, json } = await moveIn();
     expect(code).toBe(0);
     expect(json().import.classes).toEqual(rehearsal.json().import.classes);
-    const { body: app } = await api.request('GET', `/console/api/apps/${appId}`, { admin: true });
+    const { body: app } = await world.stored();
     const where = encodeURIComponent(JSON.stringify({ name: 'editors' }));
-    const found = await api.request('GET', `/1.1/roles?where=${where}`, { app, master: true });
+    const found = await world.api.request('GET', `/1.1/roles?where=${where}`, { app, master: true });
     expect(found.body.results).toMatchObject([{ objectId: role.objectId }]);
   });
 
@@ -120,128 +120,44 @@ describe('carillon move-in', () => {
     await write('_Installation.jsonl', [{ objectId: newId(), deviceType: 'ios' }]);
     const { code, json } = await moveIn();
     expect(code).toBe(1);
-    const report = `${appId}.refused.jsonl`;
+    const report = `${world.appId}.refused.jsonl`;
     expect(item(json(), 'refused')).toMatchObject({ state: 'todo', text: expect.stringContaining(report) });
-    expect(await readFile(join(folder, report), 'utf8')).toMatch(/"line":1.*neither a deviceToken/);
-  });
-});
-
-describe('the check list', () => {
-  const devices = () => [
-    anInstallation({ apnsTopic: 'com.example.app' }),
-    anInstallation({ deviceProfile: 'pad' }),
-    ...[1, 2].map((n) =>
-      anInstallation({
-        deviceType: 'android',
-        deviceToken: undefined,
-        installationId: newId(),
-        vendor: 'HMS',
-        registrationId: `r${n}-${newId()}`,
-      }),
-    ),
-    anInstallation({ deviceType: 'android', deviceToken: undefined, installationId: newId() }),
-  ];
-
-  test('names gateways without a profile, and what users need', async () => {
-    const authData = { lc_apple: { uid: newId() }, weixin: { openid: newId() } };
-    await write('_User.jsonl', [
-      aUser({ authData }),
-      aUser({ email: `${newId()}@example.com`, emailVerified: true }),
-      aUser({ mobilePhoneNumber: '+8613800000000' }),
-    ]);
-    await write('_Installation.jsonl', devices());
-    await write('Post.jsonl', [{ objectId: newId() }]);
-    const document = (await moveIn()).json();
-    expect(document.checkList).toEqual(
-      expect.arrayContaining([
-        expect.objectContaining({ id: 'keys', state: 'todo' }),
-        expect.objectContaining({ id: 'elsewhere', state: 'check' }),
-        {
-          id: 'profile apns',
-          state: 'todo',
-          text: 'APNs: 1 installation needs a profile.',
-          advice: `carillon profile put ${appId} apns <file> --topic com.example.app; carillon profile help apns`,
-        },
-        expect.objectContaining({ id: 'profile apns/pad', state: 'todo' }),
-        expect.objectContaining({
-          id: 'profile vendor_a',
-          state: 'todo',
-          text: 'Huawei: 2 installations need a profile.',
-        }),
-        expect.objectContaining({ id: 'hybridPush', state: 'todo' }),
-        expect.objectContaining({ id: 'platforms', text: expect.stringContaining('lc_apple (1 user)') }),
-        expect.objectContaining({
-          id: 'uncheckedPlatforms',
-          text: expect.stringContaining('weixin (1 user)'),
-        }),
-        expect.objectContaining({ id: 'mail', text: expect.stringContaining('1 of them verified') }),
-        expect.objectContaining({ id: 'sms' }),
-        expect.objectContaining({ id: 'functions', state: 'check' }),
-        expect.objectContaining({ id: 'address', state: 'todo' }),
-        expect.objectContaining({ id: 'clients' }),
-      ]),
-    );
-  });
-
-  test('sees what was done meanwhile', async () => {
-    await write('_User.jsonl', [aUser({ authData: { weixin: { openid: newId() } } })]);
-    await write('_Installation.jsonl', devices().slice(2));
-    await moveIn();
-    const huawei = JSON.stringify({ appId: '1', appSecret: 'secret' });
-    expect((await run(['profile', 'put', appId, 'huawei', '-'], { stdin: huawei })).code).toBe(0);
-    const platforms = JSON.stringify({ weixin: { appid: 'wx1', secret: 's' } });
-    const pairs = ['hybridPush=true', 'functionsUrl=https://functions.example', `authPlatforms=${platforms}`];
-    expect((await run(['app', 'set', appId, ...pairs])).stderr).toBe('');
-    const document = (await moveIn([], { env: { PUBLIC_URL: api.url } })).json();
-    for (const id of ['profile vendor_a', 'functions', 'platforms'])
-      expect(item(document, id)).toMatchObject({ state: 'done' });
-    expect(item(document, 'hybridPush')).toBeUndefined();
-  });
-
-  test('is read by people', async () => {
-    await write('_Installation.jsonl', devices());
-    const { code, stdout } = await run(['move-in', 'export', '--app-id', appId, '--name', 'Shop']);
-    expect(code).toBe(0);
-    expect(stdout).toContain(`App Shop (${appId}) was made.`);
-    expect(stdout).toMatch(/^_Installation +5 +5 +0 +0$/m);
-    expect(stdout).toMatch(/^\[ \] Huawei: 2 installations need a profile\.\n {6}carillon profile put /m);
-    expect(stdout).toMatch(/^\[\?\] /m);
+    expect(await readFile(join(world.folder, report), 'utf8')).toMatch(/"line":1.*neither a deviceToken/);
   });
 });
 
 describe('is refused before anything is made', () => {
-  const untouched = async () =>
-    expect((await api.request('GET', `/console/api/apps/${appId}`, { admin: true })).status).toBe(404);
+  const untouched = async () => expect((await world.stored()).status).toBe(404);
 
   test('without an id, or with one that is none: 2', async () => {
     const missing = await run(['move-in', 'export', '--json']);
     expect(missing).toMatchObject({ code: 2 });
     expect(missing.json().error).toContain('--app-id');
-    appId = 'a shop';
+    world.appId = 'a shop';
     const wrong = await moveIn();
     expect(wrong.code).toBe(2);
     expect(wrong.json().error).toMatch(/^--app-id must be /);
   });
 
-  test('with a folder that is not there or holds no export: 1', async () => {
+  test('with a world.folder that is not there or holds no export: 1', async () => {
     const empty = await moveIn();
     expect(empty.code).toBe(1);
     expect(empty.json().error).toContain('There is no file of _User');
-    await rm(join(folder, 'export'), { recursive: true });
+    await rm(join(world.folder, 'export'), { recursive: true });
     expect((await moveIn()).json().error).toContain('export cannot be read (ENOENT)');
     await untouched();
   });
 
   test('with other keys than the app has: 1, and names them', async () => {
     await write('_Installation.jsonl', [anInstallation()]);
-    const own = keys();
+    const own = newKeys();
     const stdin = JSON.stringify(own);
     expect((await moveIn(['--keys-file', '-'], { stdin })).code).toBe(0);
     const other = JSON.stringify({ ...own, masterKey: newKey() });
     const { code, json } = await moveIn(['--keys-file', '-'], { stdin: other });
     expect(code).toBe(1);
     expect(json().error).toBe(
-      `App ${appId} is there with another masterKey than the file has: nothing was imported.`,
+      `App ${world.appId} is there with another masterKey than the file has: nothing was imported.`,
     );
   });
 
@@ -253,26 +169,4 @@ describe('is refused before anything is made', () => {
     expect(json().error).toContain('There is no such app in this database');
     await other.drop();
   });
-});
-
-test('names of gateways, platforms and topics are kept up to a hundred of each', () => {
-  const needs = new Needs();
-  const draft = (more: object) => draftOf(new Map(Object.entries({ deviceType: 'ios', ...more })), false);
-  for (let i = 0; i < 200; i += 1) {
-    needs.addInstallation(draft({ deviceProfile: `profile${i}`, pgwTopic: `topic${i}` }));
-    needs.addUser({
-      username: 'tom',
-      email: null,
-      emailVerified: null,
-      mobilePhoneNumber: null,
-      mobilePhoneVerified: false,
-      authData: { [`platform${i}`]: { uid: '1' } },
-      acl: null,
-      fields: {},
-    });
-  }
-  needs.addInstallation(draft({ deviceProfile: 'profile1' }));
-  expect([needs.gateways.length, needs.platforms.length, needs.topics.length]).toEqual([100, 100, 100]);
-  expect(needs.gateways[0]).toEqual({ connector: 'apns', profile: 'profile1', installations: 2 });
-  expect(needs.users.all).toBe(200);
 });

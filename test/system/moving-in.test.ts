@@ -66,7 +66,8 @@ async function startNginx(port: number): Promise<void> {
   const { authority } = await loopbackIdentity();
   await writeFile(join(folder, 'ca.pem'), authority.certificate);
   const names = {
-    'listen 443 ssl http2': `listen 127.0.0.1:${port} ssl http2`,
+    'listen 443 ssl http2;': `listen 127.0.0.1:${port} ssl http2;`,
+    'listen [::]:443 ssl http2;': '',
     'server 127.0.0.1:8080': `server ${new URL(api.url).host}`,
     'server elsewhere.example.com:443': `server 127.0.0.1:${portOf(elsewhere)}`,
     'https://elsewhere elsewhere.example.com': 'https://elsewhere localhost',
