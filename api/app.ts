@@ -20,6 +20,7 @@ import { languageOf } from './middleware/language.ts';
 import type { PushCallLimit } from './middleware/limit.ts';
 import { logRequests } from './middleware/log.ts';
 import type { OperatorGate } from './middleware/operator.ts';
+import { welcomePeople } from './middleware/people.ts';
 import { textForm } from './middleware/text-form.ts';
 import { replyText } from './reply-text.ts';
 import type { AnyCall, AppCall, Reply, Route } from './route.ts';
@@ -59,6 +60,7 @@ export function createApp(options: AppOptions): Koa {
     routeOf.set(handler, route);
     router.register(path, [route.method], handler);
   }
+  app.use(welcomePeople((path) => find('GET', path) !== undefined));
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;

@@ -1,24 +1,16 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { json, noBody, type Reply, route, smallBody } from '../route.ts';
+import { pageHeaders } from '../services/html-page.ts';
 
 /** Accounts by e-mail, and the pages behind the links in mails (accounts.md "E-mail and password reset"). */
 const anyBody = z.custom<JsonObject>(isJsonObject);
-
-/** The token is in the address: it must not travel on in a Referer, nor stay in a cache; and nothing runs here. */
-const pageHeaders = {
-  'Cache-Control': 'no-store',
-  'Referrer-Policy': 'no-referrer',
-  'Content-Security-Policy':
-    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-  'X-Content-Type-Options': 'nosniff',
-};
 
 const show = ({ status, html }: { status: number; html: string }): Reply => ({
   status,
   body: html,
   type: 'text/html; charset=utf-8',
-  headers: pageHeaders,
+  headers: { ...pageHeaders },
 });
 
 export default [

@@ -13,11 +13,12 @@ import type { HookedUsers } from '../accounts/hooked.ts';
 import type { Passwords } from '../accounts/passwords.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { UserStore } from '../accounts/store.ts';
+import type { Language, Page } from '../html-page.ts';
 import type { Means } from '../means.ts';
 import { addressKey } from '../sms/budgets.ts';
 import type { SmsCaller } from '../sms/sender.ts';
 import type { Addressee, MailLinks } from './links.ts';
-import { deadLinkPage, type Language, type Page, passwordForm, resetPage, verifiedPage } from './pages.ts';
+import { deadLinkPage, passwordForm, resetPage, verifiedPage } from './pages.ts';
 
 interface Parts {
   links: MailLinks;

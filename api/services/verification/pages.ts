@@ -1,13 +1,5 @@
-/**
- * The pages that people open from their mails (contract.md "Options of an app"): plain HTML that works without
- * scripts and is readable on a phone, English or Chinese.
- */
-export type Language = 'en' | 'zh';
-
-export interface Page {
-  status: number;
-  html: string;
-}
+/** The pages that people open from their mails (contract.md "Options of an app"). */
+import { escapeHtml, htmlPage, type Language, type Page } from '../html-page.ts';
 
 interface Words {
   title: string;
@@ -60,44 +52,17 @@ export function passwordForm(appName: string, language: Language, problem?: 'dif
   const text = form[language];
   const field = (name: string, label: string) =>
     `<label>${label}<input type="password" name="${name}" autocomplete="new-password" required></label>`;
-  return page(problem ? 400 : 200, language, text.title, [
+  const body = [
     `<p>${escapeHtml(appName)}</p>`,
     ...(problem ? [`<p role="alert">${text[problem]}</p>`] : []),
     // Without an action the form goes to the address of the page: the token is in that and nowhere else.
     `<form method="post">${field('password', text.password)}${field('repeat', text.repeat)}`,
     `<button>${text.submit}</button></form>`,
-  ]);
+  ];
+  return htmlPage(problem ? 400 : 200, { language, title: text.title, body });
 }
 
 function notice(status: number, language: Language, said: Record<Language, Words>): Page {
   const { title, text } = said[language];
-  return page(status, language, title, [`<p>${text}</p>`]);
-}
-
-const style = `
-body{font:17px/1.5 system-ui,sans-serif;max-width:26em;margin:10vh auto;padding:0 1.2em;color:#222;background:#fff}
-h1{font-size:1.4em}label{display:block;margin:1em 0}[role=alert]{color:#a00}
-input,button{box-sizing:border-box;width:100%;font:inherit;padding:.6em;margin-top:.3em}
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}[role=alert]{color:#f77}}`;
-
-function page(status: number, language: Language, title: string, body: string[]): Page {
-  const html = [
-    `<!doctype html><html lang="${language}"><head><meta charset="utf-8">`,
-    '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="robots" content="noindex">',
-    `<title>${title}</title><style>${style}</style></head><body><h1>${title}</h1>`,
-    ...body,
-    '</body></html>',
-  ];
-  return { status, html: html.join('\n') };
-}
-
-function escapeHtml(text: string): string {
-  const entities: Record<string, string> = {
-    '&': '&amp;',
-    '<': '&lt;',
-    '>': '&gt;',
-    '"': '&quot;',
-    "'": '&#39;',
-  };
-  return text.replace(/[&<>"']/g, (char) => entities[char] ?? char);
+  return htmlPage(status, { language, title, body: [`<p>${text}</p>`] });
 }
