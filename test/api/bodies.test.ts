@@ -148,6 +148,7 @@ describe('with a key', () => {
     ['/1.1/requestSmsCode', 16 * kb + 1, refused(413, 413)],
     ['/1.1/installations', 128 * kb, refused(116)],
     ['/1.1/users', mb, refused(116)],
+    ['/1.1/roles', 2 * mb, refused(116)],
     ['/1.1/push', 4 * kb, refused(116)],
     ['/1.1/batch', 20 * mb, refused(413, 413)],
   ])('%s takes less than %d bytes, announced, chunked and unpacked', async (path, limit, refusal) => {

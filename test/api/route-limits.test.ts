@@ -47,10 +47,12 @@ describe('every route declares what it reads at most', () => {
       ['POST /1.1/functions/:name', 20 * mb],
       ['POST /1.1/installations', 128 * kb],
       ['POST /1.1/push/devices', 512 * kb],
+      ['POST /1.1/roles', 2 * mb],
       ['POST /1.1/users', mb],
       ['POST /1.1/usersByMobilePhone', mb],
       ['POST /callbacks/:connector/:appId/:secret', 2 * mb],
       ['PUT /1.1/installations/:objectId', 128 * kb],
+      ['PUT /1.1/roles/:objectId', 2 * mb],
       ['PUT /1.1/users/:objectId', mb],
     ]);
     for (const { limit, auth } of larger) if (auth === 'admin') expect(limit.bodyBytesBelow).toBe(mb);
