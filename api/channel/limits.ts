@@ -1,6 +1,6 @@
 /** Soft numbers of the channel; tests hand in shorter ones. */
 export interface ChannelLimits {
-  /** Connections of this process, whoever they are: they cost memory, and each a file of the process. */
+  /** Connections of this process: each costs memory and a file descriptor. */
   connections: number;
   /**
    * Connections of one remote address (of IPv6: of one /64) to this process. Far above what one network has:
@@ -16,15 +16,15 @@ export interface ChannelLimits {
    * an app is given more room.
    */
   connectionsPerApp: number;
-  /** Size of a frame from a device: a login, or the acknowledgement of some hundred letters. */
+  /** Size of a frame from a device: a login, or the acknowledgement of some hundred messages. */
   frameBytes: number;
-  /** How often deadlines are looked at. */
+  /** Interval of the check of deadlines. */
   tickEveryMs: number;
   /** Frames of one device between two ticks; a device needs one every few seconds. */
   framesPerTick: number;
-  /** Time from the connection to a login; not to our answer, for which a device may have to queue. */
+  /** Time from the connection to the login command. */
   loginWithinMs: number;
-  /** Further time for our answer: when all devices return at once, the last ones are answered after seconds. */
+  /** Further time for our answer: when all devices return at once, the last logins wait for seconds. */
   seatWithinMs: number;
   /** Silence after which the device is pinged. Long, since a ping wakes a phone's radio. */
   pingAfterMs: number;
@@ -34,25 +34,25 @@ export interface ChannelLimits {
   moveWithinMs: number;
   /** Time for the close handshake; afterwards the socket is destroyed. */
   closeWithinMs: number;
-  /** Above this much unsent output a device gets no further letters until it has read. */
+  /** Unsent output above which a device gets no further messages until it has read. */
   bufferedBytes: number;
-  /** Frames unsent above which a device is not answered. */
+  /** Unsent frames above which the server does not answer a device. */
   unsentAnswers: number;
-  /** Time for a device to read something of what is unsent, whatever it says meanwhile. */
+  /** Time for a device to read something of the unsent output, whatever it sends in that time. */
   readWithinMs: number;
-  /** Letters on their way to one device; more only when some are acknowledged. */
+  /** Messages sent to one device and not acknowledged; more follow when some are acknowledged. */
   unackedLetters: number;
-  /** Letters read for one device at a time; they travel in one frame. */
+  /** Messages read for one device at a time; they are sent in one frame. */
   pageLetters: number;
-  /** A node says this often that it lives. */
+  /** Interval of the heartbeat of a node (api process). */
   beatEveryMs: number;
-  /** How often a node looks after devices that have letters they were not given. */
+  /** Interval at which a node checks for messages that its devices have not been sent. */
   lookAfterEveryMs: number;
-  /** A node that was silent this long is dead. */
+  /** Time without a heartbeat after which a node counts as dead. */
   deadAfterMs: number;
-  /** Acknowledgements and departures are gathered this long and written together. */
+  /** Time for which acknowledgements and disconnections are collected to be written together. */
   gatherMs: number;
-  /** `updatedAt` of an installation is refreshed by a login at most this often. */
+  /** Shortest interval at which a login refreshes `updatedAt` of an installation. */
   touchEveryMs: number;
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { flowControl } from '../../shared/domain/push.ts';
+import { flowControl } from '../../shared/domain/push-body.ts';
 import { json, operatorBody, route, smallBody } from '../route.ts';
 
 /** Cancel, pause and resume a push that is not done (contract.md "Admin API"): each gives the push record. */

@@ -1,7 +1,8 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { refuse } from './errors.ts';
 import { issueText } from './issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from './json.ts';
+import { type common, devicesBody, queryBody } from './push-body.ts';
 import { warningsAbout } from './push-members.ts';
 
 /**
@@ -46,8 +47,6 @@ export interface PushRequest {
 
 /** The body of POST /1.1/push is under this (push.md "Limits" 4). */
 export const pushBodyBytesBelow = 4096;
-/** Device ids in one call (push.md "Limits" 5). */
-const maxDeviceIds = 500;
 /** Lower rates count as this one (push.md "Limits" 7). */
 const minFlowControl = 1000;
 /** Until when a push without an expiry is of use (compat.md 5.1: seven days). */
@@ -57,95 +56,11 @@ export const soonMs = 60_000;
 /** The scheduler keeps what it accepts: nothing beyond ten years. */
 const maxAheadMs = 10 * 365 * 24 * 3600 * 1000;
 
-/** `flow_control` as it is asked for; also on the call that resumes a push. */
-export const flowControl = z.number().min(0).max(1_000_000_000).nullish();
-
 /** The pace that is meant: lower rates count as the lowest one, none is unlimited. */
 export const flowControlOf = (asked: number | null | undefined): number | null =>
   typeof asked === 'number' ? Math.max(asked, minFlowControl) : null;
 
-const shortId = z
-  .string()
-  .regex(/^[A-Za-z0-9]{1,16}$/, 'expected at most 16 letters or digits')
-  .nullish();
-
-const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})$/;
-
-/** ISO 8601 with or without milliseconds, also as `{"__type":"Date","iso":…}`, as SDKs encode dates. */
-const time = z
-  .union([z.string(), z.object({ __type: z.literal('Date'), iso: z.string() }).transform((date) => date.iso)])
-  .refine((text) => isoTime.test(text) && !Number.isNaN(Date.parse(text)), 'expected an ISO 8601 time')
-  .transform((text) => new Date(text))
-  .nullish();
-
-/** Old documentation shows the number as a string (compat.md 5.1). */
-const seconds = z
-  .union([
-    z.number(),
-    z
-      .string()
-      .regex(/^\d{1,10}$/, 'expected a number of seconds')
-      .transform(Number),
-  ])
-  .refine((value) => Number.isFinite(value) && value > 0, 'expected a positive number of seconds')
-  .nullish();
-
-const text = z.string().min(1).max(256).nullish();
-
-const data = z.record(z.string(), z.unknown());
-
-/** Channel names: letters, digits, `_ = -`, Chinese characters, or empty for broadcast (compat.md 8). */
-const channelName = z
-  .string()
-  .max(200)
-  .regex(/^[\p{Script=Han}A-Za-z0-9_=-]*$/u, { error: 'invalid channel name' });
-
-const channels = z.union([channelName.transform((name) => [name]), z.array(channelName).max(1000)]).nullish();
-
-const common = {
-  data,
-  notification_id: shortId,
-  req_id: shortId,
-  expiration_time: time,
-  expiration_interval: seconds,
-  prod: z.enum(['dev', 'prod'], 'expected "dev" or "prod"').nullish(),
-  topic: text,
-  pgw_team_id: text,
-  apns_team_id: text,
-  _notificationChannel: text,
-};
-
-const queryBody = z.object({
-  ...common,
-  where: z.unknown().optional(),
-  cql: z.unknown().optional(),
-  channels,
-  push_time: time,
-  flow_control: flowControl,
-});
-
 const queryMembers: ReadonlySet<string> = new Set(Object.keys(queryBody.shape));
-
-const deviceId = z
-  .string()
-  .min(1)
-  .max(512)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  .regex(/^[^\s\x00-\x1f\x7f]+$/, 'a device id has no blanks or control characters');
-
-const devicesBody = z.object({
-  ...common,
-  device_type: z.enum(['android', 'ios'], 'expected "android" or "ios"'),
-  device_ids: z.array(deviceId).min(1).max(maxDeviceIds, `at most ${maxDeviceIds} device ids`),
-  device_profile: z
-    .string()
-    .regex(/^([A-Za-z][A-Za-z0-9_]*)?$|^_default$/, 'a profile name begins with a letter')
-    .max(64)
-    .nullish(),
-  channel: text,
-  vendor: text,
-});
-
 const devicesMembers: ReadonlySet<string> = new Set(Object.keys(devicesBody.shape));
 
 function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {

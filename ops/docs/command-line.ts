@@ -1,0 +1,48 @@
+import type { Argument, Command, Option } from 'commander';
+import { program } from '../cli/program.ts';
+import { code, fenced, page, table } from './markdown.ts';
+
+const intro = `\`npx carillon <command>\` speaks to the admin API of a running service. It finds the service by \`PUBLIC_URL\`, else \`PORT\`, else the
+file that \`npm start\` leaves in \`CARILLON_DATA_DIR\`; the admin token by \`CARILLON_ADMIN_TOKEN\`, else a file there. Exit codes: 0 done, 1 refused or
+failed, 2 wrong usage. Every command takes \`--help\`.`;
+
+/** Renders every command with its arguments and options. */
+export function commandLinePage(): string {
+  return page(
+    'Command line',
+    intro,
+    '## Options of every command',
+    optionTable(program.options),
+    ...program.commands.flatMap((command) => sectionsOf(command, [program.name()])),
+  );
+}
+
+/** Gives the section of a command, or those of its subcommands. */
+function sectionsOf(command: Command, path: string[]): string[] {
+  const names = [...path, command.name()];
+  if (command.commands.length > 0) return command.commands.flatMap((inner) => sectionsOf(inner, names));
+  const usage = [...names, ...command.registeredArguments.map(argumentText)];
+  return [
+    `## ${code(names.join(' '))}`,
+    sentence(command.description()),
+    fenced('', [...usage, ...(command.options.length > 0 ? ['[options]'] : [])].join(' ')),
+    ...(command.options.length > 0 ? [optionTable(command.options)] : []),
+  ];
+}
+
+function argumentText(argument: Argument): string {
+  const name = `${argument.name()}${argument.variadic ? '...' : ''}`;
+  return argument.required ? `<${name}>` : `[${name}]`;
+}
+
+function optionTable(options: readonly Option[]): string {
+  return table(
+    ['option', 'meaning'],
+    options.map((option) => [code(option.flags), `${option.description}${defaultText(option)}`]),
+  );
+}
+
+const defaultText = ({ defaultValue, mandatory }: Option): string =>
+  `${defaultValue === undefined ? '' : ` (default: ${JSON.stringify(defaultValue)})`}${mandatory ? ' (required)' : ''}`;
+
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

@@ -1,0 +1,38 @@
+import { errorTable, Refusal } from '../../shared/domain/errors.ts';
+import { messageIn } from '../../shared/domain/errors-zh.ts';
+import { code, fenced, page, table } from './markdown.ts';
+
+const intro = `Every refusal is JSON with a code and a sentence. \`error\` may be a sentence that says more than the one of the table, such as
+the member that is wrong. Sentences for people come in Chinese where \`Accept-Language\` asks for it. Replies 429 and 503 have the
+header \`Retry-After\` (seconds) where the time is known. Errors of gateways are not in this table: they are \`reason\` in the record of a push.`;
+
+/** Renders every refusal, sorted by code, then status, then name. */
+export function errorsPage(): string {
+  const rows = Object.entries(errorTable)
+    .toSorted(([a, one], [b, other]) => one.code - other.code || one.status - other.status || compare(a, b))
+    .map(([name, { code: number, status, text }]) => [
+      String(number),
+      String(status),
+      code(name),
+      text,
+      chineseOf(name, text),
+    ]);
+  return page(
+    'Error codes',
+    intro,
+    fenced('json', '{ "code": 211, "error": "Could not find user." }'),
+    table(['code', 'status', 'name in the code', 'sentence', 'in Chinese'], rows),
+  );
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : 1;
+}
+
+function chineseOf(name: string, text: string): string {
+  const kind = errorNames.find((known) => known === name);
+  const translated = kind === undefined ? text : messageIn('zh', new Refusal(kind));
+  return translated === text ? '' : translated;
+}
+
+const errorNames = Object.keys(errorTable) as (keyof typeof errorTable)[];

@@ -1,0 +1,127 @@
+import type { z } from 'zod';
+import { loadRoutes } from '../../api/load.ts';
+import type { Access, Route } from '../../api/route.ts';
+import { devicesBody, queryBody } from '../../shared/domain/push-body.ts';
+import { bytes, code, page, table } from './markdown.ts';
+import { type JsonSchema, membersOf, shapeOf } from './schema.ts';
+
+const intro = `Bodies and replies are JSON. An app is named by the header \`X-LC-Id\` and proves itself by \`X-LC-Key: <app key>\` or
+\`X-LC-Key: <master key>,master\` (or \`X-LC-Sign\`); the names \`X-AVOSCloud-…\` of older SDKs count too. The admin API asks for
+\`Authorization: Bearer <CARILLON_ADMIN_TOKEN>\`. Errors: [Error codes](errors.md). A body that is larger than its limit is refused with 413, an
+object (user, installation, role, push) with 400 and code 116. A member that is not required may be \`null\`, which counts as absent.`;
+
+const lists = `Lists read \`where\` (a condition as JSON), \`limit\` (1 to 1,000, 100 by default), \`skip\`, \`order\` (\`name\`, \`-name\`, up to ten, separated by
+commas), \`keys\` (members to return, or \`-name\` to leave out), \`include\` (pointers to resolve) and \`count=1\`. Saving calls read
+\`fetchWhenSave=true\` (returns the object) and \`where\` (saves only if the object matches).`;
+
+const accessText: Record<Access, string> = {
+  none: 'anybody',
+  admin: 'the operator (admin token)',
+  app: 'an app, with either key',
+  push: 'an app with its master key; with the app key where `forbidClientPush` is off',
+  master: 'an app with its master key',
+};
+
+const sessionText = {
+  welcome: '; a session is used where one is sent',
+  needed: '; with a session of the user, or the master key',
+} as const;
+
+/** Bodies that the service checks itself, since it names the member that is wrong. */
+const servedBodies: Readonly<Record<string, z.ZodType>> = {
+  'POST /1.1/push': queryBody,
+  'POST /1.1/push/devices': devicesBody,
+};
+
+interface Area {
+  title: string;
+  /** Whether a path belongs here; the first area that says yes has it. */
+  has(path: string): boolean;
+}
+
+const under =
+  (...prefixes: string[]) =>
+  (path: string) =>
+    prefixes.some((prefix) => path.startsWith(prefix));
+
+const areas: readonly Area[] = [
+  { title: 'Admin API', has: under('/console/api/') },
+  { title: 'Pushes', has: under('/1.1/push', '/1.1/notifications', '/1.1/scheduledPush') },
+  { title: 'Installations', has: under('/1.1/installations') },
+  { title: 'Users and sessions', has: under('/1.1/users', '/1.1/login') },
+  { title: 'Roles', has: under('/1.1/roles') },
+  { title: 'Codes, phones and mail', has: (path) => /sms|phone|mail|password|captcha/i.test(path) },
+  { title: 'Cloud functions', has: under('/1.1/functions', '/1.1/call') },
+  { title: 'Queries, batches and others', has: under('/1.1/') },
+  { title: 'Routers, receipts and health', has: () => true },
+];
+
+/** Renders a table per route, in the areas above. */
+export async function httpApiPage(): Promise<string> {
+  const routes = await loadRoutes();
+  const areaOf = (route: Route) => areas.find(({ has }) => has(route.paths[0] ?? ''));
+  const sections = areas.flatMap((area) => {
+    const own = routes.filter((route) => areaOf(route) === area);
+    return own.length > 0 ? [`## ${area.title}`, ...own.flatMap(sectionOf)] : [];
+  });
+  return page('HTTP API', intro, lists, ...sections);
+}
+
+function sectionOf(route: Route): string[] {
+  const { method, paths, summary } = route;
+  const [path = '', ...aliases] = paths;
+  if (summary === '') throw new Error(`${method} ${path} has no summary`);
+  const body = servedBodies[`${method} ${path}`] ?? route.body;
+  return [
+    `### ${code(`${method} ${path}`)}`,
+    summary,
+    table(
+      ['', ''],
+      [
+        ...(aliases.length > 0 ? [['also', aliases.map(code).join(', ')]] : []),
+        ['who may call', `${accessText[route.auth]}${route.session ? sessionText[route.session] : ''}`],
+        ['body', bodyText(route)],
+        ...(route.status === 200 ? [] : [['status', String(route.status)]]),
+      ],
+    ),
+    ...membersBlock('query', route.query),
+    ...membersBlock('body', body),
+  ];
+}
+
+function bodyText(route: Route): string {
+  const { bodyBytesBelow, rate } = route.limit;
+  if (bodyBytesBelow === 0) return 'none';
+  const counted = rate === 'push' ? '; counts for `pushCallsPerMinute`' : '';
+  return `${kindOf(route)}, ${sizeText(bodyBytesBelow)}${counted}`;
+}
+
+function kindOf({ isRaw, isPassedOn, method, body }: Route): string {
+  if (isRaw) return 'any text';
+  if (isPassedOn) return 'any JSON';
+  return method === 'DELETE' || body === undefined ? 'not needed' : 'a JSON object';
+}
+
+/** A limit is the first size that is refused; those of small bodies are one byte above a round size. */
+const sizeText = (below: number): string =>
+  below % 1024 === 1 ? `at most ${bytes(below - 1)}` : `less than ${bytes(below)}`;
+
+function membersBlock(place: 'query' | 'body', schema: z.ZodType | undefined): string[] {
+  if (!schema) return [];
+  const shape = shapeOf(schema);
+  const members = membersOf(shape);
+  if (members.length === 0) return [];
+  const hasMeanings = members.some(({ meaning }) => meaning !== '');
+  const headings = [`member of the ${place}`, 'type', 'required', ...(hasMeanings ? ['meaning'] : [])];
+  const rows = members.map(({ name, type, isRequired, meaning, schema: member }) => [
+    code(name),
+    nested(member) ?? (isRequired ? type : type.replace(/ or null$/, '')),
+    isRequired ? 'yes' : 'no',
+    ...(hasMeanings ? [meaning] : []),
+  ]);
+  return [table(headings, rows)];
+}
+
+/** Options of an app have a page of their own. */
+const nested = ({ properties }: JsonSchema): string | undefined =>
+  properties && 'hybridPush' in properties ? 'object: [options](app-options.md)' : undefined;

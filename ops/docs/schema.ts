@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { code, grouped } from './markdown.ts';
+
+/** A JSON schema as far as the pages show it. */
+const jsonSchema = z.looseObject({
+  type: z.union([z.string(), z.array(z.string())]).optional(),
+  const: z.json().optional(),
+  enum: z.array(z.json()).optional(),
+  format: z.string().optional(),
+  minimum: z.number().optional(),
+  maximum: z.number().optional(),
+  maxLength: z.number().optional(),
+  maxItems: z.number().optional(),
+  description: z.string().optional(),
+  byDefault: z.string().optional(),
+  required: z.array(z.string()).default([]),
+  get items() {
+    return jsonSchema.optional();
+  },
+  get properties() {
+    return z.record(z.string(), jsonSchema).optional();
+  },
+  get anyOf() {
+    return z.array(jsonSchema).optional();
+  },
+  get oneOf() {
+    return z.array(jsonSchema).optional();
+  },
+});
+
+export type JsonSchema = z.infer<typeof jsonSchema>;
+
+/** Member of an object, as a row of a table shows it. */
+export interface Member {
+  name: string;
+  type: string;
+  isRequired: boolean;
+  /** Description at the schema; empty where there is none. */
+  meaning: string;
+  /** Words at the schema for a default that no fixed value is. */
+  byDefault: string | undefined;
+  schema: JsonSchema;
+}
+
+/** Shows a zod schema as the JSON schema of what a caller sends. */
+export const shapeOf = (schema: z.ZodType): JsonSchema =>
+  jsonSchema.parse(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
+
+/** Lists the members that a schema names; empty for one that takes any object. */
+export function membersOf({ properties = {}, required }: JsonSchema): Member[] {
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    type: typeText(schema),
+    isRequired: required.includes(name),
+    meaning: schema.description ?? '',
+    byDefault: schema.byDefault,
+    schema,
+  }));
+}
+
+/** Names a type in words: `text, at most 100 characters`. */
+export function typeText(schema: JsonSchema): string {
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (choices) return [...new Set(choices.map(typeText))].join(' or ');
+  if (schema.const !== undefined) return code(JSON.stringify(schema.const));
+  if (schema.enum) return schema.enum.map((value) => code(JSON.stringify(value))).join(', ');
+  const types = [schema.type ?? 'any'].flat();
+  return types.map((type) => `${wordOf(type, schema)}${boundsOf(type, schema)}`).join(' or ');
+}
+
+function wordOf(type: string, { format, items }: JsonSchema): string {
+  switch (type) {
+    case 'any':
+      return 'any JSON';
+    case 'string':
+      return format === 'uri' ? 'URL' : format === 'date' ? 'day, `YYYY-MM-DD`' : 'text';
+    case 'integer':
+      return 'whole number';
+    case 'boolean':
+      return '`true` or `false`';
+    case 'array':
+      return items ? `list of: ${typeText(items)}` : 'list';
+    default:
+      return type;
+  }
+}
+
+/** Bounds that zod writes for any number at all. */
+const isBound = (value: number | undefined): value is number =>
+  value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER;
+
+function boundsOf(type: string, { minimum, maximum, maxLength, maxItems }: JsonSchema): string {
+  if (type === 'string' && maxLength !== undefined) return `, at most ${grouped(maxLength)} characters`;
+  if (type === 'array' && maxItems !== undefined) return `; at most ${grouped(maxItems)} entries`;
+  if (type !== 'number' && type !== 'integer') return '';
+  if (isBound(minimum) && isBound(maximum)) return `, ${grouped(minimum)} to ${grouped(maximum)}`;
+  if (isBound(minimum)) return `, at least ${grouped(minimum)}`;
+  return isBound(maximum) ? `, at most ${grouped(maximum)}` : '';
+}

@@ -1,0 +1,108 @@
+import { z } from 'zod';
+
+/** Bodies of the calls that send a push, with what each member means (push.md "Push"; docs/reference/http-api.md). */
+
+/** Device ids in one call (push.md "Limits" 5). */
+const maxDeviceIds = 500;
+
+/** `flow_control` as it is asked for; also on the call that resumes a push. */
+export const flowControl = z.number().min(0).max(1_000_000_000).nullish();
+
+const shortId = z
+  .string()
+  .regex(/^[A-Za-z0-9]{1,16}$/, 'expected at most 16 letters or digits')
+  .nullish();
+
+const isoTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})$/;
+
+/** ISO 8601 with or without milliseconds, also as `{"__type":"Date","iso":…}`, as SDKs encode dates. */
+const time = z
+  .union([z.string(), z.object({ __type: z.literal('Date'), iso: z.string() }).transform((date) => date.iso)])
+  .refine((text) => isoTime.test(text) && !Number.isNaN(Date.parse(text)), 'expected an ISO 8601 time')
+  .transform((text) => new Date(text))
+  .nullish();
+
+/** Old documentation shows the number as a string (compat.md 5.1). */
+const seconds = z
+  .union([
+    z.number(),
+    z
+      .string()
+      .regex(/^\d{1,10}$/, 'expected a number of seconds')
+      .transform(Number),
+  ])
+  .refine((value) => Number.isFinite(value) && value > 0, 'expected a positive number of seconds')
+  .nullish();
+
+const text = z.string().min(1).max(256).nullish();
+
+const data = z.record(z.string(), z.unknown());
+
+/** Channel names: letters, digits, `_ = -`, Chinese characters, or empty for broadcast (compat.md 8). */
+const channelName = z
+  .string()
+  .max(200)
+  .regex(/^[\p{Script=Han}A-Za-z0-9_=-]*$/u, { error: 'invalid channel name' });
+
+const channels = z.union([channelName.transform((name) => [name]), z.array(channelName).max(1000)]).nullish();
+
+/** Members of both calls. */
+export const common = {
+  data: data.describe('Content of the push.'),
+  notification_id: shortId.describe(
+    'Id of the push for statistics, at most 16 letters and digits; made where absent.',
+  ),
+  req_id: shortId.describe(
+    'Id of the request, at most 16 letters and digits: a repeat within 5 minutes returns the first push.',
+  ),
+  expiration_time: time.describe('Time from which the push is not delivered.'),
+  expiration_interval: seconds.describe(
+    'Seconds from `push_time`, or the call, after which it is not delivered.',
+  ),
+  prod: z
+    .enum(['dev', 'prod'], 'expected "dev" or "prod"')
+    .nullish()
+    .describe('Gateway of APNs; without it `prod`, or `dev` where the header `X-LC-Prod` is not 1.'),
+  topic: text.describe('APNs topic (bundle id) in place of that of the device.'),
+  pgw_team_id: text.describe('APNs team, where profiles of several teams exist.'),
+  apns_team_id: text.describe('Same as `pgw_team_id`.'),
+  _notificationChannel: text.describe('Android notification channel (category).'),
+};
+
+/** Members of the body of POST /1.1/push. */
+export const queryBody = z.object({
+  ...common,
+  where: z.unknown().optional().describe('Condition on installations; without it all installations.'),
+  cql: z.unknown().optional().describe('The condition as a CQL statement, in place of `where`.'),
+  channels: channels.describe('Only installations that subscribe one of these channels.'),
+  push_time: time.describe('Time to send at; within the next minute, it is sent at once.'),
+  flow_control: flowControl.describe('Recipients per second over all dispatchers; at least 1,000.'),
+});
+
+const deviceId = z
+  .string()
+  .min(1)
+  .max(512)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  .regex(/^[^\s\x00-\x1f\x7f]+$/, 'a device id has no blanks or control characters');
+
+/** Members of the body of POST /1.1/push/devices. */
+export const devicesBody = z.object({
+  ...common,
+  device_type: z
+    .enum(['android', 'ios'], 'expected "android" or "ios"')
+    .describe('Type of all devices of the call.'),
+  device_ids: z
+    .array(deviceId)
+    .min(1)
+    .max(maxDeviceIds, `at most ${maxDeviceIds} device ids`)
+    .describe('Device tokens (iOS), registration ids (with `vendor`) or installation ids (Android).'),
+  device_profile: z
+    .string()
+    .regex(/^([A-Za-z][A-Za-z0-9_]*)?$|^_default$/, 'a profile name begins with a letter')
+    .max(64)
+    .nullish()
+    .describe('Name of the push profile; `_default` by default.'),
+  channel: text.describe('Same as `_notificationChannel`.'),
+  vendor: text.describe('Vendor of all devices of the call; Android only.'),
+});

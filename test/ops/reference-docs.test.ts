@@ -1,0 +1,69 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { pages, referenceFolder } from '../../ops/docs/pages.ts';
+
+const root = new URL('../../', import.meta.url);
+const read = (url: URL) => readFile(url, 'utf8').catch(() => '');
+
+describe('the reference', () => {
+  test.each(Object.entries(pages))(
+    'docs/reference/%s is generated from the code as it is',
+    async (name, render) => {
+      const committed = await read(new URL(name, referenceFolder));
+      expect(committed, `docs/reference/${name} differs from the code: run \`npm run docs\``).toBe(
+        await render(),
+      );
+    },
+  );
+
+  test('is the same on every machine', async () => {
+    const texts = await Promise.all(Object.values(pages).map((render) => render()));
+    for (const text of texts) expect(text).not.toContain(fileURLToPath(root));
+    expect(await pages['configuration.md']?.()).toMatch(/`DISPATCHER_THREADS`.*\| the number of cores \|/);
+  });
+
+  test('names every route once', async () => {
+    const text = await read(new URL('http-api.md', referenceFolder));
+    const headings = text.match(/^### .*$/gm) ?? [];
+    expect(headings.length).toBeGreaterThan(80);
+    expect(new Set(headings).size).toBe(headings.length);
+  });
+});
+
+/** Anchors of a page, as GitHub makes them of its headings. */
+function anchorsOf(text: string): Set<string> {
+  const headings = text.match(/^#{1,6} .*$/gm) ?? [];
+  return new Set(headings.map((line) => slugOf(line.replace(/^#+ /, ''))));
+}
+
+const slugOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
+
+/** Links of a page to files of the repository. */
+const linksOf = (text: string): string[] =>
+  [...text.replace(/```[\s\S]*?```/g, '').matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link = '']) => link)
+    .filter((link) => !/^[a-z]+:/.test(link));
+
+const docs = (await readdir(new URL('docs/', root), { recursive: true })).filter((name) =>
+  name.endsWith('.md'),
+);
+// Pages below docs/reference/protocol are written and checked on their own.
+const own = docs.filter((name) => !name.startsWith('reference/protocol/')).map((name) => `docs/${name}`);
+
+test.each(['README.md', ...own])('every link of %s leads somewhere', async (name) => {
+  const base = new URL(name, root);
+  for (const link of linksOf(await read(base))) {
+    const target = new URL(link, base);
+    const anchor = decodeURIComponent(target.hash.slice(1));
+    target.hash = '';
+    const isFolder = target.pathname.endsWith('/');
+    const text = isFolder ? String(await readdir(target).catch(() => '')) : await read(target);
+    expect(text, `${name}: ${link}`).not.toBe('');
+    if (anchor !== '') expect([...anchorsOf(text)], `${name}: ${link}`).toContain(anchor);
+  }
+});
