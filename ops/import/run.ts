@@ -44,29 +44,54 @@ export async function runImport(
   return reportOf(await importPaths(paths, options, setting));
 }
 
+/** Files, database and keys of an import, before anything is written. */
+interface Prepared {
+  found: Found;
+  databaseUrl: string;
+  vault: Vault | undefined;
+}
+
 /**
- * Imports the files that are named and those in the folders that are named. Needs the database only, as `migrate` does,
- * and for users CARILLON_SECRET. What is wrong with the call itself is a `UsageError`, what keeps it from starting a
- * `CommandFailure`; what ends it later is the `failure` of its outcome.
+ * Looks for the files that are named and those in the folders that are named, for the database, and for users for
+ * CARILLON_SECRET. Throws `UsageError` where the call itself is wrong, `CommandFailure` for what is missing.
  */
-export async function importPaths(
+export async function prepareImport(
   paths: string[],
-  options: ImportOptions,
-  { isJson, env = currentEnvironment(), isAppToCome = false }: ImportSetting,
-): Promise<Outcome> {
+  options: Pick<ImportOptions, 'class'>,
+  env: Environment = currentEnvironment(),
+): Promise<Prepared> {
   const found = await findFiles(paths, classOf(options.class));
   if (found.files.length === 0)
     throw new CommandFailure(`There is no file of ${importedClasses.join(' or ')} in ${paths.join(', ')}.`);
   const config = readLocalConfig(env);
-  const url = config.databaseUrl ?? (await readWhere(config.dataDir)).databaseUrl;
-  if (url === undefined)
+  const databaseUrl = config.databaseUrl ?? (await readWhere(config.dataDir)).databaseUrl;
+  if (databaseUrl === undefined)
     throw new CommandFailure(
       'There is no database: set DATABASE_URL, or run this in the folder where `npm start` runs.',
     );
   const { secret } = await readSecrets(config.dataDir, { secret: config.secret });
+  if (secret === undefined && hasUsers(found))
+    throw new CommandFailure(
+      'Users need CARILLON_SECRET, the one of the service: their sessions are made with it.',
+    );
   const vault = secret === undefined ? undefined : new Vault(readSecretKeys(secret));
+  return { found, databaseUrl, vault };
+}
+
+const hasUsers = ({ files }: Found): boolean => files.some(({ className }) => className === '_User');
+
+/**
+ * Imports files. Needs the database only, as `migrate` does, and for users CARILLON_SECRET. Throws as `prepareImport`
+ * does; what ends it later is the `failure` of its outcome.
+ */
+export async function importPaths(
+  paths: string[],
+  options: ImportOptions,
+  { isJson, env, isAppToCome = false }: ImportSetting,
+): Promise<Outcome> {
+  const { found, databaseUrl, vault } = await prepareImport(paths, options, env);
   const db = new Database({
-    url,
+    url: databaseUrl,
     applicationName: 'carillon import',
     statementTimeoutMs: 0,
     maxConnections: 2,
@@ -106,7 +131,7 @@ async function importInto(db: Database, setting: Setting): Promise<Outcome> {
     throw new CommandFailure(
       'There is no such app in this database: is DATABASE_URL the one of the service?',
     );
-  if (found.files.some(({ className }) => className === '_User')) await checkVault(db, vault, appId);
+  if (vault && hasUsers(found)) await checkVault(db, vault, appId);
   const { installationValidityDays: validityDays, maxRoles } = appOptions;
   const log = options.refused === undefined ? undefined : await openLog(options.refused);
   const tally = new Tally(log);
@@ -165,11 +190,7 @@ async function chooseAppId(db: Database, asked: string | undefined): Promise<str
 }
 
 /** Sessions made under other keys than the service's would end with the next login. */
-async function checkVault(db: Database, vault: Vault | undefined, appId: string): Promise<void> {
-  if (!vault)
-    throw new CommandFailure(
-      'Users need CARILLON_SECRET, the one of the service: their sessions are made with it.',
-    );
+async function checkVault(db: Database, vault: Vault, appId: string): Promise<void> {
   try {
     await findApp(db, vault, appId);
   } catch (error) {

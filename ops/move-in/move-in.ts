@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { type KeptKeys, keptAppId, readKeptKeys } from '../cli/keys-file.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
 import { type AppReply, appReply, findService, ServiceClient } from '../cli/service.ts';
-import { findFiles, importedClasses } from '../import/files.ts';
-import { importPaths } from '../import/run.ts';
+import { importPaths, prepareImport } from '../import/run.ts';
 import { checkList } from './check-list.ts';
 import type { ProfileName, Situation } from './item.ts';
 import { reportOf } from './report.ts';
@@ -21,7 +20,7 @@ export interface MoveInOptions {
 /**
  * `carillon move-in`: makes an app under the id and keys it had, or takes the one that is there, imports its users,
  * installations and roles, and lists what is left to do. It may be run again: what is there is left as it is. Throws
- * `UsageError` and `CommandFailure`; nothing is made before id, keys and files were looked at.
+ * `UsageError` and `CommandFailure`; nothing is made before id, keys, files, database and secret were looked at.
  */
 export async function moveIn(
   path: string,
@@ -30,7 +29,7 @@ export async function moveIn(
 ): Promise<Report> {
   const appId = keptAppId(options.appId);
   const keys = await readKeptKeys(options.keysFile);
-  await requireFiles(path);
+  await prepareImport([path], {});
   const { url, ...access } = await findService();
   const service = new ServiceClient({ url, ...access });
   const there = await findApp(service, appId);
@@ -45,13 +44,6 @@ export async function moveIn(
   const profiles = app ? await profilesOf(service, appId) : [];
   const situation: Situation = { appId, app, keys: keyState(there, keys), profiles, outcome, url };
   return reportOf({ ...situation, isMade: !there, items: checkList(situation) });
-}
-
-/** Refuses a folder without an export before an app is made for it. */
-async function requireFiles(path: string): Promise<void> {
-  const { files } = await findFiles([path], undefined);
-  if (files.length === 0)
-    throw new CommandFailure(`There is no file of ${importedClasses.join(' or ')} in ${path}.`);
 }
 
 async function findApp(service: ServiceClient, appId: string): Promise<AppReply | undefined> {

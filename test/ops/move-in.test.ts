@@ -148,6 +148,16 @@ describe('is refused before anything is made', () => {
     await untouched();
   });
 
+  test('without a database, or for users without the secret: 1', async () => {
+    await write('_User.jsonl', [aUser()]);
+    for (const variable of ['DATABASE_URL', 'CARILLON_SECRET']) {
+      const { code, json } = await moveIn([], { env: { [variable]: '' } });
+      expect(code).toBe(1);
+      expect(json().error).toContain(variable);
+    }
+    await untouched();
+  });
+
   test('with other keys than the app has: 1, and names them', async () => {
     await write('_Installation.jsonl', [anInstallation()]);
     const own = newKeys();
