@@ -138,6 +138,22 @@ describe('the current user', () => {
     expect((await stored(user)).nick).toBe('Tam');
   });
 
+  test('holds a file, and is saved with it again', async () => {
+    const user = await signUp({ avatar: AV.File.createWithoutData('5d831ac89c9235000886c691') });
+    await user.fetch();
+    expect(user.get('avatar').id).toBe('5d831ac89c9235000886c691');
+    await user.save({ nick: 'Tom' });
+    user.set('avatar', user.get('avatar'));
+    await user.save();
+    expect((await stored(user)).nick).toBe('Tom');
+  });
+
+  test('unlinks an account by null, as other SDKs do', async () => {
+    const user = await AV.User.loginWithAuthData({ uid: newUid(), access_token: 't' }, 'github');
+    await user.save({ authData: { github: null } });
+    expect((await stored(user)).authData ?? {}).toEqual({});
+  });
+
   test('changes nobody else', async () => {
     const victim = await signUp();
     await signUp();
