@@ -9,6 +9,7 @@ import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { loadRoutes } from '../../api/load.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { newKey } from '../../shared/domain/ids.ts';
 import { CommandType, openDevice } from '../channel/realtime-device.ts';
 import { eventually } from '../channel/support.ts';
@@ -18,6 +19,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { portOf } from '../support/http2-peer.ts';
 import { loopbackIdentity } from '../support/identity.ts';
 import { anInstallation, aUser, newId, publicHash } from '../support/imports.ts';
+import { item } from '../support/move-in.ts';
 import { freePort, isProxyInstalled, startSites } from '../support/reverse-proxy.ts';
 
 /**
@@ -39,10 +41,14 @@ const phone = anInstallation({
   ...{ deviceType: 'android', deviceToken: undefined, installationId, channels: ['news'] },
 });
 
+const iphone = anInstallation({ apnsTopic: 'com.example.app' });
+
 let database: TestDatabase;
 let api: TestApi;
 let dispatcher: RunningDispatcher;
 let elsewhere: Server;
+let apns: ApnsGateway;
+const credentials = createApnsCredentials();
 let folder: string;
 /** What the app's clients are given in place of the old address. */
 let address: string;
@@ -78,12 +84,19 @@ async function startNginx(port: number): Promise<void> {
   await startSites(sites, { port, names, onEnd: (end) => ends.push(end) });
 }
 
-const moveIn = (...args: string[]) =>
-  carillon(['move-in', 'export', '--app-id', appId, '--keys-file', '-', ...args, '--json'], {
+const run = (args: string[], stdin: object) =>
+  carillon([...args, '--json'], {
     cwd: folder,
     env: { ...testEnvironment(database.url), PUBLIC_URL: api.url },
-    stdin: JSON.stringify(keys),
+    stdin: JSON.stringify(stdin),
   });
+const moveIn = (...args: string[]) =>
+  run(['move-in', 'export', '--app-id', appId, '--keys-file', '-', ...args], keys);
+
+const push = (name: string, value: string) => {
+  const where = new AV.Query<AV.Installation>('_Installation').equalTo(name, value);
+  return AV.Push.send({ where, data: { alert: 'Hello' } }, { useMasterKey: true });
+};
 
 const exportFile = (className: string, records: object[]) =>
   writeFile(
@@ -104,6 +117,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     api = await startTestApi({ databaseUrl: database.url, env });
     dispatcher = await startDispatcher(testConfig(database.url, env), silentLog);
     elsewhere = await startElsewhere();
+    apns = await startApnsGateway({ keys: [credentials], ...(await loopbackIdentity()) });
     const { authority } = await loopbackIdentity();
     const trusted = getCACertificates('default');
     setDefaultCACertificates([...trusted, authority.certificate]);
@@ -111,7 +125,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     await startNginx(port);
     await mkdir(join(folder, 'export'));
     await exportFile('_User', [tom]);
-    await exportFile('_Installation', [phone]);
+    await exportFile('_Installation', [phone, iphone]);
     await exportFile('Post', [{ objectId: newId() }]);
     const rehearsal = await moveIn('--dry-run');
     expect(rehearsal.json()).toMatchObject({ app: { isNew: true }, import: { refusals: [] } });
@@ -122,6 +136,7 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
   afterAll(async () => {
     for (const end of ends) await end();
     elsewhere?.close();
+    await apns?.close();
     await dispatcher?.stack.close();
     await api?.close();
     await database?.drop();
@@ -151,10 +166,20 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     ends.push(async () => realtime._close());
     const device = await openDevice(realtime, { appId, installationId });
     expect(await device.login()).toMatchObject({ cmd: CommandType.loggedin });
-    const where = new AV.Query<AV.Installation>('_Installation').equalTo('installationId', installationId);
-    await AV.Push.send({ where, data: { alert: 'Hello' } }, { useMasterKey: true });
+    await push('installationId', installationId);
     await eventually(() => device.letters.length > 0);
     expect(device.letters).toMatchObject([{ content: { alert: 'Hello' }, isOffline: false }]);
+  });
+
+  test('delivers a push to an iPhone that registered before, by the credentials that the list asks for', async () => {
+    const { publicKey: _, ...own } = credentials;
+    const isServed = async () => item((await moveIn()).json(), 'profile apns');
+    expect(await isServed()).toMatchObject({ state: 'todo' });
+    const profile = { auth: 'token', ...own, endpoint: apns.url, ca: apns.ca };
+    expect(await run(['profile', 'put', appId, 'apns', '-'], profile)).toMatchObject({ code: 0 });
+    expect(await isServed()).toMatchObject({ state: 'done' });
+    await push('deviceToken', iphone.deviceToken);
+    await eventually(() => apns.seen(iphone.deviceToken) === 1);
   });
 
   describe('behind nginx', () => {
