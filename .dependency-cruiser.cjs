@@ -1,5 +1,5 @@
 /**
- * The arrows of the house (design.md 5): who may import whom. Each rule is named as the sentence that a
+ * The arrows of the house (develop/architecture.md#imports): who may import whom. Each rule is named as the sentence that a
  * failing check should say.
  */
 const home = (library, places) => ({

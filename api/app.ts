@@ -208,7 +208,7 @@ async function admitApp(
 
 /**
  * Whose session a call carries. One that is unknown or was replaced is ignored where no user is needed, as clients
- * send theirs with every request (compat.md 2.3); where one is, it is 403 (accounts.md "Session token").
+ * send theirs with every request (protocol/clients.md#sessions-in-requests); where one is, it is 403 (protocol/users.md#session-tokens).
  */
 async function sessionFor(
   route: Route,

@@ -8,7 +8,7 @@ import type { Perform } from './services/batch/calls.ts';
 import type { Services } from './services/services.ts';
 
 /**
- * An endpoint says everything about itself in one place (design.md 5). A route knows no koa, no database
+ * An endpoint says everything about itself in one place (develop/architecture.md#endpoints). A route knows no koa, no database
  * and no queue: it is handed a checked call and the services, and gives back a reply.
  */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -26,7 +26,7 @@ export interface Call<Q, B> {
   body: B;
   /** Size of the body as it was sent. */
   bodyBytes: number;
-  /** `X-LC-Prod`: present and not 1 is `dev` (push.md, `prod`); absent is undefined. */
+  /** `X-LC-Prod`: present and not 1 is `dev` (protocol/push.md#environment-of-ios); absent is undefined. */
   prodHeader: 'dev' | 'prod' | undefined;
   /** `X-LC-Prod` as cloud functions read it: 0 is staging, anything else and nothing production. */
   stage: FunctionStage;
@@ -41,7 +41,7 @@ export interface Call<Q, B> {
 export interface AppCall<Q, B> extends Call<Q, B> {
   app: App;
   isMaster: boolean;
-  /** The app's hook key came with it, as a function host sends it (compat.md 7.2). */
+  /** The app's hook key came with it, as a function host sends it (protocol/functions.md#host-protocol). */
   hasHookKey: boolean;
   /** What was sent as it was sent; there where the route says `isPassedOn`. */
   sent?: SentBody;
@@ -77,15 +77,15 @@ export type JsonLike = object;
 export interface Limit {
   /** A body of this size or more, unpacked, is refused with 413. At 0 none is read. */
   bodyBytesBelow: number;
-  /** The body is an object, or a push: too large a one is code 116 (compat.md 1.2); from 20 MB on it is 413 like any other. */
+  /** The body is an object, or a push: too large a one is code 116 (protocol/clients.md#request-limits); from 20 MB on it is 413 like any other. */
   isObject?: boolean;
-  /** Counts as a push call: the app's `pushCallsPerMinute` (push.md "Limits"). */
+  /** Counts as a push call: the app's `pushCallsPerMinute` (protocol/push.md#call-rate). */
   rate?: 'push';
 }
 
 /** What calls with a few scalars need, and the most that is read of a sender without a key. */
 export const smallBytes = 16 * 1024;
-/** The most that any endpoint reads (compat.md 4). */
+/** The most that any endpoint reads (protocol/clients.md#request-limits). */
 export const maxBodyBytes = 20 * 1024 * 1024;
 
 /** For calls that read no body. */
@@ -112,7 +112,7 @@ interface RouteShape<Q, B> {
   limit: Limit;
   /** An empty body is 107, as one that is no JSON dictionary. */
   isBodyNeeded?: boolean;
-  /** A body `null` counts as none (compat.md 9.2); by default where the route has no shape for a body. */
+  /** A body `null` counts as none (protocol/clients.md#empty-bodies); by default where the route has no shape for a body. */
   isNullNothing?: boolean;
   /** Status of a success; 200 when absent. */
   status?: number;

@@ -1,5 +1,5 @@
 /**
- * The contract of a connector: how one gateway is spoken to (design.md 3).
+ * The contract of a connector: how one gateway is spoken to (develop/architecture.md#connectors).
  *
  * A connector takes recipients and gives back one outcome per recipient, as data. It tries once, never
  * throws for an answer, knows no queue and no database; time and retries belong to the dispatcher.
@@ -233,7 +233,7 @@ export interface Rate {
   rampMs: number;
 }
 
-/** Limits on pushes that are marked as tests (push.md "Limits" 11). */
+/** Limits on pushes that are marked as tests (protocol/push.md#test-pushes). */
 export interface TestLimit {
   pushesPerDay: number;
   devicesPerPush: number;
@@ -277,7 +277,7 @@ export interface Connector<C = unknown, P = unknown> {
   limits: ConnectorLimits;
   /** Which member of an installation it is addressed by. */
   address: 'deviceToken' | 'registrationId' | 'installationId';
-  /** Shape of a profile's credentials (contract.md "Credentials of a push profile"). */
+  /** Shape of a profile's credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
   credentials: z.ZodType<C>;
   /** What people need to know of these credentials; absent: the connector takes none. */
   guide?: CredentialGuide;
@@ -287,7 +287,7 @@ export interface Connector<C = unknown, P = unknown> {
   preview?(payload: P): string;
   /**
    * Chooses among an app's profiles of this connector. Absent: the profile named by `deviceProfile`, or
-   * `_default` (push.md "Hybrid push rules" 3).
+   * `_default` (protocol/push.md#profiles).
    */
   choose?(profiles: NamedCredentials<C>[], traits: RouteTraits, message: Message): ProfileChoice;
   /** The most devices of one push that these credentials serve, and the sentence beyond; null: any number. */

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import type { CredentialReport } from './connector.ts';
 
 /**
- * Credentials of the gateways that are spoken to with a secret or a service account (contract.md
- * "Credentials of a push profile"). Every message says what is expected and none quotes what was given.
+ * Credentials of the gateways that are spoken to with a secret or a service account
+ * (protocol/admin-api.md#credentials-of-a-push-profile). Every message says what is expected and none quotes what was given.
  */
 /** An http or https URL without user, query or fragment. */
 export const baseUrl = (name: string) =>

@@ -17,7 +17,7 @@ export interface CredentialGuide {
 /** Members of the credentials that a file holds, or a sentence that says why it is the wrong file. */
 export type VendorFile = { members: JsonObject } | { problem: string };
 
-/** Members that profiles of every gateway take (contract.md "Credentials of a push profile"). */
+/** Members that profiles of every gateway take (protocol/admin-api.md#credentials-of-a-push-profile). */
 export const commonMembers: Readonly<Record<string, string>> = {
   endpoint: 'base URL in place of the own one of the gateway, for a relay or a test',
   authEndpoint: 'base URL in place of the one that hands out access tokens',

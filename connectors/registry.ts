@@ -13,7 +13,7 @@ import { oppo } from './vendor_d_oppo/index.ts';
 import { vivo } from './vendor_e_vivo/index.ts';
 import { honor } from './vendor_f_honor/index.ts';
 
-/** Every connector that can send. Adding a vendor is one line here (design.md 3). */
+/** Every connector that can send. Adding a vendor is one line here (develop/architecture.md#connectors). */
 export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<ConnectorId, Connector>([
   [apns.id, apns],
   [fcm.id, fcm],
@@ -35,8 +35,8 @@ const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
 ]);
 
 /**
- * Schema of the credentials that a profile of this connector takes (contract.md "Credentials of a push
- * profile"); undefined where a connector takes no profile. Its messages quote no secret.
+ * Schema of the credentials that a profile of this connector takes
+ * (protocol/admin-api.md#credentials-of-a-push-profile); undefined where a connector takes no profile. Its messages quote no secret.
  */
 export function credentialsOf(connectorId: ConnectorId): z.ZodType | undefined {
   return schemas.get(connectorId);

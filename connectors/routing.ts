@@ -36,7 +36,7 @@ export interface Route {
 }
 
 /**
- * Decides which connector and profile serve a device (push.md "Hybrid push rules", compat.md 5.5, 5.8).
+ * Decides which connector and profile serve a device (protocol/push.md#hybrid-push, protocol/push.md#credentials-for-ios).
  * Devices that are alike share one decision: a push to millions has a handful of routes.
  */
 export class Router {

@@ -11,8 +11,8 @@ export interface StoredToken {
 }
 
 /**
- * Keeps the access tokens of one app and connector for all threads and dispatchers (design.md 3 "Access
- * tokens"). `credential` is any text that differs where the credentials do; only a digest of it is stored.
+ * Keeps the access tokens of one app and connector for all threads and dispatchers
+ * (develop/architecture.md#access-tokens). `credential` is any text that differs where the credentials do; only a digest of it is stored.
  * Rejects when the database cannot be asked.
  */
 export interface TokenStore {

@@ -1,5 +1,5 @@
 /**
- * The contract of a supplier: how mail and SMS leave (design.md 1). Like a gateway's connector it takes one
+ * The contract of a supplier: how mail and SMS leave (develop/architecture.md#connectors). Like a gateway's connector it takes one
  * message, tries once, gives back what became of it as data, and knows no queue and no database.
  */
 

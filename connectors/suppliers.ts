@@ -4,7 +4,7 @@ import { openSmsWebhook } from './sms/index.ts';
 import { openSmtp } from './smtp/index.ts';
 import type { MailMessage, SmsMessage, Supplier } from './supplier.ts';
 
-/** The suppliers that are set; where one is absent, messages stay in the outbox and go nowhere (contract.md). */
+/** The suppliers that are set; where one is absent, messages stay in the outbox and go nowhere (protocol/operation.md#environment). */
 export interface Suppliers {
   mail: Supplier<MailMessage> | undefined;
   sms: Supplier<SmsMessage> | undefined;

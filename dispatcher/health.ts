@@ -26,7 +26,7 @@ export interface HealthState {
 }
 
 /**
- * `/metrics`, `/healthz` and `/readyz` of a dispatcher (contract.md METRICS_PORT, METRICS_HOST, METRICS_TOKEN). Resolves
+ * `/metrics`, `/healthz` and `/readyz` of a dispatcher (protocol/operation.md#environment). Resolves
  * once bound.
  */
 export function serveHealth(state: HealthState, { port, host, token }: HealthAddress): Promise<Server> {

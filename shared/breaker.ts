@@ -41,7 +41,7 @@ class Trouble extends Error {
 type Group = () => Promise<void>;
 
 /**
- * A circuit breaker around groups of requests (design.md 2). Closed: groups run. Open: none does, until
+ * A circuit breaker around groups of requests (develop/architecture.md#breakers). Closed: groups run. Open: none does, until
  * the cool-down is over. Half-open: one runs as a probe and decides. The only home of opossum.
  */
 export class Breaker {

@@ -4,7 +4,7 @@ import { functionHostVariables, localVariables, processVariables, secretList } f
 import { unknownVariables } from './unknown-variables.ts';
 
 /**
- * The environment (contract.md "Environment"), read here and nowhere else, as one checked value.
+ * The environment (protocol/operation.md#environment), read here and nowhere else, as one checked value.
  */
 const schema = processVariables.transform((env) => ({
   port: env.PORT,

@@ -24,7 +24,7 @@ export class SealError extends Error {
 }
 
 /**
- * Encrypts values at rest with AES-256-GCM (design.md 4, contract.md CARILLON_SECRET): the first key
+ * Encrypts values at rest with AES-256-GCM (develop/architecture.md#secrets, protocol/operation.md#environment): the first key
  * seals, all open. `context` is bound into the seal, so a value copied to another row does not open.
  */
 export class Vault {

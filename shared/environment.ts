@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { sslProblem } from './database-url.ts';
 
 /**
- * The variables of the environment with their shapes, meanings and defaults (contract.md "Environment").
+ * The variables of the environment with their shapes, meanings and defaults (protocol/operation.md#environment).
  * `shared/config.ts` reads them; docs/reference/configuration.md is generated from them.
  */
 const databaseUrl = z

@@ -1,6 +1,6 @@
 /**
  * The door to an HTTP gateway: keep-alive connections to one base URL, requests with a deadline, and every end
- * told as data (design.md 3 and 6). With `http-forward.ts` the only home of undici. HTTP/1.1 on purpose: its
+ * told as data (develop/architecture.md#http-clients). With `http-forward.ts` the only home of undici. HTTP/1.1 on purpose: its
  * HTTP/2 does not obey the peer's stream limit (libraries.md).
  */
 import type { IncomingHttpHeaders } from 'node:http';

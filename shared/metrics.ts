@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 /**
- * Every metric there is (contract.md "Metrics"): one name, the connector as a label. Threads report
+ * Every metric there is (protocol/operation.md#metrics): one name, the connector as a label. Threads report
  * facts, the main thread counts. No label ever holds a token, a phone number or an address.
  */
 export interface Metrics {

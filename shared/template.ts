@@ -1,7 +1,7 @@
 import Handlebars from 'handlebars';
 
 /**
- * Templates of messages (compat.md 1.4: Handlebars), as much of the language as a message needs: variables, and
+ * Templates of messages (protocol/codes.md#templates: Handlebars), as much of the language as a message needs: variables, and
  * `if` and `unless` over variables. No loops, paths, partials, decorators or further helpers, so that a template
  * takes no more time than its length, and reaches nothing but the values it is given. The only home of handlebars.
  */

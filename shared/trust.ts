@@ -3,7 +3,7 @@ import { createSecureContext, getCACertificates, type SecureContext } from 'node
 /** For as long as a door holds on to it: what no door needs any more takes no memory. */
 const contexts = new Map<string, WeakRef<SecureContext>>();
 
-/** `ca` replaces the system's list unless that is given too (contract: "trusted beside the system's"). */
+/** `ca` replaces the system's list unless that is given too (protocol/admin-api.md#credentials-of-a-push-profile). */
 export const trustedBeside = (ca: string): string[] => [...getCACertificates('default'), ca];
 
 /**

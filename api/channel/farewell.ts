@@ -1,6 +1,6 @@
 /**
  * Why a connection is closed: WebSocket close codes below 4000 are the standard's, the others those of
- * the public service (compat.md 1.2, last row), with its names as reasons.
+ * the public service (protocol/errors.md#channel-codes), with its names as reasons.
  */
 export const farewells = {
   goingAway: { code: 1001, reason: 'GOING_AWAY' },

@@ -111,7 +111,7 @@ export class Presence {
     this.#departures.add(seat);
   }
 
-  /** A login somewhere took over from another: that one closes (compat.md 5.9, error 4101). */
+  /** A login somewhere took over from another: that one closes (protocol/channel.md#delivery-on-the-channel, error 4101). */
   onNotice(payload: string): void {
     const told = parseSessionNotice(payload);
     if (!told) return;

@@ -198,7 +198,7 @@ export class Channel {
   }
 }
 
-/** Answers an upgrade as a call would be answered (compat.md 1.1), and ends the connection. */
+/** Answers an upgrade as a call would be answered (protocol/errors.md#error-replies), and ends the connection. */
 function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Refusal): void {
   const body = JSON.stringify({ code, error: message });
   const headers = [

@@ -7,7 +7,7 @@ import { Refusal } from '../../shared/domain/errors.ts';
 import type { FunctionStage } from '../../shared/domain/functions.ts';
 import type { Access } from '../route.ts';
 
-/** Header names that mean the same, first the specification's (compat.md 2.2). */
+/** Header names that mean the same, first the specification's (protocol/clients.md#headers). */
 const names = {
   appId: ['x-lc-id', 'x-avoscloud-application-id', 'x-uluru-application-id'],
   key: ['x-lc-key', 'x-avoscloud-application-key', 'x-uluru-application-key'],
@@ -32,7 +32,7 @@ export const hasAppId = (ctx: Context): boolean => header(ctx, 'appId') !== unde
 /** How a request proves which key it holds. */
 type Proof = { isMaster: boolean; matches(key: string): boolean };
 
-/** `<md5hex(timestampMs + key)>,<timestampMs>[,master]`, lower-case hex, no replay window (compat.md 2.1). */
+/** `<md5hex(timestampMs + key)>,<timestampMs>[,master]`, lower-case hex, no replay window (protocol/clients.md#request-signature). */
 function signProof(text: string): Proof | undefined {
   const match = /^([0-9a-f]{32}),(\d{1,20})(?:,(master))?$/.exec(text);
   if (!match) return undefined;
@@ -68,7 +68,7 @@ export interface Identity {
 
 /**
  * Who sends this request. Throws 401 without a valid id and key, 403 where the master key is needed and
- * the app key was given (push.md "Authentication"). Comparisons take constant time.
+ * the app key was given (protocol/clients.md#keys-and-permissions). Comparisons take constant time.
  */
 export async function identify(
   ctx: Context,
@@ -99,7 +99,7 @@ export function prodOf(ctx: Context): 'dev' | 'prod' | undefined {
   return value === '1' || value === 'true' ? 'prod' : 'dev';
 }
 
-/** `X-LC-Prod` as cloud functions read it (compat.md 2.2): `0` and `false` are staging, anything else is not. */
+/** `X-LC-Prod` as cloud functions read it (protocol/clients.md#environment): `0` and `false` are staging, anything else is not. */
 export function stageOf(ctx: Context): FunctionStage {
   const value = header(ctx, 'prod');
   return value === '0' || value === 'false' ? 'staging' : 'production';

@@ -20,7 +20,7 @@ export interface PushBacklogOptions {
 }
 
 /**
- * Refuses pushes while too many wait for a dispatcher (field.md 1, complaint 20): what is accepted is kept, so a
+ * Refuses pushes while too many wait for a dispatcher (protocol/known-problems.md#backlog): what is accepted is kept, so a
  * caller who is faster than all dispatchers together must be told, before the disk tells him.
  */
 export class PushBacklog {

@@ -6,7 +6,7 @@ import type { Route, SentBody } from '../route.ts';
 import type { Allowance, Intake, Sender } from './intake.ts';
 import { type ParsedBody, type TextForm, withoutPrivateMembers } from './text-form.ts';
 
-/** SDKs send one with DELETE too: `{}`, or which hooks are not to run (compat.md 4). */
+/** SDKs send one with DELETE too: `{}`, or which hooks are not to run (protocol/clients.md#empty-bodies). */
 const methodsWithBody = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** A text from this length on is parsed in a turn of the event loop of its own. */
@@ -53,7 +53,7 @@ function parseDictionary(text: string, { isForm, route }: { isForm: boolean; rou
     return {};
   }
   const value = parse(text, isForm);
-  // JSS's updatePassword and refreshSessionToken send `null` for "no body" (compat.md 9.2).
+  // JSS's updatePassword and refreshSessionToken send `null` for "no body" (protocol/clients.md#empty-bodies).
   if (value === null && route.isNullNothing) return {};
   if (!isJsonObject(value)) throw new Refusal('malformedJson');
   return value;

@@ -5,7 +5,7 @@ import type { Middleware } from 'koa';
 const operators = /^\/console(?:\/|$)/i;
 
 /**
- * Browsers may call the public API from any origin (compat.md 2.2): what they ask for in the preflight is
+ * Browsers may call the public API from any origin (protocol/clients.md#cross-origin-requests): what they ask for in the preflight is
  * granted, since the keys, not the origin, decide. The admin API is for our own console and gets none.
  */
 export function allowBrowsers(): Middleware {

@@ -14,7 +14,7 @@ import { languageOf } from './language.ts';
 
 /**
  * The only place that writes error replies: `{"code","error"}` with the status of the table
- * (compat.md 1.1). What happened inside goes to the log, never to the client.
+ * (protocol/errors.md#error-replies). What happened inside goes to the log, never to the client.
  */
 export const errors: Middleware = async (ctx, next) => {
   try {

@@ -9,7 +9,7 @@ const windowSeconds = 60;
 
 /**
  * Push calls per minute and app, counted in the database so that all api processes share one count.
- * Above the rate, calls are refused for one minute and then handled again (push.md "Limits" 1).
+ * Above the rate, calls are refused for one minute and then handled again (protocol/push.md#call-rate).
  */
 export class PushCallLimit {
   readonly #db: Handle;

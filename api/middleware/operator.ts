@@ -16,7 +16,7 @@ interface Guesses {
 }
 
 /**
- * Lets the operator in: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (contract.md "Admin API").
+ * Lets the operator in: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (protocol/admin-api.md#errors).
  *
  * After ten wrong tokens within a minute an address (of IPv6 a /64) gets 429 for the rest of that minute, the right
  * token too: otherwise guesses could go on, and the right one would show. Each process counts for itself. Callers that

@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject, parseJson } from '../../share
 import { hasAppId } from './access.ts';
 import type { Intake } from './intake.ts';
 
-/** Members of a text-form body that stand for headers (compat.md 2.3 "Text form"). */
+/** Members of a text-form body that stand for headers (protocol/clients.md#text-form). */
 const headerOfMember = new Map([
   ['_ApplicationId', 'x-lc-id'],
   ['_ApplicationKey', 'x-lc-key'],

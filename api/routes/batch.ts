@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { largestBody, route } from '../route.ts';
 
-/** Several calls in one (compat.md 3.5): each is admitted, counted and refused as if it had come by itself. */
+/** Several calls in one (protocol/objects.md#batches): each is admitted, counted and refused as if it had come by itself. */
 const body = z.custom<JsonObject>(isJsonObject);
 
 export default [

@@ -1,7 +1,7 @@
 import type { BreakerView } from '../../shared/domain/breaker.ts';
 import { json, noBody, route, smallBody } from '../route.ts';
 
-/** Circuit breakers (contract.md "Admin API"): seen over all dispatchers, forced for all of them. */
+/** Circuit breakers (protocol/admin-api.md#breakers): seen over all dispatchers, forced for all of them. */
 const base = '/console/api/breakers';
 
 /** `lastFailure` is ours: why the gateway could not be asked last, null once it has answered again. */

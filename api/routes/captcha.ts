@@ -21,7 +21,7 @@ const text = z.string('expected a text').max(100, 'must be at most 100 character
 const imageQuery = z.object({ appId: text, token: text });
 const answer = z.looseObject({ captcha_code: text, captcha_token: text });
 
-/** Image captchas (accounts.md "Captcha"). */
+/** Image captchas (protocol/codes.md#captchas). */
 export default [
   route({
     method: 'GET',

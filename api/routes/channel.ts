@@ -4,7 +4,7 @@ import { json, noBody, route } from '../route.ts';
 /** `installationId`, `secure`, `features` and others are sent too, and decide nothing here. */
 const query = z.object({ appId: z.string().regex(/^[\w-]{1,64}$/, 'expected an application id') });
 
-/** Routers: clients ask them before they connect, and take 403 and 404 for final (compat.md 6.1). */
+/** Routers: clients ask them before they connect, and take 403 and 404 for final (protocol/channel.md#router). */
 export default [
   route({
     method: 'GET',

@@ -4,7 +4,7 @@ import { json, noBody, route } from '../route.ts';
 
 const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];
 
-/** Users and installations have routes of their own; there are no other classes (compat.md 3.3). */
+/** Users and installations have routes of their own; there are no other classes (protocol/objects.md#create-and-update). */
 const unknownClass = (method: 'GET' | 'POST' | 'PUT' | 'DELETE') =>
   route({
     method,

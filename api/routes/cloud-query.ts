@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { json, noBody, route } from '../route.ts';
 
 export default [
-  // `select` statements over users and installations (compat.md 3.4).
+  // `select` statements over users and installations (protocol/queries.md#cql).
   route({
     method: 'GET',
     path: '/1.1/cloudQuery',

@@ -3,7 +3,7 @@ import { type App, appOptionsPatch } from '../../shared/domain/app.ts';
 import { broughtAppId, broughtKeys } from '../../shared/domain/app-identity.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../route.ts';
 
-/** The admin API (contract.md "Admin API"): apps, push profiles, outbox. */
+/** The admin API (protocol/admin-api.md#calls): apps, push profiles, outbox. */
 const appPath = '/console/api/apps/:appId';
 const profilePath = `${appPath}/profiles/:connector/:name`;
 
@@ -37,7 +37,7 @@ const outboxQuery = z.object({
     .optional(),
 });
 
-/** An app as the contract shows it, keys included. */
+/** An app as the admin API shows it (protocol/admin-api.md#apps), keys included. */
 function toPublicApp({ appId, appKey, masterKey, hookKey, name, edition, plan, options }: App) {
   return { appId, appKey, masterKey, hookKey, name, edition, plan, options };
 }

@@ -1,7 +1,7 @@
 import { json, noBody, route } from '../route.ts';
 
 export default [
-  // The time of the server, for clients whose own is wrong, before they sign anything by it (compat.md 9.1).
+  // The time of the server, for clients whose own is wrong, before they sign anything by it (protocol/clients.md#server-time).
   route({
     method: 'GET',
     path: '/1.1/date',

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { json, noBody, type Reply, route, smallBody } from '../route.ts';
 import { pageHeaders } from '../services/html-page.ts';
 
-/** Accounts by e-mail, and the pages behind the links in mails (accounts.md "E-mail and password reset"). */
+/** Accounts by e-mail, and the pages behind the links in mails (protocol/codes.md#e-mail-and-password-reset). */
 const anyBody = z.custom<JsonObject>(isJsonObject);
 
 const show = ({ status, html }: { status: number; html: string }): Reply => ({

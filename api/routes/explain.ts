@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { json, noBody, operatorBody, route } from '../route.ts';
 
-/** What people ask when a push does not do what they thought (contract.md "Admin API"). */
+/** What people ask when a push does not do what they thought (protocol/admin-api.md#calls). */
 const appPath = '/console/api/apps/:appId';
 
 const dictionary = z.record(z.string(), z.json());

@@ -9,7 +9,7 @@ const summaries = {
   call: 'Calls a cloud function; objects in parameters and result keep their types (`__type`).',
 } as const;
 
-/** push.md "Cloud functions"; compat.md 7. */
+/** protocol/functions.md#function-calls. */
 const run = (encoding: 'functions' | 'call') =>
   route({
     method: 'POST',

@@ -4,7 +4,7 @@ import { json, noBody, route, smallBody } from '../route.ts';
 const maxLimit = 1000;
 const defaultLimit = 100;
 
-/** A number outside 1…1000 counts as 100, as in every list of the service (compat.md 3.1). */
+/** A number outside 1…1000 counts as 100, as in every list of the service (protocol/queries.md#query-parameters). */
 const limit = z
   .string()
   .optional()

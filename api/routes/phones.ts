@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { type AppCall, json, route, smallBody, userBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
-/** Accounts by phone (accounts.md "E-mail and password reset", usersByMobilePhone). */
+/** Accounts by phone (protocol/codes.md#phone-accounts). */
 const anyBody = z.custom<JsonObject>(isJsonObject);
 const anyQuery = z.record(z.string(), z.unknown());
 

@@ -8,7 +8,7 @@ const devicesBodyBytesBelow = 512 * 1024;
 
 const dictionary = z.record(z.string(), z.json());
 
-/** Body `objectId`, `createdAt` (push.md "Push"), and `warnings` where there are some; status 200 (compat.md 5.1). */
+/** Body `objectId`, `createdAt` (protocol/push.md#push-call), and `warnings` where there are some; status 200 (protocol/push.md#push-call). */
 const accepted = ({ objectId, createdAt, warnings }: Accepted) =>
   json({ objectId, createdAt: createdAt.toISOString(), ...(warnings.length > 0 ? { warnings } : {}) });
 

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { type AppCall, json, type Limit, noBody, type Reply, route, smallBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
-/** Roles (compat.md 9.3); the second path is what most SDKs use (compat.md 9.2). */
+/** Roles (protocol/roles.md#role-fields); the second path is what most SDKs use (protocol/clients.md#calls-of-the-javascript-sdk). */
 const collection = ['/1.1/roles', '/1.1/classes/_Role'];
 const member = collection.map((path) => `${path}/:objectId`);
 
@@ -12,7 +12,7 @@ const body = z.custom<JsonObject>(isJsonObject);
 
 type Query = z.infer<typeof anyQuery>;
 
-/** `new` (JS) and `fetchWhenSave` (others) mean the same (compat.md 4). */
+/** `new` (JS) and `fetchWhenSave` (others) mean the same (protocol/objects.md#replies-with-values). */
 const isFetching = (query: Query): boolean =>
   [query.fetchWhenSave, query.new].some((value) => ['true', '1'].includes(String(value)));
 

@@ -1,6 +1,6 @@
 import { json, noBody, route, smallBody } from '../route.ts';
 
-/** Pushes that wait for their time (push.md "Push", compat.md 5.2). */
+/** Pushes that wait for their time (protocol/push.md#scheduled-pushes). */
 export default [
   route({
     method: 'GET',

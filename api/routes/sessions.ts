@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { json, noBody, route, smallBody } from '../route.ts';
 
-/** Login, and what a user does with its own session (accounts.md "Users and sessions"). */
+/** Login, and what a user does with its own session (protocol/users.md#session-tokens). */
 const body = z.custom<JsonObject>(isJsonObject);
 const anyQuery = z.record(z.string(), z.unknown());
 
@@ -27,7 +27,7 @@ export default [
     auth: 'app',
     limit: noBody,
     query: anyQuery,
-    // Old clients put the token into the query (compat.md 2.3).
+    // Old clients put the token into the query (protocol/clients.md#sessions-in-requests).
     handle: async ({ app, sessionToken, query }, { ownSession }) =>
       json(await ownSession.me(app, sessionToken ?? query.session_token)),
   }),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { json, noBody, operatorBody, route, smallBody } from '../route.ts';
 
-/** Templates and signatures of messages (contract.md "Admin API"). */
+/** Templates and signatures of messages (protocol/admin-api.md#sms-texts). */
 const templates = '/console/api/apps/:appId/sms-templates';
 const signatures = '/console/api/apps/:appId/sms-signatures';
 

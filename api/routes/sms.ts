@@ -23,7 +23,7 @@ const numberOnly = z.looseObject({ mobilePhoneNumber: z.json().optional() });
 
 const values = z.record(z.string(), z.json());
 
-/** The general code service (accounts.md). */
+/** The general code service (protocol/codes.md#general-code-service). */
 export default [
   route({
     method: 'POST',

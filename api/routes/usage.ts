@@ -3,7 +3,7 @@ import { json, noBody, route } from '../route.ts';
 
 const usageQuery = z.object({ day: z.iso.date('expected a day as YYYY-MM-DD').optional() });
 
-/** What an app used on a day and what that costs (contract.md "Admin API"). */
+/** What an app used on a day and what that costs (protocol/admin-api.md#usage). */
 export default [
   route({
     method: 'GET',

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { type AppCall, json, noBody, type Reply, route, smallBody, userBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
-/** accounts.md "Users and sessions"; the second path is what most SDKs use (compat.md 9.2). */
+/** protocol/users.md#calls-for-users; the second path is what most SDKs use (protocol/clients.md#calls-of-the-javascript-sdk). */
 const collection = ['/1.1/users', '/1.1/classes/_User'];
 const member = collection.map((path) => `${path}/:objectId`);
 
@@ -13,7 +13,7 @@ const body = z.custom<JsonObject>(isJsonObject);
 type Query = z.infer<typeof anyQuery>;
 
 const isOn = (value: unknown): boolean => ['true', '1'].includes(String(value));
-/** `new` (JS) and `fetchWhenSave` (others) mean the same (compat.md 4). */
+/** `new` (JS) and `fetchWhenSave` (others) mean the same (protocol/objects.md#replies-with-values). */
 const isFetching = (query: Query): boolean => isOn(query.fetchWhenSave) || isOn(query.new);
 
 async function signUp(call: AppCall<Query, JsonObject>, { users }: Services): Promise<Reply> {

@@ -20,7 +20,7 @@ export interface NewAppRequest {
   hookKey?: string | undefined;
 }
 
-/** Applications: their keys and options (contract.md "Admin API"). */
+/** Applications: their keys and options (protocol/admin-api.md#apps). */
 export class AppService {
   readonly #means: Means;
 

@@ -3,7 +3,7 @@ import { type BreakerView, type ForcedState, parseBreakerId } from '../../shared
 import { refuse } from '../../shared/domain/errors.ts';
 import type { Means } from './means.ts';
 
-/** Circuit breakers as an operator sees them, over all dispatchers (contract.md "Admin API"). */
+/** Circuit breakers as an operator sees them, over all dispatchers (protocol/admin-api.md#breakers). */
 export class BreakerService {
   readonly #means: Means;
 

@@ -2,7 +2,7 @@ import { channelPath, routeTtlSeconds } from '../../shared/domain/channel.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import type { Means } from './means.ts';
 
-/** Where clients of our own channel find it (compat.md 2.4, 6.1, 6.2). */
+/** Where clients of our own channel find it (protocol/clients.md#app-router, protocol/channel.md#router). */
 export class ChannelService {
   readonly #means: Means;
 

@@ -14,7 +14,7 @@ interface Parts {
 
 type Found = { results: JsonObject[]; count?: number };
 
-/** List calls written as statements (compat.md 3.4). */
+/** List calls written as statements (protocol/queries.md#cql). */
 export class CloudQueryService {
   readonly #parts: Parts;
 

@@ -13,7 +13,7 @@ import type { NotificationService } from './notifications.ts';
 /** Moves a push within `tx`; false when it is not in a state to be moved. */
 type Move = (tx: Handle, appId: string, id: number, record: Notification) => Promise<boolean>;
 
-/** Stops a push that is not done, for good or for a while (contract.md "Admin API"). */
+/** Stops a push that is not done, for good or for a while (protocol/admin-api.md#control-of-a-push). */
 export class ControlService {
   readonly #means: Means;
   readonly #notifications: NotificationService;
@@ -24,8 +24,8 @@ export class ControlService {
   }
 
   /**
-   * Ends a push: what has not left yet will not; what is handed over cannot be called back (push.md
-   * "States and transitions"). Gives the record with its counts of this moment. 404/101, 409 when finished.
+   * Ends a push: what has not left yet will not; what is handed over cannot be called back
+   * (protocol/push-records.md#state-changes). Gives the record with its counts of this moment. 404/101, 409 when finished.
    */
   cancel(appId: string, publicId: string): Promise<JsonObject> {
     return this.#move({ appId, publicId, verb: 'cancelled' }, async (tx, app, id) => {
@@ -41,7 +41,7 @@ export class ControlService {
     return this.#move({ appId, publicId, verb: 'paused' }, pauseNotification);
   }
 
-  /** Goes on where the pause began; with `flowControl` at another pace, null for none (push.md `flow_control`). */
+  /** Goes on where the pause began; with `flowControl` at another pace, null for none (protocol/push.md#flow-control). */
   resume(appId: string, publicId: string, flowControl: number | null | undefined): Promise<JsonObject> {
     return this.#move({ appId, publicId, verb: 'resumed' }, async (tx, app, id, record) => {
       if (!(await resumeNotification(tx, app, id))) return false;

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { Means } from './means.ts';
 
-/** The server's time as clients encode times (compat.md 9.1). */
+/** The server's time as clients encode times (protocol/clients.md#server-time). */
 export class DateService {
   readonly #means: Pick<Means, 'clock'>;
 

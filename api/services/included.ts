@@ -12,7 +12,7 @@ import type { Source } from '../../shared/query/include.ts';
 import type { UserCaller } from './accounts/caller.ts';
 
 /**
- * What pointers lead to (`include`, compat.md 3.1): every object as its own GET would show it to this caller, so that
+ * What pointers lead to (`include`, protocol/queries.md#include): every object as its own GET would show it to this caller, so that
  * a pointer is no way round an ACL.
  */
 export function documentsFor(

@@ -31,7 +31,7 @@ export interface Caller {
 
 const maxIdsPerDelete = 1000;
 
-/** Installations (push.md "Installations", compat.md 8). */
+/** Installations (protocol/installations.md#calls-for-installations). */
 export class InstallationService {
   readonly #means: Means;
   readonly #registration: Registration;
@@ -43,7 +43,7 @@ export class InstallationService {
 
   /**
    * POST: updates the installation that the body's objectId, else its installationId, else its device
-   * token names; makes a new one when there is none (compat.md 8 "INFERRED safest rule"). Calls at the
+   * token names; makes a new one when there is none (protocol/installations.md#registration). Calls at the
    * same time with the same ids end in one installation. Throws 105, 111, 112, 114, 116, 117, 137.
    */
   async register(app: App, body: JsonObject): Promise<Saved> {
@@ -82,7 +82,7 @@ export class InstallationService {
     );
   }
 
-  /** `{}` when there is none (compat.md 3.3). Throws 102 or 105 for bad `keys` and `include`, 116 for too much. */
+  /** `{}` when there is none (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad `keys` and `include`, 116 for too much. */
   async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, installationClass);
@@ -121,7 +121,7 @@ export class InstallationService {
   }
 
   /**
-   * DELETE of one id or of several, comma-joined (compat.md 3.5); unknown ids are deleted already. Throws
+   * DELETE of one id or of several, comma-joined (protocol/objects.md#create-and-update); unknown ids are deleted already. Throws
    * 403 without the permission, 305 when `where` is given and not met.
    */
   async delete(caller: Caller, objectIds: string, where: unknown): Promise<void> {
@@ -149,7 +149,7 @@ export class InstallationService {
     return condition ? queries.change(caller, work) : db.transaction(work);
   }
 
-  /** Where an installation is found (contract.md: links come from PUBLIC_URL, never from a request). */
+  /** Where an installation is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
   urlOf({ objectId }: JsonObject): string {
     return `${this.#means.config.publicUrl}/1.1/installations/${objectId}`;
   }

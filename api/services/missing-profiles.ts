@@ -30,8 +30,8 @@ interface Hole {
 }
 
 /**
- * A push that needs a profile that is missing is refused at the call (contract.md "Labels and wire
- * names", push.md "Hybrid push rules" 3). Gives the sentence, or undefined when all is served.
+ * A push that needs a profile that is missing is refused at the call (protocol/admin-api.md#missing-profiles,
+ * protocol/push.md#profiles). Gives the sentence, or undefined when all is served.
  */
 export async function findMissingProfile(
   means: Means,

@@ -35,7 +35,7 @@ interface Facts {
   troubles: Map<number, string>;
 }
 
-/** Push records (compat.md 5.3 and 5.4). */
+/** Push records (protocol/push-records.md#record-fields and protocol/push-records.md#look-up-a-record). */
 export class NotificationService {
   readonly #means: Means;
 
@@ -63,7 +63,7 @@ export class NotificationService {
     return { ...(await this.#toPublic(record)), status: operatorStatus(record) };
   }
 
-  /** How far a push is (contract.md "Admin API", progress), with what is done of batches in flight. */
+  /** How far a push is (protocol/admin-api.md#progress), with what is done of batches in flight. */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);
     const connectors = record.totals ?? (await readProgress(this.#means.db, appId, record.id));
@@ -100,14 +100,14 @@ export class NotificationService {
     return record;
   }
 
-  /** To clients a cancelled push is "removed from records" (push.md "States and transitions"). */
+  /** To clients a cancelled push is "removed from records" (protocol/push-records.md#status). */
   async #find(appId: string, publicId: string): Promise<Notification> {
     const record = await this.find(appId, publicId);
     if (record.state === 'cancelled') throw refuse('objectNotFound');
     return record;
   }
 
-  /** Pushes with the same custom id are counted together (push.md, `notification_id`): the newest, with sums. */
+  /** Pushes with the same custom id are counted together (protocol/push-records.md#records-with-one-custom-id): the newest, with sums. */
   async #summed(newest: Notification): Promise<JsonObject> {
     const { db } = this.#means;
     const group = await listGroup(db, newest.appId, newest.notificationId);

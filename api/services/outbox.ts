@@ -6,7 +6,7 @@ import type { Means } from './means.ts';
 /** The most one reply holds; older ones are found by their recipient. */
 const maxMessages = 1000;
 
-/** What was sent by mail and SMS, or would have been (contract.md "Admin API"). */
+/** What was sent by mail and SMS, or would have been (protocol/admin-api.md#outbox). */
 export class OutboxService {
   readonly #means: Means;
 

@@ -18,10 +18,10 @@ export interface ProfileId {
   name: string;
 }
 
-/** push.md, `deviceProfile`: a letter first; the length is ours. */
+/** protocol/installations.md#installation-fields: a letter first; the length is ours. */
 const namePattern = /^(?:_default|[A-Za-z][A-Za-z0-9_]{0,63})$/;
 
-/** Push profiles: credentials go in and never come out again (contract.md "Admin API"). */
+/** Push profiles: credentials go in and never come out again (protocol/admin-api.md#credentials-of-a-push-profile). */
 export class ProfileService {
   readonly #means: Means;
 

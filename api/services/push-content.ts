@@ -26,7 +26,7 @@ const android: Taker = { connector: 'channel', deviceType: 'android' };
 /**
  * Refuses with 1 what no gateway that the push could reach takes: no alert for Android, nothing to show for iOS, a
  * message that is too large. Where only some cannot take it the push is accepted and those recipients are counted
- * with the reason (push.md "Limits" 8: told before anything is sent).
+ * with the reason (protocol/push.md#sizes-of-vendors: told before anything is sent).
  */
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
   const problem = problemOf(push, takersOf(app, push.order));
@@ -40,7 +40,7 @@ function problemOf(push: MessageSource, takers: Taker[]): string | null {
   const problems: string[] = [];
   for (const { connector, deviceType } of takers) {
     const rendering = connectors.get(connector)?.render(message, deviceType);
-    // What a gateway has nothing for is dropped and told on the record (push.md "Hybrid push rules" 4).
+    // What a gateway has nothing for is dropped and told on the record (protocol/push.md#pass-through).
     if (!rendering || rendering.ok || rendering.outcome === 'dropped') return null;
     problems.push(rendering.problem);
   }

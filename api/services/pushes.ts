@@ -21,7 +21,7 @@ import type { Means } from './means.ts';
 import { findMissingProfile } from './missing-profiles.ts';
 import { checkContent } from './push-content.ts';
 
-/** Window in which a `req_id` is a repeat (push.md, `req_id`). */
+/** Window in which a `req_id` is a repeat (protocol/push.md#repeated-requests). */
 const repeatWindowMs = 5 * 60_000;
 
 export interface Accepted {
@@ -37,7 +37,7 @@ export interface Sender {
   prodHeader: 'dev' | 'prod' | undefined;
 }
 
-/** Admission of pushes: what is answered with 200 is committed (contract.md, promise 1). */
+/** Admission of pushes: what is answered with 200 is committed (protocol/delivery.md#promise-1). */
 export class PushService {
   readonly #means: Means;
 
@@ -108,14 +108,14 @@ export class PushService {
 const readerOfPush = ({ app, isMaster }: Sender): Reader =>
   isMaster ? masterReader(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
 
-/** Refuses with 154 what would be more pending pushes than the plan allows (push.md "Limits"). */
+/** Refuses with 154 what would be more pending pushes than the plan allows (protocol/push.md#limits). */
 async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
   const { pending } = planLimits[plan];
   if ((await countPending(tx, appId)) >= pending)
     throw refuse('thresholdExceeded', `At most ${pending} scheduled pushes may be pending on a ${plan} app.`);
 }
 
-/** Absolute, or counted from push_time or the call; seven days where none is given (compat.md 5.1). */
+/** Absolute, or counted from push_time or the call; seven days where none is given (protocol/push.md#expiry). */
 export function expiryOf(timing: PushTiming, pushTime: Date): Date {
   if (timing.expirationTime) return timing.expirationTime;
   const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;

@@ -26,7 +26,7 @@ import type { Means } from './means.ts';
 /** A saved installation and what the reply to a save is made of. */
 export interface Saved {
   document: JsonObject;
-  /** The members that the call wrote, with their new values (compat.md 4 "PUT → only the changed fields"). */
+  /** The members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
   changed: JsonObject;
   isNew: boolean;
 }

@@ -22,7 +22,7 @@ export class ScanService {
   }
 
   /**
-   * One page, and the cursor of the next one; null behind the last (compat.md 3.1 "Scan"). Throws 1 without the master
+   * One page, and the cursor of the next one; null behind the last (protocol/queries.md#scan). Throws 1 without the master
    * key, 101 for an unknown class, 124, 116 for too much, and as `parseScan`.
    */
   async scan(

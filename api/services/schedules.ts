@@ -8,7 +8,7 @@ import type { Means } from './means.ts';
 /** Entry ids are a column of type integer. */
 const maxEntryId = 2 ** 31 - 1;
 
-/** Pushes that wait for their time (push.md "Scheduled push entry"). */
+/** Pushes that wait for their time (protocol/push.md#scheduled-push-entry). */
 export class ScheduleService {
   readonly #means: Means;
 

@@ -3,13 +3,13 @@ import { type Fees, feesOf, type Usage } from '../../shared/domain/usage.ts';
 import { requireApp } from './apps.ts';
 import type { Means } from './means.ts';
 
-/** A day of an app with its fees, as the contract shows it. */
+/** A day of an app with its fees, as the admin API shows it (protocol/admin-api.md#usage). */
 export interface DayReport extends Usage {
   day: string;
   fees: Fees;
 }
 
-/** What apps use (contract.md "Admin API", push.md "Limits" 3). */
+/** What apps use (protocol/admin-api.md#usage, protocol/push.md#fees). */
 export class UsageService {
   readonly #means: Means;
 

@@ -1,4 +1,4 @@
-/** The members of `aps`: their types (push.md "Push content") and the form APNs wants (gateways-apns 1.4). */
+/** The members of `aps`: their types (protocol/push.md#ios-content) and the form APNs wants (protocol/apns.md#body). */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
 /** Why a message cannot be sent to iOS, as a sentence for the caller. Caught where rendering begins. */
@@ -23,7 +23,7 @@ function textsOf(name: string, value: Json): Json {
   return value;
 }
 
-/** push.md has a list where Apple has a string: a list of one becomes its member. */
+/** The protocol has a list where Apple has a string (protocol/push.md#alert-objects): a list of one becomes its member. */
 function textOrTextsOf(name: string, value: Json): Json {
   if (typeof value === 'string') return value;
   if (!Array.isArray(value)) throw new PayloadProblem(`${name} must be a string or a list of strings`);
@@ -85,7 +85,7 @@ const members = new Map<string, Check>([
 /** Checks every known member and gives `aps` as APNs takes it; unknown members pass, nulls are left out. */
 export function checkAps(given: JsonObject): JsonObject {
   const { title, ...aps } = checkMembers('', given, members);
-  // push.md: `title` only beside a string; an alert object has a title of its own.
+  // protocol/push.md#ios-content: `title` only beside a string; an alert object has a title of its own.
   if (typeof title === 'string' && (aps.alert === undefined || typeof aps.alert === 'string'))
     aps.alert = aps.alert === undefined ? { title } : { title, body: aps.alert };
   return aps;
@@ -142,7 +142,7 @@ function criticalOf(name: string, value: Json): Json {
   throw new PayloadProblem(`${name} must be true or false`);
 }
 
-/** One documented sample has it as a string (compat.md 5.5). */
+/** One documented sample has it as a string (protocol/push.md#sound-objects). */
 function volumeOf(name: string, value: Json): Json {
   const volume = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof volume === 'number' && volume >= 0 && volume <= 1) return volume;

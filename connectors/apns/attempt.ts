@@ -5,7 +5,7 @@ import type { Reply, TransportReason } from '../http2/transport.ts';
 import { failed, halt, retry, withCause } from '../kit/attempts.ts';
 import type { Answer } from './errors.ts';
 
-/** How long a key rests after TooManyProviderTokenUpdates (gateways-apns 1.2: back off, do not mint). */
+/** How long a key rests after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off, do not mint). */
 export const pauseMs = 60_000;
 
 /** The attempt of an answer once nothing more is tried for it here. */
@@ -53,7 +53,7 @@ const isOurDoing = (reason: TransportReason): boolean => reason === 'aborted' ||
 
 /**
  * `apns-id` of a recipient of a push: a lower-case UUID, the same at every attempt, so that repeats can be
- * told in Apple's logs (gateways-apns 1.4, 1.8). Version 8 of RFC 9562, made from a digest.
+ * told in Apple's logs (protocol/apns.md#request, protocol/apns.md#repeats). Version 8 of RFC 9562, made from a digest.
  */
 export function apnsIdOf(pushId: string, recipientId: string): string {
   const hex = hash('sha1', `${pushId}:${recipientId}`, 'hex');

@@ -3,7 +3,7 @@ import type { Message } from '../connector.ts';
 
 /**
  * The badge that an Apple device gets: a number, or the case-sensitive word `Increment`, from the `ios`
- * object, the `aps` layout or the default members, the most specific first (push.md "Push content").
+ * object, the `aps` layout or the default members, the most specific first (protocol/push.md#badges).
  */
 export function badgeOf(message: Pick<Message, 'data'>): 'Increment' | number | null {
   const { ios, aps, badge } = message.data;

@@ -14,7 +14,7 @@ import { type ApnsPayload, renderApns } from './payload.ts';
 import { ProviderTokens } from './provider-token.ts';
 import { pushTypeOf, sendableTopic } from './push-types.ts';
 
-/** Apple's own gateways (gateways-apns 1.1). */
+/** Apple's own gateways (protocol/apns.md#hosts). */
 const hosts = { prod: 'https://api.push.apple.com', dev: 'https://api.sandbox.push.apple.com' };
 
 export interface ApnsTuning {
@@ -166,7 +166,7 @@ class ApnsSender implements Sender {
       proxy,
       certificate,
       privateKey,
-      // gateways-apns 1.7: one stream until a valid token was answered; certificates start large.
+      // protocol/apns.md#connections: one stream until a valid token was answered; certificates start large.
       firstStreams: auth === 'token' ? 1 : undefined,
       maxConnections: this.#tuning.maxConnections,
       timing: this.#tuning.timing,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { CredentialReport } from '../connector.ts';
 import { keyOf, proxyUrl } from '../credentials.ts';
 
-/** Members both kinds of credentials take (contract.md "Credentials of a push profile"). */
+/** Members both kinds of credentials take (protocol/admin-api.md#credentials-of-a-push-profile). */
 const common = {
   /** Which of Apple's two gateways it serves; absent: both, by the push's `prod`. */
   environment: z.enum(['prod', 'dev']).optional(),

@@ -72,7 +72,7 @@ export class Delivery {
     const again = this.#taken();
     const token = this.#token;
     const next = this.#cause === 'renew_token' && token !== null ? door.replaceToken(token) : token;
-    // After such an answer the connection is of no more use (gateways-apns 1.2).
+    // After such an answer the connection is of no more use (protocol/apns.md#provider-tokens).
     door.renew(startedAtMs);
     if (this.#cause === 'renew_token' && next === null) this.#end(again);
     else await this.#pass(again, true);
@@ -121,7 +121,7 @@ export class Delivery {
     if (reply.status === 200) {
       door.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
       report(recipient.index, sent);
-      // Two tokens in turns would be changes of token, which are limited (gateways-apns 1.2).
+      // Two tokens in turns would be changes of token, which are limited (protocol/apns.md#provider-tokens).
       const isOutdated = !isLast && door.token() !== this.#token;
       return ending.attempt || isOutdated ? 'stop' : undefined;
     }
@@ -174,7 +174,7 @@ export class Delivery {
         'apns-expiration': payload.expiration,
         ...(payload.collapseId === null ? {} : { 'apns-collapse-id': payload.collapseId }),
       },
-      // Different with every push: only their names go into the connection's table (gateways-apns 1.7). To many
+      // Different with every push: only their names go into the connection's table (protocol/apns.md#connections). To many
       // devices the collapse id, which nearly every push has, is worth its entry: a byte per request from then on.
       passingHeaders: count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
       ownHeaderName: 'apns-id',
@@ -195,7 +195,7 @@ export class Delivery {
   }
 }
 
-/** Hex, of any length that fits a header (gateways-apns 1.4: its length is not to be relied on). */
+/** Hex, of any length that fits a header (protocol/apns.md#request: its length is not to be relied on). */
 const tokenForm = /^[0-9a-fA-F]{1,200}$/;
 
 /** A device token that must not come near a path. Not called dead: no gateway said so. */

@@ -1,7 +1,7 @@
 /**
  * What APNs answers and what follows from it: one row per status and reason.
  *
- * Source of every row: gateways-apns 1.6 (Apple's "Handling notification responses from APNs"); where
+ * Source of every row: protocol/apns.md#answers (Apple's "Handling notification responses from APNs"); where
  * another section decides, the row names it.
  */
 import type { Reply } from '../http2/transport.ts';
@@ -41,13 +41,13 @@ const wrongEnvironment = 'The key belongs to the other APNs environment: set "en
 
 export const rows: readonly Row[] = [
   { status: 400, reason: 'BadCollapseId', reaction: 'fail_push' },
-  // Malformed, or of the other environment; APNs disconnects sooner when it sees many (1.7).
+  // Malformed, or of the other environment; APNs disconnects sooner when it sees many (protocol/apns.md#connections).
   { status: 400, reason: 'BadDeviceToken', reaction: 'dead_token' },
   { status: 400, reason: 'BadExpirationDate', reaction: 'fail_push' },
   { status: 400, reason: 'BadMessageId', reaction: 'fail' },
   { status: 400, reason: 'BadPriority', reaction: 'fail_push' },
   { status: 400, reason: 'BadTopic', reaction: 'fail_topic', sentence: 'APNs does not take the topic.' },
-  // The token belongs to another app: right token, wrong context. Kept (1.6, Apple DTS forum 807380).
+  // The token belongs to another app: right token, wrong context. Kept (protocol/apns.md#answers, Apple DTS forum 807380).
   { status: 400, reason: 'DeviceTokenNotForTopic', reaction: 'fail' },
   { status: 400, reason: 'DuplicateHeaders', reaction: 'fail_push' },
   { status: 400, reason: 'IdleTimeout', reaction: 'retry_elsewhere' },
@@ -92,7 +92,7 @@ export const rows: readonly Row[] = [
   { status: 410, reason: 'Unregistered', reaction: 'dead_token' },
   { status: 410, reason: 'ExpiredToken', reaction: 'dead_token' },
   { status: 413, reason: 'PayloadTooLarge', reaction: 'fail_push' },
-  // 1.2: the limit is per connection and sometimes strikes a correct rotation.
+  // protocol/apns.md#provider-tokens: the limit is per connection and sometimes strikes a correct rotation.
   { status: 429, reason: 'TooManyProviderTokenUpdates', reaction: 'pause' },
   // Too many in a row to this one device: no global throttle.
   { status: 429, reason: 'TooManyRequests', reaction: 'retry' },

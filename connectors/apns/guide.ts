@@ -1,6 +1,6 @@
 import type { CredentialGuide } from '../guide.ts';
 
-/** Apple's credentials (gateways-apns 1.1). */
+/** Apple's credentials (protocol/apns.md#hosts). */
 export const apnsGuide: CredentialGuide = {
   source:
     'Apple Developer, "Certificates, Identifiers & Profiles": "Keys" makes the .p8 file (it can be downloaded once) and shows its Key ID; "Membership details" shows the Team ID; "Identifiers" shows the bundle id, which is the topic.',

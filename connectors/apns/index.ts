@@ -11,7 +11,7 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
   return {
     id: 'apns',
     can: { passThrough: false, badge: true, collapse: true },
-    // gateways-apns 1.4: one token per request; 4096 bytes (5120 for VoIP, which rendering knows).
+    // protocol/apns.md#request: one token per request; 4096 bytes (5120 for VoIP, which rendering knows).
     limits: { recipientsPerRequest: 1, bodyBytes: 4096 },
     address: 'deviceToken',
     credentials: apnsCredentials,
@@ -26,5 +26,5 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
   };
 }
 
-/** Apple's push service (gateways-apns section 1). */
+/** Apple's push service (protocol/apns.md). */
 export const apns = apnsConnector(defaultTuning);

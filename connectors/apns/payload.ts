@@ -1,6 +1,6 @@
 /**
- * `data` of a push → the body and headers APNs takes (push.md "Push content", compat.md 5.5 and 5.6,
- * gateways-apns 1.4). Pure; wrong types are told as a sentence.
+ * `data` of a push → the body and headers APNs takes (protocol/push.md#ios-content, protocol/push.md#content,
+ * protocol/apns.md#request). Pure; wrong types are told as a sentence.
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
@@ -42,7 +42,7 @@ const apsMembers = new Set([
   'filter-criteria',
 ]);
 
-/** Members that become headers, under both of their names (contract.md "Labels and wire names"). */
+/** Members that become headers, under both of their names (protocol/labels.md#members-of-apns). */
 const controlMembers = new Map<string, 'collapseId' | 'priority' | 'pushType'>([
   ['collapse-id', 'collapseId'],
   ['pgw-priority', 'priority'],
@@ -51,7 +51,7 @@ const controlMembers = new Map<string, 'collapseId' | 'priority' | 'pushType'>([
   ['apns-push-type', 'pushType'],
 ]);
 
-/** Members meant for Android only (push.md, Android `data` members; compat.md 5.6). */
+/** Members meant for Android only (protocol/push.md#android-content). */
 const foreignMembers = new Set(['silent', 'action', '_notificationChannel', '__proto__']);
 
 /** The longest number a spliced badge may have. */
@@ -91,7 +91,7 @@ function render(message: Message): ApnsPayload {
   const body = Buffer.from(textOfBody(aps, parts.custom, isSpliced));
   const { maxBytes, isShown = false } = pushTypeOf(control.pushType);
   // Without an id from the sender the push gets one of its own: a repeat replaces the same notification and no other
-  // (gateways-apns 1.8). Only what the system itself shows is replaced; apps handle the other types themselves.
+  // (protocol/apns.md#repeats). Only what the system itself shows is replaced; apps handle the other types themselves.
   const collapseId = control.collapseId ?? (isShown ? message.pushId : null);
   const bytes = body.length + (isSpliced ? badgeDigits : 0);
   if (bytes > maxBytes)
@@ -102,7 +102,7 @@ function render(message: Message): ApnsPayload {
     ...control,
     collapseId,
     isRepeatHidden: isShown && collapseId !== null,
-    // A call that nobody can take any more must not ring later (gateways-apns 1.4).
+    // A call that nobody can take any more must not ring later (protocol/apns.md#push-types).
     expiration: control.pushType === 'voip' ? '0' : String(Math.ceil(message.expiresAtMs / 1000)),
   };
 }
@@ -142,7 +142,7 @@ function checkControl(
   if (priority !== undefined && priority !== 10 && priority !== 5)
     throw new PayloadProblem('pgw-priority must be 10 or 5');
   const pushType = checkPushType(parts, aps);
-  // gateways-apns 1.4: priority 10 is an error for background pushes.
+  // protocol/apns.md#push-types: priority 10 is an error for background pushes.
   if (parts.control.pushType === 'background' && priority === 10)
     throw new PayloadProblem('pgw-priority must be 5 when pgw-push-type is background');
   return {
@@ -155,7 +155,7 @@ function checkControl(
 /**
  * The push type that fits what there is to show. A push without alert, badge and sound is `background` where it has
  * `content-available`; else APNs has nothing to deliver, and an `alert` push with an empty `aps` breaks its rules
- * (gateways-apns 1.4). Types that apps handle themselves need nothing to show.
+ * (protocol/apns.md#push-types). Types that apps handle themselves need nothing to show.
  */
 function checkPushType(parts: Parts, aps: JsonObject): string {
   const given = parts.control.pushType ?? 'alert';

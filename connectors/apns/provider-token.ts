@@ -17,7 +17,7 @@ export interface TokenKey {
 /**
  * Tokens change on the half hour: within Apple's "not more than once every 20 minutes, not less than once
  * every 60", and all threads and processes have the same one at the same time, so that no fleet storms
- * APNs with different ones (gateways-apns 1.2).
+ * APNs with different ones (protocol/apns.md#provider-tokens).
  */
 const slotS = 30 * 60;
 /** A token issued in the future is refused: this much may our clock be ahead. */

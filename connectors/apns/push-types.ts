@@ -1,8 +1,8 @@
-/** Push types of APNs, their topic suffixes and their rules (gateways-apns 1.4, "Push types"). */
+/** Push types of APNs, their topic suffixes and their rules (protocol/apns.md#push-types). */
 export interface PushType {
   /** What follows the bundle id in `apns-topic`. */
   topicSuffix: string;
-  /** Token authentication only (gateways-apns 1.3). */
+  /** Token authentication only (protocol/apns.md#certificates). */
   isTokenOnly?: true;
   /** The system shows it as a notification, which one with the same collapse id replaces. */
   isShown?: true;
@@ -27,7 +27,7 @@ const pushTypes = new Map<string, PushType>([
   ['widgets', { topicSuffix: '.push-type.widgets', isTokenOnly: true, maxBytes }],
 ]);
 
-/** The plain layout takes these two; the `aps` layout takes all (push.md "Push content"). */
+/** The plain layout takes these two; the `aps` layout takes all (protocol/push.md#ios-content). */
 export const plainPushTypes: readonly string[] = ['alert', 'background'];
 export const allPushTypes: readonly string[] = [...pushTypes.keys()];
 

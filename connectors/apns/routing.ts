@@ -9,7 +9,7 @@ function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
 }
 
 /**
- * Which credentials serve an Apple device (compat.md 5.5): tokens win over certificates; among several
+ * Which credentials serve an Apple device (protocol/push.md#credentials-for-ios): tokens win over certificates; among several
  * teams the installation's, then the push's, then the only one that owns the topic. Under certificates an
  * installation's `deviceProfile` wins over the environment.
  */
@@ -70,7 +70,7 @@ function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'de
   return { ok: false, problem: `no APNs certificate serves the ${prod} environment` };
 }
 
-/** A development certificate serves at most 20,000 devices per push (push.md "Errors", "Limits" 10). */
+/** A development certificate serves at most 20,000 devices per push (protocol/push.md#development-certificates). */
 export function developmentLimit(
   credentials: ApnsCredentials,
   message: Pick<Message, 'prod'>,

@@ -7,7 +7,7 @@ import { renderChannelContent } from './payload.ts';
 /** Our own channel takes no credentials: the devices log in to us. */
 const credentials = z.strictObject({});
 
-/** Our own persistent channel (compat.md 5.9 and 6): letters are stored, api processes deliver them. */
+/** Our own persistent channel (protocol/channel.md#delivery-on-the-channel): letters are stored, api processes deliver them. */
 export const channel: Connector<z.infer<typeof credentials>, JsonObject> = {
   id: 'channel',
   // A repeat is hidden without a collapse id: the mailbox passes over whom it has a letter for.

@@ -4,7 +4,7 @@ import type { Message, Rendering } from '../connector.ts';
 
 const typeNames = { string: 'a string', boolean: 'true or false' } as const;
 
-/** Members with a fixed type on Android (push.md "Android `data` members"). */
+/** Members with a fixed type on Android (protocol/push.md#android-content). */
 const androidMembers: Record<string, keyof typeof typeNames> = {
   alert: 'string',
   title: 'string',
@@ -24,7 +24,7 @@ function ownMembers(data: JsonObject, deviceType: string): [string, Json][] {
   return [...Object.entries(data).filter(isForAll), ...own];
 }
 
-/** What the server adds for the device (compat.md 6.2, end). */
+/** What the server adds for the device (protocol/channel.md#message-members). */
 function addedMembers(message: Message): [string, Json][] {
   const added: [string, Json][] = [];
   const [channel, ...more] = message.channels ?? [];
@@ -43,7 +43,7 @@ function androidProblem(content: JsonObject): string | undefined {
   return undefined;
 }
 
-/** The client shows a notification unless the message is silent or names a receiver of its own (compat.md 5.9). */
+/** The client shows a notification unless the message is silent or names a receiver of its own (protocol/channel.md#message-members). */
 const isShown = ({ action, silent }: JsonObject): boolean =>
   silent !== true && (typeof action !== 'string' || action === '');
 
@@ -52,8 +52,8 @@ const isEmpty = (alert: Json | undefined): boolean =>
 
 /**
  * What our own channel hands to a device: the default members of `data`, on Android with those of its
- * `android` object over them (compat.md 5.6: merged, not replaced), and what the server adds. Pure.
- * Android content is checked by push.md "Push content"; other types (`web`, …) may hold anything.
+ * `android` object over them (protocol/push.md#content: merged, not replaced), and what the server adds. Pure.
+ * Android content is checked by protocol/push.md#android-content; other types (`web`, …) may hold anything.
  */
 export function renderChannelContent(message: Message, deviceType: string): Rendering<JsonObject> {
   const content = Object.fromEntries([...ownMembers(message.data, deviceType), ...addedMembers(message)]);

@@ -18,11 +18,11 @@ const host = 'https://fcm.googleapis.com';
 
 export interface FcmTuning {
   timing: TransportTiming;
-  /** Connections per credential and thread: each carries 100 requests at a time (gateways-apns 2.4). */
+  /** Connections per credential and thread: each carries 100 requests at a time (protocol/fcm.md#limits). */
   maxConnections: number;
 }
 
-/** Google takes pings in quick succession for an attack (2.5): one a minute at most. */
+/** Google takes pings in quick succession for an attack (protocol/fcm.md#connections): one a minute at most. */
 export const defaultTuning: FcmTuning = {
   timing: { ...defaultTiming, pingAfterMs: 60_000 },
   maxConnections: 16,

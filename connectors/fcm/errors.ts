@@ -1,5 +1,5 @@
 /**
- * What FCM answers and what follows from it (gateways-apns 2.3): one row per status and code. Where one code has two
+ * What FCM answers and what follows from it (protocol/fcm.md#answers): one row per status and code. Where one code has two
  * meanings each has a row of its own, and the body decides.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -11,9 +11,9 @@ export interface FcmRow extends Row {
   sentenceOfAll?: string;
 }
 
-/** Google's scaling guide: never again in less than ten seconds (2.3). */
+/** Google's scaling guide: never again in less than ten seconds (protocol/fcm.md#answers). */
 const soonestMs = 10_000;
-/** 429 without Retry-After (2.3). */
+/** 429 without Retry-After (protocol/fcm.md#answers). */
 const quotaMs = 60_000;
 
 const wrongProject =
@@ -88,7 +88,7 @@ function errorIn(body: string): JsonObject {
 const detailsOf = ({ details }: JsonObject): JsonObject[] =>
   Array.isArray(details) ? details.filter((one): one is JsonObject => isJsonObject(one)) : [];
 
-/** A detail by the end of its type; older servers spell FcmError differently (2.3). */
+/** A detail by the end of its type; older servers spell FcmError differently (protocol/fcm.md#answers). */
 function detail(error: JsonObject, ...types: string[]): JsonObject | undefined {
   return detailsOf(error).find(({ '@type': type }) => types.some((end) => String(type).endsWith(end)));
 }

@@ -3,7 +3,7 @@ import type { CredentialGuide, VendorFile } from '../guide.ts';
 
 const needed = ['project_id', 'client_email', 'private_key', 'private_key_id', 'token_uri'];
 
-/** Google's credentials (gateways-apns 2.1). */
+/** Google's credentials (protocol/fcm.md#access-token). */
 export const fcmGuide: CredentialGuide = {
   source:
     'Firebase console, "Project settings", "Service accounts": "Generate new private key" downloads the file. google-services.json is not it: that one belongs into the app.',

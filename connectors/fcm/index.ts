@@ -4,7 +4,7 @@ import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.t
 import { fcmGuide } from './guide.ts';
 import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } from './payload.ts';
 
-/** What Google publishes for a project: 600,000 messages a minute, to be reached over a minute (gateways-apns 2.4). */
+/** What Google publishes for a project: 600,000 messages a minute, to be reached over a minute (protocol/fcm.md#limits). */
 const published = { perSecond: 10_000, burst: 1000, rampMs: 60_000 };
 
 /** The connector with other deadlines or connection numbers than the usual ones. */
@@ -32,7 +32,7 @@ export function fcmConnector(
   };
 }
 
-/** Google's Firebase Cloud Messaging, HTTP v1 (gateways-apns section 2). */
+/** Google's Firebase Cloud Messaging, HTTP v1 (protocol/fcm.md). */
 export const fcm = fcmConnector('fcm');
 
 /** The same under its second label, with profiles of its own. */

@@ -1,5 +1,5 @@
 /**
- * `data` of a push → the message FCM takes (gateways-apns 2.2; compat.md 5.8: a notification, and in `data` the
+ * `data` of a push → the message FCM takes (protocol/fcm.md#message; protocol/push.md#what-a-tap-opens: a notification, and in `data` the
  * member `payload` with all of the push as JSON text). Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -9,7 +9,7 @@ import { merge } from '../kit/merge.ts';
 
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
-/** One token per request; 4096 bytes without it (2.2). */
+/** One token per request; 4096 bytes without it (protocol/fcm.md#message). */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1, bodyBytes: 4096 };
 
 export type FcmLabel = 'fcm' | 'vendor_g';
@@ -27,7 +27,7 @@ export interface FcmPayload {
 const head = '{"message":{"token":"';
 const longestTtlS = 2_419_200;
 
-/** Members of a message (2.2); of the vendor's object they go where they belong, whatever else it holds follows them. */
+/** Members of a message (protocol/fcm.md#message); of the vendor's object they go where they belong, whatever else it holds follows them. */
 const messageMembers = new Set(['data', 'notification', 'android', 'apns', 'webpush', 'fcm_options']);
 const androidMembers = new Set([
   'collapse_key',
@@ -110,7 +110,7 @@ function messageOf(content: AndroidContent, { channels, pushId }: Message, ttl: 
       ...android,
       priority: 'HIGH',
       notification: {
-        // The same at every attempt: a repeat replaces what is shown, another push does not (2.6).
+        // The same at every attempt: a repeat replaces what is shown, another push does not (protocol/fcm.md#repeats).
         tag: group ?? pushId,
         ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
       },
@@ -133,7 +133,7 @@ function placed({ badge: _, ...vendor }: JsonObject): JsonObject {
   return Object.keys(android).length > 0 ? merge({ android }, body) : body;
 }
 
-/** `data` of FCM holds strings only, and some names are its own (2.2). */
+/** `data` of FCM holds strings only, and some names are its own (protocol/fcm.md#message). */
 function dataProblem(data: Json | undefined): string | null {
   if (data === undefined) return null;
   if (!isJsonObject(data)) return 'fcm.data must be an object';

@@ -1,4 +1,4 @@
-/** The access token of a service account: a signed assertion is changed for it (gateways-apns 2.1). */
+/** The access token of a service account: a signed assertion is changed for it (protocol/fcm.md#access-token). */
 
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpDoor } from '../../shared/http.ts';

@@ -33,7 +33,7 @@ export class NoHttp2Error extends Error {
 
 /**
  * A TLS connection on which HTTP/2 was agreed (RFC 9113 3.2). The name is looked up anew for every connection
- * and its addresses are tried in random order, so that a fleet spreads over them (gateways-apns 1.7).
+ * and its addresses are tried in random order, so that a fleet spreads over them (protocol/apns.md#connections).
  * Rejects with the error of the socket, of the proxy, or with `signal`'s.
  */
 export async function connectTls(target: ConnectTarget, signal: AbortSignal): Promise<TLSSocket> {

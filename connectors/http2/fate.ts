@@ -2,7 +2,7 @@
  * What a stream without an answer means: was the request processed or may it be sent again?
  *
  * RFC 9113 8.7 names two proofs that it was not: a GOAWAY whose last id is below the stream's, and
- * REFUSED_STREAM. Everything else that was written may have been delivered (gateways-apns 1.7, 1.8).
+ * REFUSED_STREAM. Everything else that was written may have been delivered (protocol/apns.md#connections, protocol/apns.md#repeats).
  */
 import { constants } from 'node:http2';
 import type { TransportReason } from './transport.ts';
@@ -39,7 +39,7 @@ export function fateOf(end: StreamEnd): Fate {
   return { isProcessed: true, reason: isReset ? 'stream_reset' : 'connection_lost' };
 }
 
-/** APNs puts `{"reason":…}` into the debug data of a GOAWAY (gateways-apns 1.6); short words only. */
+/** APNs puts `{"reason":…}` into the debug data of a GOAWAY (protocol/apns.md#answers); short words only. */
 export function goawayReason(data: ArrayBufferView | undefined): string | undefined {
   if (data === undefined || data.byteLength > 1024) return undefined;
   const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('utf8');

@@ -14,7 +14,7 @@ export interface RequestTemplate {
   pathPrefix: string;
   /** Shared headers, lower-case names, no pseudo headers. */
   headers: Readonly<Record<string, string>>;
-  /** Names among `headers` whose values serve this push only; absent: they last (HPACK, gateways-apns 1.7). */
+  /** Names among `headers` whose values serve this push only; absent: they last (HPACK, protocol/apns.md#connections). */
   passingHeaders?: readonly string[];
   /** Name of the header whose value is each request's own (`ownHeader`). */
   ownHeaderName?: string;
@@ -143,7 +143,7 @@ export interface TransportOptions {
   proxy?: string;
   /**
    * Streams on a new connection until its first answer that accepts our credentials. APNs with tokens: 1
-   * (gateways-apns 1.7). Absent: the peer's limit from the start.
+   * (protocol/apns.md#connections). Absent: the peer's limit from the start.
    */
   firstStreams?: number;
   /** Most connections at a time. */
@@ -164,7 +164,7 @@ export interface TransportTiming {
   requestMs: number;
   /** Longest wait for a free stream. */
   queueMs: number;
-  /** A connection without a read for this long is pinged; gateways-apns 1.7 asks for 30–60 s. */
+  /** A connection without a read for this long is pinged; protocol/apns.md#connections asks for 30–60 s. */
   pingAfterMs: number;
   /** … and destroyed when the ping is not answered; 10–15 s. */
   pingMs: number;
@@ -181,5 +181,5 @@ export const defaultTiming: TransportTiming = {
   drainMs: 5_000,
 };
 
-/** Far below 2^30, where the numbers of our streams end (gateways-apns 1.7). */
+/** Far below 2^30, where the numbers of our streams end (protocol/apns.md#connections). */
 export const defaultStreamsPerConnection = 500_000_000;

@@ -8,7 +8,7 @@ export interface Pingable {
   readonly departed?: number;
 }
 
-/** Finds out by PING whether a silent peer is still there (gateways-apns 1.7). Times are monotonic. */
+/** Finds out by PING whether a silent peer is still there (protocol/apns.md#connections). Times are monotonic. */
 export class Watchdog {
   /** Counted up at every sign of life. */
   reads = 0;

@@ -1,5 +1,5 @@
 /**
- * Access tokens that are got by a call (design.md 3): one provider per sender. All threads and dispatchers share a
+ * Access tokens that are got by a call (develop/architecture.md#access-tokens): one provider per sender. All threads and dispatchers share a
  * token through the store; one of them at a time fetches a new one, before the old one ends.
  */
 import { type Clock, sleep } from '../../shared/clock.ts';

@@ -1,6 +1,6 @@
 /**
- * `data` of a push as an Android device of one vendor gets it (push.md "Push content", "Hybrid push rules";
- * compat.md 5.6–5.8): the default members, over them those of `android`, over them those of the vendor's own object
+ * `data` of a push as an Android device of one vendor gets it (protocol/push.md#content, protocol/push.md#hybrid-push;
+ * protocol/push.md#content, protocol/push.md#vendor-objects): the default members, over them those of `android`, over them those of the vendor's own object
  * under its neutral or wire name. Merged, not replaced. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -21,7 +21,7 @@ export interface AndroidContent {
   data: JsonObject;
   /** The app's own members only: what a notification carries along. */
   custom: JsonObject;
-  /** Members of the vendor's object that are not content: handed on to the vendor as they are (compat.md 5.7). */
+  /** Members of the vendor's object that are not content: handed on to the vendor as they are (protocol/push.md#vendor-objects). */
   vendor: JsonObject;
 }
 
@@ -30,7 +30,7 @@ const contentMembers = new Set(['alert', 'title', 'silent', 'action', '_notifica
 
 const typeNames = { string: 'a string', boolean: 'true or false' } as const;
 
-/** Members with a fixed type on Android (push.md "Android `data` members"). */
+/** Members with a fixed type on Android (protocol/push.md#android-content). */
 const memberTypes: readonly (readonly [string, keyof typeof typeNames])[] = [
   ['alert', 'string'],
   ['title', 'string'],
@@ -119,7 +119,7 @@ function check(content: AndroidContent, options: AndroidOptions): Rendering<Andr
 
 const problem = (sentence: string): { ok: false; problem: string } => ({ ok: false, problem: sentence });
 
-/** Characters as gateways count them: Unicode code points (gateways-xiaomi 5.10). */
+/** Characters as gateways count them: Unicode code points (protocol/gateways.md#text-lengths). */
 export const charsOf = (text: string): number => {
   let chars = 0;
   for (const _ of text) chars += 1;

@@ -26,7 +26,7 @@ const maxMessages = 100;
 /** An address as an envelope takes it: one, without blanks, brackets, commas or control characters. */
 const singleAddress = /^[^\s<>,;:"()[\]\\@]+@[^\s<>,;:"()[\]\\@]+$/;
 
-/** Mail over SMTP (accounts.md "E-mail and password reset"). The only home of nodemailer. */
+/** Mail over SMTP (protocol/codes.md#e-mail-and-password-reset). The only home of nodemailer. */
 export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Supplier<MailMessage> {
   const { transportUrl, from } = readSmtpUrl(url, host);
   const transport = createTransport({

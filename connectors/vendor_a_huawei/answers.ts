@@ -1,4 +1,4 @@
-/** Reads what Huawei answers to one request (gateways-apns 3.4): a code as text, and in `msg` a JSON text of its own. */
+/** Reads what Huawei answers to one request (protocol/huawei.md#answers): a code as text, and in `msg` a JSON text of its own. */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { HttpResponse } from '../../shared/http.ts';
 import { parseObject } from '../kit/access-token.ts';
@@ -8,7 +8,7 @@ import { rowOf, tokenRowOf } from './errors.ts';
 
 export type Api = 'v1' | 'v3';
 
-/** Tokens as devices of HarmonyOS 5 and newer have them begin so (3.3 "v3 request"). */
+/** Tokens as devices of HarmonyOS 5 and newer have them begin so (protocol/huawei.md#v3-requests). */
 export const looksNewer = (token: string): boolean => token.startsWith('MAMz');
 
 /** What an answer means to these addresses. */
@@ -70,6 +70,6 @@ function oldRow(token: string): Row {
 
 function grouped(reason: string, hasSuccess: boolean): Row {
   const row = tokenRowOf(reason);
-  // Without a success the project may be the wrong one for all of them (3.4: "after config check").
+  // Without a success the project may be the wrong one for all of them (protocol/huawei.md#answers).
   return row.reason === 'no_right' && !hasSuccess ? { ...row, reaction: 'fail' } : row;
 }

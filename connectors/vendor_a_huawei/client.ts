@@ -65,7 +65,7 @@ interface Way {
 class HuaweiSender implements Sender {
   readonly #parts: Parts;
   readonly #v1: Way;
-  /** Absent without a service account: v3 takes nothing else (gateways-apns 3.1). */
+  /** Absent without a service account: v3 takes nothing else (protocol/huawei.md#two-apis). */
   readonly #v3: Way | null;
 
   constructor(parts: Parts) {

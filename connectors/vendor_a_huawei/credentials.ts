@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CredentialReport } from '../connector.ts';
 import { authEndpoint, common, inspectTrust, keyOf, secretText } from '../credentials.ts';
 
-/** Huawei's file as it is downloaded (gateways-apns 3.2 b): members that we do not need are dropped, not refused. */
+/** Huawei's file as it is downloaded (protocol/huawei.md#service-account): members that we do not need are dropped, not refused. */
 const serviceAccount = z.object(
   {
     project_id: secretText('project_id'),
@@ -16,7 +16,7 @@ const serviceAccount = z.object(
 );
 
 /**
- * Contract.md "Credentials of a push profile", and beyond it: `serviceAccount` for devices of HarmonyOS 5 and newer;
+ * protocol/admin-api.md#credentials-of-a-push-profile. Among the optional members: `serviceAccount` for devices of HarmonyOS 5 and newer;
  * `callbackKey` and `callbackUser` as they stand in AppGallery Connect, where receipts are to be signed.
  */
 export const huaweiCredentials = z.strictObject({

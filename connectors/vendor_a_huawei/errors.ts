@@ -1,5 +1,5 @@
 /**
- * What Huawei answers and what follows from it (gateways-apns 3.4, the table; v3 reasons: Huawei's v3 response page).
+ * What Huawei answers and what follows from it (protocol/huawei.md#answers; v3 reasons: Huawei's v3 response page).
  * A success says that the message was taken, no more.
  */
 import { type Row, rowOfStatus, tableOf } from '../kit/rows.ts';
@@ -95,13 +95,13 @@ const lookUp = tableOf(rows);
 
 /** The row of a code; of one that is not in the table, what its HTTP status says. Deletes nothing. */
 export function rowOf(status: number, code: string): Row {
-  // Flow control is told by the status, whatever stands in the body (3.4).
+  // Flow control is told by the status, whatever stands in the body (protocol/huawei.md#answers).
   if (status === 502 || status === 503) return rowOfStatus(status);
   const row = lookUp(code);
   return row.reason === 'unknown_code' && status >= 300 ? rowOfStatus(status) : row;
 }
 
-/** Why single tokens were refused (3.4; v3 groups them by reason). Only what is wrong with the token itself kills it. */
+/** Why single tokens were refused (protocol/huawei.md#answers; v3 groups them by reason). Only what is wrong with the token itself kills it. */
 const tokenRows: readonly Row[] = [
   { code: 'illegal_token', reason: 'illegal_token', reaction: 'dead_token' },
   { code: 'tokenFormatError', reason: 'token_format_error', reaction: 'dead_token' },

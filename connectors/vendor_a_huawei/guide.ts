@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { CredentialGuide, VendorFile } from '../guide.ts';
 
-/** Huawei's credentials (gateways-apns 3.2). */
+/** Huawei's credentials (protocol/huawei.md#access-tokens). */
 export const huaweiGuide: CredentialGuide = {
   source:
     'AppGallery Connect, "Project settings", "General information": App ID and App secret (OAuth 2.0 client). A service account is made in the API Console under "Credentials"; only HarmonyOS 5 and newer needs it.',

@@ -18,7 +18,7 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     guide: huaweiGuide,
     render: (message, deviceType) => (isNewerSystem(deviceType) ? renderV3(message) : renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
-    // Huawei counts devices (gateways-apns 3.5) and publishes no number: it stands in AppGallery Connect.
+    // Huawei counts devices (protocol/huawei.md#limits) and publishes no number: it stands in AppGallery Connect.
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
     testLimit,
@@ -28,5 +28,5 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
   };
 }
 
-/** Huawei Push Kit (gateways-apns section 3). */
+/** Huawei Push Kit (protocol/huawei.md). */
 export const huawei = huaweiConnector();

@@ -1,4 +1,4 @@
-/** A whole message in the vendor's object: today's form, or that of Huawei's former API (compat.md 5.7, 5.8). */
+/** A whole message in the vendor's object: today's form, or that of Huawei's former API (protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens). */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
 /** The `message` of the v1 API that the vendor's object holds, or null where it holds none. */

@@ -1,4 +1,4 @@
-/** Where the members of the vendor's object belong in Huawei's requests (gateways-apns 3.3; compat.md 5.7). */
+/** Where the members of the vendor's object belong in Huawei's requests (protocol/huawei.md#messages; protocol/push.md#vendor-objects). */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
 /** What chooses targets or sends nothing at all is ours to say; the rest of these is of the v3 request. */
@@ -69,7 +69,7 @@ export function v3Options({ pushOptions, receipt_id: receiptId }: JsonObject): J
 
 export const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
-/** Huawei's own object as it is; a number sets, `Increment` adds one on the device (3.3 "badge"). */
+/** Huawei's own object as it is; a number sets, `Increment` adds one on the device (protocol/huawei.md#messages). */
 function badgeMember(
   name: string,
   badge: Json | undefined,

@@ -1,6 +1,6 @@
 /**
- * `data` of a push → the request of Huawei's v3 API, for devices of HarmonyOS 5 and newer (gateways-apns 3.3 "v3
- * request"; `extraData` and `clickAction.data`: Huawei's page of v3 request parameters). Pure.
+ * `data` of a push → the request of Huawei's v3 API, for devices of HarmonyOS 5 and newer
+ * (protocol/huawei.md#v3-requests; `extraData` and `clickAction.data`: Huawei's page of v3 request parameters). Pure.
  */
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../shared/domain/json.ts';
@@ -22,7 +22,7 @@ import {
 
 /** `push-type`: what is shown, and what is handed to the app. */
 const pushTypes = { alert: '0', form: '1', background: '6' } as const;
-/** Test messages go to ten devices a request, updates of a form to one (3.3). */
+/** Test messages go to ten devices a request, updates of a form to one (protocol/huawei.md#v3-requests). */
 const testTokens = 10;
 
 /** Renders a push for the v3 API. The vendor's object may hold a whole `payload`, and `push-type` beside it. */
@@ -63,7 +63,7 @@ function tokensFor(type: string, isTestPush: boolean): number {
 function payloadOf(content: AndroidContent, { pushId }: Message): JsonObject {
   if (content.silent) return { extraData: JSON.stringify(content.data) };
   const notification: JsonObject = {
-    // Named by every request; without the right to another one it is this (3.3 "category").
+    // Named by every request; without the right to another one it is this (protocol/huawei.md#v3-requests).
     category: 'MARKETING',
     title: titleOf(content, 40),
     body: content.alert,

@@ -1,5 +1,5 @@
 /**
- * `data` of a push → the message of Huawei's v1 API (gateways-apns 3.3; compat.md 5.7, 5.8): a notification whose tap
+ * `data` of a push → the message of Huawei's v1 API (protocol/huawei.md#messages; protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap
  * opens an intent with the app's members, or with `silent` a data message of all of them. Pure.
  */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
@@ -10,10 +10,10 @@ import type { Api } from './answers.ts';
 import { nativeMessage } from './legacy.ts';
 import { objectOf, placedInV1 } from './members.ts';
 
-/** Badges are the devices' business here (push.md "Hybrid push rules" 6). */
+/** Badges are the devices' business here (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
-/** 1000 tokens a request; 4096 bytes without them (3.3). */
+/** 1000 tokens a request; 4096 bytes without them (protocol/huawei.md#messages). */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 4096 };
 
 /** A rendered push: what all its recipients share. */
@@ -25,7 +25,7 @@ export interface HuaweiPayload {
   /** Headers beside the usual ones. */
   headers: Readonly<Record<string, string>>;
   tokensPerRequest: number;
-  /** A repeat replaces what is shown already (3.7). */
+  /** A repeat replaces what is shown already (protocol/huawei.md#repeats). */
   isRepeatHidden: boolean;
 }
 
@@ -36,11 +36,11 @@ export interface RenderOptions {
 }
 
 const usualHost = 'cn.leancloud.push';
-/** 15 days (3.3). */
+/** 15 days (protocol/huawei.md#messages). */
 const longestTtlS = 1_296_000;
 /** What a notification without a title shows in its place. */
 const titleChars = 40;
-/** push.md "Limits" 8. */
+/** protocol/push.md#sizes-of-vendors. */
 const dataAndChannelsBytes = 4096;
 
 /** Renders a push for the v1 API. The vendor's object may hold a whole `message` of Huawei's own. */
@@ -68,7 +68,7 @@ export function renderV1(message: Message, options: RenderOptions = {}): Renderi
 function contentMessage(content: AndroidContent, { pushId }: Message, intentHost = usualHost): JsonObject {
   const placed = placedInV1(content.vendor);
   if (content.silent) {
-    // With a notification beside it, data would not be handed to the app (3.3 "Type").
+    // With a notification beside it, data would not be handed to the app (protocol/huawei.md#messages).
     const { notification: _, ...android } = objectOf(placed.android);
     return merge({ data: JSON.stringify(content.data) }, { ...placed, android });
   }
@@ -88,14 +88,14 @@ function contentMessage(content: AndroidContent, { pushId }: Message, intentHost
 
 /**
  * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
- * another push does not (3.7). None beside a number of the sender's, which says by itself what the message replaces.
+ * another push does not (protocol/huawei.md#repeats). None beside a number of the sender's, which says by itself what the message replaces.
  */
 function tagOf(content: AndroidContent, own: JsonObject, pushId: string): JsonObject {
   const tag = collapseId(content) ?? (typeof own.notify_id === 'number' ? null : pushId);
   return tag === null ? {} : { tag };
 }
 
-/** What a tap opens: the address that the clients of this protocol listen to (compat.md 5.8). */
+/** What a tap opens: the address that the clients of this protocol listen to (protocol/push.md#what-a-tap-opens). */
 export function intentOf(host: string, custom: JsonObject): string {
   const content = encodeURIComponent(JSON.stringify(custom));
   return `intent://${host}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
@@ -115,7 +115,7 @@ export function ttlSeconds({ createdAtMs, expiresAtMs }: Message, nowMs = create
   return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
 
-/** `data` and `channels` together stay under 4096 bytes for Huawei (push.md "Limits" 8). */
+/** `data` and `channels` together stay under 4096 bytes for Huawei (protocol/push.md#sizes-of-vendors). */
 export function dataProblem({ channels, data }: Message): string | null {
   const bytes =
     Buffer.byteLength(JSON.stringify(data)) + (channels ? Buffer.byteLength(JSON.stringify(channels)) : 0);
@@ -143,7 +143,7 @@ export function bodyOf({ head, tail }: HuaweiPayload, addresses: readonly string
   return `${head}${addresses.map((address) => JSON.stringify(address)).join(',')}${tail}`;
 }
 
-/** `target_user_type` 1 marks a test (push.md "Limits" 11; gateways-apns 3.3). */
+/** `target_user_type` 1 marks a test (protocol/push.md#test-pushes; protocol/huawei.md#messages). */
 export function testLimit(message: Message): TestLimit | null {
   return isTest(message) ? { pushesPerDay: 500, devicesPerPush: 10 } : null;
 }

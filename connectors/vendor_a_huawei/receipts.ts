@@ -1,5 +1,5 @@
 /**
- * Huawei's receipts (gateways-apns 3.6): v1 with a bare status, v2 for messages of the v3 API. Where a key is set in
+ * Huawei's receipts (protocol/huawei.md#receipts): v1 with a bare status, v2 for messages of the v3 API. Where a key is set in
  * AppGallery Connect each call is signed.
  */
 import { createHmac } from 'node:crypto';
@@ -10,7 +10,7 @@ import { parseObject } from '../kit/access-token.ts';
 import { epochMsOf, textOf } from '../kit/receipts.ts';
 import type { HuaweiCredentials } from './credentials.ts';
 
-/** Status → what it means (3.6). */
+/** Status → what it means (protocol/huawei.md#receipts). */
 const events: ReadonlyMap<string, ReceiptEvent> = new Map<string, ReceiptEvent>([
   ['0', 'delivered'],
   // The app is gone, or another user of the device has it.
@@ -51,7 +51,7 @@ function receiptOf(status: JsonObject): Receipt | null {
   const code = String(told.code).slice(0, 24);
   const event = events.get(code) ?? 'undelivered';
   return {
-    // A user of the device may come back, and an app too (3.6: dead "after confirmation").
+    // A user of the device may come back, and an app too (protocol/huawei.md#receipts).
     ...(event === 'dead_token' ? { needsConfirmation: true } : {}),
     pushId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
     messageId: textOf(requestId),

@@ -1,4 +1,4 @@
-/** The two ways to prove who sends (gateways-apns 3.2): an access token that is called for, a JWT signed here. */
+/** The two ways to prove who sends (protocol/huawei.md#access-tokens): an access token that is called for, a JWT signed here. */
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpDoor } from '../../shared/http.ts';
 import type { TokenStore } from '../connector.ts';
@@ -9,7 +9,7 @@ import type { HuaweiCredentials, HuaweiServiceAccount } from './credentials.ts';
 
 export const authHost = 'https://oauth-login.cloud.huawei.com';
 const tokenPath = '/oauth2/v3/token';
-/** The audience is Huawei's own address, whatever stands in for it (3.2 b). */
+/** The audience is Huawei's own address, whatever stands in for it (protocol/huawei.md#service-account). */
 const audience = `${authHost}${tokenPath}`;
 /** Huawei's recommendation; more than a day is refused (80300036). */
 const livesS = 3600;
@@ -22,7 +22,7 @@ export interface TokenMeans {
   door: HttpDoor;
 }
 
-/** Access tokens of the app (3.2 a), for the v1 API. Older ones stay valid when a new one is given out. */
+/** Access tokens of the app (protocol/huawei.md#access-tokens), for the v1 API. Older ones stay valid when a new one is given out. */
 export function accessTokens({ credentials, store, clock, door }: TokenMeans): AccessTokens {
   const { appId, appSecret, authEndpoint = authHost } = credentials;
   const form = { grant_type: 'client_credentials', client_id: appId, client_secret: appSecret };
@@ -40,7 +40,7 @@ export function accessTokens({ credentials, store, clock, door }: TokenMeans): A
 
 const refused = 'Huawei gives out no access token: check appId and appSecret.';
 
-/** JWTs of the service account (3.2 b), for the v3 API: used as they are, one for all who send. */
+/** JWTs of the service account (protocol/huawei.md#service-account), for the v3 API: used as they are, one for all who send. */
 export function signedTokens(
   account: HuaweiServiceAccount,
   { store, clock }: Pick<TokenMeans, 'store' | 'clock'>,

@@ -1,6 +1,6 @@
 /**
- * The door to Xiaomi: one message to a thousand devices per request, to the region that they are in (gateways-xiaomi
- * 1.1–1.5).
+ * The door to Xiaomi: one message to a thousand devices per request, to the region that they are in
+ * (protocol/xiaomi.md).
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import {
@@ -133,7 +133,7 @@ interface Part {
   recipients: Recipient[];
 }
 
-/** What an answer means (1.5). `isSure`: the region is known to be that of the devices. */
+/** What an answer means (protocol/xiaomi.md#answers). `isSure`: the region is known to be that of the devices. */
 export function readingOf(reply: HttpResponse, addresses: readonly string[], isSure: boolean): Reading {
   const body = parseObject(reply.body);
   const code = body?.code;

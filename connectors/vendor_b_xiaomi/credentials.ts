@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CredentialReport, Rate } from '../connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../credentials.ts';
 
-/** Hosts by region (gateways-xiaomi 1.1): a device is known in its own only. */
+/** Hosts by region (protocol/xiaomi.md#hosts): a device is known in its own only. */
 const hosts = {
   china: 'https://api.xmpush.xiaomi.com',
   russia: 'https://ru-api.xmpush.global.xiaomi.com',
@@ -54,7 +54,7 @@ export const baseUrlOf = ({ endpoint }: Pick<XiaomiCredentials, 'endpoint'>, reg
   endpoint ?? hosts[region];
 
 /**
- * Requests a second (1.7): what the smallest apps have; larger ones have up to 3000, which Xiaomi grants by the number
+ * Requests a second (protocol/xiaomi.md#limits): what the smallest apps have; larger ones have up to 3000, which Xiaomi grants by the number
  * of users, so that only the profile can say it.
  */
 export function rateOf({ ratePerSecond: perSecond = 500 }: Pick<XiaomiCredentials, 'ratePerSecond'>): Rate {

@@ -1,6 +1,6 @@
 /**
- * What Xiaomi answers and what follows from it (gateways-xiaomi 1.6): one row per code. HTTP 200 says nothing; of
- * many targets a code never kills one, only `bad_regids` does (5.2, 5.3).
+ * What Xiaomi answers and what follows from it (protocol/xiaomi.md#codes): one row per code. HTTP 200 says nothing; of
+ * many targets a code never kills one, only `bad_regids` does (protocol/gateways.md#dead-tokens, protocol/gateways.md#ambiguous-answers).
  */
 import { badMessage, mend, type Row, tableOf, tooFast } from '../kit/rows.ts';
 
@@ -74,13 +74,13 @@ export const rows: readonly Row[] = [
 
 export const rowOf = tableOf(rows);
 
-/** Targets that the gateway names within a success (1.5). */
+/** Targets that the gateway names within a success (protocol/xiaomi.md#answers). */
 export const badRegId: Row = { code: 'bad_regids', reason: 'bad_regid', reaction: 'dead_token' };
 
 /** The same where the device may only be of another region. */
 export const strangeRegId: Row = { code: 'bad_regids', reason: 'unknown_in_region', reaction: 'fail' };
 
-/** Targets that were left out within a success because the quota of their channel is used up (1.5). */
+/** Targets that were left out within a success because the quota of their channel is used up (protocol/xiaomi.md#answers). */
 export const leftOut: Row = {
   code: 'channel_exceed_quota',
   reason: 'channel_quota_exceeded',

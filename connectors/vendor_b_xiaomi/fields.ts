@@ -1,5 +1,5 @@
 /**
- * Members of the vendor's object as form fields of Xiaomi, and the rules that those have (gateways-xiaomi 1.4). What
+ * Members of the vendor's object as form fields of Xiaomi, and the rules that those have (protocol/xiaomi.md#fields). What
  * is wrong is told before anything is sent. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';

@@ -1,6 +1,6 @@
 import type { CredentialGuide } from '../guide.ts';
 
-/** Xiaomi's credentials (gateways-xiaomi 1.1). */
+/** Xiaomi's credentials (protocol/xiaomi.md#hosts). */
 export const xiaomiGuide: CredentialGuide = {
   source:
     'Xiaomi developer platform (dev.mi.com; abroad global.developer.mi.com), "Push": the page of the app shows AppID, AppSecret and the package name. The AppKey belongs into the app.',

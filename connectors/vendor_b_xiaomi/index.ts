@@ -26,5 +26,5 @@ export function xiaomiConnector(
   };
 }
 
-/** Xiaomi's Mi Push (gateways-xiaomi section 1). */
+/** Xiaomi's Mi Push (protocol/xiaomi.md). */
 export const xiaomi = xiaomiConnector();

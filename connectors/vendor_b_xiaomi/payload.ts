@@ -1,5 +1,5 @@
 /**
- * `data` of a push → the form fields Xiaomi takes (gateways-xiaomi 1.4; compat.md 5.8: a notification with the whole
+ * `data` of a push → the form fields Xiaomi takes (protocol/xiaomi.md#fields; protocol/push.md#what-a-tap-opens: a notification with the whole
  * push as JSON in `payload`, or that payload alone where it is silent). Pure.
  */
 import { createHash } from 'node:crypto';
@@ -7,10 +7,10 @@ import type { Capabilities, ConnectorLimits, Message, Rendering } from '../conne
 import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../kit/android.ts';
 import { formProblem, vendorFields } from './fields.ts';
 
-/** The badge goes up by one by itself (push.md "Hybrid push rules" 6). */
+/** The badge goes up by one by itself (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
-/** 1000 devices; "less than 50" and "less than 128" characters (1.4, 5.10); 4 KB as everybody quotes it. */
+/** 1000 devices; "less than 50" and "less than 128" characters (protocol/xiaomi.md#fields, protocol/gateways.md#text-lengths); 4 KB as everybody quotes it. */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
   bodyBytes: 4096,
@@ -28,7 +28,7 @@ export interface XiaomiPayload {
 }
 
 const dayMs = 86_400_000;
-/** How long Xiaomi keeps a message (1.4): in a category of the console at most ten days, else one. */
+/** How long Xiaomi keeps a message (protocol/xiaomi.md#fields): in a category of the console at most ten days, else one. */
 const longestMs = { ofCategory: 10 * dayMs, ofDefault: dayMs };
 
 /**
@@ -82,7 +82,7 @@ function baseFields(content: AndroidContent, { pushId }: Message): Record<string
   const collapseId = data['collapse-id'];
   const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : pushId;
   fields.notify_type = '-1';
-  // The same at every attempt: a repeat replaces what is shown, another push does not (5.7).
+  // The same at every attempt: a repeat replaces what is shown, another push does not (protocol/gateways.md#repeats).
   fields.notify_id = String(notifyIdOf(group));
   fields['extra.jobkey'] = pushId;
   return fields;
@@ -92,7 +92,7 @@ function baseFields(content: AndroidContent, { pushId }: Message): Record<string
 const notifyIdOf = (text: string): number =>
   createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
 
-/** Milliseconds to live (5.9); what has less than a second goes to those who are online only. */
+/** Milliseconds to live (protocol/gateways.md#time-to-live); what has less than a second goes to those who are online only. */
 function setLife(fields: Map<string, string>, leftMs: number): void {
   const longest = fields.has('extra.channel_id') ? longestMs.ofCategory : longestMs.ofDefault;
   const asked = Number(fields.get('time_to_live') ?? longest);

@@ -1,4 +1,4 @@
-/** Xiaomi's receipts (gateways-xiaomi 1.8): a form with one field `data`, JSON by message id. Nothing is signed. */
+/** Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message id. Nothing is signed. */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';
@@ -19,7 +19,7 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
 ]);
 
 /**
- * `extra.callback.type`: each event once, as Xiaomi adds them (1.8: a wrong sum silences all). 1024, the end of a
+ * `extra.callback.type`: each event once, as Xiaomi adds them (protocol/xiaomi.md#receipts: a wrong sum silences all). 1024, the end of a
  * message's life, is known from one source only and is not asked for.
  */
 export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;

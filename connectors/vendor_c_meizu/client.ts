@@ -1,4 +1,4 @@
-/** The door to Meizu: one message to a hundred devices per request, each request signed (gateways-xiaomi 4.1–4.6). */
+/** The door to Meizu: one message to a hundred devices per request, each request signed (protocol/meizu.md). */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { formPost, type HttpDoor, type HttpReply, type HttpTiming, openHttpDoor } from '../../shared/http.ts';
@@ -13,11 +13,11 @@ import { callRowOf, targetRowOf } from './errors.ts';
 import { limits, type MeizuPayload, renderMeizu } from './payload.ts';
 import { wantedReceipts } from './receipts.ts';
 
-/** Mainland (4.1); of other regions the profile's `endpoint` tells. */
+/** Mainland (protocol/meizu.md#hosts); of other regions the profile's `endpoint` tells. */
 const host = 'https://server-api-push.meizu.com';
 const path = '/garcia/api/server/push/varnished/pushByPushId';
 
-/** Beyond this Meizu does not take an address for receipts (4.3). */
+/** Beyond this Meizu does not take an address for receipts (protocol/meizu.md#message). */
 const callbackBytes = 128;
 
 /** Opens the door for one app of the gateway; connects with the first push. */
@@ -28,7 +28,7 @@ export function openMeizu(
   return new MeizuSender(credentials, context, timing);
 }
 
-/** The signature of a call: all other parameters in the order of their names, and the secret (4.2). */
+/** The signature of a call: all other parameters in the order of their names, and the secret (protocol/meizu.md#signature). */
 export function signatureOf(parameters: Readonly<Record<string, string>>, appSecret: string): string {
   const text = Object.entries(parameters)
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -149,7 +149,7 @@ interface Call {
   signal: AbortSignal;
 }
 
-/** What an answer means (4.6); with code 300, also where to go. */
+/** What an answer means (protocol/meizu.md#answers); with code 300, also where to go. */
 function readingOf(reply: HttpReply, addresses: readonly string[]): Reading & { redirect?: string } {
   if (reply.kind !== 'response') return reply;
   const body = parseObject(reply.body);

@@ -7,7 +7,7 @@ export const meizuCredentials = z.strictObject({
   appSecret: secretText('appSecret'),
   /**
    * The token that Meizu's console was given beside the address for receipts. It says that the address is registered
-   * there: Meizu may lose messages that name another (gateways-xiaomi 4.9), so that without it none is named.
+   * there: Meizu may lose messages that name another (protocol/meizu.md#receipts), so that without it none is named.
    */
   receiptToken: secretText('receiptToken').optional(),
   ...common,
@@ -17,7 +17,7 @@ export const meizuCredentials = z.strictObject({
 export type MeizuCredentials = z.infer<typeof meizuCredentials>;
 
 /**
- * 200 a second unless Meizu granted more; nobody says whether it counts calls or devices (4.8). Devices, then: that
+ * 200 a second unless Meizu granted more; nobody says whether it counts calls or devices (protocol/meizu.md#limits). Devices, then: that
  * keeps either.
  */
 export function rateOf({ ratePerSecond: perSecond = 200 }: Pick<MeizuCredentials, 'ratePerSecond'>): Rate {

@@ -1,6 +1,6 @@
 /**
- * What Meizu answers and what follows from it (gateways-xiaomi 4.7). One code may mean two things: of a whole call,
- * and of a device within a call that went well. Only the latter ever kills a token (5.2).
+ * What Meizu answers and what follows from it (protocol/meizu.md#codes). One code may mean two things: of a whole call,
+ * and of a device within a call that went well. Only the latter ever kills a token (protocol/gateways.md#dead-tokens).
  */
 import { mend, type Row, tableOf } from '../kit/rows.ts';
 

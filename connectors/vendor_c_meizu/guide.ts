@@ -1,6 +1,6 @@
 import type { CredentialGuide } from '../guide.ts';
 
-/** Meizu's credentials (gateways-xiaomi 4.1). */
+/** Meizu's credentials (protocol/meizu.md#hosts). */
 export const meizuGuide: CredentialGuide = {
   source: 'Meizu (Flyme) push platform: the page of the app shows App ID and App Secret.',
   members: {

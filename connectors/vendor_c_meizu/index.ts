@@ -26,5 +26,5 @@ export function meizuConnector(
   };
 }
 
-/** Meizu's Flyme push (gateways-xiaomi section 4). */
+/** Meizu's Flyme push (protocol/meizu.md). */
 export const meizu = meizuConnector();

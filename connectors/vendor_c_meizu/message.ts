@@ -1,4 +1,4 @@
-/** The rules that a message of Meizu's has (gateways-xiaomi 4.3); what is wrong is told before anything is sent. */
+/** The rules that a message of Meizu's has (protocol/meizu.md#message); what is wrong is told before anything is sent. */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { type Check, isBytes, isFilled, isInt, isLike, oneOf } from '../kit/member-rules.ts';
 

@@ -1,5 +1,5 @@
 /**
- * `data` of a push → the message Meizu takes (gateways-xiaomi 4.3; compat.md 5.8: a notification that hands the whole
+ * `data` of a push → the message Meizu takes (protocol/meizu.md#message; protocol/push.md#what-a-tap-opens: a notification that hands the whole
  * push to the app when it is opened). Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -8,7 +8,7 @@ import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../ki
 import { merge } from '../kit/merge.ts';
 import { messageProblem } from './message.ts';
 
-/** Pass-through is closed to new apps (4.5); the badge is a dot (push.md "Hybrid push rules" 4 and 6). */
+/** Pass-through is closed to new apps (protocol/meizu.md#pass-through); the badge is a dot (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
 export const limits: ConnectorLimits = {
@@ -42,7 +42,7 @@ const groupOf: ReadonlyMap<string, string> = new Map(
 /** What chooses the devices or signs the call: that is ours. */
 const ownParameters = new Set(['appId', 'pushIds', 'alias', 'sign', 'taskId']);
 
-/** The longest that Meizu takes (4.3). */
+/** The longest that Meizu takes (protocol/meizu.md#message). */
 const notifyKeyChars = 8;
 const hours = { least: 1, most: 72 };
 
@@ -97,7 +97,7 @@ function baseMessage(content: AndroidContent, { pushId }: Message): JsonObject {
       suspend: 1,
       clearNoticeBar: 1,
       notificationType: { vibrate: 1, lights: 1, sound: 1 },
-      // The same at every attempt: a repeat replaces what is shown (4.8). Push ids are random: eight suffice.
+      // The same at every attempt: a repeat replaces what is shown (protocol/meizu.md#repeats). Push ids are random: eight suffice.
       notifyKey: isGroup ? collapseId : pushId.slice(0, notifyKeyChars),
     },
   };
@@ -114,7 +114,7 @@ function placed({ messageJson, badge: _, restrictedPackageNames: __, ...vendor }
   return message;
 }
 
-/** Parameters of the call beside the message: packages of an app that has several (4.3: at most 50). */
+/** Parameters of the call beside the message: packages of an app that has several (protocol/meizu.md#message: at most 50). */
 function formParameters({
   restrictedPackageNames: given = null,
 }: JsonObject): Rendering<Record<string, string>> {
@@ -126,7 +126,7 @@ function formParameters({
   return { ok: true, payload: { restrictedPackageNames: names.join(',') } };
 }
 
-/** Whole hours to live; what has less than a second goes to those who are online only (5.9). */
+/** Whole hours to live; what has less than a second goes to those who are online only (protocol/gateways.md#time-to-live). */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const asked = memberOf(message, 'pushTimeInfo').validTime;
   if (leftMs < 1000) return merge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });

@@ -1,5 +1,5 @@
 /**
- * Meizu's receipts (gateways-xiaomi 4.9): a form with `cb`, JSON by message and type, and `access_token`, which the
+ * Meizu's receipts (protocol/meizu.md#receipts): a form with `cb`, JSON by message and type, and `access_token`, which the
  * console was given and every profile may name.
  */
 import { equalInConstantTime } from '../../shared/crypto.ts';

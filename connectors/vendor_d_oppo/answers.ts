@@ -1,4 +1,4 @@
-/** Reads what OPPO answers (gateways-xiaomi 2.3–2.5). HTTP 200 says nothing; within a success single devices may fail. */
+/** Reads what OPPO answers (protocol/oppo.md#single-device to protocol/oppo.md#broadcast). HTTP 200 says nothing; within a success single devices may fail. */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { HttpResponse } from '../../shared/http.ts';
 import { parseObject } from '../kit/access-token.ts';

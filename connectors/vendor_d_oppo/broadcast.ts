@@ -1,4 +1,4 @@
-/** One message to many devices (gateways-xiaomi 2.5): it is saved once, then broadcast to lists of devices. */
+/** One message to many devices (protocol/oppo.md#broadcast): it is saved once, then broadcast to lists of devices. */
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { formPost, type HttpRequest } from '../../shared/http.ts';
 import type { Reading } from '../kit/send-many.ts';

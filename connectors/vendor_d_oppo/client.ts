@@ -1,5 +1,5 @@
 /**
- * The door to OPPO (gateways-xiaomi 2.3–2.5): a message to each of up to a thousand devices per request, of which OPPO
+ * The door to OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): a message to each of up to a thousand devices per request, of which OPPO
  * itself drops repeats; or, where the content wants it, one saved message that is broadcast to lists of devices.
  */
 import {
@@ -25,7 +25,7 @@ import { accessTokens } from './tokens.ts';
 const root = '/server/v1/message/notification';
 /** A request of a thousand large messages would be many megabytes: no gateway likes that. */
 const mostBodyBytes = 4_000_000;
-/** Beyond this OPPO does not take an address for receipts (2.6). */
+/** Beyond this OPPO does not take an address for receipts (protocol/oppo.md#notification). */
 const callbackChars = 200;
 
 /** Opens the doors for one app of the gateway; connects with the first push. */
@@ -168,7 +168,7 @@ function encoded({ envelope, notification }: OppoPayload): Encoded {
   return { head, tail, chars: head.length + tail.length + 100 };
 }
 
-/** One message to one device, or a batch of messages (2.3, 2.4). */
+/** One message to one device, or a batch of messages (protocol/oppo.md#single-device, protocol/oppo.md#batch). */
 function messagesTo(addresses: readonly string[], { head, tail }: Encoded, token: string): HttpRequest {
   const messages = addresses.map((address) => `${head}${encodeURIComponent(JSON.stringify(address))}${tail}`);
   const isOne = messages.length === 1;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CredentialReport, Rate } from '../connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../credentials.ts';
 
-/** Hosts by region (gateways-xiaomi 2.1). Older accounts may know another one: the profile's `endpoint` tells. */
+/** Hosts by region (protocol/oppo.md#hosts). Older accounts may know another one: the profile's `endpoint` tells. */
 const hosts = {
   china: 'https://api-push-cn.heytapmobi.com',
   abroad: 'https://api-intl.push.oppomobile.com',
@@ -20,7 +20,7 @@ export const oppoCredentials = z.strictObject({
 
 export type OppoCredentials = z.infer<typeof oppoCredentials>;
 
-/** Where a device is served, which its registration id tells (2.1): `CN` is the part before the last, or there is one part only. */
+/** Where a device is served, which its registration id tells (protocol/oppo.md#hosts): `CN` is the part before the last, or there is one part only. */
 export function regionOf(registrationId: string): OppoRegion {
   const parts = registrationId.split('_');
   if (parts.length === 1) return 'china';
@@ -32,7 +32,7 @@ export const baseUrlOf = ({ endpoint }: Pick<OppoCredentials, 'endpoint'>, regio
   endpoint ?? hosts[region];
 
 /**
- * Devices a second over all of OPPO's calls (2.8): what the smallest apps have; larger ones have up to 30000, by the
+ * Devices a second over all of OPPO's calls (protocol/oppo.md#limits): what the smallest apps have; larger ones have up to 30000, by the
  * number of users and the category, so that only the profile can say it.
  */
 export const rateOf = ({

@@ -1,5 +1,5 @@
 /**
- * What OPPO answers and what follows from it (gateways-xiaomi 2.7, the table; 2.5 for 10001 and 10004): one row per
+ * What OPPO answers and what follows from it (protocol/oppo.md#codes, protocol/oppo.md#broadcast for 10001 and 10004): one row per
  * code, the same for a whole answer and for one device within it.
  */
 import { badMessage, mend, type Row, tableOf, tooFast } from '../kit/rows.ts';
@@ -66,7 +66,7 @@ export const rowOf = tableOf(rows);
 /** 41 of so many devices, one after the other, and of none that it was sent: it is the message. */
 const enough = 3;
 
-/** Tells a message that OPPO takes of nobody from a device that spoils its request (5.3: halving has an end). */
+/** Tells a message that OPPO takes of nobody from a device that spoils its request (protocol/gateways.md#ambiguous-answers: halving has an end). */
 export class MessageDoubt {
   #isTaken = false;
   #refusals = 0;

@@ -1,6 +1,6 @@
 import type { CredentialGuide } from '../guide.ts';
 
-/** OPPO's credentials (gateways-xiaomi 2.1). */
+/** OPPO's credentials (protocol/oppo.md#hosts). */
 export const oppoGuide: CredentialGuide = {
   source:
     'OPPO push platform (push.oppo.com; abroad the HeyTap developer console), "Configuration": AppKey and MasterSecret. The AppSecret beside them belongs into the app.',

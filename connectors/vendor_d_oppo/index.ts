@@ -26,5 +26,5 @@ export function oppoConnector(
   };
 }
 
-/** OPPO's HeyTap push (gateways-xiaomi section 2). */
+/** OPPO's HeyTap push (protocol/oppo.md). */
 export const oppo = oppoConnector();

@@ -1,4 +1,4 @@
-/** The rules that a notification of OPPO's has (gateways-xiaomi 2.6); what is wrong is told before anything is sent. */
+/** The rules that a notification of OPPO's has (protocol/oppo.md#notification); what is wrong is told before anything is sent. */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parseObject } from '../kit/access-token.ts';
 import { charsOf } from '../kit/android.ts';
@@ -51,7 +51,7 @@ const rules: readonly MemberRule[] = [
   ['app_message_id', isText(1, 100), '1 to 100 characters'],
 ];
 
-/** Names of OPPO's that a caller may write as its documents do, in camel case (2.3 "Naming trap"). */
+/** Names of OPPO's that a caller may write as its documents do, in camel case (protocol/oppo.md#single-device). */
 const names = new Set([
   ...rules.map(([name]) => name),
   ...['content', 'private_msg_template_id', 'big_picture_id', 'small_picture_id'],

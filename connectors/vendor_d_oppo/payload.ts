@@ -1,5 +1,5 @@
 /**
- * `data` of a push → the notification OPPO takes (gateways-xiaomi 2.3, 2.6; compat.md 5.8: a notification that opens the
+ * `data` of a push → the notification OPPO takes (protocol/oppo.md#single-device, protocol/oppo.md#notification; protocol/push.md#what-a-tap-opens: a notification that opens the
  * app and hands it the whole push). Pure.
  */
 import { createHash } from 'node:crypto';
@@ -9,10 +9,10 @@ import { type AndroidContent, androidContent, bodyProblem, charsOf, titleOf } fr
 import { merge } from '../kit/merge.ts';
 import { notificationProblem, snakeName } from './notification.ts';
 
-/** No pass-through (2.8); the badge is a dot unless the caller asks for a number (push.md "Hybrid push rules" 4, 6). */
+/** No pass-through (protocol/oppo.md#limits); the badge is a dot unless the caller asks for a number (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
-/** 1000 devices (2.4, 2.5); a text of more than 50 characters goes as a long one, of 128 (2.6). */
+/** 1000 devices (protocol/oppo.md#batch, protocol/oppo.md#broadcast); a text of more than 50 characters goes as a long one, of 128 (protocol/oppo.md#notification). */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
   bodyBytes: 4096,
@@ -33,7 +33,7 @@ export interface OppoPayload {
   isRepeatHidden: boolean;
 }
 
-/** Beyond ten days OPPO cuts it (2.6). */
+/** Beyond ten days OPPO cuts it (protocol/oppo.md#notification). */
 const longestLifeS = 864_000;
 const shortTextChars = 50;
 
@@ -81,7 +81,7 @@ function baseNotification(content: AndroidContent, { pushId }: Message): JsonObj
   const { alert, data, notificationChannel } = content;
   const collapseId = data['collapse-id'];
   return {
-    // The same at every attempt: OPPO sends a device one message of an id (2.6).
+    // The same at every attempt: OPPO sends a device one message of an id (protocol/oppo.md#notification).
     app_message_id: pushId,
     title: titleOf(content, 50),
     content: alert,
@@ -95,7 +95,7 @@ function baseNotification(content: AndroidContent, { pushId }: Message): JsonObj
 
 const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean => style === 3 || isEven === true;
 
-/** Gives a broadcast without a number the push's own (2.6 `notify_id`): a repeat overwrites what is shown. */
+/** Gives a broadcast without a number the push's own (protocol/oppo.md#notification `notify_id`): a repeat overwrites what is shown. */
 function withOwnNumber(notification: JsonObject, pushId: string): JsonObject {
   return isForBroadcast(notification) && notification.notify_id === undefined
     ? { ...notification, notify_id: notifyIdOf(pushId) }
@@ -139,7 +139,7 @@ function styled(notification: JsonObject): JsonObject {
   };
 }
 
-/** Seconds to live (5.9); what has less than one goes to those who are online only. */
+/** Seconds to live (protocol/gateways.md#time-to-live); what has less than one goes to those who are online only. */
 function withLife(notification: JsonObject, leftMs: number): JsonObject {
   if (leftMs < 1000) return { ...notification, off_line: false };
   const { off_line_ttl: asked } = notification;

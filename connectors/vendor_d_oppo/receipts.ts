@@ -1,5 +1,5 @@
 /**
- * OPPO's receipts (gateways-xiaomi 2.9): a JSON array, unsigned. One event is known, the arrival; what else may come is
+ * OPPO's receipts (protocol/oppo.md#receipts): a JSON array, unsigned. One event is known, the arrival; what else may come is
  * passed over.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';

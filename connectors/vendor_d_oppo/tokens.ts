@@ -1,4 +1,4 @@
-/** Access tokens of OPPO (gateways-xiaomi 2.2), shared over threads and dispatchers. */
+/** Access tokens of OPPO (protocol/oppo.md#access-token), shared over threads and dispatchers. */
 import { createHash } from 'node:crypto';
 import { isJsonObject } from '../../shared/domain/json.ts';
 import { formPost, type HttpDoor } from '../../shared/http.ts';

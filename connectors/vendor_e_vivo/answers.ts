@@ -1,4 +1,4 @@
-/** Reads what vivo answers (gateways-xiaomi 3.3, 3.4). HTTP 200 says nothing; within a success single devices may fail. */
+/** Reads what vivo answers (protocol/vivo.md#message, protocol/vivo.md#lists). HTTP 200 says nothing; within a success single devices may fail. */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { HttpResponse } from '../../shared/http.ts';
 import { parseObject } from '../kit/access-token.ts';

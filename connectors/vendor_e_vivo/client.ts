@@ -1,5 +1,5 @@
 /**
- * The door to vivo (gateways-xiaomi 3.3, 3.4): a message to one device by one call; to many it is saved, then pushed to
+ * The door to vivo (protocol/vivo.md#message, protocol/vivo.md#lists): a message to one device by one call; to many it is saved, then pushed to
  * lists of 2 to 1000 devices.
  */
 import { createHash, randomUUID } from 'node:crypto';
@@ -24,7 +24,7 @@ import { limits, renderVivo, type VivoPayload } from './payload.ts';
 import { accessTokens } from './tokens.ts';
 
 const host = 'https://api-push.vivo.com.cn';
-/** Beyond this vivo does not take an address for receipts (3.3). */
+/** Beyond this vivo does not take an address for receipts (protocol/vivo.md#message). */
 const callbackChars = 128;
 /** The class that says that no message may be saved any more today. */
 const listClass = 'saveListPayload';
@@ -153,7 +153,7 @@ class VivoSender implements Sender {
     return { kind: 'attempt', attempt: capped(status, row.reason) };
   }
 
-  /** Not again before vivo's day begins (5.5: no back-off). */
+  /** Not again before vivo's day begins (protocol/gateways.md#sending-hours: no back-off). */
   #untilMorning(status = 0): Attempt {
     const afterMs = this.#isDay() ? askAgainMs : untilHourMs(this.#nowMs(), hours.from);
     return retry(status, 'outside_sending_hours', afterMs);

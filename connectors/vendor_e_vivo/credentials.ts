@@ -12,12 +12,12 @@ export const vivoCredentials = z.strictObject({
 
 export type VivoCredentials = z.infer<typeof vivoCredentials>;
 
-/** The app as vivo's bodies have it: a number, where it is one (gateways-xiaomi 3.2). */
+/** The app as vivo's bodies have it: a number, where it is one (protocol/vivo.md#access-token). */
 export const appIdOf = ({ appId }: Pick<VivoCredentials, 'appId'>): number | string =>
   /^[1-9]\d{0,14}$/.test(appId) ? Number(appId) : appId;
 
 /**
- * Devices a second (3.6): what the smallest apps have; larger ones have up to 5000, by the number of users, so that
+ * Devices a second (protocol/vivo.md#limits): what the smallest apps have; larger ones have up to 5000, by the number of users, so that
  * only the profile can say it.
  */
 export const rateOf = ({

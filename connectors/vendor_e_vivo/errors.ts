@@ -1,4 +1,4 @@
-/** What vivo answers and what follows from it (gateways-xiaomi 3.5, the table; 3.4 for single devices of a list). */
+/** What vivo answers and what follows from it (protocol/vivo.md#codes; protocol/vivo.md#lists for single devices of a list). */
 import { badMessage, mend, type Row, tableOf } from '../kit/rows.ts';
 
 const badField = (code: string): Row => ({ code, reason: `field_refused_${code}`, reaction: 'fail_push' });
@@ -76,7 +76,7 @@ export const rows: readonly Row[] = [
 
 export const rowOf = tableOf(rows);
 
-/** What `status` says of a single device (3.4). 3 and 5 are known from weak sources: they delete nothing. */
+/** What `status` says of a single device (protocol/vivo.md#lists). 3 and 5 are known from weak sources: they delete nothing. */
 export const userRows: readonly Row[] = [
   { code: '1', reason: 'unknown_user', reaction: 'dead_token' },
   { code: '2', reason: 'uninstalled_or_unsubscribed', reaction: 'dead_token' },

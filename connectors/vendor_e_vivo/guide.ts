@@ -1,6 +1,6 @@
 import type { CredentialGuide } from '../guide.ts';
 
-/** vivo's credentials (gateways-xiaomi 3.1). */
+/** vivo's credentials (protocol/vivo.md#host). */
 export const vivoGuide: CredentialGuide = {
   source:
     'vivo developer platform (dev.vivo.com.cn), "Push": the page of the app shows App ID, App Key and App Secret.',

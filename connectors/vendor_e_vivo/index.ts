@@ -27,5 +27,5 @@ export function vivoConnector(
   };
 }
 
-/** vivo push (gateways-xiaomi section 3). */
+/** vivo push (protocol/vivo.md). */
 export const vivo = vivoConnector();

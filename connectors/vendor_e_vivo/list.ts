@@ -1,4 +1,4 @@
-/** One message to many devices (gateways-xiaomi 3.4): it is saved once, then pushed to lists of devices. */
+/** One message to many devices (protocol/vivo.md#lists): it is saved once, then pushed to lists of devices. */
 import type { Json } from '../../shared/domain/json.ts';
 import type { Reading } from '../kit/send-many.ts';
 import { taskExpiredCode } from './errors.ts';

@@ -1,4 +1,4 @@
-/** The rules that a message of vivo's has (gateways-xiaomi 3.3); what is wrong is told before anything is sent. */
+/** The rules that a message of vivo's has (protocol/vivo.md#message); what is wrong is told before anything is sent. */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { charsOf } from '../kit/android.ts';
 import {

@@ -1,5 +1,5 @@
 /**
- * `data` of a push → the message vivo takes (gateways-xiaomi 3.3; compat.md 5.8: a notification that opens the activity
+ * `data` of a push → the message vivo takes (protocol/vivo.md#message; protocol/push.md#what-a-tap-opens: a notification that opens the activity
  * which the client library declares, and hands it the members of the app). Pure.
  */
 import { createHash } from 'node:crypto';
@@ -9,7 +9,7 @@ import { type AndroidContent, androidContent, bodyProblem, firstChars, titleOf }
 import { merge } from '../kit/merge.ts';
 import { messageProblem } from './message.ts';
 
-/** No pass-through; the badge is the client's (push.md "Hybrid push rules" 4 and 6). */
+/** No pass-through; the badge is the client's (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
 export const limits: ConnectorLimits = {
@@ -36,10 +36,10 @@ const titleChars = 40;
 /** What chooses the devices or names the call: that is ours. A badge number is nothing vivo takes. */
 const ownNames = new Set(['appId', 'regId', 'regIds', 'alias', 'aliases', 'taskId', 'requestId', 'badge']);
 
-/** The activity of the client library (compat.md 5.8). */
+/** The activity of the client library (protocol/push.md#what-a-tap-opens). */
 const detail = 'intent://cn.leancloud.push/detail#Intent;scheme=mixpushscheme;launchFlags=0x10000000;end';
 
-/** Second-level classes as far as they are known (3.3). */
+/** Second-level classes as far as they are known (protocol/vivo.md#message). */
 const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION']);
 const operationCategories = new Set(['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL']);
 
@@ -70,7 +70,7 @@ export function renderVivo(message: Message, nowMs: number = message.createdAtMs
 /** The message as one device gets it. */
 export const previewVivo = ({ message }: VivoPayload): string => JSON.stringify(message);
 
-/** Tests go to devices of the console only, of which it takes 20, and so many a day (3.6). */
+/** Tests go to devices of the console only, of which it takes 20, and so many a day (protocol/vivo.md#limits). */
 export function testLimit(message: Message): TestLimit | null {
   const rendering = renderVivo(message);
   if (!rendering.ok || rendering.payload.messageClass !== 'test') return null;
@@ -121,7 +121,7 @@ function titled(message: JsonObject): JsonObject {
   };
 }
 
-/** Seconds to live (5.9); what has less than vivo's minimum goes to those who are online only: it comes never too late. */
+/** Seconds to live (protocol/gateways.md#time-to-live); what has less than vivo's minimum goes to those who are online only: it comes never too late. */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const leftS = Math.floor(leftMs / 1000);
   if (leftS < lifeS.least) return { ...message, timeToLive: lifeS.least, sendOnline: true };

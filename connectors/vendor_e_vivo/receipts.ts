@@ -1,4 +1,4 @@
-/** vivo's receipts (gateways-xiaomi 3.7): a JSON object by task. Nothing is signed. */
+/** vivo's receipts (protocol/vivo.md#receipts): a JSON object by task. Nothing is signed. */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';

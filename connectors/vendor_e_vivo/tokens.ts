@@ -1,4 +1,4 @@
-/** Access tokens of vivo (gateways-xiaomi 3.2), shared over threads and dispatchers: vivo counts the calls for them. */
+/** Access tokens of vivo (protocol/vivo.md#access-token), shared over threads and dispatchers: vivo counts the calls for them. */
 import { createHash } from 'node:crypto';
 import { type HttpDoor, jsonPost } from '../../shared/http.ts';
 import type { SenderContext } from '../connector.ts';

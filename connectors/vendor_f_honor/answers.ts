@@ -1,4 +1,4 @@
-/** Reads what Honor answers to one request (gateways-apns 4.3): `code` is a number, and 200 may still name failures. */
+/** Reads what Honor answers to one request (protocol/honor.md#answers): `code` is a number, and 200 may still name failures. */
 import { isJsonObject, type Json } from '../../shared/domain/json.ts';
 import type { HttpResponse } from '../../shared/http.ts';
 import { parseObject } from '../kit/access-token.ts';
@@ -41,7 +41,7 @@ const enoughRefusals = 12;
 const recentMs = 60_000;
 
 /**
- * Errors that speak of a token without saying which (4.3: refresh once, then it is something else). The first is taken
+ * Errors that speak of a token without saying which (protocol/honor.md#answers: refresh once, then it is something else). The first is taken
  * for the access token; with another one the request is halved, until nobody at all does well.
  */
 export class TokenDoubt {

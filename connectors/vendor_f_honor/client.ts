@@ -93,7 +93,7 @@ class HonorSender implements Sender {
   }
 }
 
-/** Access tokens of the app (gateways-apns 4.1), shared over threads and dispatchers. */
+/** Access tokens of the app (protocol/honor.md#access-token), shared over threads and dispatchers. */
 function accessTokens({ authDoor, context, credentials }: Parts): AccessTokens {
   const { authEndpoint = authHost, clientId, clientSecret } = credentials;
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };

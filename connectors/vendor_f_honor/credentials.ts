@@ -3,8 +3,8 @@ import type { CredentialReport } from '../connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../credentials.ts';
 
 /**
- * Contract.md "Credentials of a push profile", and beyond it `badgeClass`, the entry activity, without which a device
- * shows no badge (gateways-apns 4.2).
+ * protocol/admin-api.md#credentials-of-a-push-profile. Among the optional members is `badgeClass`, the entry activity, without which a device
+ * shows no badge (protocol/honor.md#message).
  */
 export const honorCredentials = z.strictObject({
   appId: secretText('appId'),

@@ -1,5 +1,5 @@
 /**
- * What Honor answers and what follows from it (gateways-apns 4.3). Honor publishes no codes: what is known stands here,
+ * What Honor answers and what follows from it (protocol/honor.md#answers). Honor publishes no codes: what is known stands here,
  * everything else is judged with care. No row but `expireTokens` deletes anything.
  */
 import { type Row, rowOfStatus, tableOf } from '../kit/rows.ts';
@@ -28,7 +28,7 @@ export const authMessage: Row = {
 /** The same with an access token that is not to blame: then it is some device's token, to be found by halves. */
 export const spoiltRequest: Row = { ...authMessage, reaction: 'ambiguous', alone: 'fail' };
 
-/** Within an answer of 200 (4.3). */
+/** Within an answer of 200 (protocol/honor.md#answers). */
 export const tokenRows = {
   expireTokens: { code: 'expireTokens', reason: 'expired_token', reaction: 'dead_token' },
   failTokens: { code: 'failTokens', reason: 'failed_this_time', reaction: 'retry' },

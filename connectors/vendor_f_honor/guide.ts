@@ -1,6 +1,6 @@
 import type { CredentialGuide } from '../guide.ts';
 
-/** Honor's credentials (gateways-apns 4.1). */
+/** Honor's credentials (protocol/honor.md#access-token). */
 export const honorGuide: CredentialGuide = {
   source:
     'Honor Developers (developer.honor.com), "Push service": the page of the app shows App ID, Client ID and Client Secret. The App Secret is not used.',

@@ -17,7 +17,7 @@ export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials,
     guide: honorGuide,
     render: (message) => renderHonor(message),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
-    // Honor publishes no number (gateways-apns 4.2); counted in devices, as its elder sibling does.
+    // Honor publishes no number (protocol/honor.md#message); counted in devices, as its elder sibling does.
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
     testLimit,
@@ -27,5 +27,5 @@ export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials,
   };
 }
 
-/** Honor Push (gateways-apns section 4). */
+/** Honor Push (protocol/honor.md). */
 export const honor = honorConnector();

@@ -1,4 +1,4 @@
-/** Where the members of the vendor's object belong in Honor's request (gateways-apns 4.2; compat.md 5.7). */
+/** Where the members of the vendor's object belong in Honor's request (protocol/honor.md#message; protocol/push.md#vendor-objects). */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
 /** What chooses the targets is ours; badges are placed apart. */
@@ -28,7 +28,7 @@ export function hasOwnText(vendor: JsonObject): boolean {
   return own.some((one) => typeof objectOf(one).body === 'string');
 }
 
-/** Honor's own object as it is; a number sets (0 to 99), `Increment` adds one on the device (4.2 "badge"). */
+/** Honor's own object as it is; a number sets (0 to 99), `Increment` adds one on the device (protocol/honor.md#message). */
 export function badgeOf(badge: Json | undefined, badgeClass: Json | undefined): JsonObject | null {
   const change = changeOf(badge);
   if (change === null || typeof badgeClass !== 'string' || change.badgeClass !== undefined) return change;

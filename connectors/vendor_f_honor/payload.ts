@@ -1,5 +1,5 @@
 /**
- * `data` of a push → the body Honor takes (gateways-apns 4.2; compat.md 5.7, 5.8): a notification whose tap opens an
+ * `data` of a push → the body Honor takes (protocol/honor.md#message; protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap opens an
  * intent with the app's members, or with `silent` a data message of all of them. Pure.
  */
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
@@ -8,10 +8,10 @@ import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../ki
 import { merge } from '../kit/merge.ts';
 import { badgeOf, hasOwnText, objectOf, placed } from './members.ts';
 
-/** Badges come from the push (push.md "Hybrid push rules" 6). */
+/** Badges come from the push (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: true, collapse: true };
 
-/** Honor publishes neither: 1000 devices and 4096 bytes without them, as its clients assume (4.2). */
+/** Honor publishes neither: 1000 devices and 4096 bytes without them, as its clients assume (protocol/honor.md#message). */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 4096 };
 
 /** A rendered push: what all its recipients share. */
@@ -19,7 +19,7 @@ export interface HonorPayload {
   /** The body around the device tokens. */
   head: string;
   tail: string;
-  /** A repeat replaces what is shown already (4.5). */
+  /** A repeat replaces what is shown already (protocol/honor.md#repeats). */
   isRepeatHidden: boolean;
 }
 
@@ -30,9 +30,9 @@ export interface RenderOptions {
   nowMs?: number;
 }
 
-/** What taps open for the clients of this protocol (compat.md 5.8). */
+/** What taps open for the clients of this protocol (protocol/push.md#what-a-tap-opens). */
 const intentHost = 'cn.leancloud.push';
-/** 15 days (4.2). */
+/** 15 days (protocol/honor.md#message). */
 const longestTtlS = 1_296_000;
 const titleChars = 40;
 
@@ -81,14 +81,14 @@ function ownBody(content: AndroidContent, { pushId }: Message, { badgeClass }: R
 
 /**
  * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
- * another push does not (4.5). None beside a number of the sender's, which says by itself what the message replaces.
+ * another push does not (protocol/honor.md#repeats). None beside a number of the sender's, which says by itself what the message replaces.
  */
 function tagOf(group: Json | undefined, own: JsonObject, pushId: string): JsonObject {
   if (typeof group === 'string' && group !== '') return { tag: group };
   return typeof own.notifyId === 'number' ? {} : { tag: pushId };
 }
 
-/** Large text has to be the text itself (4.2). */
+/** Large text has to be the text itself (protocol/honor.md#message). */
 function withBigText(notification: JsonObject): JsonObject {
   const { body, style, title } = notification;
   if (style !== 1 || body === undefined || title === undefined) return notification;
@@ -110,7 +110,7 @@ export function bodyOf({ head, tail }: HonorPayload, addresses: readonly string[
   return `${head}${addresses.map((address) => JSON.stringify(address)).join(',')}${tail}`;
 }
 
-/** `targetUserType` 1 marks a test (push.md "Limits" 11; gateways-apns 4.2). */
+/** `targetUserType` 1 marks a test (protocol/push.md#test-pushes; protocol/honor.md#message). */
 export function testLimit({ data }: Message): TestLimit | null {
   const isTest = [data.honor, data.vendor_f].some((value) => {
     const vendor = objectOf(value);

@@ -1,5 +1,5 @@
 /**
- * Honor's receipts (gateways-apns 4.4): sent to the address that is registered with Honor, unsigned. One status is
+ * Honor's receipts (protocol/honor.md#receipts): sent to the address that is registered with Honor, unsigned. One status is
  * known, from a single source; what the others mean is not public, so they retire no token.
  */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';

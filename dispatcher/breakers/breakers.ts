@@ -90,7 +90,7 @@ export class Breakers {
   /**
    * Sends a batch unless its breaker is against it. A gateway that has not answered lately gets one batch
    * at a time, and one whose batches drag no more of them: it does not hold every place of its connector
-   * (promise 4). `place` is the one that the batch has.
+   * (protocol/delivery.md#promise-4). `place` is the one that the batch has.
    */
   async send(key: BreakerKey, send: SendBatch, place?: Place): Promise<Passage> {
     if (!isWatched(key)) return { kind: 'sent', result: await send(), isCounted: true };

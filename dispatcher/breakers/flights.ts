@@ -29,7 +29,7 @@ export interface FlightsOptions {
 
 /**
  * The batches in flight. One whose gateway is silent or slow gives up its place, so that other apps and
- * gateways find one (contract.md, promise 4); one whose breaker is forced open is told to stop.
+ * gateways find one (protocol/delivery.md#promise-4); one whose breaker is forced open is told to stop.
  */
 export class Flights {
   readonly #options: FlightsOptions;

@@ -3,7 +3,7 @@ import type { Database } from '../../shared/db/pool.ts';
 import { readForced } from '../../shared/db/tables/breakers.ts';
 import { type BreakerKey, breakerIdOf, type ForcedState } from '../../shared/domain/breaker.ts';
 
-/** What is forced counts within one second on every dispatcher (contract.md); half of that is the query's. */
+/** What is forced counts within one second on every dispatcher (protocol/admin-api.md#changes); half of that is the query's. */
 const maxAgeMs = 400;
 
 export interface ForcedOrder {

@@ -6,7 +6,7 @@ import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { Means } from '../means.ts';
 
 /**
- * Takes the recipients of a batch from the app's daily cap (push.md "Limits" 2), once however often the
+ * Takes the recipients of a batch from the app's daily cap (protocol/push.md#daily-recipients), once however often the
  * batch is taken; a retry batch was counted where it came from. Where the rest of the day is too small the
  * first are let through and the others end `capped`. Gives a sentence when nobody is let through.
  */

@@ -4,7 +4,7 @@ import type { Means } from '../means.ts';
 
 /**
  * Closes a push if all of it is settled. Called after each batch; whoever comes last finds it so. Dead
- * tokens that had to wait for a success elsewhere in the push go now (contract.md, promise 7).
+ * tokens that had to wait for a success elsewhere in the push go now (protocol/delivery.md#promise-7).
  */
 export async function closePush(
   means: Pick<Means, 'db' | 'clock' | 'metrics'>,

@@ -20,7 +20,7 @@ const lateMs = 50;
 export type Turn = { kind: 'now'; slot: SendSlot } | { kind: 'later'; afterMs: number; at: Date };
 
 /**
- * The slot of a batch in the pace of its push (push.md `flow_control`), reserved once however often the
+ * The slot of a batch in the pace of its push (protocol/push.md#flow-control), reserved once however often the
  * batch is taken, unless it was missed or the pace was changed. Undefined where the push has no pace.
  */
 export async function takeTurn(

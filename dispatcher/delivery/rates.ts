@@ -59,7 +59,7 @@ function reserve(
 }
 
 /**
- * Holds a push that is marked as a test to its limits (push.md "Limits" 11): what is beyond ends `capped`. Gives a
+ * Holds a push that is marked as a test to its limits (protocol/push.md#test-pushes): what is beyond ends `capped`. Gives a
  * sentence when nobody of the batch is let through.
  */
 export async function askTestLimit(

@@ -47,7 +47,7 @@ interface Recording extends DeliverOptions {
 
 /**
  * Records what became of a batch: one transaction with outcome totals, reasons, dead tokens, retries and
- * the job done (design.md 2). False when the stop left recipients unsent: those settled are kept, the
+ * the job done (develop/architecture.md#life-of-a-push). False when the stop left recipients unsent: those settled are kept, the
  * batch goes back.
  */
 export async function recordResult(means: Means, task: DeliverJob, recording: Recording): Promise<boolean> {
@@ -111,7 +111,7 @@ async function writeDetails(
 ): Promise<void> {
   await insertFailures(tx, { ...task, connector: result.connector }, result.failures);
   await insertGatewayMessages(tx, { ...task, connector: result.connector }, result.messages);
-  // Without a success of its own a batch deletes nothing; the push's end may still do so (promise 7).
+  // Without a success of its own a batch deletes nothing; the push's end may still do so (protocol/delivery.md#promise-7).
   if ((totals.sent ?? 0) > 0) await deleteDeadInstallations(tx, task.appId, result.failures);
   for (const retry of result.retries) await sendAgain(means, tx, task, { batch, retry, isCounted });
   if (result.halt !== null) {

@@ -4,7 +4,7 @@ import type { DeliverJob, JobKind } from '../../shared/queue/jobs.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
 /**
- * Turns over apps and pushes on one delivery queue (design.md 2 "Fairness"), by virtual time: the first
+ * Turns over apps and pushes on one delivery queue (develop/architecture.md#fairness), by virtual time: the first
  * batch of a push stands where the queue's front is now, and each further one as many steps behind as its
  * app has pushes open. So apps share a gateway equally, pushes of one app share the app's part, a push to
  * few is through after its first turns, and nobody waits for the end of a push to millions.

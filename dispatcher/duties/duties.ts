@@ -29,7 +29,7 @@ export interface Duty {
 const rowsAtOnce = 500;
 const recordRetentionMs = 7 * 24 * 3600 * 1000;
 const requestRetentionMs = 10 * 60_000;
-/** Failures count for 15 minutes, and lock for as long (accounts.md "Account lock"). */
+/** Failures count for 15 minutes, and lock for as long (protocol/users.md#account-lock). */
 const loginRetentionMs = 35 * 60_000;
 /** An advice of a gateway that a device is dead waits so long for the next push to it. */
 const noticeRetentionMs = 30 * 24 * 3600 * 1000;
@@ -39,14 +39,14 @@ const usageRetentionMs = 400 * 24 * 3600 * 1000;
 /** Closes pushes that are settled but were not closed by whoever settled their last batch. */
 const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: (means) => reap(means) };
 
-/** Takes paused pushes up again that have expired, so that their recipients are counted (promise 2). */
+/** Takes paused pushes up again that have expired, so that their recipients are counted (protocol/delivery.md#promise-2). */
 const pauseEnder: Duty = {
   name: 'pause ender',
   restMs: 2000,
   runOnce: (means) => resumeExpiredPushes(means, rowsAtOnce),
 };
 
-/** Removes records and gateways' message ids after seven days (compat.md 5.3), spent request ids, expired letters, old usage, failed logins. */
+/** Removes records and gateways' message ids after seven days (protocol/push-records.md#retention), spent request ids, expired letters, old usage, failed logins. */
 const cleaner: Duty = {
   name: 'cleaner',
   restMs: 60_000,
@@ -66,7 +66,7 @@ const cleaner: Duty = {
   },
 };
 
-/** Scheduled pushes start within 1 s of their time (contract.md, promise 8). */
+/** Scheduled pushes start within 1 s of their time (protocol/delivery.md#promise-8). */
 const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (means) => fireDue(means, rowsAtOnce) };
 
 /** Keeps the states of the breakers alive that the admin API shows; their own timers need no duty. */

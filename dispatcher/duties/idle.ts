@@ -5,7 +5,7 @@ import type { Means } from '../means.ts';
 const dayMs = 24 * 3600 * 1000;
 
 /**
- * Deletes installations that were neither updated nor imported within their app's validity (push.md "Limits" 9), at
+ * Deletes installations that were neither updated nor imported within their app's validity (protocol/installations.md#idle-installations), at
  * most `limit` of each app; gives the most that one app had.
  */
 export async function deleteIdle({ db, directory, clock }: Means, limit: number): Promise<number> {

@@ -2,7 +2,7 @@ import type { Route, Router, Target } from '../../connectors/routing.ts';
 import type { Failure, NewBatch } from '../../shared/db/tables/batches.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
 
-/** Recipients of one batch at the most (contract and design: a batch is ≤ 1000 installation ids). */
+/** Recipients of one batch at the most (develop/architecture.md#batches). */
 export const batchSize = 1000;
 
 /** What one page of targets becomes. */

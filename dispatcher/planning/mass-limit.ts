@@ -14,7 +14,7 @@ interface Audience {
 
 /**
  * Ends a push that means more devices than one of its profiles serves, with the profile's sentence as its
- * status and every device counted `failed` (push.md "Errors", contract.md promise 2). Only an app that has
+ * status and every device counted `failed` (protocol/push.md#errors-of-a-push, protocol/delivery.md#promise-2). Only an app that has
  * such a profile pays for the count. True when the push was ended.
  */
 export async function endBeyondLimit(

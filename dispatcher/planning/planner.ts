@@ -45,7 +45,7 @@ interface Plan {
 
 /**
  * Resolves the targets of one push into batches: one cursor, one transaction per page, the mark moved
- * with it, so that a crash goes on behind the mark (design.md 2). A push to few is delivered by the same
+ * with it, so that a crash goes on behind the mark (develop/architecture.md#life-of-a-push). A push to few is delivered by the same
  * job. True when the job is completed, false when it is to be put back.
  */
 export async function planPush(means: Means, job: Job<PlanJob>, shift: Shift): Promise<boolean> {

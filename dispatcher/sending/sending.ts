@@ -15,7 +15,7 @@ import { type Punctuality, sendInTime } from './slices.ts';
 import { Tally } from './tally.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
 
-/** How often what is settled is written down while a batch is in flight (design.md 2 "Crash safety"). */
+/** How often what is settled is written down while a batch is in flight (develop/architecture.md#crash-safety). */
 const checkpointMs = 100;
 
 export interface SendingMeans {

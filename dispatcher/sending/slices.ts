@@ -31,8 +31,8 @@ interface Timing {
 
 /**
  * Sends to all recipients at once, or spread evenly over a slot. Those that the stop came before are left
- * unreported, and so is the rest of a batch that fell behind: a stall must not end in a burst (contract.md,
- * promise 5). False when there is such a rest, which needs another slot. Rejects as `sender.send` does.
+ * unreported, and so is the rest of a batch that fell behind: a stall must not end in a burst
+ * (protocol/delivery.md#promise-5). False when there is such a rest, which needs another slot. Rejects as `sender.send` does.
  */
 export async function sendInTime(
   sender: Sender,

@@ -144,7 +144,7 @@ export class Tally {
     if (isTrouble !== false) this.trouble = troubleOf(attempt) ?? this.trouble;
   }
 
-  /** A token is dead only if the installation was not saved after the gateway found it so (gateways-apns 1.6). */
+  /** A token is dead only if the installation was not saved after the gateway found it so (protocol/apns.md#answers). */
   #deadAsOf(index: number, deadSinceMs: number | undefined): number | null {
     const savedAtMs = this.#savedAtMs.get(index);
     if (savedAtMs === undefined) return null;

@@ -34,7 +34,7 @@ interface Waits {
  * How long it takes from a call to its effect at the gateway, by two dispatchers: the last send after a
  * pause and after a cancel, the first after a resume, `args[1]` times (10) on a push to `args[0]` devices
  * (100,000) that is being sent; and from `push_time` to the send of scheduled pushes, on an idle service
- * and during those rounds. All are promised within a second (contract.md, promise 8; push.md).
+ * and during those rounds. All are promised within a second (protocol/delivery.md#promise-8; protocol/push-records.md#state-changes).
  */
 export function benchControl(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);

@@ -12,7 +12,7 @@ const pauseMs = 30;
 
 /**
  * Time from accepting a push to one device (its `createdAt`, a little before the answer) to its first send:
- * `args[0]` pushes (100) on an idle service (contract.md, promise 8).
+ * `args[0]` pushes (100) on an idle service (protocol/delivery.md#promise-8).
  */
 export function benchLatency(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);

@@ -16,7 +16,7 @@ export interface Shell {
   act<A extends unknown[]>(work: (...args: A) => Promise<Report | undefined>): (...args: A) => Promise<void>;
 }
 
-/** The command was called wrongly: exit code 2 (contract.md "Command line"). */
+/** The command was called wrongly: exit code 2 (protocol/operation.md#command-line). */
 export class UsageError extends Error {
   override name = 'UsageError';
 }

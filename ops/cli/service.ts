@@ -16,7 +16,7 @@ export interface Access {
 
 /**
  * Finds the service: `PUBLIC_URL` or `PORT`, else the note of the service that runs in this folder's data
- * directory, else port 8080; the admin token likewise (contract.md "Environment").
+ * directory, else port 8080; the admin token likewise (protocol/operation.md#environment).
  */
 export async function findService(config: LocalConfig = readLocalConfig()): Promise<Access> {
   const [where, secrets] = await Promise.all([

@@ -1,4 +1,4 @@
-/** Dates of the object-typed encoding (push.md "Cloud functions"); every other typed value is handed over as it is. */
+/** Dates of the object-typed encoding (protocol/functions.md#object-encoding); every other typed value is handed over as it is. */
 import { isJsonObject } from '../../shared/domain/json.ts';
 
 /** Deeper is no argument. */

@@ -26,7 +26,7 @@ export interface FunctionHostOptions {
   env?: Environment;
   /** Functions run as this process does, also where it is root: the permission model alone confines them. */
   isSameUser?: boolean;
-  /** A call is given up after this (compat.md 7.2: 15 s). */
+  /** A call is given up after this (protocol/functions.md#hook-times: 15 s). */
   timeoutMs?: number;
   argumentLimits?: Partial<ArgumentLimits>;
 }
@@ -52,7 +52,7 @@ const hookNames = new Map<string, string>([
 ]);
 
 /**
- * Runs a folder of functions, one process per file, and answers as the function hosts of the field do (compat.md 7.2), but
+ * Runs a folder of functions, one process per file, and answers as the function hosts of the field do (protocol/functions.md#host-protocol), but
  * only to the api that holds its token.
  */
 export class FunctionHost {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmod, link, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** The two secrets of a service on one machine (contract.md "Environment"). */
+/** The two secrets of a service on one machine (protocol/operation.md#environment). */
 export interface Secrets {
   adminToken: string;
   /** As `CARILLON_SECRET` holds it: 32 bytes in base64, or several with commas. */

@@ -50,7 +50,7 @@ export interface ServiceOptions {
   durable?: boolean;
 }
 
-/** Time that stopping may take in all, of the contract's 10 s; the database has the rest. */
+/** Time that stopping may take in all, of the 10 s (protocol/operation.md#two-commands); the database has the rest. */
 const stopProcessesMs = 6000;
 
 /** The whole service on this machine: database, sandbox gateways, api and dispatcher, each a process of its own. */

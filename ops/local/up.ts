@@ -41,7 +41,7 @@ interface Place extends Setting {
 }
 
 /**
- * Runs the whole service on this machine until SIGINT or SIGTERM (contract.md "Two commands"): embedded
+ * Runs the whole service on this machine until SIGINT or SIGTERM (protocol/operation.md#two-commands): embedded
  * PostgreSQL, api, dispatcher, sandbox gateways; on a new data directory the demo and its first push.
  */
 export async function up({ isJson }: { isJson: boolean }): Promise<void> {

@@ -25,7 +25,7 @@ export const queryLimits: QueryLimits = {
 /** Connections that a pool for these transactions needs. */
 export const queryConnections = queryLimits.client.atOnce + queryLimits.master.atOnce;
 
-/** A statement with a condition of an app key ends after this, one of the master key later (compat.md 1.2, code 124). */
+/** A statement with a condition of an app key ends after this, one of the master key later (protocol/queries.md#query-time). */
 const clientTimeoutMs = 1500;
 const masterTimeoutMs = 10_000;
 /**

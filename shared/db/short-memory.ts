@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 
 /**
- * How old an answer may be. A change counts within one second on every process (contract.md "Labels and wire names"),
+ * How old an answer may be. A change counts within one second on every process (protocol/admin-api.md#changes),
  * so half of that leaves room for the query itself.
  */
 const maxAgeMs = 500;

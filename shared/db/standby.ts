@@ -8,7 +8,7 @@ const pollMs = 5;
 /**
  * Where a scan reads: the standby once it has replayed what the primary holds now, so that a device that
  * registered before the push is seen; the primary when the standby lags or cannot be asked
- * (design.md 1, `DATABASE_READ_URL`).
+ * (develop/architecture.md#processes).
  */
 export async function caughtUpReader(primary: Database, standby: Database): Promise<Database> {
   if (primary.url === standby.url) return standby;

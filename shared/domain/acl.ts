@@ -1,7 +1,7 @@
 import { refuse } from './errors.ts';
 import { isJsonObject, type Json } from './json.ts';
 
-/** Who may read and write an object (accounts.md "Access control list"): user ids, `role:<name>` or `*`, and what they may. */
+/** Who may read and write an object (protocol/users.md#access-control-lists): user ids, `role:<name>` or `*`, and what they may. */
 export type Acl = Record<string, Partial<Record<Permission, true>>>;
 export type Permission = 'read' | 'write';
 
@@ -12,7 +12,7 @@ export interface AclUser {
   roles: readonly string[];
 }
 
-/** Names of roles: what the SDKs let through (letters, digits, `_`, `-`, blanks). Compat.md 9.3 names the first three. */
+/** Names of roles: what the SDKs let through (letters, digits, `_`, `-`, blanks). The documentation names the first three (protocol/roles.md#role-fields). */
 export const roleName = /^[A-Za-z0-9_ -]{1,128}$/;
 const subject = /^(\*|[A-Za-z0-9_-]{1,64}|role:[A-Za-z0-9_ -]{1,128})$/;
 const maxSubjects = 1000;

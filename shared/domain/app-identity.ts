@@ -6,7 +6,7 @@ export const isAppId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(t
 /**
  * Shape of an id that an app brings with it. Those of the public service have 24 or more letters and digits, of newer
  * apps with an end that names the region (`-gzGzoHsz`, `-9Nh9j0Va`, `-MdYXbMMI`). SDKs make host names of the first 8
- * characters (compat.md 2.4).
+ * characters (protocol/clients.md#app-ids).
  */
 export const broughtAppId = z
   .string('must be a string')

@@ -27,7 +27,7 @@ export type MailTemplate = z.infer<typeof mailTemplate>;
 const unknownOutcome = z.enum(['repeat', 'fail'], 'expected "repeat" or "fail"');
 export type UnknownOutcome = z.infer<typeof unknownOutcome>;
 
-/** Members every app may set, with their types (contract.md "Options of an app"). */
+/** Members every app may set, with their types (protocol/admin-api.md#options-of-an-app). */
 const optionShape = {
   emailVerification: z.boolean().describe('Sends a verification mail when a user sets an e-mail address.'),
   forbidUnverifiedEmailLogin: z
@@ -122,7 +122,7 @@ export type AppOptions = z.infer<typeof allOptions>;
 export type Edition = 'home' | 'international';
 export type Plan = 'commercial' | 'development';
 
-/** Numbers that the plan of an app decides (push.md "Limits"). */
+/** Numbers that the plan of an app decides (protocol/push.md#limits). */
 export const planLimits = {
   commercial: {
     pushCallsPerMinute: 600,
@@ -141,8 +141,8 @@ export const planLimits = {
 } as const;
 
 /**
- * Options that an app begins with which keeps its id from elsewhere, where its own do not say otherwise (contract.md
- * "Options of an app"): its users signed up where numbers were not verified here.
+ * Options that an app begins with which keeps its id from elsewhere, where its own do not say otherwise
+ * (protocol/admin-api.md#apps): its users signed up where numbers were not verified here.
  */
 export const movedInOptions: Readonly<AppOptionsPatch> = { trustUnverifiedNumbers: true };
 

@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import { isOperation } from './operations.ts';
 import { canonicalValue, isMemberName } from './typed-values.ts';
 
-/** Authorization data by platform (accounts.md "authData"). */
+/** Authorization data by platform (protocol/users.md#third-party-accounts). */
 export type AuthData = Record<string, JsonObject>;
 
 /** The platform of users who have not said yet who they are. */
@@ -21,7 +21,7 @@ export interface Identity {
 /** What a body does to the platforms of a user: an entry is linked, null is unlinked. */
 export type AuthDataChanges = ReadonlyMap<string, JsonObject | null>;
 
-/** Platforms that call the user's id `openid`; the others call it `uid` (accounts.md "authData"). */
+/** Platforms that call the user's id `openid`; the others call it `uid` (protocol/users.md#third-party-accounts). */
 const openidPlatforms = new Set(['weixin', 'qq']);
 
 const maxPlatforms = 20;
@@ -80,7 +80,7 @@ export function identityOf(platform: string, entry: JsonObject): Identity {
   return { platform, uid };
 }
 
-/** Samples in the field name the id of custom platforms `openid` too (compat.md 9.1). */
+/** Samples in the field name the id of custom platforms `openid` too (protocol/users.md#third-party-accounts). */
 function uidOf(platform: string, entry: JsonObject): Json | undefined {
   const own = (name: string) => (Object.hasOwn(entry, name) ? entry[name] : undefined);
   if (platform === anonymous) return own('id');
@@ -95,7 +95,7 @@ function checkTokens(entry: JsonObject): void {
 }
 
 /**
- * Every platform but the identity-token one comes with an access token (accounts.md "authData"); lifetimes differ
+ * Every platform but the identity-token one comes with an access token (protocol/users.md#third-party-accounts); lifetimes differ
  * in name and type from client to client and mean nothing to us. Throws 251, or 252 for weixin.
  */
 export function requireToken(platform: string, entry: JsonObject): void {
@@ -106,7 +106,7 @@ export function requireToken(platform: string, entry: JsonObject): void {
 }
 
 /**
- * The UnionID of an entry as an identity (accounts.md "authData" 4), or undefined. `main_account` comes as a text
+ * The UnionID of an entry as an identity (protocol/users.md#unionid), or undefined. `main_account` comes as a text
  * or as a boolean. Throws 111 for wrong types.
  */
 export function unionOf(entry: JsonObject): Identity | undefined {
@@ -140,14 +140,14 @@ export function identitiesOf(authData: AuthData): { own: Identity[]; unions: Ide
   };
 }
 
-/** `_<platform>_unionid` members as replies show them, in `authData` and beside it (accounts.md and compat.md 9.1). */
+/** `_<platform>_unionid` members as replies show them, in `authData` and beside it (protocol/users.md#unionid). */
 export function unionMembers(authData: AuthData): Record<string, JsonObject> {
   const { unions } = identitiesOf(authData);
   return Object.fromEntries(unions.map(({ platform, uid }) => [platform, { uid }]));
 }
 
 /**
- * The platforms after a change. Who has a real platform is anonymous no longer (compat.md 9.1). Throws 116 when
+ * The platforms after a change. Who has a real platform is anonymous no longer (protocol/users.md#anonymous-users). Throws 116 when
  * there are too many.
  */
 export function changedAuthData(current: AuthData | null, changes: AuthDataChanges): AuthData | null {

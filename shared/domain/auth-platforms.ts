@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { issueText } from './issue-text.ts';
 
 /**
- * The option `authPlatforms` (contract.md "Options of an app"): how tokens of a platform are checked. Identity-token
+ * The option `authPlatforms` (protocol/admin-api.md#platform-checks): how tokens of a platform are checked. Identity-token
  * platforms that it does not name are refused; other platforms that it does not name are not checked, or refused by the
- * option `checkedPlatformsOnly` (accounts.md "authData" 2).
+ * option `checkedPlatformsOnly` (protocol/users.md#checked-platforms).
  */
 const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
 const url = z.url({ protocol: /^https?$/ });
@@ -77,7 +77,7 @@ export function checkOf(
   }
 }
 
-/** True for a platform that proves its accounts by identity tokens (contract.md "Labels and wire names"). */
+/** True for a platform that proves its accounts by identity tokens (protocol/labels.md#platforms). */
 export const isIdentityTokenPlatform = (platform: string): boolean => platform.startsWith('lc_');
 
 /** What is wrong with the option: a sentence that quotes no value, or undefined. */

@@ -1,6 +1,6 @@
 import { type ConnectorId, displayName, isConnectorId } from './labels.ts';
 
-/** Closed lets through, open does not, half-open lets one probe through (contract.md "Admin API"). */
+/** Closed lets through, open does not, half-open lets one probe through (protocol/admin-api.md#breakers). */
 export const breakerStates = ['closed', 'half-open', 'open'] as const;
 
 export type BreakerState = (typeof breakerStates)[number];
@@ -27,13 +27,13 @@ export function gatewayTrouble(connector: string, reason: string): string {
   return /^\d/.test(reason) ? `${name} takes nothing: ${reason}` : `${name} does not answer: ${reason}`;
 }
 
-/** A breaker as the admin API shows it (contract.md). */
+/** A breaker as the admin API shows it (protocol/admin-api.md#breakers). */
 export interface BreakerView extends BreakerKey {
   id: string;
   state: BreakerState;
   forced: ForcedState | null;
   since: Date;
-  /** Null once the gateway has answered again. Not part of the contract. */
+  /** Null once the gateway has answered again. */
   lastFailure: GatewayFailure | null;
 }
 

@@ -1,7 +1,7 @@
 import type { ErrorName, Refusal } from './errors.ts';
 
 /**
- * What people may get to read of the refusals of accounts and messages, in Chinese (compat.md 1.1: messages are
+ * What people may get to read of the refusals of accounts and messages, in Chinese (protocol/errors.md#languages: messages are
  * localised by `Accept-Language`, English is the default). Apps show them as they are. Rows that only programmers meet
  * stay English.
  */

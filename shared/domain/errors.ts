@@ -1,7 +1,7 @@
 /**
  * Every refusal this service can answer with, in one table.
  *
- * Codes, texts and statuses: compat.md 1.1 and 1.2. A refusal carries the public sentence only; what
+ * Codes, texts and statuses: protocol/errors.md#http-status and protocol/errors.md#codes. A refusal carries the public sentence only; what
  * happened inside stays in `cause`, which goes to the log and never to a client.
  */
 const table = {
@@ -41,7 +41,7 @@ const table = {
     status: 400,
     text: 'The request timed out on the server. Typically this indicates the request is too expensive.',
   },
-  // Of a cloud function; compat.md 1.1.
+  // Of a cloud function; protocol/functions.md#function-errors.
   functionTimedOut: { code: 124, status: 503, text: 'The request timed out on the server.' },
   invalidEmail: { code: 125, status: 400, text: 'The email address was invalid.' },
   invalidPhone: { code: 127, status: 400, text: 'The mobile phone number was invalid.' },
@@ -49,7 +49,7 @@ const table = {
   invalidRelation: { code: 128, status: 400, text: 'Invalid relation data.' },
   duplicate: { code: 137, status: 400, text: 'A unique field was given a value that is already taken.' },
   invalidRoleName: { code: 139, status: 400, text: "Role's name is invalid." },
-  // compat.md 7.2 "API side timings".
+  // protocol/functions.md#hook-times.
   hookTimedOut: { code: 141, status: 400, text: 'LeanEngine request timeout.' },
   hookRefused: { code: 142, status: 400, text: 'Cloud Code validation failed.' },
   invalidPushTime: { code: 152, status: 400, text: 'Invalid push time.' },
@@ -61,7 +61,7 @@ const table = {
   emailTaken: { code: 203, status: 400, text: 'Email has already been taken.' },
   emailMissing: { code: 204, status: 400, text: 'The email is missing, and must be specified.' },
   emailUnknown: { code: 205, status: 400, text: 'A user with the specified email was not found.' },
-  // The status is accounts.md's ("Errors": a stale session), the code that of compat.md 1.2.
+  // protocol/errors.md#http-status: a stale session.
   sessionNeeded: {
     code: 206,
     status: 403,
@@ -102,7 +102,7 @@ const table = {
   forbiddenDelete: { code: 403, status: 403, text: 'Forbidden to delete by class permissions.' },
   forbiddenReadByAcl: { code: 403, status: 403, text: "Forbidden reading by object's ACL." },
   forbiddenWriteByAcl: { code: 403, status: 403, text: "Forbidden writing by object's ACL." },
-  // A login that the `onLogin` hook refuses (compat.md 7.2: "401-type answer").
+  // A login that the `onLogin` hook refuses (protocol/functions.md#hooks: 401).
   loginRefused: { code: 401, status: 401, text: 'Unauthorized.' },
   notFound: { code: 404, status: 404, text: 'Not found.' },
   methodNotAllowed: { code: 405, status: 405, text: 'Method not allowed.' },
@@ -110,7 +110,7 @@ const table = {
   conflict: { code: 409, status: 409, text: 'Conflict.' },
   payloadTooLarge: { code: 413, status: 413, text: 'Payload Too Large.' },
   unsupportedMediaType: { code: 415, status: 415, text: 'Unsupported content type.' },
-  // A hook of an app that calls itself (compat.md 1.2).
+  // A hook of an app that calls itself (protocol/functions.md#ignored-hooks).
   tooManyHooks: { code: 431, status: 400, text: 'LeanEngine hooks rate limit exceeded.' },
   tooManyRequests: { code: 429, status: 429, text: 'Too many requests.' },
   badGateway: { code: 502, status: 502, text: 'The function host gave no valid answer.' },
@@ -128,7 +128,7 @@ const table = {
   smsTemplateNotFound: { code: 604, status: 400, text: 'SMS template not found.' },
   smsTemplateNotVerified: { code: 605, status: 400, text: 'SMS template not verified.' },
   smsTemplateFailed: { code: 606, status: 400, text: 'The SMS template could not be filled in.' },
-  // The texts of these that clients know (compat.md 1.2, code 1; 1.3; 1.4).
+  // The texts of these that clients know (protocol/errors.md#texts-of-code-1).
   smsTooSoon: { code: 1, status: 400, text: 'SMS request too fast(1 request per 10s).' },
   emailVerificationOff: {
     code: 1,

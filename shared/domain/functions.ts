@@ -1,9 +1,9 @@
 import { refuse } from './errors.ts';
 
-/** Where an app's functions run: `X-LC-Prod` chooses (push.md "Cloud functions"). */
+/** Where an app's functions run: `X-LC-Prod` chooses (protocol/functions.md#environments). */
 export type FunctionStage = 'production' | 'staging';
 
-/** Class hooks that `_User` has (compat.md 7.2), and what a function host calls them in its list of names. */
+/** Class hooks that `_User` has (protocol/functions.md#hooks), and what a function host calls them in its list of names. */
 export const userHooks = {
   beforeSave: '__before_save_for__User',
   afterSave: '__after_save_for__User',
@@ -30,7 +30,7 @@ const functionName = /^[\p{L}_][\p{L}\p{N}_.:-]{0,127}$/u;
 
 /**
  * Checks the name of a function. Throws 404 for one that none can have: what every object inherits is no function
- * of an app, however a host looks names up (field.md 4.2 "function dispatch").
+ * of an app, however a host looks names up (protocol/known-problems.md#function-dispatch).
  */
 export function checkFunctionName(name: string): string {
   if (!functionName.test(name) || name in Object.prototype || name === 'prototype')

@@ -8,19 +8,19 @@ function randomFrom(alphabet: string, length: number): string {
   return text;
 }
 
-/** Public id of an installation or user: 24 hex characters (compat.md 9.1). */
+/** Public id of an installation or user: 24 hex characters (protocol/users.md#user-fields). */
 export const newObjectId = (): string => randomBytes(12).toString('hex');
 
-/** Public id of a push record and default `notification_id`: 16 alphanumerics (compat.md 5.1). */
+/** Public id of a push record and default `notification_id`: 16 alphanumerics (protocol/push.md#push-call). */
 export const newPushId = (): string => randomFrom(alphanumeric, 16);
 
 /**
  * Application id, 24 characters. Never ends in a region suffix such as `-MdYXbMMI`, which would send
- * SDKs to another host than the one configured (compat.md 2.4).
+ * SDKs to another host than the one configured (protocol/clients.md#app-ids).
  */
 export const newAppId = (): string => randomFrom(alphanumeric, 24);
 
-/** Name of a user who has none of its own: 25 lower-case alphanumerics (compat.md 9.1). */
+/** Name of a user who has none of its own: 25 lower-case alphanumerics (protocol/users.md#user-fields). */
 export const newUsername = (): string => randomFrom(alphanumeric.slice(26), 25);
 
 /** Application, master or hook key, 24 characters. */

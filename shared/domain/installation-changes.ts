@@ -27,7 +27,7 @@ export interface InstallationChanges {
 const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 
 /**
- * Reads a body. Private members (`_…`: hints of SDKs and of batches, compat.md 3.5) are left out. Throws
+ * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out. Throws
  * 105 for a bad name; values are checked when they are applied.
  */
 export function readChanges(body: JsonObject): InstallationChanges {
@@ -64,8 +64,8 @@ export function changedDraft(
 }
 
 /**
- * A new installation must be reachable (compat.md 8): `deviceToken` for ios, `installationId` for android
- * (push.md lets a hybrid device be found by its `registrationId` only beside it), one of both for others.
+ * A new installation must be reachable (protocol/installations.md#required-members): `deviceToken` for ios, `installationId` for android
+ * (a hybrid device is found by its `registrationId` only beside it: protocol/installations.md#required-members), one of both for others.
  * Times come from us. Throws 114, 111 or 117.
  */
 export function checkNew(draft: InstallationDraft, changes: InstallationChanges): void {
@@ -99,7 +99,7 @@ export function checkReturn(
 const immutable = ['deviceType', 'installationId', 'deviceToken'] as const;
 
 /**
- * What was given once stays (compat.md 8): the same value again is no change, another one is refused with 117. A new
+ * What was given once stays (protocol/installations.md#members-that-never-change): the same value again is no change, another one is refused with 117. A new
  * device token is accepted: gateways renew tokens, and a device that cannot say so gets nothing more. A registration
  * (`isRegistration`) may name the object by an outdated id.
  */

@@ -48,10 +48,9 @@ export function typedByIdentity(changes: InstallationChanges): InstallationChang
 const storable = (text: string | undefined): string | undefined => (text?.includes('\0') ? undefined : text);
 
 /**
- * Which of the installations that the ids name is the one that registers (compat.md 8, "INFERRED safest
- * rule"): by objectId, else by installationId, else by device token, else by the id that a vendor gave. An
- * objectId that is gone names nothing, so that a client whose record was cleaned away registers again (push.md
- * "States"). Throws 137 when the token belongs to another installation.
+ * Which of the installations that the ids name is the one that registers (protocol/installations.md#registration): by objectId, else by installationId, else by device token, else by the id that a vendor gave. An
+ * objectId that is gone names nothing, so that a client whose record was cleaned away registers again
+ * (protocol/installations.md#idle-installations). Throws 137 when the token belongs to another installation.
  */
 export function registeredAmong(
   found: Installation[],

@@ -4,12 +4,12 @@ import { isJsonObject, type Json } from './json.ts';
 import { appleDeviceTypes, canonicalVendor } from './labels.ts';
 import { isOperation, type Members } from './operations.ts';
 
-/** Types of device that clients in the field store (compat.md 8). */
+/** Types of device that clients in the field store (protocol/installations.md#device-types). */
 const deviceTypes = new Set<string>([...appleDeviceTypes, 'android', 'wp', 'web']);
 
 /**
  * Sizes: an installation is read for every push to it, so it stays far below the 16 MB that the public
- * service allows an object (compat.md 4); the number of custom members is that of a class there.
+ * service allows an object (protocol/objects.md#object-limits); the number of custom members is that of a class there.
  */
 const maxBytes = 128 * 1024;
 const maxFields = 300;
@@ -17,7 +17,7 @@ const maxChannelLength = 255;
 
 /** Chinese characters beside what the text of code 112 names. */
 const channelName = /^[A-Za-z0-9_=\-\p{Script=Han}]*$/u;
-/** An identifier of a device: no white space, no control characters; deliberately not hex (compat.md 5.11). */
+/** An identifier of a device: no white space, no control characters; deliberately not hex (protocol/installations.md#installation-fields). */
 const idText = (maxLength: number) => new RegExp(`^[^\\s\\p{Cc}]{1,${maxLength}}$`, 'u');
 /** Unique and looked-up columns are indexed: PostgreSQL takes at most some 2700 bytes in an entry. */
 const shortId = idText(200);
@@ -108,7 +108,7 @@ function channels(value: Json | undefined): string[] | null {
   });
 }
 
-/** Absent is true: the app opts out by storing false (compat.md 8). */
+/** Absent is true: the app opts out by storing false (protocol/installations.md#installation-fields). */
 function valid(value: Json | undefined): boolean {
   if (value === undefined) return true;
   if (typeof value === 'boolean') return value;

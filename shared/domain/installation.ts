@@ -1,7 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Members } from './operations.ts';
 
-/** An installation of an app on a device (push.md "Installation", design.md 4), as its row holds it. */
+/** An installation of an app on a device (protocol/installations.md#installation-fields, develop/architecture.md#data), as its row holds it. */
 export interface Installation extends InstallationDraft {
   /** Key within the app; never shown. */
   id: number;
@@ -45,7 +45,7 @@ export interface DeviceTraits {
   has_installation_id: boolean;
 }
 
-/** Wire name → the spec's (contract.md "Labels and wire names"). */
+/** Wire name → the neutral one (protocol/labels.md#members-of-apns). */
 const neutralNames = new Map([
   ['apnsTopic', 'pgwTopic'],
   ['apnsTeamId', 'pgwTeamId'],
@@ -86,8 +86,8 @@ export function membersOf(draft: InstallationDraft): Members {
 }
 
 /**
- * The installation as replies show it: the names it was stored with (contract.md "Labels and wire
- * names"), absent members left out, times as ISO 8601 with milliseconds.
+ * The installation as replies show it: the names it was stored with
+ * (protocol/labels.md#stored-names), absent members left out, times as ISO 8601 with milliseconds.
  */
 export function installationDocument(installation: Installation): JsonObject {
   const shown = [...membersOf(installation)].map(([name, value]): [string, Json] => [

@@ -11,7 +11,7 @@ export const vendorIds = [
 
 /**
  * Names of connectors and vendors: neutral ones are canonical inside, wire names are accepted
- * everywhere (contract.md "Labels and wire names", compat.md 5.8).
+ * everywhere (protocol/labels.md#vendors).
  */
 export const connectorIds = ['apns', 'fcm', ...vendorIds, 'channel'] as const;
 
@@ -21,7 +21,7 @@ export function isConnectorId(value: string): value is ConnectorId {
   return (connectorIds as readonly string[]).includes(value);
 }
 
-/** Connectors that take credentials, in the order of the contract. */
+/** Connectors that take credentials, in the order of protocol/admin-api.md#credentials-of-a-push-profile. */
 export const profileConnectorIds = connectorIds.filter((id) => id !== 'channel');
 
 /** An installation's `vendor` in lower case → its canonical label. `lc` means our own channel. */
@@ -127,7 +127,7 @@ export const dataKeyOwners = new Map<string, ConnectorId | 'ios' | 'android'>([
   ...vendorIds.map((id) => [id, id] as const),
 ]);
 
-/** Name of the success counter a connector adds to on the push record (compat.md 5.3). */
+/** Name of the success counter a connector adds to on the push record (protocol/push-records.md#successes). */
 export const successField: Record<ConnectorId, string> = {
   apns: 'iosSuccesses',
   fcm: 'fcmSuccesses',
@@ -141,7 +141,7 @@ export const successField: Record<ConnectorId, string> = {
   channel: 'lcSuccesses',
 };
 
-/** Device types whose tokens belong to APNs (compat.md 8: SDKs store more than `ios`). */
+/** Device types whose tokens belong to APNs (protocol/installations.md#device-types: SDKs store more than `ios`). */
 export const appleDeviceTypes = ['ios', 'macos', 'tvos', 'watchos', 'visionos'] as const;
 
 export function isAppleDeviceType(deviceType: string): boolean {

@@ -43,7 +43,7 @@ export function allTotals(totals: ConnectorTotals): OutcomeTotals {
   return all;
 }
 
-/** `status` as clients know it: in-queue, scheduled, done, or the error's sentence (compat.md 5.3). */
+/** `status` as clients know it: in-queue, scheduled, done, or the error's sentence (protocol/push-records.md#status). */
 function publicStatus(record: Notification): string {
   if (record.state === 'failed') return record.error ?? 'error';
   if (record.state === 'scheduled' || record.state === 'done') return record.state;
@@ -69,7 +69,7 @@ export function publicWhere(order: PushOrder): JsonObject {
 }
 
 /**
- * The record as `GET /1.1/notifications/:id` gives it (compat.md 5.3). Successes of our own channel are
+ * The record as `GET /1.1/notifications/:id` gives it (protocol/push-records.md#record-fields). Successes of our own channel are
  * acknowledgements of devices; those of a gateway are what the gateway took. `delivered` and `clicked` are what
  * gateways told afterwards: devices that it reached, and that it was opened on. `repeats`: recipients that were sent to
  * again because a request got no answer. `trouble`: gateways that an open push waits for.

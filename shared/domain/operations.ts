@@ -15,7 +15,7 @@ export interface Write {
 const maxBatchDepth = 3;
 
 /**
- * Applies writes in their order (compat.md 4). A missing value counts as 0 or an empty array. Throws 111
+ * Applies writes in their order (protocol/objects.md#operations). A missing value counts as 0 or an empty array. Throws 111
  * when an operation is unknown, malformed, or does not fit the value that is there; 105 and 106 as
  * `canonicalValue`.
  */

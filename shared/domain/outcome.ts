@@ -1,6 +1,6 @@
 /**
  * How a recipient of a push ended. Each one matched at planning time ends in exactly one of these
- * (contract.md "Metrics" and delivery promise 2).
+ * (protocol/operation.md#metrics, protocol/delivery.md#promise-2).
  */
 export const outcomes = ['sent', 'invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
 

@@ -1,6 +1,6 @@
 import { type CountryCode, type NumberType, parsePhoneNumberFromString } from 'libphonenumber-js/max';
 
-/** A phone number that exists in its country's numbering plan (accounts.md "User": E.123, +86 by default). */
+/** A phone number that exists in its country's numbering plan (protocol/users.md#user-fields: E.123, +86 by default). */
 export interface Phone {
   /** As it is stored, compared and answered: `+`, country code, number, no blanks. */
   e164: string;
@@ -10,7 +10,7 @@ export interface Phone {
   can: { sms: boolean; voice: boolean };
 }
 
-/** A number without a country code belongs here (accounts.md "User"). */
+/** A number without a country code belongs here (protocol/users.md#user-fields). */
 const homeCountry: CountryCode = 'CN';
 
 /** What people write: digits in groups, at most 15 by E.164. Letters, extensions and control characters are none. */

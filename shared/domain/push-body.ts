@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
-/** Bodies of the calls that send a push, with what each member means (push.md "Push"; docs/reference/http-api.md). */
+/** Bodies of the calls that send a push, with what each member means (protocol/push.md#push-call; docs/reference/http-api.md). */
 
-/** Device ids in one call (push.md "Limits" 5). */
+/** Device ids in one call (protocol/push.md#device-ids). */
 const maxDeviceIds = 500;
 
 /** `flow_control` as it is asked for; also on the call that resumes a push. */
@@ -22,7 +22,7 @@ const time = z
   .transform((text) => new Date(text))
   .nullish();
 
-/** Old documentation shows the number as a string (compat.md 5.1). */
+/** Old documentation shows the number as a string (protocol/push.md#requests-of-real-clients). */
 const seconds = z
   .union([
     z.number(),
@@ -38,7 +38,7 @@ const text = z.string().min(1).max(256).nullish();
 
 const data = z.record(z.string(), z.unknown());
 
-/** Channel names: letters, digits, `_ = -`, Chinese characters, or empty for broadcast (compat.md 8). */
+/** Channel names: letters, digits, `_ = -`, Chinese characters, or empty for broadcast (protocol/installations.md#channel-names). */
 const channelName = z
   .string()
   .max(200)

@@ -2,7 +2,7 @@ import { refuse } from './errors.ts';
 import type { JsonObject } from './json.ts';
 
 /**
- * Members that mean nothing in a push and that clients in the field send all the same (compat.md 5.1, 5.11): the Java SDK
+ * Members that mean nothing in a push and that clients in the field send all the same (protocol/push.md#push-call, 5.11): the Java SDK
  * copies every parameter of a query, the old push client of browsers its own configuration. Private members (`_…`)
  * are theirs as well.
  */

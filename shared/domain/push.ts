@@ -6,8 +6,7 @@ import { type common, devicesBody, queryBody } from './push-body.ts';
 import { warningsAbout } from './push-members.ts';
 
 /**
- * A push as it was asked for, checked and in one form whatever client sent it (push.md "Push",
- * compat.md 5.1). Stored on the record; the planner and the connectors read it there.
+ * A push as it was asked for, checked and in one form whatever client sent it (protocol/push.md#push-call). Stored on the record; the planner and the connectors read it there.
  */
 export interface PushOrder {
   data: JsonObject;
@@ -45,13 +44,13 @@ export interface PushRequest {
   warnings: string[];
 }
 
-/** The body of POST /1.1/push is under this (push.md "Limits" 4). */
+/** The body of POST /1.1/push is under this (protocol/push.md#body-size). */
 export const pushBodyBytesBelow = 4096;
-/** Lower rates count as this one (push.md "Limits" 7). */
+/** Lower rates count as this one (protocol/push.md#flow-control). */
 const minFlowControl = 1000;
-/** Until when a push without an expiry is of use (compat.md 5.1: seven days). */
+/** Until when a push without an expiry is of use (protocol/push.md#expiry: seven days). */
 export const defaultExpiryMs = 7 * 24 * 3600 * 1000;
-/** A push_time less than this ahead is sent at once (push.md, `push_time`). */
+/** A push_time less than this ahead is sent at once (protocol/push.md#scheduling). */
 export const soonMs = 60_000;
 /** The scheduler keeps what it accepts: nothing beyond ten years. */
 const maxAheadMs = 10 * 365 * 24 * 3600 * 1000;
@@ -91,7 +90,7 @@ function timing(body: Common, pushTime: Date | null, nowMs: number): PushTiming 
   };
 }
 
-/** Checks the members of `data` that mean the same to every gateway (push.md "Push content"). */
+/** Checks the members of `data` that mean the same to every gateway (protocol/push.md#content). */
 function checkData(body: JsonObject): JsonObject {
   const content = body.data;
   if (!isJsonObject(content)) throw refuse('incorrectType', 'data: expected a JSON dictionary.');
@@ -116,7 +115,7 @@ function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod'
   } as const;
 }
 
-/** `where` may be a dictionary, a list (implicit AND) or either as a JSON string (compat.md 3.1, 5.1). */
+/** `where` may be a dictionary, a list (implicit AND) or either as a JSON string (protocol/queries.md#query-parameters, protocol/push.md#push-call). */
 function whereOf(body: JsonObject): Json {
   const where = body.where;
   if (where === undefined || where === null) return {};

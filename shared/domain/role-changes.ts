@@ -30,7 +30,7 @@ export const maxRoleBytes = 256 * 1024;
 export const defaultRoleAcl: Acl = { '*': { read: true } };
 
 /**
- * Reads a body. Private members (`_…`, compat.md 3.5) are left out. Throws 105 for a bad name, 111, 106 and 128 for
+ * Reads a body. Private members (`_…`, protocol/objects.md#private-members) are left out. Throws 105 for a bad name, 111, 106 and 128 for
  * relations, 116 for too many members, 123 for the ACL, 1 for one that is taken away, 139 for the role's name; values of custom members
  * are checked when they are applied.
  */
@@ -82,7 +82,7 @@ function readRoleAcl(value: Json): Acl {
   return readAcl(value);
 }
 
-/** The sentence of the public service (compat.md 1.2). */
+/** The sentence of the public service (protocol/errors.md#texts-of-code-1). */
 const aclRequired = () => refuse('invalidParameter', 'Role ACL is required.');
 
 /** A new role. Throws 139 without a name, 1 without an ACL but for the master key, and as `changedRole`. */

@@ -12,7 +12,7 @@ export interface MemberStep {
   objectIds: string[];
 }
 
-/** Members that one operation names (compat.md 1.2, code 128). */
+/** Members that one operation names (protocol/objects.md#relation-operations). */
 export const maxMembersPerOperation = 1000;
 /** Operations that one `Batch` holds. */
 export const maxOperationsPerBatch = 10;
@@ -20,7 +20,7 @@ export const maxOperationsPerBatch = 10;
 export const isRelationName = (name: string): name is RelationName => Object.hasOwn(roleRelations, name);
 
 /**
- * Reads `AddRelation`, `RemoveRelation`, or a `Batch` of them (compat.md 4). A relation as replies show it changes
+ * Reads `AddRelation`, `RemoveRelation`, or a `Batch` of them (protocol/objects.md#relation-operations). A relation as replies show it changes
  * nothing: SDKs send it back. Throws 111 for anything else and for pointers to another class, 106 for malformed
  * pointers, 128 for too many.
  */

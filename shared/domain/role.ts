@@ -1,7 +1,7 @@
 import type { Acl } from './acl.ts';
 import type { Json, JsonObject } from './json.ts';
 
-/** The relations of a role and the classes of their members (compat.md 9.3). */
+/** The relations of a role and the classes of their members (protocol/roles.md#membership). */
 export const roleRelations = { users: '_User', roles: '_Role' } as const;
 export type RelationName = keyof typeof roleRelations;
 
@@ -15,7 +15,7 @@ export interface RoleDraft {
   fields: JsonObject;
 }
 
-/** A role of an app (compat.md 9.3), as its row holds it. Members are rows of their own. */
+/** A role of an app (protocol/roles.md#role-fields), as its row holds it. Members are rows of their own. */
 export interface Role extends RoleDraft {
   /** Key within the app; never shown. */
   id: number;
@@ -24,7 +24,7 @@ export interface Role extends RoleDraft {
   updatedAt: Date;
 }
 
-/** The role as replies show it; the ACL with `returnACL=true` only (compat.md 3.1). */
+/** The role as replies show it; the ACL with `returnACL=true` only (protocol/queries.md#query-parameters). */
 export function roleDocument(role: Role, { hasAcl }: { hasAcl: boolean }): JsonObject {
   return Object.fromEntries<Json>([
     ...Object.entries(role.fields),

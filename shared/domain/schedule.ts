@@ -8,7 +8,7 @@ export interface ScheduledPush {
 }
 
 /**
- * An entry of `GET /1.1/scheduledPushMessages` (push.md "Scheduled push entry", compat.md 5.2): the query
+ * An entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry): the query
  * shows the condition that the service adds, `through?` is what the push said of `silent`.
  */
 export function toScheduledEntry({ id, push }: ScheduledPush): JsonObject {

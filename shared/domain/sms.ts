@@ -1,4 +1,4 @@
-/** Rules of SMS and voice messages (accounts.md "General SMS code service" and "Limits", compat.md 1.4). */
+/** Rules of SMS and voice messages (protocol/codes.md#general-code-service and protocol/codes.md#limits). */
 
 /** What a message is for; each has codes of its own. */
 export type SmsType = 'general' | 'notification' | 'login' | 'verifyPhone' | 'changePhone' | 'resetPassword';
@@ -17,7 +17,7 @@ export interface NumberLimits {
   perDay: number;
 }
 
-/** Per number, and per signature where it is a text (compat.md 1.4). */
+/** Per number, and per signature where it is a text (protocol/codes.md#limits). */
 export const numberLimits: Record<SendKind, NumberLimits> = {
   verification: { minGapMs: minute, perHour: Number.POSITIVE_INFINITY, perDay: 10 },
   notification: { minGapMs: minute, perHour: Number.POSITIVE_INFINITY, perDay: 15 },
@@ -39,7 +39,7 @@ export const codeAlone = { tries: 10, windowMs: 10 * minute, candidates: 10 } as
 
 /** Messages to one block of 10,000 numbers an hour: people are spread, pumped ranges are not. */
 export const blockPerHour = 1000;
-/** Domestic messages without charge (accounts.md "Limits"). */
+/** Domestic messages without charge (protocol/codes.md#prices). */
 export const freeMessages = 100;
 /** Currency units per message beyond those. */
 export const prices = { domestic: 0.05, abroad: 0.5 } as const;

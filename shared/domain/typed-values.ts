@@ -2,14 +2,14 @@ import { refuse } from './errors.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 
 /**
- * Values as clients encode them, checked and brought into one form (compat.md 3.2 "Type encodings"), so
+ * Values as clients encode them, checked and brought into one form (protocol/objects.md#typed-values), so
  * that two equal values are stored and compared as the same JSON.
  */
 
-/** Deeper values cost recursion everywhere and mean nothing to a client (field.md 4.2 "DoS by query"). */
+/** Deeper values cost recursion everywhere and mean nothing to a client (protocol/known-problems.md#dos-by-query). */
 export const maxValueDepth = 32;
 
-/** True for a name that a member of a stored object may have (compat.md 1.2, code 105). */
+/** True for a name that a member of a stored object may have (protocol/objects.md#member-names). */
 export const isMemberName = (name: string): boolean => /^[A-Za-z][A-Za-z0-9_]{0,127}$/.test(name);
 
 const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/;

@@ -19,7 +19,7 @@ export interface Fees {
 const callBlock = 600;
 const recipientBlock = 10_000;
 
-/** Prices by edition (push.md "Limits" 3). Those of recipients are in hundredths: money is added exactly. */
+/** Prices by edition (protocol/push.md#fees). Those of recipients are in hundredths: money is added exactly. */
 const prices = {
   home: { currency: 'CNY', firstBlock: 60, furtherBlock: 30, freeRecipients: 1_000_000, blockCents: 50 },
   international: {

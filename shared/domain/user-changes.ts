@@ -41,7 +41,7 @@ const protectedNames = new Set([
 const maxMembersSent = 320;
 
 /**
- * Reads a body. Private members (`_…`: hints of SDKs and of batches, compat.md 3.5) are left out. Throws 105 for a
+ * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out. Throws 105 for a
  * bad name, 116 for too many, 123, 125, 127, 217, 218 and 250 to 252 for built-in members; values of custom ones are checked when
  * they are applied.
  */
@@ -144,7 +144,7 @@ export function newUser(changes: UserChanges, username: string, rules: UserRules
 }
 
 /**
- * The user that results. A changed address is not verified, nor is a changed number (accounts.md "States"). Throws
+ * The user that results. A changed address is not verified, nor is a changed number (protocol/users.md#phone-verification). Throws
  * 117 when a protected member would change, 105, 106, 111 and 116 for custom members, 116 beyond the rules' size.
  */
 export function changedUser(current: User | UserDraft, changes: UserChanges, rules: UserRules): UserDraft {
@@ -178,7 +178,7 @@ export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: 
     throw refuse('tooLarge', `A user is at most ${maxBytes} bytes.`);
 }
 
-/** Who gets a password is anonymous no longer (compat.md 9.1). */
+/** Who gets a password is anonymous no longer (protocol/users.md#anonymous-users). */
 function authDataAfter(current: UserDraft, changes: UserChanges): UserDraft['authData'] {
   const base = changes.isAuthDataCleared && current.authData !== null ? {} : current.authData;
   const changed = changedAuthData(base, changes.authData);

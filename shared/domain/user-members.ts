@@ -5,7 +5,7 @@ import { parsePhone } from './phone.ts';
 
 /** A row is read for every login: far below the 16 MB of the public service, far above what profiles hold. */
 export const maxUserBytes = 1024 * 1024;
-/** Members of a class there (compat.md 4). */
+/** Members of a class there (protocol/objects.md#object-limits). */
 const maxFields = 300;
 /** An index entry of PostgreSQL holds some 2700 bytes. */
 const maxUsernameLength = 255;
@@ -38,7 +38,7 @@ export function readPassword(value: unknown): string {
   return value;
 }
 
-/** Throws 125. Case counts (accounts.md "User"); control characters never reach a mail header. */
+/** Throws 125. Case counts (protocol/users.md#user-fields); control characters never reach a mail header. */
 export function readEmail(value: unknown): string {
   const isSound =
     typeof value === 'string' &&

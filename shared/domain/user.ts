@@ -11,7 +11,7 @@ export const draftBytes = (draft: UserDraft): number =>
 export interface UserDraft {
   username: string;
   email: string | null;
-  /** True: confirmed; false: not yet; null: never asked (accounts.md "emailVerified"). */
+  /** True: confirmed; false: not yet; null: never asked (protocol/users.md#e-mail-verification). */
   emailVerified: boolean | null;
   /** E.164. */
   mobilePhoneNumber: string | null;
@@ -23,7 +23,7 @@ export interface UserDraft {
   fields: JsonObject;
 }
 
-/** A user of an app (accounts.md "User", design.md 4), as its row holds it. */
+/** A user of an app (protocol/users.md#user-fields, develop/architecture.md#data), as its row holds it. */
 export interface User extends UserDraft {
   /** Key within the app; never shown. */
   id: number;
@@ -47,7 +47,7 @@ export interface View {
   isOwn: boolean;
   /** Opens the sealed tokens of third-party accounts. Without it a document has none: clients never need them back. */
   open?: ((authData: AuthData) => AuthData) | undefined;
-  /** `returnACL=true` (compat.md 3.1). */
+  /** `returnACL=true` (protocol/queries.md#query-parameters). */
   hasAcl?: boolean;
 }
 

@@ -5,7 +5,7 @@ import type { ClassSchema, Column } from './fields.ts';
 const topic: Column = { type: 'text', sql: 'topic' };
 const teamId: Column = { type: 'text', sql: 'team_id' };
 
-/** `_Installation`: columns of the table `installation` (design.md 4), neutral and wire names alike. */
+/** `_Installation`: columns of the table `installation` (develop/architecture.md#data), neutral and wire names alike. */
 export const installationClass: ClassSchema = {
   name: '_Installation',
   table: 'installation',

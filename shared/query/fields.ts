@@ -8,7 +8,7 @@ export interface TextColumn {
   spelling?: string;
   /** The stored form of a value that a client asks for. */
   canonical?: (value: string) => string;
-  /** Only `{"name": value}` is answered (compat.md 3.2 on `deviceProfile`). */
+  /** Only `{"name": value}` is answered (protocol/queries.md#equality-only). */
   isEqualityOnly?: boolean;
 }
 
@@ -69,7 +69,7 @@ const innerName = /^[A-Za-z0-9_-]{1,128}$/;
 
 /**
  * Splits `a.b.c` and checks each part. Throws 105 for a malformed or a hidden name: private members begin
- * with `_`, and may be neither filtered nor sorted nor projected (design.md 4).
+ * with `_`, and may be neither filtered nor sorted nor projected (develop/architecture.md#queries).
  */
 export function pathOf(name: string): string[] {
   const [first = '', ...inner] = name.split('.');

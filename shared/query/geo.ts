@@ -12,7 +12,7 @@ export interface Point {
 const kilometersPerRadian = 6371;
 const milesPerRadian = 3958.8;
 
-/** Suffix of `$maxDistance…` and `$minDistance…`, and what one radian is in it; none is radians (compat.md 3.2). */
+/** Suffix of `$maxDistance…` and `$minDistance…`, and what one radian is in it; none is radians (protocol/queries.md#places). */
 const units = new Map([
   ['', 1],
   ['InRadians', 1],

@@ -13,7 +13,7 @@ const maxDepth = 3;
 const maxPointers = 5000;
 
 /**
- * Throws 102 when malformed or too much, 105 for bad names (compat.md 3.1). Names of what holds no pointers are left
+ * Throws 102 when malformed or too much, 105 for bad names (protocol/queries.md#include). Names of what holds no pointers are left
  * out, as on the public service.
  */
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
@@ -56,7 +56,7 @@ interface Open {
 
 /**
  * The documents with what they point to: `{"__type":"Pointer","className",…}` with all members of the object
- * (compat.md 3.1). Pointers to what is not there, or not to be seen, stay as they are. Throws 116 when that is too much.
+ * (protocol/queries.md#include). Pointers to what is not there, or not to be seen, stay as they are. Throws 116 when that is too much.
  */
 export async function allWithIncluded(
   documents: JsonObject[],

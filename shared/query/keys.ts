@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from '../domain/json.ts';
 import { type ClassSchema, pathOf } from './fields.ts';
 import { namesIn } from './names.ts';
 
-/** `keys=a,b.c,-d`: what a reply holds (compat.md 3.1). An empty `included` means everything. */
+/** `keys=a,b.c,-d`: what a reply holds (protocol/queries.md#keys). An empty `included` means everything. */
 export interface Keys {
   included: string[][];
   excluded: string[][];

@@ -9,7 +9,7 @@ import { parseWhere } from './parse.ts';
 import { type Reader, visibleTo } from './reader.ts';
 import type { Condition, OrderKey } from './tree.ts';
 
-/** The parameters of a list call, checked (compat.md 3.1). */
+/** The parameters of a list call, checked (protocol/queries.md#query-parameters). */
 export interface ListQuery {
   where: Condition;
   /** 0 only together with `hasCount`. */
@@ -47,7 +47,7 @@ export function compileList(list: ListQuery, cls: ClassSchema, reader: Reader): 
   return { condition, orderBy, values: params.values, conditionValues, limit: list.limit, skip: list.skip };
 }
 
-/** Undefined when there is none: an empty one counts as none (compat.md 4). Throws as `parseWhere`. */
+/** Undefined when there is none: an empty one counts as none (protocol/queries.md#query-parameters). Throws as `parseWhere`. */
 export function compileRowCondition(
   where: unknown,
   cls: ClassSchema,

@@ -16,7 +16,7 @@ const relations = new Map<string, Relation>([
 ]);
 
 /**
- * The test that one of the `operators` of a member asks for; all of them must hold (compat.md 3.2). Some only say more
+ * The test that one of the `operators` of a member asks for; all of them must hold (protocol/queries.md#operators). Some only say more
  * of another one, and ask for none. Throws 102, 106 or 111.
  */
 export function parseOperator(name: string, operand: Json, operators: JsonObject): PlainTest[] {

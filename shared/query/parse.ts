@@ -9,7 +9,7 @@ import { isSubqueryOperator, maxSubqueries, maxSubqueryDepth, readSubquery } fro
 import type { Condition, Test } from './tree.ts';
 
 /**
- * What a condition may cost (field.md 4.2 "DoS by query"). A push's whole body is under 4096 bytes and a
+ * What a condition may cost (protocol/known-problems.md#dos-by-query). A push's whole body is under 4096 bytes and a
  * URL under 16 KB, so real conditions stay far below.
  */
 export const whereLimits = {
@@ -21,9 +21,9 @@ export const whereLimits = {
 } as const;
 
 /**
- * Checks a `where` and gives its tree. `value` is a dictionary, an array of them (implicit AND, compat.md
- * 3.1), either as JSON text, or absent: then everything matches; an empty text counts as absent
- * (compat.md 4). Throws 102 for a malformed, unknown or oversize condition, 105 for a bad or hidden name,
+ * Checks a `where` and gives its tree. `value` is a dictionary, an array of them (implicit AND,
+ * protocol/queries.md#query-parameters), either as JSON text, or absent: then everything matches; an empty text counts as absent
+ * (protocol/queries.md#query-parameters). Throws 102 for a malformed, unknown or oversize condition, 105 for a bad or hidden name,
  * 106 and 111 for malformed values; for sub-queries 101 for an unknown class, 403 for one that the reader may not list.
  */
 export function parseWhere(value: unknown, cls: ClassSchema, reader: Reader): Condition {

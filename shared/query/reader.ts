@@ -6,7 +6,7 @@ import type { Params } from './params.ts';
 
 /**
  * For whom a query is answered. A sub-query shows no more than a list call of its class would: else a condition on
- * one class were a way to read another (field.md 4.2 "Field oracles").
+ * one class were a way to read another (protocol/known-problems.md#field-oracles).
  */
 export interface Reader {
   appId: string;

@@ -12,7 +12,7 @@ export interface Related {
 }
 
 /**
- * Reads `{"object":<pointer>,"key":"users"}` (compat.md 3.2). Throws 102 for another shape, for what is no relation and
+ * Reads `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws 102 for another shape, for what is no relation and
  * where the members are of another class than the one that is asked, 106 for a malformed pointer.
  */
 export function readRelated(operand: Json, asked: ClassSchema): Related {

@@ -22,7 +22,7 @@ const builtIn = new Map<string, { column: string; type: 'text' | 'timestamptz' }
 /** What a cursor holds of a member of the app's own at most, as JSON: it travels in URLs. */
 const maxValueLength = 1000;
 
-/** compat.md 3.1. */
+/** protocol/queries.md#scan. */
 const cursorLifeMs = 10 * 60_000;
 
 /** The row behind which a scan goes on; the id decides between rows with the same key. */
@@ -48,7 +48,7 @@ export interface ScanQuery {
 }
 
 /**
- * Reads `where`, `limit`, `keys`, `scan_key` and `cursor` (compat.md 3.1 "Scan"). The key is `objectId`, a time, or a member
+ * Reads `where`, `limit`, `keys`, `scan_key` and `cursor` (protocol/queries.md#scan). The key is `objectId`, a time, or a member
  * of the app's own. Throws 102, also for a cursor that is none, has expired or is of another scan, and as `parseWhere`.
  */
 export function parseScan(

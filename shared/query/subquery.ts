@@ -34,7 +34,7 @@ export function readSubquery(name: string, operand: Json): SubqueryOperand {
   const { key, query } = hasKey ? operand : { key: undefined, query: operand };
   if (!isJsonObject(query)) throw refuse('invalidQuery', `${name} takes a query.`);
   if (hasKey && typeof key !== 'string') throw refuse('invalidQuery', `${name} takes a key.`);
-  // Where a pointer's class goes without saying it is a user: nothing else points to a person (compat.md 3.2).
+  // Where a pointer's class goes without saying it is a user: nothing else points to a person (protocol/queries.md#sub-queries).
   const cls = classNamed(hasKey ? query.className : (query.className ?? '_User'));
   return {
     cls,

@@ -17,7 +17,7 @@ export function checkTargets(order: PushOrder, reader: Reader): void {
 }
 
 /**
- * SQL condition over `installation`: not idle, that is updated within the app's validity (push.md "Limits" 9). What was
+ * SQL condition over `installation`: not idle, that is updated within the app's validity (protocol/installations.md#idle-installations). What was
  * imported counts from the import: its device could not call before.
  */
 export function freshCondition(app: App, { params, nowMs }: { params: Params; nowMs: number }): string {
@@ -52,7 +52,7 @@ function queryConditions(
   // What its sender may ask was checked when the push was accepted.
   const parsed = parseWhere(target.where, installationClass, masterReader(appId));
   const where = compileWhere(parsed, installationClass, params);
-  // Any of the channels (compat.md 5.1); the index on channels answers it.
+  // Any of the channels (protocol/push.md#push-call); the index on channels answers it.
   const channels =
     target.channels && target.channels.length > 0
       ? [`channels && ${params.add(target.channels)}::text[]`]
@@ -62,7 +62,7 @@ function queryConditions(
 
 /**
  * Listed ids: device tokens for iOS; registration ids for one vendor's devices; else installation ids
- * (push.md "Body of POST /1.1/push/devices").
+ * (protocol/push.md#push-to-devices).
  */
 export function deviceConditions(
   target: Extract<PushOrder['target'], { kind: 'devices' }>,
@@ -82,7 +82,7 @@ export interface TargetQuery {
 
 /**
  * The planner's statement: what routing needs of every target above an id, in the order of ids, for one
- * cursor (design.md 2 "Why a cursor").
+ * cursor (develop/architecture.md#why-one-cursor).
  */
 export function targetQuery(
   app: App,

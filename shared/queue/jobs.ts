@@ -23,7 +23,7 @@ export interface JobKind<T> {
 /** Resolve the targets of one push into batches. */
 export const planJob: JobKind<PlanJob> = { queue: 'plan', data: planData };
 
-/** Send one batch. One queue per connector: a bulkhead (design.md 2). */
+/** Send one batch. One queue per connector: a bulkhead (develop/architecture.md#bulkheads). */
 export function deliverJob(connector: ConnectorId): JobKind<DeliverJob> {
   return { queue: `deliver-${connector}`, data: deliverData };
 }
@@ -40,6 +40,6 @@ export const queueNames = [
 
 /**
  * Planning in turns: a push that is new goes before one that is being continued, so that a push to few does
- * not wait for the planning of one to millions (design.md 2 "Fairness").
+ * not wait for the planning of one to millions (develop/architecture.md#fairness).
  */
 export const planPriorities = { fresh: 0, continued: -1 } as const;

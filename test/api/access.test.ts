@@ -9,7 +9,7 @@ let api: TestApi;
 let app: App;
 let other: App;
 
-/** The keys that the test vectors of compat.md 2.1 were made with. */
+/** The keys that the test vectors of protocol/clients.md#request-signature were made with. */
 const keys = { appKey: 'UtOCzqb67d3sN12Kts4URwy8', masterKey: 'DyJegPlemooo4X1tg94gQkw1' };
 const appId = 'mdx1l0uh1p08tdpsk8ffn4uxjh2bbhl86rebrk3muph08qx7';
 const appSign = 'd5bcbb897e19b2f6633c716dfdfaf9be,1453014943466';

@@ -4,7 +4,7 @@ import { startTestApi, type TestApi } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { signUp, type TestUser } from '../support/users.ts';
 
-/** What SDKs in the field send beyond the documentation of queries (compat.md 3). */
+/** What SDKs in the field send beyond the documentation of queries (protocol/queries.md#operators). */
 let database: TestDatabase;
 let api: TestApi;
 let app: App;

@@ -3,7 +3,7 @@ import { newKey } from '../../shared/domain/ids.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
-/** Apps that keep their id and keys (contract.md "Admin API": `POST /apps`). */
+/** Apps that keep their id and keys (protocol/admin-api.md#apps). */
 let database: TestDatabase;
 let api: TestApi;
 

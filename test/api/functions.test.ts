@@ -9,7 +9,7 @@ import { createTestDatabase } from '../support/database.ts';
 import { answerWith, startFunctionHost, type TestFunctionHost } from '../support/function-host.ts';
 import { refusalOf, refused } from '../support/users.ts';
 
-/** push.md "Cloud functions", compat.md 7: what is refused, and what reaches the host of an app. */
+/** protocol/functions.md#function-calls: what is refused, and what reaches the host of an app. */
 let api: TestApi;
 let host: TestFunctionHost;
 let app: App;

@@ -71,7 +71,7 @@ describe('content of our own channel', () => {
     expect(contentOf({ anything: 1 }, 'web').ok).toBe(true);
     const empty: JsonObject[] = [{}, { alert: '' }, { alert: ' ' }, { action: '' }, { silent: false }];
     for (const data of empty) expect(problemOf(data)).toBe('Android content needs an alert.');
-    // Nothing is shown of these (compat.md 5.9).
+    // Nothing is shown of these (protocol/channel.md#message-members).
     expect(problemOf({ silent: true, k: 1 })).toBe(undefined);
     expect(problemOf({ action: 'com.example.STATUS', k: 1 })).toBe(undefined);
   });

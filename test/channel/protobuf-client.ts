@@ -2,7 +2,7 @@ import protobuf from 'protobufjs';
 import { WebSocket } from 'ws';
 import { SocketClient } from './socket-client.ts';
 
-/** The commands of compat.md 6.2 as a client's schema, written down apart from the server's. */
+/** The commands of protocol/channel.md#protobuf-form as a client's schema, written down apart from the server's. */
 const schema = `
   syntax = "proto2";
   package push_server.messages2;

@@ -26,7 +26,7 @@ const heard = (notation: string) => binary.parse(bytesOf(notation), true);
 
 // Fields of GenericCommand, announced as number × 8 + form: cmd 08, appId 1a, peerId 22, i 28, installationId 32,
 // service 40, dataMessage (101) aa06, errorMessage (103) ba06, ackMessage (105) ca06, loggedinMessage (117) aa07.
-describe('bytes worked out by hand from the numbers of compat.md 6.2', () => {
+describe('bytes worked out by hand from the numbers of protocol/channel.md#protobuf-form', () => {
   const saying: [string, Buffer | string | undefined, string][] = [
     ['loggedin', binary.loggedIn(undefined)?.data, '08 0f 40 00 aa07 02 08 00'],
     ['loggedin with a serial', binary.loggedIn(300)?.data, '08 0f 28 ac02 40 00 aa07 02 08 00'],

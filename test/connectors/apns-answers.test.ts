@@ -37,7 +37,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     return attempts[0];
   }
 
-  /** gateways-apns 1.6, written out a second time: what the dispatcher must hear of each reason. */
+  /** protocol/apns.md#answers, written out a second time: what the dispatcher must hear of each reason. */
   const expected: [number, string, Attempt['kind']][] = [
     [400, 'BadCollapseId', 'rejected'],
     [400, 'BadDeviceToken', 'invalid_token'],

@@ -67,7 +67,7 @@ interface Case {
   afterMs?: number | null;
 }
 
-/** gateways-apns 2.3, written out a second time: what the dispatcher must hear of each answer. */
+/** protocol/fcm.md#answers, written out a second time: what the dispatcher must hear of each answer. */
 const invalid = { status: 'INVALID_ARGUMENT', errorCode: 'INVALID_ARGUMENT' };
 const cases: Case[] = [
   {

@@ -49,7 +49,7 @@ const answer = (code: number, options: { status?: number; message?: string; coun
     ...(options.count === undefined ? {} : { count: options.count }),
   });
 
-/** Code, and what becomes of a recipient (gateways-apns 4.3). */
+/** Code, and what becomes of a recipient (protocol/honor.md#answers). */
 const table: [number, Partial<Record<string, unknown>>][] = [
   [200, { kind: 'sent', messageId: 'h7' }],
   [401, { kind: 'halt', reason: 'auth_failed', sentence: expect.stringMatching(/^Honor .+\.$/) }],

@@ -54,7 +54,7 @@ const answer = (code: string, options: { status?: number; msg?: string; count?: 
 
 const attemptOfOne = async (to = older(1)): Promise<Attempt | undefined> => (await push(to)).attempts[0];
 
-/** HTTP status, code, and what becomes of a recipient (gateways-apns 3.4). */
+/** HTTP status, code, and what becomes of a recipient (protocol/huawei.md#answers). */
 const table: [number, string, Partial<Record<string, unknown>>][] = [
   [200, '80000000', { kind: 'sent', messageId: '157' }],
   [400, '80100001', { kind: 'rejected', reason: 'bad_parameter' }],

@@ -35,7 +35,7 @@ const lastMessage = () =>
 const wordOf = (attempt: Awaited<ReturnType<typeof push>>['attempts'][number] | undefined) =>
   attempt?.kind === 'rejected' ? attempt.outcome : attempt?.kind;
 
-/** What each code means of a whole call (gateways-xiaomi 4.7). */
+/** What each code means of a whole call (protocol/meizu.md#codes). */
 const ofCalls: [string, string][] = [
   ['200', 'sent'],
   ['500', 'retry'],

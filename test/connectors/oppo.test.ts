@@ -35,7 +35,7 @@ const answer = (body: object, status = 200) => gateway.misbehave({ kind: 'answer
 const callsTo = (path: string) => gateway.requests.filter((one) => one.path.endsWith(path));
 const formOf = (at: number) => new URLSearchParams(gateway.requests.at(at)?.body.toString());
 
-/** What each code means of one device, of three by a whole answer, and of one within a success (2.7). */
+/** What each code means of one device, of three by a whole answer, and of one within a success (protocol/oppo.md#codes). */
 const meanings: [number, string, string, string][] = [
   [0, 'sent', 'sent', 'sent'],
   ...[-1, -2, -3, 13, 55, 31].map((code): [number, string, string, string] => [

@@ -48,7 +48,7 @@ const answer = (body: object | string) => {
 
 const all = (codes: string[], meaning: string): [string, string][] => codes.map((code) => [code, meaning]);
 
-/** What each code means of one device, and of three (3.5). */
+/** What each code means of one device, and of three (protocol/vivo.md#codes). */
 const meanings: [string, string][] = [
   ['0', 'sent'],
   ...all(['10000', '10094', '10207', '10043', '10045', '10082', '10051', '10096', '10097'], 'halt'),

@@ -32,7 +32,7 @@ const { someone, push } = makerDoor<XiaomiGateway>({
 const answer = (body: object, status = 200) => gateway.misbehave({ kind: 'answer', status, body });
 const lastForm = () => new URLSearchParams(gateway.requests.at(-1)?.body.toString());
 
-/** What each code means of one device and of three (gateways-xiaomi 1.6). */
+/** What each code means of one device and of three (protocol/xiaomi.md#codes). */
 const meanings: [string, string, string][] = [
   ['0', 'sent', 'sent'],
   ...['-1', '1', '10001', '10002', '10003', '20607', '26003', '65029', '10037'].map(

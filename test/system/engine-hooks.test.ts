@@ -16,7 +16,7 @@ import {
   TestUser,
 } from '../support/users.ts';
 
-/** Hooks of `_User` at a real `leanengine` (compat.md 7.2): refusals first, then what they see and change. */
+/** Hooks of `_User` at a real `leanengine` (protocol/functions.md#hooks): refusals first, then what they see and change. */
 let api: TestApi;
 let app: App;
 let engine: TestEngine;

@@ -7,7 +7,7 @@ import { type FixedAddresses, PushClient, startFixedAddresses } from '../support
 import { startTestService, type TestService } from '../support/service.ts';
 
 /**
- * `leancloud-push` of web pages (compat.md 6.1), as it comes from the registry: it registers, asks its router, which has a
+ * `leancloud-push` of web pages (protocol/channel.md#json-form), as it comes from the registry: it registers, asks its router, which has a
  * fixed name, for the socket, logs in there, beats, receives and acknowledges.
  */
 const host = 'push.example.com';

@@ -17,7 +17,7 @@ declare module 'leancloud-storage' {
 
 /**
  * The JavaScript SDK that apps have today, as it comes from the registry; only its server URL is ours. It signs its
- * requests, sends the current user's session with all of them and calls `/classes/_User` (compat.md 9.2).
+ * requests, sends the current user's session with all of them and calls `/classes/_User` (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 let database: TestDatabase;
 let api: TestApi;

@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { newRoleName } from '../support/roles.ts';
 import { newName } from '../support/users.ts';
 
-/** Roles through the JavaScript SDK as it comes from the registry; only its server URL is ours (compat.md 9.2). */
+/** Roles through the JavaScript SDK as it comes from the registry; only its server URL is ours (protocol/clients.md#calls-of-the-javascript-sdk). */
 let database: TestDatabase;
 let api: TestApi;
 

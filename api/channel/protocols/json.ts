@@ -48,7 +48,7 @@ function singleFrame(letter: Letter): Buffer {
   return frame;
 }
 
-/** The JSON language (compat.md 6.1): text frames, no sub-protocol, `{}` answered with `{}`. */
+/** The JSON language (protocol/channel.md#json-form): text frames, no sub-protocol, `{}` answered with `{}`. */
 export const jsonProtocol: Protocol = {
   name: '',
   parse(data, isBinary) {

@@ -1,7 +1,7 @@
 import { Reader, Writer } from 'protobufjs/minimal.js';
 
 /**
- * The schema `push_server.messages2` (proto2, compat.md 6.2), as far as pushes need it, and its bytes. It is
+ * The schema `push_server.messages2` (proto2, protocol/channel.md#protobuf-form), as far as pushes need it, and its bytes. It is
  * written onto the library's reader and writer: its reflection would compile code at run time. Fields that are
  * not named here are passed over, at any depth that the library allows.
  */

@@ -83,7 +83,7 @@ function parse(command: Buffer): Incoming {
 }
 
 /**
- * One protobuf language (compat.md 6.2). `peerId` stays empty in whatever concerns pushes: clients find the
+ * One protobuf language (protocol/channel.md#protobuf-form). `peerId` stays empty in whatever concerns pushes: clients find the
  * receiver by it, and only the one without a name gets pushes.
  */
 function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {

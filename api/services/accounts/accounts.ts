@@ -17,7 +17,7 @@ import { UserStore } from './store.ts';
 import { ThirdPartyLogin } from './third-party.ts';
 import { UserService } from './users.ts';
 
-/** The accounts half (accounts.md), put together; closed with the process. */
+/** The accounts half (protocol/users.md#users), put together; closed with the process. */
 export class Accounts {
   readonly sessions: Sessions;
   readonly users: UserService;

@@ -34,7 +34,7 @@ export const rulesOf = ({ app: { options }, isMaster }: Pick<UserCaller, 'app' |
 /** Ids of users and roles as they may stand in a path. */
 export const isObjectId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
-/** accounts.md "Authentication" 2: only the user itself, with its session; the master key bypasses it. Throws 206. */
+/** protocol/users.md#changing-a-user: only the user itself, with its session; the master key bypasses it. Throws 206. */
 export function requireSelf({ isMaster, session }: UserCaller, objectId: string): void {
   if (!isMaster && session?.objectId !== objectId) throw refuse('sessionNeeded');
 }

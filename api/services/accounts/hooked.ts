@@ -30,7 +30,7 @@ const ownMembers = new Set([
 
 const view = { isOwn: true, hasAcl: true } as const;
 
-/** What an app's function host has to say when users are made, changed, verified or let in (compat.md 7.2). */
+/** What an app's function host has to say when users are made, changed, verified or let in (protocol/functions.md#hooks). */
 export class HookedUsers {
   readonly #hooks: Hooks;
 

@@ -23,7 +23,7 @@ interface KnownKeys {
 
 /**
  * Identity tokens (JWT) of platforms such as `lc_apple`: signature by the platform's key set, algorithm, audience,
- * issuer, expiry and subject (accounts.md "authData"). Key addresses inside a token are never followed.
+ * issuer, expiry and subject (protocol/users.md#checked-platforms). Key addresses inside a token are never followed.
  */
 export class IdentityTokens {
   readonly #doors: Doors;

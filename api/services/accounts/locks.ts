@@ -5,7 +5,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import type { User } from '../../../shared/domain/user.ts';
 import type { Means } from '../means.ts';
 
-/** accounts.md "Account lock": more than 6 failures within 15 minutes. */
+/** protocol/users.md#account-lock: more than 6 failures within 15 minutes. */
 export const lockRule = { maxFailures: 6, windowMs: 15 * 60_000 } as const;
 
 /** What a caller submitted to name a user. */
@@ -20,7 +20,7 @@ export interface Target {
   submitted: Identifier;
 }
 
-/** The digest under which a target's failures are counted: one for all names of a user (accounts.md "Account lock"). */
+/** The digest under which a target's failures are counted: one for all names of a user (protocol/users.md#account-lock). */
 function digestOf({ user, submitted }: Target): Buffer {
   const [kind, value] = user ? ['user', user.objectId] : [submitted.kind, normalised(submitted.value)];
   return createHash('sha256').update(kind).update('\0').update(value).digest();
@@ -30,7 +30,7 @@ function digestOf({ user, submitted }: Target): Buffer {
 const normalised = (text: string): string => text.normalize('NFKC').trim().toLowerCase();
 
 /**
- * Locks users, and names that belong to no user, by the same numbers: a lock tells nobody who exists (field.md 4.1).
+ * Locks users, and names that belong to no user, by the same numbers: a lock tells nobody who exists (protocol/known-problems.md#login-locks).
  * Callers ask before the work and settle after it. One statement counts a failure and locks, so that guesses made at
  * the same time are settled one by one, and a right one among them counts only while fewer than seven have failed.
  */

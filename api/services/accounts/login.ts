@@ -26,7 +26,7 @@ export interface Proof {
 
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 
-/** POST /1.1/login (accounts.md "Users and sessions"). */
+/** POST /1.1/login (protocol/users.md#calls-for-users). */
 export class LoginService {
   readonly #means: Means;
   readonly #passwords: Passwords;
@@ -54,7 +54,7 @@ export class LoginService {
   }
 
   /**
-   * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user is 211 (compat.md 1.3); with
+   * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user is 211 (protocol/errors.md#account-failures); with
    * the option `concealUsers` it gets the answer to a wrong password. Either takes the same work, and counts towards
    * the lock. Throws 200, 125, 127, 217 without a claim, 201 or 218 without a password, 210 when they do not fit, 216 by the app's option, 219 when locked, 401 by the hook of its function host, 429 when too many wait. With
    * `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 when they do not fit.
@@ -91,7 +91,7 @@ export class LoginService {
     if (!proof.isBounded) await this.#locks.requireOpen(app, target);
     const document = await this.enter(app, user);
     await this.#hooked.loggingIn(caller, document);
-    // accounts.md "User": mobilePhone is there where a number was logged in with.
+    // protocol/users.md#user-fields: mobilePhone is there where a number was logged in with.
     return claim.kind === 'mobilePhoneNumber'
       ? { ...document, mobilePhone: user.mobilePhoneNumber }
       : document;
@@ -161,7 +161,7 @@ async function falseWhen603(proof: Promise<boolean>): Promise<boolean> {
   }
 }
 
-/** Only texts claim anything: an operator where a name belongs is refused (field.md 4.2 "Operator injection"). */
+/** Only texts claim anything: an operator where a name belongs is refused (protocol/known-problems.md#operator-injection). */
 function claimOf({ username, email, mobilePhoneNumber }: JsonObject): Identifier {
   if (isGiven(username)) {
     if (username === '') throw refuse('usernameMissing');

@@ -14,7 +14,7 @@ import type { Means } from '../means.ts';
 import { isObjectId, readerFor, requireRead, tokensFor, type UserCaller } from './caller.ts';
 import { requireStrictness } from './strict.ts';
 
-/** Looking users up (accounts.md "Users and sessions"). Nothing here shows a session token. */
+/** Looking users up (protocol/users.md#reading-users). Nothing here shows a session token. */
 export class UserLookup {
   readonly #means: Pick<Means, 'db' | 'queries' | 'vault'>;
 

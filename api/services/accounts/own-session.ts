@@ -18,7 +18,7 @@ interface Parts {
   store: UserStore;
 }
 
-/** What a user does with its own session: look, renew it, change the password (accounts.md "Users and sessions"). */
+/** What a user does with its own session: look, renew it, change the password (protocol/users.md#session-tokens). */
 export class OwnSessionService {
   readonly #means: Means;
   readonly #parts: Parts;
@@ -28,7 +28,7 @@ export class OwnSessionService {
     this.#parts = parts;
   }
 
-  /** The user of a token, as login gives it. Throws 211 for a token that is none (compat.md 1.3). */
+  /** The user of a token, as login gives it. Throws 211 for a token that is none (protocol/clients.md#sessions-in-requests). */
   async me(app: App, token: unknown): Promise<JsonObject> {
     const user = await this.#parts.sessions.userOf(app, token);
     if (!user || typeof token !== 'string') throw refuse('userNotFound');

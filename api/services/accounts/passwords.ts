@@ -27,8 +27,8 @@ export interface Verdict {
 }
 
 /**
- * Passwords as Argon2id (design.md 4), off the main thread. Every check costs one hash, whether there is something
- * to compare with or not, so that the time says nothing about an account (field.md B6, B7).
+ * Passwords as Argon2id (develop/architecture.md#secrets), off the main thread. Every check costs one hash, whether there is something
+ * to compare with or not, so that the time says nothing about an account (protocol/known-problems.md#timing-of-logins).
  */
 export class Passwords {
   readonly #queue: FairQueue;

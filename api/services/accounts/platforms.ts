@@ -14,8 +14,8 @@ import { Doors } from './doors.ts';
 import { IdentityTokens } from './identity-tokens.ts';
 
 /**
- * Whether third-party authorization data is true, for the platforms that an app configures (accounts.md "authData" 2,
- * contract.md `authPlatforms`). Every platform of a request is checked: none rides on another (field.md 4.2).
+ * Whether third-party authorization data is true, for the platforms that an app configures (protocol/users.md#checked-platforms,
+ * protocol/admin-api.md#platform-checks). Every platform of a request is checked: none rides on another (protocol/known-problems.md#authdata-bypass).
  */
 export class AuthPlatforms {
   readonly #doors: Doors;

@@ -31,7 +31,7 @@ const sealContext = (appId: string, objectId: string): string => `session ${appI
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 /**
- * Session tokens (design.md 4): 25 characters `[a-z0-9]`, derived by HMAC from CARILLON_SECRET and a stored nonce,
+ * Session tokens (develop/architecture.md#secrets): 25 characters `[a-z0-9]`, derived by HMAC from CARILLON_SECRET and a stored nonce,
  * found by their hash. So the same token is given out at every login until it is replaced, and the database alone
  * holds none. There is no memory of tokens: one that was replaced is unknown to every process at once.
  */

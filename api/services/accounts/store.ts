@@ -114,7 +114,7 @@ export class UserStore {
     return { ...draft, authData: sealedAuthData(this.#means.vault, appId, draft.authData) };
   }
 
-  /** A new address that is to be confirmed gets a mail (accounts.md "States and transitions"). */
+  /** A new address that is to be confirmed gets a mail (protocol/users.md#e-mail-verification). */
   async #askToConfirm(tx: Handle, app: App, user: User): Promise<void> {
     if (user.email === null || user.emailVerified !== false || !app.options.emailVerification) return;
     // Whoever enters the same address again and again must not fill its box.

@@ -6,7 +6,7 @@ import type { Condition, SubqueryTest } from '../../../shared/query/tree.ts';
 const sensitive = new Set(['email', 'mobilePhoneNumber']);
 
 /**
- * `strictlyQuery` (compat.md 9.2): who knows an address or a number as a whole finds its user; nobody finds them by
+ * `strictlyQuery` (protocol/users.md#strict-queries): who knows an address or a number as a whole finds its user; nobody finds them by
  * parts, ranges or order. Throws 102.
  */
 export function requireStrictness(list: ListQuery): void {

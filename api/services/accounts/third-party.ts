@@ -37,7 +37,7 @@ export interface ThirdPartyRequest {
   failOnNotExist: boolean;
 }
 
-/** Registration and login by third-party authorization data (accounts.md "authData"). */
+/** Registration and login by third-party authorization data (protocol/users.md#third-party-accounts). */
 export class ThirdPartyLogin {
   readonly #parts: { store: UserStore; login: LoginService; platforms: AuthPlatforms };
 

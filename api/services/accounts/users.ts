@@ -38,7 +38,7 @@ import type { Entered, ThirdPartyLogin } from './third-party.ts';
 /** What a reply to a change is made of. */
 export interface ChangedUser {
   document: JsonObject;
-  /** The members that the call wrote, with their new values (compat.md 4). */
+  /** The members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
   changed: JsonObject;
   /** A password that the master key set ended the session. */
   sessionToken?: string;
@@ -58,7 +58,7 @@ interface Parts {
 
 type Caller = UserCaller & HookedCaller;
 
-/** Users (accounts.md "Users and sessions"; shapes: compat.md 9.1). */
+/** Users (protocol/users.md#calls-for-users). */
 export class UserService {
   readonly #means: Means;
   readonly #parts: Parts;
@@ -95,7 +95,7 @@ export class UserService {
     if (changes.authData.size > 0)
       return thirdParty.enter(app, { changes, rules, address, passwordHash, drafted, failOnNotExist });
     const { username, password } = changes;
-    // An authData that is empty proves nothing (field.md 4.2 "authData bypass").
+    // An authData that is empty proves nothing (protocol/known-problems.md#authdata-bypass).
     if (username === undefined)
       throw refuse(changes.touched.has('authData') ? 'linkedIdMissing' : 'usernameMissing');
     if (password === undefined) throw refuse('passwordMissing');
@@ -158,7 +158,7 @@ export class UserService {
     let token: string | undefined;
     if (hash !== undefined) {
       user = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
-      // Who had none keeps the session that set the first one (accounts.md "Session token": a change ends it).
+      // Who had none keeps the session that set the first one (protocol/users.md#session-tokens: a change ends it).
       if (current.passwordHash !== null && app.options.reloginAfterPasswordChange)
         [user, token] = await sessions.replace(tx, app.appId, { user, now: store.now() });
     }
@@ -168,7 +168,7 @@ export class UserService {
   }
 
   /**
-   * DELETE of one id or of several, comma-joined (compat.md 3.5), one after the other: by the user itself or the master
+   * DELETE of one id or of several, comma-joined (protocol/objects.md#create-and-update), one after the other: by the user itself or the master
    * key. An id that nobody has is deleted already. Throws as `update`, and 116 for too many ids.
    */
   async delete(
@@ -211,7 +211,7 @@ export class UserService {
     if (deleted) hooked.deleted(caller, body, deleted);
   }
 
-  /** Where a user is found (contract.md: links come from PUBLIC_URL, never from a request). */
+  /** Where a user is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
   urlOf({ objectId }: JsonObject): string {
     return `${this.#means.config.publicUrl}/1.1/users/${objectId}`;
   }

@@ -38,7 +38,7 @@ export interface BatchCall {
   language: 'en' | 'zh';
 }
 
-/** Several calls in one (compat.md 3.5). */
+/** Several calls in one (protocol/objects.md#batches). */
 export class BatchService {
   readonly #means: Pick<Means, 'clock'>;
   readonly #budget: ReplyBudget;
@@ -170,7 +170,7 @@ function errorIn(language: 'en' | 'zh', { refusal, ...failure }: InnerFailure): 
   return 'error' in failure ? failure.error : {};
 }
 
-/** An object that is not there is `null` (compat.md 3.5), where a call by itself answers `{}`. */
+/** An object that is not there is `null` (protocol/objects.md#batches), where a call by itself answers `{}`. */
 function textOf(
   outcome: InnerOutcome | undefined,
   { call, language }: { call: InnerCall | undefined; language: 'en' | 'zh' },

@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import { failed, type InnerCall, type InnerFailure, type PerformWithin } from './calls.ts';
 import { readItem } from './items.ts';
 
-/** An object that an SDK saves (compat.md 3.5 "batch/save"). */
+/** An object that an SDK saves (protocol/objects.md#saving-in-batches). */
 interface Saving {
   /** Where it stands in the batch. */
   place: number;

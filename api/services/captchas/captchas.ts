@@ -15,7 +15,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import type { Means } from '../means.ts';
 import { type CaptchaShape, drawCaptcha, newCaptchaText } from './image.ts';
 
-/** Query of requestCaptcha, within its ranges (accounts.md "Captcha"). */
+/** Query of requestCaptcha, within its ranges (protocol/codes.md#captchas). */
 export interface CaptchaRequest extends Partial<CaptchaShape> {
   /** Seconds. */
   ttl?: number | undefined;
@@ -28,7 +28,7 @@ const validateTokenMs = 5 * 60_000;
 
 type CaptchaMeans = Pick<Means, 'db' | 'vault' | 'clock' | 'config'>;
 
-/** Image captchas in front of SMS sending (accounts.md "Captcha"). */
+/** Image captchas in front of SMS sending (protocol/codes.md#captchas). */
 export class CaptchaService {
   readonly #means: CaptchaMeans;
 

@@ -73,7 +73,7 @@ async function pending(tx: Handle, { app, timing }: Inputs): Promise<string[]> {
   ];
 }
 
-/** Profiles that serve a limited number of devices per push (push.md "Limits" 10). */
+/** Profiles that serve a limited number of devices per push (protocol/push.md#development-certificates). */
 function massLimits({ app, profiles, shares, push }: Inputs): string[] {
   return new Router(app, profiles, push).massLimits().flatMap(({ connector, profile, devices, sentence }) => {
     const share = shares.get(connector);

@@ -12,7 +12,7 @@ export interface Pace {
   pace: string;
 }
 
-/** How long sending would take (promise 5: `flow_control` is reached when the gateways allow it). */
+/** How long sending would take (protocol/delivery.md#promise-5: `flow_control` is reached when the gateways allow it). */
 export async function paceOf(
   tx: Handle,
   app: App,

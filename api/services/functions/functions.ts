@@ -14,7 +14,7 @@ export interface SentArguments {
 }
 
 export interface FunctionCall {
-  /** `call`: the object-typed encoding (push.md "Cloud functions"). Both are between caller and host; we read neither. */
+  /** `call`: the object-typed encoding (protocol/functions.md#object-encoding). Both are between caller and host; we read neither. */
   encoding: 'functions' | 'call';
   name: string;
   sent: SentArguments;
@@ -27,7 +27,7 @@ export interface FunctionReply {
   body: Readable;
 }
 
-/** Cloud functions of apps: calls go on to the server that runs them (push.md "Cloud functions", compat.md 7). */
+/** Cloud functions of apps: calls go on to the server that runs them (protocol/functions.md#function-calls). */
 export class FunctionService {
   readonly #hosts: FunctionHosts;
 

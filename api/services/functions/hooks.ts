@@ -9,7 +9,7 @@ import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 /** Whose call a hook belongs to; what is left out is as of a call of the service itself. */
 export type HookCaller = Pick<FunctionCaller, 'app'> & Partial<FunctionCaller>;
 
-/** compat.md 7.2 "API side timings". */
+/** protocol/functions.md#hook-times. */
 const beforeMs = 10_000;
 const otherMs = 3_000;
 
@@ -26,7 +26,7 @@ const isEvent = (hook: HookName): hook is EventHook => Object.hasOwn(eventHooks,
 const nameOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].name : userHooks[hook]);
 const pathOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].path : `_User/${hook}`);
 
-/** Runs hooks of `_User` at the host of an app's functions, as far as it declares them (compat.md 7.2). */
+/** Runs hooks of `_User` at the host of an app's functions, as far as it declares them (protocol/functions.md#hooks). */
 export class Hooks {
   readonly #hosts: FunctionHosts;
   readonly #declared: DeclaredNames;
@@ -151,7 +151,7 @@ export class Hooks {
 const refusedBy = 'Cloud Code validation failed. Error detail : ';
 const loginRefusedBy = 'Unauthorized. Error detail : ';
 
-/** What the hook said, in the sentence that clients know (compat.md 1.2, code 142). */
+/** What the hook said, in the sentence that clients know (protocol/functions.md#hooks). */
 function refusalBy(hook: HookName, answer: JsonObject | undefined): Refusal {
   const said = typeof answer?.error === 'string' ? answer.error : 'the hook failed';
   // What a hook hands on of another one has the sentence already.

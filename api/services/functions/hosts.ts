@@ -24,7 +24,7 @@ export interface FunctionHost {
   asker: HttpDoor;
 }
 
-/** Of hooks that are run before a write (compat.md 7.2): the longest. */
+/** Of hooks that are run before a write (protocol/functions.md#hook-times): the longest. */
 const askMs = 10_000;
 const maxHosts = 1000;
 
@@ -82,8 +82,8 @@ export class FunctionHosts {
   }
 
   /**
-   * What a host is told of a caller: the id and the key of its own class, the session, the stage, the address (compat.md
-   * 7.2). Every header is ours, so that none of a caller's can change what the request is.
+   * What a host is told of a caller: the id and the key of its own class, the session, the stage, the address
+   * (protocol/functions.md#host-protocol). Every header is ours, so that none of a caller's can change what the request is.
    */
   headers(caller: FunctionCaller, host: FunctionHost): Record<string, string> {
     const { app, isMaster, hasHookKey, stage, sessionToken, remoteAddress } = caller;

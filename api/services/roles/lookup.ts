@@ -27,7 +27,7 @@ export class RoleLookup {
   }
 
   /**
-   * `{}` when there is none (compat.md 3.3). Throws 403 when its ACL does not show it to the caller, 102 or 105 for bad
+   * `{}` when there is none (protocol/queries.md#reads-by-id). Throws 403 when its ACL does not show it to the caller, 102 or 105 for bad
    * `keys` and `include`, 116 for too much.
    */
   async get(caller: UserCaller, objectId: string, query: Query): Promise<JsonObject> {

@@ -30,7 +30,7 @@ import type { Means } from '../means.ts';
 /** A saved role, and what the reply to a save is made of. */
 export interface SavedRole {
   document: JsonObject;
-  /** The members that the call wrote, with their new values (compat.md 4). */
+  /** The members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
   changed: JsonObject;
 }
 
@@ -38,7 +38,7 @@ const maxIdsPerDelete = 100;
 /** How often a change that met another one is tried. */
 const maxTries = 3;
 
-/** Roles (compat.md 9.3): who may write one says its ACL. */
+/** Roles (protocol/roles.md#role-fields): who may write one says its ACL. */
 export class RoleService {
   readonly #means: Pick<Means, 'config' | 'db' | 'queries' | 'clock'>;
   readonly #directory: RoleDirectory;
@@ -95,7 +95,7 @@ export class RoleService {
   }
 
   /**
-   * DELETE of one id or of several, comma-joined (compat.md 3.5), one after the other; an id that no role has is
+   * DELETE of one id or of several, comma-joined (protocol/objects.md#create-and-update), one after the other; an id that no role has is
    * deleted already. Throws as `update`, and 116 for too many ids.
    */
   async delete(caller: UserCaller, objectIds: string, where: unknown): Promise<void> {
@@ -114,7 +114,7 @@ export class RoleService {
       });
   }
 
-  /** Where a role is found (contract.md: links come from PUBLIC_URL, never from a request). */
+  /** Where a role is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
   urlOf({ objectId }: JsonObject): string {
     return `${this.#means.config.publicUrl}/1.1/roles/${objectId}`;
   }

@@ -41,7 +41,7 @@ const blockDigits = 4;
 /**
  * Counts a message against every budget it falls under, as part of `tx`: refused by one, it is counted by none.
  * Throws 1 within 10 seconds, 601 within a number's other limits, 154 for those of address, block and app
- * (compat.md 1.4, contract.md "Options of an app").
+ * (protocol/codes.md#limits, protocol/admin-api.md#options-of-an-app).
  */
 export async function spendBudgets(means: Means, tx: Handle, spending: Spending): Promise<void> {
   const { app, phone, kind, sign, address } = spending;

@@ -41,7 +41,7 @@ export interface CodeAlone {
 
 const codePattern = /^\d{6}$/;
 
-/** Six-digit codes (accounts.md "Captcha and code artifacts"): kept as HMACs, tried five times, spent once. */
+/** Six-digit codes (protocol/codes.md#code-rules): kept as HMACs, tried five times, spent once. */
 export class CodeBook {
   readonly #means: Pick<Means, 'db' | 'vault' | 'clock' | 'metrics'>;
 
@@ -89,7 +89,7 @@ export class CodeBook {
   }
 
   /**
-   * The number that a code was sent to, for clients that send the code alone (compat.md 9.2, resetPasswordBySmsCode
+   * The number that a code was sent to, for clients that send the code alone (protocol/codes.md#codes-without-a-number, resetPasswordBySmsCode
    * and verifyMobilePhone): found among the codes that the same network address asked for, so that nobody can guess at
    * the codes of a whole app. Throws 603 when none fits, or two do, or the address has tried too often.
    */

@@ -13,7 +13,7 @@ import type { Means } from '../means.ts';
 type PumpingMeans = Pick<Means, 'db' | 'clock' | 'metrics'>;
 
 /**
- * Against SMS pumping: who has messages sent for a share of their price does not use the codes (field.md 3.12).
+ * Against SMS pumping: who has messages sent for a share of their price does not use the codes (protocol/known-problems.md#sms-pumping).
  * Of every app and country the codes sent and used are counted; when hardly any is used, sending there is broken
  * off for an hour, and a metric says so.
  */

@@ -51,7 +51,7 @@ interface Prepared {
   kind: SendKind;
 }
 
-/** The one door through which codes and notifications leave (accounts.md "General SMS code service"). */
+/** The one door through which codes and notifications leave (protocol/codes.md#general-code-service). */
 export class SmsSender {
   readonly #means: Means;
   readonly #parts: Parts;
@@ -164,7 +164,7 @@ function unsigned(): never {
   throw refuse('invalidSmsSignature');
 }
 
-/** Voice codes are for the home region (accounts.md, `smsType`), texts for what can show them. */
+/** Voice codes are for the home region (protocol/codes.md#voice-codes), texts for what can show them. */
 function checkReach(app: App, { phone, isVoice = false }: SmsOrder): void {
   if (isVoice && (app.edition !== 'home' || phone.callingCode !== '+86'))
     throw refuse('invalidParameter', 'Voice codes are not available outside the home region.');

@@ -19,7 +19,7 @@ export interface SmsCodeRequest {
   validate_token?: string | undefined;
 }
 
-/** The general code service, which knows no accounts (accounts.md "General SMS code service"). */
+/** The general code service, which knows no accounts (protocol/codes.md#general-code-service). */
 export class SmsService {
   readonly #means: Means;
   readonly #sender: SmsSender;
@@ -69,7 +69,7 @@ export function requirePhone(value: unknown): Phone {
   return phone;
 }
 
-/** Minutes that a code is valid; at most 30 (compat.md 1.4). */
+/** Minutes that a code is valid; at most 30 (protocol/codes.md#validity). */
 export function readTtl(ttl: number | undefined, usual: number): number {
   if (ttl === undefined) return usual;
   if (ttl < 1 || ttl > codeTtl.max)

@@ -38,7 +38,7 @@ export interface PublicSignature {
   updatedAt: Date;
 }
 
-/** Templates and signatures of messages, with their review (contract.md "Admin API"). */
+/** Templates and signatures of messages, with their review (protocol/admin-api.md#sms-texts). */
 export class SmsTextService {
   readonly #means: Means;
 
@@ -48,7 +48,7 @@ export class SmsTextService {
 
   /**
    * Hands a template in for review, new or in place of an active one. Throws 160 below 200 currency units of
-   * balance (accounts.md), 400 for a text that is no template or no message, 404 without the app.
+   * balance (protocol/codes.md#templates), 400 for a text that is no template or no message, 404 without the app.
    */
   async putTemplate(appId: string, name: string, text: TemplateText): Promise<PublicTemplate> {
     const app = await requireApp(this.#means, appId);
@@ -120,7 +120,7 @@ function checkName(name: string): void {
     );
 }
 
-/** Verification and notification only: no links, and a verification shows its code (accounts.md). */
+/** Verification and notification only: no links, and a verification shows its code (protocol/codes.md#templates). */
 function checkTemplate({ type, text }: TemplateText): void {
   const reading = readTemplate(text, { format: 'text' });
   if (!reading.ok) throw refuse('invalidParameter', reading.problem);

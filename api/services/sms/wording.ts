@@ -10,7 +10,7 @@ import { readTemplate, type Template } from '../../../shared/template.ts';
 const maxTextChars = 500;
 const maxValueChars = 100;
 
-/** Filled in for every message, whatever the caller sends (compat.md 1.4). */
+/** Filled in for every message, whatever the caller sends (protocol/codes.md#templates). */
 const ownVariables = new Set(['name', 'code', 'ttl', 'op', 'sign', 'template']);
 
 /** What would turn a code into an advertisement or a trap, and what delimits signatures. */

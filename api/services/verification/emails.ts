@@ -38,8 +38,8 @@ class Undone extends Error {
 }
 
 /**
- * Accounts by e-mail: verification and reset by links (accounts.md "E-mail and password reset"). Asking for a mail to an
- * address that no account has is 205 (compat.md 1.3). With the option `concealUsers` it gets the same answer, after the
+ * Accounts by e-mail: verification and reset by links (protocol/codes.md#e-mail-and-password-reset). Asking for a mail to an
+ * address that no account has is 205 (protocol/errors.md#account-failures). With the option `concealUsers` it gets the same answer, after the
  * same work, as one that an account has.
  */
 export class EmailService {

@@ -15,7 +15,7 @@ import type { Means } from '../means.ts';
 import { postMessage } from '../messages.ts';
 import { writeMail } from './mails.ts';
 
-/** accounts.md "Limits": links are valid for one week. */
+/** protocol/codes.md#validity: links are valid for one week. */
 const linkMs = 7 * 24 * 3_600_000;
 
 /** Mails of one purpose to one address. */
@@ -34,7 +34,7 @@ const digestOf = (token: string) => createHash('sha256').update(token).digest();
 /** Who gets a mail. */
 export type Addressee = Pick<User, 'id' | 'email' | 'username'>;
 
-/** Links in mails: made, looked at, spent once (accounts.md "States and transitions"). */
+/** Links in mails: made, looked at, spent once (protocol/codes.md#e-mail-and-password-reset). */
 export class MailLinks {
   readonly #means: Pick<Means, 'db' | 'vault' | 'queue' | 'clock' | 'config'>;
 
@@ -42,7 +42,7 @@ export class MailLinks {
     this.#means = means;
   }
 
-  /** Mails a user a link as part of `tx`. Its address is built from PUBLIC_URL only (field.md 4.2, GoTrue). */
+  /** Mails a user a link as part of `tx`. Its address is built from PUBLIC_URL only (protocol/known-problems.md#links-from-headers). */
   async send(tx: Handle, app: App, user: Addressee, purpose: LinkPurpose): Promise<void> {
     if (user.email === null) return;
     const { clock, config } = this.#means;

@@ -4,7 +4,7 @@ import type { App, AppOptionsPatch, MailTemplate } from '../../../shared/domain/
 import { shownName } from '../../../shared/domain/shown-text.ts';
 import { readTemplate } from '../../../shared/template.ts';
 
-/** What a mail is made of (compat.md 9.1 "Mail links"). */
+/** What a mail is made of (protocol/users.md#mail-templates). */
 export interface MailValues {
   appname: string;
   email: string;

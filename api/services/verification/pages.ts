@@ -1,4 +1,4 @@
-/** The pages that people open from their mails (contract.md "Options of an app"). */
+/** The pages that people open from their mails (protocol/admin-api.md#pages). */
 import { escapeHtml, htmlPage, type Language, type Page } from '../html-page.ts';
 
 interface Words {

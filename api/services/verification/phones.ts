@@ -55,10 +55,10 @@ export interface CodeRequest {
 }
 
 /**
- * Accounts by phone: registration, login, verification, change of number and reset by code (accounts.md
- * "Endpoints"). Asking for a code for a number that no account has is 213, and 215 where it must be verified and is not
- * (compat.md 1.3). With the option `concealUsers` the answer is that to a fit number, counted against the same limits,
- * and no message is sent (field.md 4.2 "Enumeration").
+ * Accounts by phone: registration, login, verification, change of number and reset by code
+ * (protocol/codes.md#phone-accounts). Asking for a code for a number that no account has is 213, and 215 where it must be verified and is not
+ * (protocol/errors.md#account-failures). With the option `concealUsers` the answer is that to a fit number, counted against the same limits,
+ * and no message is sent (protocol/known-problems.md#enumeration).
  */
 export class PhoneService {
   readonly #means: Pick<Means, 'db'>;
@@ -74,7 +74,7 @@ export class PhoneService {
     return this.#request(caller, 'login', { request, isFor: isVerified, unfit: 'phoneUnverified' });
   }
 
-  /** A code that verifies the number of an account; none is sent when it is verified already (accounts.md). */
+  /** A code that verifies the number of an account; none is sent when it is verified already (protocol/codes.md#phone-accounts). */
   requestVerification(caller: SmsCaller, request: CodeRequest): Promise<void> {
     return this.#request(caller, 'verifyPhone', { request, isFor: (user) => !isVerified(user) });
   }
@@ -252,7 +252,7 @@ export class PhoneService {
     }
   }
 
-  /** A user of this number, named after it unless the body says otherwise (accounts.md "User", username). */
+  /** A user of this number, named after it unless the body says otherwise (protocol/users.md#user-fields). */
   async #draft(caller: HookedCaller & SignUpCaller, phone: Phone, members: JsonObject) {
     const { app } = caller;
     const changes = readUserChanges(members);

@@ -35,7 +35,7 @@ export function newBatchState(
       ':authority': url.host,
       ...batch.template.headers,
       // Never indexed: values that never repeat would push the lasting ones out of the peer's small table
-      // (gateways-apns 1.7, HPACK). `:path` is left out of it anyway.
+      // (protocol/apns.md#connections). `:path` is left out of it anyway.
       [sensitiveHeaders]: batch.template.ownHeaderName === undefined ? [] : [batch.template.ownHeaderName],
     },
     pathPrefix: `${url.pathname.replace(/\/$/, '')}${batch.template.pathPrefix}`,

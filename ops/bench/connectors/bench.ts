@@ -14,7 +14,7 @@ import { readArgs } from '../settings.ts';
 import { memoryContext } from './memory.ts';
 
 const defaultRecipients = 20_000;
-/** As a dispatcher makes them (design.md 2), and as many at a time as a thread of one has under way. */
+/** As a dispatcher makes them (develop/architecture.md#batches), and as many at a time as a thread of one has under way. */
 const batchSize = 1000;
 const batchesAtOnce = 4;
 /** At most so many before those that are measured: connections, access tokens, and code that is compiled by then. */

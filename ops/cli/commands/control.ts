@@ -75,7 +75,7 @@ async function listSchedule({ app }: AppOption): Promise<Report> {
   const rows = z
     .object({ results: z.array(entry) })
     .parse(reply)
-    // The member is named for the real service; it holds the time of sending (compat.md 5.2).
+    // The member is named for the real service; it holds the time of sending (protocol/push.md#scheduled-push-entry).
     .results.map((one) => [one.id, new Date(one.expire_time).toISOString(), one.push_msg.id]);
   return {
     document: reply,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { connectorIds, displayName, successField } from '../../../shared/domain/labels.ts';
 import { type Report, table } from '../report.ts';
 
-/** A push record as `GET /1.1/tables/Notifications/:objectId` gives it (compat.md 5.3). */
+/** A push record as `GET /1.1/tables/Notifications/:objectId` gives it (protocol/push-records.md#record-fields). */
 export const pushRecord = z.looseObject({
   objectId: z.string(),
   status: z.string(),

@@ -88,7 +88,7 @@ async function follow(watched: {
   return { document: record, text: describeResult(record), isBad: record.status !== 'done' };
 }
 
-/** The body of `POST /1.1/push` (push.md "Push"). Throws `UsageError` for options that make none. */
+/** The body of `POST /1.1/push` (protocol/push.md#push-call). Throws `UsageError` for options that make none. */
 async function bodyOf(options: PushOptions): Promise<Record<string, unknown>> {
   const data = {
     ...(options.data === undefined ? {} : await dictionaryOrFile(options.data)),

@@ -19,7 +19,7 @@ interface Found {
 
 /**
  * Makes the credentials of a profile from files as the vendors hand them out, or from a JSON file with the members of
- * the contract. Several files add up. Throws `UsageError` or `CommandFailure` with a sentence that quotes no secret.
+ * a profile (protocol/admin-api.md#credentials-of-a-push-profile). Several files add up. Throws `UsageError` or `CommandFailure` with a sentence that quotes no secret.
  */
 export async function credentialsFrom(
   connector: ConnectorId,

@@ -3,7 +3,7 @@ import { Database } from '../../../shared/db/pool.ts';
 import { pendingChanges } from '../../../shared/queue/migrate.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
-/** design.md 4: PostgreSQL 15 or newer. */
+/** develop/architecture.md#data: PostgreSQL 15 or newer. */
 const oldestVersion = 150_000;
 
 /** Tokens of gateways and scheduled pushes live by the clock; a second is noticed, a minute is refused. */

@@ -33,7 +33,7 @@ export interface StartOptions {
   keptRequests?: number;
 }
 
-/** Starts one gateway of each kind, in the order of the contract; resolves when all listen. */
+/** Starts one gateway of each kind, in the order of protocol/admin-api.md#credentials-of-a-push-profile; resolves when all listen. */
 export async function startGateways(options: StartOptions = {}): Promise<Sandbox> {
   const secrets = options.secrets ?? (await createSandboxSecrets());
   const authority = await openCertificateAuthority(secrets.authority);

@@ -12,7 +12,7 @@ interface Kind {
 
 const ofGoogle = (hash: string): string => `fcm${hash.slice(0, 19)}:APA91b${hash}${hash}`;
 
-/** In the order of the contract. */
+/** In the order of protocol/admin-api.md#credentials-of-a-push-profile. */
 export const kinds = {
   apns: { title: brandOf.apns, vendor: null, address: (hash) => hash },
   fcm: { title: brandOf.fcm, vendor: 'fcm', address: ofGoogle },
@@ -40,7 +40,7 @@ export const kinds = {
 
 export type SandboxConnector = keyof typeof kinds;
 
-/** All of them, in the order of the contract. */
+/** All of them, in the order of protocol/admin-api.md#credentials-of-a-push-profile. */
 export const sandboxConnectors = Object.keys(kinds).filter((id): id is SandboxConnector => id in kinds);
 
 /** Address of device number `n`. */

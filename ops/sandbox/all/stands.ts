@@ -58,7 +58,7 @@ export interface Gateways {
   /** FCM under its second label. */
   google: FcmGateway;
 }
-/** The stands in the order of the contract. */
+/** The stands in the order of protocol/admin-api.md#credentials-of-a-push-profile. */
 export function standsOf(secrets: SandboxSecrets, gateways: Gateways): Stand[] {
   const { fcm, vendor_a, vendor_b, vendor_c, vendor_d, vendor_e, vendor_f, vendor_g } = secrets;
   const { publicKey: _, ...apns } = secrets.apns;

@@ -27,7 +27,7 @@ export interface Answer extends Refusal {
 const quiet: ServerStreamResponseOptions & { sendDate: boolean } = { sendDate: false };
 const bare = { ...quiet, endStream: true };
 
-/** Answers as APNs does: 200 without a body, or JSON with the reason (gateways-apns 1.6). */
+/** Answers as APNs does: 200 without a body, or JSON with the reason (protocol/apns.md#answers). */
 export function respond({ state, stream, headers }: Arrived, answer: Answer | undefined): void {
   state.open -= 1;
   if (stream.destroyed || stream.closed) return;
@@ -58,7 +58,7 @@ export function misanswer(arrived: Arrived, strike: Misbehaviour, answer: Answer
   if (strike.kind === 'disconnect') state.session.socket.destroy();
 }
 
-/** APNs puts the reason of a GOAWAY into its debug data (gateways-apns 1.6). */
+/** APNs puts the reason of a GOAWAY into its debug data (protocol/apns.md#answers). */
 export function goawayData(reason: string | undefined): Buffer | undefined {
   return reason === undefined ? undefined : Buffer.from(JSON.stringify({ reason }));
 }

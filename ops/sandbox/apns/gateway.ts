@@ -15,7 +15,7 @@ export interface ApnsGatewayOptions {
   port?: number;
   /** Stream limit once a connection is trusted; default 1000. */
   maxStreams?: number;
-  /** Lowers the limit to 1 after a refused device token, until the next success (gateways-apns 1.7). */
+  /** Lowers the limit to 1 after a refused device token, until the next success (protocol/apns.md#connections). */
   isStrictAfterRefusal?: boolean;
   /** Told of every request instead of remembering it: for more devices than a ledger should hold. */
   onRequest?: (request: SeenRequest) => void;

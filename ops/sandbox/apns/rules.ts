@@ -1,8 +1,8 @@
-/** What APNs refuses, as the wire facts have it (gateways-apns 1.4 and 1.6). Pure. */
+/** What APNs refuses, as the wire facts have it (protocol/apns.md#request and protocol/apns.md#answers). Pure. */
 import type { IncomingHttpHeaders } from 'node:http2';
 import type { Refusal } from './tokens.ts';
 
-/** Push type → suffix of its topic; `mdm` has a topic of its own (gateways-apns 1.4). */
+/** Push type → suffix of its topic; `mdm` has a topic of its own (protocol/apns.md#push-types). */
 const suffixes = new Map([
   ['alert', ''],
   ['background', ''],

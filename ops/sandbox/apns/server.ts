@@ -1,5 +1,5 @@
 /**
- * A stand-in for APNs on loopback: TLS, HTTP/2 only, as strict as the wire facts (gateways-apns section 1)
+ * A stand-in for APNs on loopback: TLS, HTTP/2 only, as strict as the wire facts (protocol/apns.md)
  * and able to misbehave on demand. Used by tests, benchmarks and `npm start`.
  */
 import { once } from 'node:events';

@@ -37,7 +37,7 @@ export function newSessionState(session: ServerHttp2Session, limit: number): Ses
 }
 
 /**
- * Raises or lowers the connection's stream limit, as APNs does by SETTINGS (gateways-apns 1.7). One change at
+ * Raises or lowers the connection's stream limit, as APNs does by SETTINGS (protocol/apns.md#connections). One change at
  * a time: what changes before the client has acknowledged the last one is told then.
  */
 export function setLimit(state: SessionState, limit: number): void {
@@ -51,7 +51,7 @@ export function setLimit(state: SessionState, limit: number): void {
   });
 }
 
-/** A new token more than once every 20 minutes on the same connection is refused (gateways-apns 1.2). */
+/** A new token more than once every 20 minutes on the same connection is refused (protocol/apns.md#provider-tokens). */
 export function noteToken(state: SessionState, token: string, nowMs: number): Refusal | undefined {
   if (state.token === token) return undefined;
   if (state.token !== undefined && nowMs - state.tokenSinceMs < shortestTokenLifeMs) return tooManyUpdates;
@@ -60,7 +60,7 @@ export function noteToken(state: SessionState, token: string, nowMs: number): Re
   return undefined;
 }
 
-/** Apple writes the bundle id into the subject's UID (gateways-apns 1.3). */
+/** Apple writes the bundle id into the subject's UID (protocol/apns.md#certificates). */
 function certificateTopics(session: ServerHttp2Session): string[] | null {
   const { socket } = session;
   if (!(socket instanceof TLSSocket) || !socket.authorized) return null;

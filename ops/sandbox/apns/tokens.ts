@@ -27,7 +27,7 @@ const expired: Refusal = { status: 403, reason: 'ExpiredProviderToken' };
 const skewS = 60;
 const longestAgeS = 3600;
 
-/** Verifies provider tokens as gateways-apns 1.2 has it. A signature is checked once per token. */
+/** Verifies provider tokens as protocol/apns.md#provider-tokens has it. A signature is checked once per token. */
 export class TokenVerifier {
   readonly #keys: Map<string, { key: ApnsKey; publicKey: KeyObject }>;
   readonly #checked = new Map<string, Checked>();

@@ -29,7 +29,7 @@ export interface DeviceCounters {
   lost: number;
 }
 
-/** Simulated devices of one app on the real protocol (compat.md 6.1). */
+/** Simulated devices of one app on the real protocol (protocol/channel.md#json-form). */
 export interface SimulatedDevices {
   readonly counters: Readonly<DeviceCounters>;
   /** Close codes of lost connections, in order, the newest 1000. */

@@ -30,7 +30,7 @@ const claims = z.object({ iss: z.string(), scope: z.string(), aud: z.string(), i
 const skewS = 60;
 const longestS = 3600;
 
-/** Checks assertions of one service account as Google's token call does (gateways-apns 2.1). */
+/** Checks assertions of one service account as Google's token call does (protocol/fcm.md#access-token). */
 export class AssertionVerifier {
   readonly #account: ServiceAccount;
   readonly #publicKey: KeyObject;

@@ -1,4 +1,4 @@
-/** Answers in Google's format (gateways-apns 2.3). */
+/** Answers in Google's format (protocol/fcm.md#answers). */
 import type { SandboxReply } from '../http/server.ts';
 import type { Violation } from './rules.ts';
 

@@ -1,4 +1,4 @@
-/** What FCM refuses in a message (gateways-apns 2.2, 2.4), with Google's names for it. Pure. */
+/** What FCM refuses in a message (protocol/fcm.md#message, protocol/fcm.md#limits), with Google's names for it. Pure. */
 import { z } from 'zod';
 
 const text = z.string();

@@ -1,6 +1,6 @@
 /**
- * A stand-in for FCM HTTP v1 on loopback, its token call included: as strict as the wire facts (gateways-apns
- * section 2) and able to misbehave on demand.
+ * A stand-in for FCM HTTP v1 on loopback, its token call included: as strict as the wire facts
+ * (protocol/fcm.md) and able to misbehave on demand.
  */
 import { bearerOf, TokenDesk } from '../http/access-tokens.ts';
 import { formIn } from '../http/bodies.ts';

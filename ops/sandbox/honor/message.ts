@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 
 const topMembers = new Set(['notification', 'data', 'android', 'token']);
 
-/** What is wrong with a body (gateways-apns 4.2), as a text; null when nothing is. */
+/** What is wrong with a body (protocol/honor.md#message), as a text; null when nothing is. */
 export function bodyFault(body: JsonObject): string | null {
   const strange = Object.keys(body).find((name) => !topMembers.has(name));
   if (strange !== undefined) return `${strange} is no member of the body`;

@@ -29,7 +29,7 @@ const mostBytes = 4096;
 /** A request that was made so long ago, by its `timestamp`, is none of now. */
 const staleMs = 600_000;
 
-/** The rules of one app's gateway (gateways-apns 4). */
+/** The rules of one app's gateway (protocol/honor.md). */
 export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRules {
   const counters = { second: 0, devices: 0, tests: 0, requests: 0 };
   const judge = (call: SandboxCall): SandboxReply => {
@@ -59,7 +59,7 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
   };
 }
 
-/** The token call (4.1). */
+/** The token call (protocol/honor.md#access-token). */
 function giveToken(call: SandboxCall, { app, desk }: HonorMemory): SandboxReply {
   const { headers, method } = call;
   if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
@@ -73,7 +73,7 @@ function giveToken(call: SandboxCall, { app, desk }: HonorMemory): SandboxReply 
   return { status: 200, body: { access_token: value, expires_in: expiresIn, token_type: 'Bearer' } };
 }
 
-/** Path, access token and headers (4.1). */
+/** Path, access token and headers (protocol/honor.md#access-token). */
 function callRefusal(
   { headers, method, path }: SandboxCall,
   { app, desk }: HonorMemory,
@@ -91,7 +91,7 @@ function callRefusal(
   return null;
 }
 
-/** 200, with whom it did not reach (4.3). */
+/** 200, with whom it did not reach (protocol/honor.md#answers). */
 function delivered(
   tokens: string[],
   { memory, state, requestId }: { memory: HonorMemory; state: GatewayState; requestId: string },

@@ -1,4 +1,4 @@
-/** A stand-in for Honor Push with its token call (gateways-apns section 4). */
+/** A stand-in for Honor Push with its token call (protocol/honor.md). */
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../shared/clock.ts';
 import { TokenDesk } from '../http/access-tokens.ts';
@@ -14,7 +14,7 @@ export interface HonorOptions extends SandboxOptions {
   testsPerDay?: number;
 }
 
-/** One status of a receipt (gateways-apns 4.4). */
+/** One status of a receipt (protocol/honor.md#receipts). */
 export interface HonorReceipt {
   token: string;
   status: number;

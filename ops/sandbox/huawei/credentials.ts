@@ -9,7 +9,7 @@ export interface HuaweiApp {
   publicKey: string;
 }
 
-/** A made-up app (gateways-apns 3.2). Its secret has characters that a form must escape. */
+/** A made-up app (protocol/huawei.md#access-tokens). Its secret has characters that a form must escape. */
 export function createHuaweiApp(): HuaweiApp {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return {

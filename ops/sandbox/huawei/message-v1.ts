@@ -13,7 +13,7 @@ const categories = new Set([
   ...['DEVICE_REMINDER', 'MAIL', 'PLAY_VOICE', 'MARKETING'],
 ]);
 
-/** Checks a v1 body without its tokens (gateways-apns 3.3 "Rules"). */
+/** Checks a v1 body without its tokens (protocol/huawei.md#messages). */
 export function v1Fault({ message, validate_only, ...more }: JsonObject): Fault | null {
   if (!isJsonObject(message)) return fault('80300010', 'The number of tokens must be between 1 and 1000');
   if (Object.keys(more).length > 0 || (validate_only !== undefined && typeof validate_only !== 'boolean'))

@@ -6,7 +6,7 @@ const fault = (code: string, msg: string): Fault => ({ code, msg });
 /** Of Huawei's v3 types these: 0 alert, 1 form, 2 voice, 6 background, 7 live view, 10 call. */
 const pushTypes = new Set(['0', '1', '2', '6', '7', '10']);
 
-/** Checks a v3 request without its tokens (gateways-apns 3.3 "v3 request"). */
+/** Checks a v3 request without its tokens (protocol/huawei.md#v3-requests). */
 export function v3Fault(
   { payload, pushOptions = {}, target, ...more }: JsonObject,
   pushType: string | undefined,

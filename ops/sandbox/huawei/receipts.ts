@@ -17,7 +17,7 @@ export interface ReceiptKey {
   user?: string;
 }
 
-/** Headers and body of a receipt call (gateways-apns 3.6). */
+/** Headers and body of a receipt call (protocol/huawei.md#receipts). */
 export function huaweiReceipt(
   appid: string,
   receipts: readonly HuaweiReceipt[],

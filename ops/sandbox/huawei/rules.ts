@@ -13,7 +13,7 @@ export interface HuaweiMemory {
   desk: TokenDesk;
   /** v3: token → why it is refused; `deadTokens` are refused as `tokenFormatError`. */
   refusedTokens: Map<string, string>;
-  /** Devices a second, by v1 and v3 together; more are flow control (3.5). */
+  /** Devices a second, by v1 and v3 together; more are flow control (protocol/huawei.md#limits). */
   devicesPerSecond: number;
   /** Test messages a day: v1 for the app, v3 for the project. */
   testsPerDay: number;
@@ -30,7 +30,7 @@ type Api = 'v1' | 'v3';
 const mostTokens = 1000;
 const mostBytes = 4096;
 
-/** The rules of one app's gateway (gateways-apns 3). */
+/** The rules of one app's gateway (protocol/huawei.md). */
 export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayRules {
   const counters: Counters = { second: 0, devices: 0, tests: 0, requests: 0 };
   return {
@@ -81,7 +81,7 @@ class Judgement {
     return path === `/v3/${serviceAccount.project_id}/messages:send` ? 'v3' : null;
   }
 
-  /** v1 takes either kind of token, v3 a JWT only (3.1). */
+  /** v1 takes either kind of token, v3 a JWT only (protocol/huawei.md#two-apis). */
   #accessRefusal({ headers }: SandboxCall, api: Api): string | null {
     const { app, desk } = this.#memory;
     const bearer = bearerOf(headers.authorization);
@@ -95,7 +95,7 @@ class Judgement {
     return api === 'v1' ? v1Fault(body) : v3Fault(body, Array.isArray(type) ? type[0] : type);
   }
 
-  /** Flow control and the limits on tests (3.4, 3.5). */
+  /** Flow control and the limits on tests (protocol/huawei.md#answers, protocol/huawei.md#limits). */
   #limit(body: JsonObject, tokens: string[], api: Api): SandboxReply | null {
     const second = Math.floor(this.#state.nowMs() / 1000);
     if (second !== this.#counters.second) Object.assign(this.#counters, { second, devices: 0 });
@@ -113,7 +113,7 @@ class Judgement {
       : null;
   }
 
-  /** A token that is named twice gets the message twice (3.3): a client must not do that. */
+  /** A token that is named twice gets the message twice (protocol/huawei.md#messages): a client must not do that. */
   #deliver(tokens: string[], api: Api): SandboxReply {
     const refused = new Map<string, string>();
     for (const token of tokens) {
@@ -158,7 +158,7 @@ const countFault = ({ length }: string[]): Fault | null =>
     ? { code: '80300010', msg: `token count should within 1 and ${mostTokens}.` }
     : null;
 
-/** The body without its tokens (3.3): their texts, quotes and commas. */
+/** The body without its tokens (protocol/huawei.md#messages): their texts, quotes and commas. */
 function sizeFault({ body }: SandboxCall, tokens: string[]): Fault | null {
   const ofTokens = Buffer.byteLength(JSON.stringify(tokens)) - 2;
   return body.length - ofTokens > mostBytes

@@ -1,4 +1,4 @@
-/** A stand-in for Huawei Push Kit, v1 and v3, with its token call (gateways-apns section 3). */
+/** A stand-in for Huawei Push Kit, v1 and v3, with its token call (protocol/huawei.md). */
 import { systemClock } from '../../../shared/clock.ts';
 import { TokenDesk } from '../http/access-tokens.ts';
 import { type SandboxGateway, type SandboxOptions, startGateway } from '../http/server.ts';

@@ -8,7 +8,7 @@ import type { HuaweiApp } from './credentials.ts';
 export const tokenPath = '/oauth2/v3/token';
 const audience = 'https://oauth-login.cloud.huawei.com/oauth2/v3/token';
 
-/** The token call (gateways-apns 3.2 a): client credentials as a form. */
+/** The token call (protocol/huawei.md#access-tokens): client credentials as a form. */
 export function giveToken(call: SandboxCall, app: HuaweiApp, desk: TokenDesk): SandboxReply {
   const { headers, method } = call;
   const refuse = (error: number, sub_error: number, error_description: string): SandboxReply => ({
@@ -40,7 +40,7 @@ export function accessProblem(bearer: string | undefined, desk: TokenDesk): stri
 
 const dayS = 86_400;
 
-/** What is wrong with a JWT of the service account (3.2 b); `nowS` in epoch seconds. */
+/** What is wrong with a JWT of the service account (protocol/huawei.md#service-account); `nowS` in epoch seconds. */
 export function jwtProblem(
   bearer: string | undefined,
   { publicKey, serviceAccount }: HuaweiApp,

@@ -1,5 +1,5 @@
 /**
- * A stand-in for Meizu's push gateway on loopback: as strict as the wire facts (gateways-xiaomi section 4), able to
+ * A stand-in for Meizu's push gateway on loopback: as strict as the wire facts (protocol/meizu.md), able to
  * misbehave on demand, and it sends receipts when told.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
@@ -62,7 +62,7 @@ export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<M
   });
 }
 
-/** A form with the receipts, JSON by message and type, and the token of the console (4.9). */
+/** A form with the receipts, JSON by message and type, and the token of the console (protocol/meizu.md#receipts). */
 function receiptOf(
   { id, param }: Taken,
   { type, targets, accessToken }: { type: number; targets: string[]; accessToken: string },

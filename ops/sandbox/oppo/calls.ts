@@ -1,4 +1,4 @@
-/** The forms of OPPO's calls (gateways-xiaomi 2.3–2.5), taken apart and checked. */
+/** The forms of OPPO's calls (protocol/oppo.md#single-device to protocol/oppo.md#broadcast), taken apart and checked. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { formIn } from '../http/bodies.ts';
 import type { SandboxCall } from '../http/gateway.ts';

@@ -1,4 +1,4 @@
-/** What a notification must be for OPPO (gateways-xiaomi 2.3, 2.6), written anew: the sandbox shares no rule with the connector. */
+/** What a notification must be for OPPO (protocol/oppo.md#single-device, protocol/oppo.md#notification), written anew: the sandbox shares no rule with the connector. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 
 const fields = new Set([

@@ -42,7 +42,7 @@ export interface OppoMemory {
 const clockMs = 600_000;
 const kept = 20_000;
 
-/** The rules of one app's gateway (gateways-xiaomi section 2). */
+/** The rules of one app's gateway (protocol/oppo.md). */
 export class OppoRules implements GatewayRules {
   readonly #memory: OppoMemory;
   readonly #state: GatewayState;
@@ -79,7 +79,7 @@ export class OppoRules implements GatewayRules {
     this.#memory.sent.clear();
   }
 
-  /** The token call (2.2). */
+  /** The token call (protocol/oppo.md#access-token). */
   #giveToken(form: URLSearchParams): SandboxReply {
     const { app, desk } = this.#memory;
     const fault = namesFault(form, ['app_key', 'timestamp', 'sign']);

@@ -1,5 +1,5 @@
 /**
- * A stand-in for OPPO's push gateway on loopback: as strict as the wire facts (gateways-xiaomi section 2), able to
+ * A stand-in for OPPO's push gateway on loopback: as strict as the wire facts (protocol/oppo.md), able to
  * misbehave on demand, and it sends receipts when told.
  */
 import { randomBytes } from 'node:crypto';
@@ -65,7 +65,7 @@ export async function startOppoGateway(options: OppoGatewayOptions = {}): Promis
   });
 }
 
-/** A JSON array (2.9); its time is a text. */
+/** A JSON array (protocol/oppo.md#receipts); its time is a text. */
 function receiptOf(
   { id, param }: Taken,
   { eventType, nowMs, target }: { eventType: string; nowMs: number; target: string },

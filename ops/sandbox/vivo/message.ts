@@ -1,4 +1,4 @@
-/** What a message must be for vivo (gateways-xiaomi 3.3), written anew: the sandbox shares no rule with the connector. */
+/** What a message must be for vivo (protocol/vivo.md#message), written anew: the sandbox shares no rule with the connector. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 
 /** What a client did that it must never do, and the code that the gateway answers it with. */
@@ -88,7 +88,7 @@ function extraFault({ extra, pushMode }: JsonObject): Fault | null {
     : null;
 }
 
-/** Texts that vivo takes for somebody's trial (3.5, 10085). */
+/** Texts that vivo takes for somebody's trial (protocol/vivo.md#codes, 10085). */
 export const looksLikeTest = ({ content }: JsonObject): boolean =>
   typeof content === 'string' &&
   (/^([0-9]+|[A-Za-z]+|[\p{P}\p{S}]+)$/u.test(content) || /测试|[[\]{}]/.test(content));

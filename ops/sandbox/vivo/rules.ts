@@ -17,7 +17,7 @@ export interface VivoApp {
 export interface VivoMemory {
   app: VivoApp;
   desk: TokenDesk;
-  /** Status of devices that are not reached (3.4), as 3 or 5. `deadTokens` are 2. */
+  /** Status of devices that are not reached (protocol/vivo.md#lists), as 3 or 5. `deadTokens` are 2. */
   statuses: Map<string, number>;
   /** Devices of the console: test messages go to no other. */
   testDevices: Set<string>;
@@ -42,7 +42,7 @@ const clockMs = 600_000;
 const chinaMs = 8 * 3_600_000;
 const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION']);
 
-/** The rules of one app's gateway (gateways-xiaomi section 3). */
+/** The rules of one app's gateway (protocol/vivo.md). */
 export class VivoRules implements GatewayRules {
   readonly #memory: VivoMemory;
   readonly #state: GatewayState;
@@ -82,7 +82,7 @@ export class VivoRules implements GatewayRules {
     if (this.#counts.second !== second) Object.assign(this.#counts, { second, devices: 0, tokens: 0 });
   }
 
-  /** The token call (3.2). */
+  /** The token call (protocol/vivo.md#access-token). */
   #giveToken(body: JsonObject): SandboxReply {
     const { app, desk, tokensPerSecond } = this.#memory;
     this.#counts.tokens += 1;

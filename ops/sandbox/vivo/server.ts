@@ -1,5 +1,5 @@
 /**
- * A stand-in for vivo's push gateway on loopback: as strict as the wire facts (gateways-xiaomi section 3), able to
+ * A stand-in for vivo's push gateway on loopback: as strict as the wire facts (protocol/vivo.md), able to
  * misbehave on demand, and it sends receipts when told.
  */
 import { randomInt, randomUUID } from 'node:crypto';
@@ -64,7 +64,7 @@ export async function startVivoGateway(options: VivoGatewayOptions = {}): Promis
   });
 }
 
-/** A JSON object by task (3.7); the older form has neither code nor time. */
+/** A JSON object by task (protocol/vivo.md#receipts); the older form has neither code nor time. */
 function receiptOf(
   { id, param }: Taken,
   { ackType, nowMs, targets }: { targets: string[]; ackType: string | undefined; nowMs: number },

@@ -1,4 +1,4 @@
-/** What a form must be for Xiaomi (gateways-xiaomi 1.4), written anew: the sandbox shares no rule with the connector. */
+/** What a form must be for Xiaomi (protocol/xiaomi.md#fields), written anew: the sandbox shares no rule with the connector. */
 
 /** What a client did that it must never do, and the code that the gateway answers it with. */
 export interface Breach {

@@ -1,5 +1,5 @@
 /**
- * A stand-in for Xiaomi's push gateway on loopback: as strict as the wire facts (gateways-xiaomi section 1), able to
+ * A stand-in for Xiaomi's push gateway on loopback: as strict as the wire facts (protocol/xiaomi.md), able to
  * misbehave on demand, and it sends receipts when told.
  */
 import { systemClock } from '../../../shared/clock.ts';
@@ -66,7 +66,7 @@ export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise
   });
 }
 
-/** A form with one field, JSON by message id (1.8). */
+/** A form with one field, JSON by message id (protocol/xiaomi.md#receipts). */
 function receiptOf(
   { id, param }: Taken,
   { type, targets, barStatus }: { type: number; targets: string[]; barStatus: string },

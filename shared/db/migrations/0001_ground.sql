@@ -126,14 +126,14 @@ CREATE TABLE push_failure (
   status      integer NOT NULL,
   reason      text NOT NULL,
   -- Set where the gateway said that the token is dead: the installation's updated_at at that time. It is
-  -- deleted only if it was not saved since, and only when the push had a success (promise 7).
+  -- deleted only if it was not saved since, and only when the push had a success (protocol/delivery.md#promise-7).
   dead_as_of  timestamptz(3),
   created_at  timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (app_id, push_id, installation)
 );
 CREATE INDEX push_failure_created_at ON push_failure (created_at);
 
--- req_id: the first reply, given again for five minutes (push.md).
+-- req_id: the first reply, given again for five minutes (protocol/push.md#repeated-requests).
 CREATE TABLE request_ledger (
   app_id      text NOT NULL,
   req_id      text NOT NULL,

@@ -1,6 +1,6 @@
 -- Up Migration
 
--- One row per user of an app (accounts.md "User"). `password_hash` is Argon2id in PHC form, or what an import brought;
+-- One row per user of an app (protocol/users.md#user-fields). `password_hash` is Argon2id in PHC form, or what an import brought;
 -- null: no password. A session token is derived from the nonce and found by its hash; the token itself is nowhere.
 -- `auth_data` is null for users who never had any, {} for those who have none left.
 CREATE TABLE app_user (
@@ -32,7 +32,7 @@ CREATE INDEX app_user_fields ON app_user USING gin (fields jsonb_path_ops);
 -- Logins by third-party accounts change rows often: leave room for HOT updates.
 ALTER TABLE app_user SET (fillfactor = 90);
 
--- Which third-party account belongs to which user (accounts.md "authData" 1): one user at most. Written only while the
+-- Which third-party account belongs to which user (protocol/users.md#third-party-accounts): one user at most. Written only while the
 -- user's row is locked. UnionIDs stand here under the name of their member, `_<platform>_unionid`.
 CREATE TABLE user_identity (
   app_id   text NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE user_identity (
 );
 CREATE INDEX user_identity_user ON user_identity (app_id, user_id);
 
--- Failed logins by the identifier that was submitted, whether there is such a user or not (accounts.md "Account lock").
+-- Failed logins by the identifier that was submitted, whether there is such a user or not (protocol/users.md#account-lock).
 -- `identifier` is a digest: no name, address or number is kept. `failed_at` holds the failures of the last 15 minutes.
 CREATE TABLE login_lock (
   app_id         text NOT NULL REFERENCES app ON DELETE CASCADE,

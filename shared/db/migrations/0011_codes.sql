@@ -9,7 +9,7 @@ CREATE TABLE sms_signature (
   updated_at  timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (app_id, name)
 );
--- Every app has an approved signature of its own name (contract.md).
+-- Every app has an approved signature of its own name (protocol/admin-api.md#apps).
 INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, name, true FROM app;
 
 CREATE TABLE sms_template (

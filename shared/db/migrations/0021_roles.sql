@@ -1,6 +1,6 @@
 -- Up Migration
 
--- One row per role of an app (compat.md 9.3). `acl` says who may see and change the role itself, its members included.
+-- One row per role of an app (protocol/roles.md#role-fields). `acl` says who may see and change the role itself, its members included.
 -- `name` is what ACLs call it by (`role:<name>`); it never changes.
 CREATE TABLE role (
   app_id     text NOT NULL REFERENCES app ON DELETE CASCADE,

@@ -78,7 +78,7 @@ export async function countSealedApps(db: Handle, vault: Vault): Promise<{ open:
 }
 
 /**
- * Makes an app, with an approved SMS signature of its own name (contract.md "Options of an app"). Undefined where an app
+ * Makes an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps). Undefined where an app
  * has this id already.
  */
 export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {

@@ -157,7 +157,7 @@ export async function noteJob(tx: Handle, appId: string, id: number): Promise<vo
 
 /**
  * Notes what is settled while a batch is in flight, reasons included, so that a retaken batch skips it
- * (contract.md, promise 3). Does nothing to a batch that is settled.
+ * (protocol/delivery.md#promise-3). Does nothing to a batch that is settled.
  */
 export async function checkpointBatch(
   db: Handle,

@@ -73,7 +73,7 @@ interface ViewRow {
 
 /**
  * One breaker per profile as all dispatchers together see it: what is forced, else the worst of their
- * states (contract.md "Admin API"). One that never opened is closed since its profile was made.
+ * states (protocol/admin-api.md#breakers). One that never opened is closed since its profile was made.
  */
 export async function listBreakers(db: Handle, only: BreakerKey | null = null): Promise<BreakerView[]> {
   const { rows } = await db.query<ViewRow>(

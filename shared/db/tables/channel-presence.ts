@@ -33,7 +33,7 @@ export interface SeatingRequest {
 }
 
 /**
- * Seats devices, each named once, at a node, refreshes their `updatedAt` (push.md: whenever the app is opened)
+ * Seats devices, each named once, at a node, refreshes their `updatedAt` (protocol/installations.md#installation-fields: whenever the app is opened)
  * and tells the processes that held them before, in one statement. Undefined in the place of one whose app has
  * no such valid installation. Throws when the node was removed.
  */

@@ -4,7 +4,7 @@ import type { Handle } from '../pool.ts';
 
 /**
  * Letters of our own channel: stored before a device is woken, deleted by its acknowledgement, kept for
- * the next connection until they expire (compat.md 5.9). A device has at most one letter of a push, so
+ * the next connection until they expire (protocol/channel.md#delivery-on-the-channel). A device has at most one letter of a push, so
  * the push's id is the letter's id on the wire, the same however often it is delivered or deposited.
  */
 export interface LettersToDeposit {
@@ -92,7 +92,7 @@ export async function depositLetters(db: Handle, letters: LettersToDeposit): Pro
 }
 
 /**
- * Deletes read letters and counts them on their push records (`lcSuccesses`, compat.md 5.3), however far
+ * Deletes read letters and counts them on their push records (`lcSuccesses`, protocol/push-records.md#successes), however far
  * the record is. A letter counts once, whoever acknowledges it how often: only a deleted row is counted.
  * Rows are locked in one order, so that processes that do this at the same time do not block each other.
  */

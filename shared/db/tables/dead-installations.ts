@@ -18,7 +18,7 @@ export async function deleteDeadInstallations(tx: Handle, appId: string, failure
 
 /**
  * The same for a whole push at its end: dead tokens of batches that had no success themselves, but whose
- * connector had one elsewhere in the push. Without any success nothing is deleted (contract.md, promise 7).
+ * connector had one elsewhere in the push. Without any success nothing is deleted (protocol/delivery.md#promise-7).
  */
 export async function sweepDeadInstallations(db: Handle, appId: string, pushId: number): Promise<void> {
   await db.query(

@@ -55,7 +55,7 @@ export async function clearDead(tx: Handle, appId: string, installations: readon
 
 /**
  * Deletes the installations that are surely dead by receipts of these pushes: only those that were not saved since, and
- * only where the push reached any device of the connector (contract.md, promise 7). Leaves their public ids with the
+ * only where the push reached any device of the connector (protocol/delivery.md#promise-7). Leaves their public ids with the
  * push's failures, for those who ask later. Gives how many.
  */
 export async function retireDead(

@@ -153,7 +153,7 @@ export async function loadRecipients(
 
 /**
  * Counts the badge of every recipient of a batch up by one, once however often the batch is taken, and
- * gives the numbers in the order of its recipients (gateways-apns 1.4: a retry sends the same number).
+ * gives the numbers in the order of its recipients (protocol/apns.md#badge: a retry sends the same number).
  * Run it in a transaction.
  */
 export async function countBadges(tx: Handle, batch: Batch): Promise<(number | null)[]> {

@@ -74,7 +74,7 @@ export async function readHanded(
   return rows;
 }
 
-/** A batch of a push that is marked as a test, and the limits on those (push.md "Limits" 11). */
+/** A batch of a push that is marked as a test, and the limits on those (protocol/push.md#test-pushes). */
 export interface TestBatch {
   appId: string;
   connector: string;

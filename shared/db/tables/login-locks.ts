@@ -1,6 +1,6 @@
 import type { Handle } from '../pool.ts';
 
-/** How many failed logins of one user, or of one name that nobody has, lock it (accounts.md "Account lock"). */
+/** How many failed logins of one user, or of one name that nobody has, lock it (protocol/users.md#account-lock). */
 export interface LockRule {
   /** More failures than this within the window lock. */
   maxFailures: number;

@@ -97,7 +97,7 @@ export async function findNotification(
   return rows.map(toNotification)[0];
 }
 
-/** By the record's objectId, or else the newest with this custom `notification_id` (compat.md 5.4). */
+/** By the record's objectId, or else the newest with this custom `notification_id` (protocol/push-records.md#look-up-a-record). */
 export async function findPublicNotification(
   db: Handle,
   appId: string,
@@ -153,7 +153,7 @@ export async function countNotifications(db: Handle, appId: string): Promise<num
 
 /**
  * Moves a push that is not finished to `cancelled`: what has not left yet will not. False when it was
- * finished already (push.md "States and transitions").
+ * finished already (protocol/push-records.md#state-changes).
  */
 export async function cancelNotification(tx: Handle, appId: string, id: number): Promise<boolean> {
   // The entry first, as the scheduler does: it is what a firing at the same time waits for.
@@ -166,7 +166,7 @@ export async function cancelNotification(tx: Handle, appId: string, id: number):
   return (rowCount ?? 0) > 0;
 }
 
-/** Deletes finished records older than the retention (compat.md 5.3: seven days); gives how many. */
+/** Deletes finished records older than the retention (protocol/push-records.md#retention: seven days); gives how many. */
 export async function deleteOldNotifications(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import type { Handle } from '../pool.ts';
 
-/** Mail and SMS as they were sent, or would have been where no supplier is set (contract.md "Admin API"). */
+/** Mail and SMS as they were sent, or would have been where no supplier is set (protocol/admin-api.md#outbox). */
 export interface OutboxMessage {
   kind: 'sms' | 'mail';
   /** Phone number in international form, or mail address. */

@@ -25,13 +25,13 @@ export function toSlot(row: SlotRow): Slot | null {
   return at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
 }
 
-/** The least a pace may be (push.md "Limits" 7). */
+/** The least a pace may be (protocol/push.md#flow-control). */
 const minRate = 1000;
 const rate = `greatest(${minRate}, (n.request ->> 'flowControl')::float8)`;
 
 /**
  * Reserves the next slot of a push for what is open of one batch: the rate holds over all dispatchers,
- * since each slot begins where the last one ends (contract.md, promise 5). A slot begins `leadMs` from now
+ * since each slot begins where the last one ends (protocol/delivery.md#promise-5). A slot begins `leadMs` from now
  * at the earliest. Undefined when the batch is settled or the push has no pace.
  */
 export async function reserveSlot(

@@ -91,7 +91,7 @@ export interface ClosedNotification {
 
 /**
  * Closes a push whose planning is done and whose batches are all settled: `done`, with its totals. Status
- * is derived from the batches (design.md 2), so calling this too early or twice does nothing.
+ * is derived from the batches (develop/architecture.md#batches), so calling this too early or twice does nothing.
  */
 export async function closeIfSettled(
   db: Handle,

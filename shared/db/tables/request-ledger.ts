@@ -7,7 +7,7 @@ export interface FirstReply {
 
 /**
  * Claims a `req_id` for this push, or gives the first reply where the id was used since `notBefore`
- * (push.md, `req_id`: five minutes). A parallel claim waits here until the first one is decided.
+ * (protocol/push.md#repeated-requests: five minutes). A parallel claim waits here until the first one is decided.
  */
 export async function claimRequestId(
   tx: Handle,

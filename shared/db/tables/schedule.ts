@@ -12,7 +12,7 @@ export async function databaseNow(db: Handle): Promise<number> {
 
 /**
  * How many scheduled pushes of an app are pending. Until `tx` ends no other one is added, so the caller
- * may add one on what it read (push.md "Limits": exact under parallel calls).
+ * may add one on what it read (protocol/push.md#scheduled-pushes: exact under parallel calls).
  */
 export async function countPending(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);

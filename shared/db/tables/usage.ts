@@ -13,7 +13,7 @@ export interface Grant {
 /**
  * Asks the app's daily cap for all recipients of a batch and notes the answer on it: min(n, cap − used),
  * taken from today's rest in the same statement, so that no number of dispatchers passes the cap
- * (contract.md, promise 6). Undefined when the batch was granted already, by an earlier take or a late
+ * (protocol/delivery.md#promise-6). Undefined when the batch was granted already, by an earlier take or a late
  * worker.
  */
 export async function grantRecipients(

@@ -8,7 +8,7 @@ export type ReadSubquery = (cursor: Cursor) => Json;
 /** Parentheses inside one another. */
 const maxDepth = 10;
 
-/** `a = 1 and (b > 2 or …)` as a `where` (compat.md 3.4). Throws 300. */
+/** `a = 1 and (b > 2 or …)` as a `where` (protocol/queries.md#cql). Throws 300. */
 export function readCondition(cursor: Cursor, readSubquery: ReadSubquery, depth = 0): Json {
   if (depth > maxDepth) throw syntaxError('the condition is nested too deeply');
   const readOne = (): Json => {

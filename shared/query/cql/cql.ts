@@ -5,7 +5,7 @@ import { readCondition } from './condition.ts';
 import { Cursor } from './cursor.ts';
 import { syntaxError } from './tokens.ts';
 
-/** A statement as the parameters of a list call (compat.md 3.1). */
+/** A statement as the parameters of a list call (protocol/queries.md#query-parameters). */
 export interface CqlQuery {
   className: string;
   where: Json;
@@ -21,7 +21,7 @@ export interface CqlQuery {
 /** Rows of a sub-query where it names no limit. */
 const subqueryLimit = 1000;
 
-/** Reads a `select` (compat.md 3.4); `given` are the values of its placeholders. Throws 300. */
+/** Reads a `select` (protocol/queries.md#cql); `given` are the values of its placeholders. Throws 300. */
 export function parseCql(cql: unknown, given: Json[] = []): CqlQuery {
   if (typeof cql !== 'string') throw syntaxError('cql takes a text');
   const cursor = new Cursor(cql, given);
@@ -107,7 +107,7 @@ function readSubquery(cursor: Cursor): JsonObject {
 }
 
 /**
- * The body of a push with its `cql` as `where` (compat.md 3.4). Throws 1 when it has both, 300 for a statement that
+ * The body of a push with its `cql` as `where` (protocol/queries.md#cql). Throws 1 when it has both, 300 for a statement that
  * does not say which installations are meant.
  */
 export function withoutCql({ cql, ...body }: JsonObject): JsonObject {

@@ -3,7 +3,7 @@ import { translateBracket } from './bracket.ts';
 import { classSql, type Escape, quoteLiteral, Reader, readEscape, unsupported } from './reader.ts';
 
 /**
- * `$regex` is written in the dialect of PCRE; PostgreSQL has its own (compat.md 3.2). The pattern is read
+ * `$regex` is written in the dialect of PCRE; PostgreSQL has its own (protocol/queries.md#patterns). The pattern is read
  * token by token and written anew, so that what is accepted means the same in both and always compiles;
  * everything else is refused here, where there is someone to tell.
  */

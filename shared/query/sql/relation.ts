@@ -20,7 +20,7 @@ interface Means {
   params: Params;
 }
 
-/** A test of a relation: pointers to members are equal to it (compat.md 3.2); it is always there, and has no order. */
+/** A test of a relation: pointers to members are equal to it (protocol/queries.md#relations); it is always there, and has no order. */
 export function testMembers(relation: RelationColumn, test: PlainTest, means: Means): string {
   switch (test.op) {
     case 'equal':

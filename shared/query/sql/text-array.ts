@@ -3,7 +3,7 @@ import type { Params } from '../params.ts';
 import { sqlPattern } from '../regex/regex.ts';
 import type { Comparison, PlainTest } from '../tree.ts';
 
-/** A test of a `text[]` column such as `channels`: a value means "contains it" (compat.md 3.2). */
+/** A test of a `text[]` column such as `channels`: a value means "contains it" (protocol/queries.md#arrays). */
 export function testTextArray(sql: string, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':

@@ -123,7 +123,7 @@ const packings: [string, (body: Buffer) => Buffer][] = [
 
 const asJson = (given: unknown): Buffer => Buffer.from(JSON.stringify(given) ?? '');
 
-/** Old browsers put keys, session and method into the body (compat.md 2.3). */
+/** Old browsers put keys, session and method into the body (protocol/clients.md#text-form). */
 function textForm(app: App, body: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   const more = fc.record(
     {
