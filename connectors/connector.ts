@@ -97,55 +97,6 @@ export type Attempt =
   /** Credentials or configuration are wrong: every recipient of this profile would end the same. */
   | { kind: 'halt'; status: number; reason: string; sentence: string; cause?: string | undefined };
 
-/** Without an answer: reasons that say nothing of the gateway, since we broke off, wait ourselves or were moved on. */
-const notItsDoing = new Set([
-  'aborted',
-  'closed',
-  'stopped',
-  'stopping',
-  'goaway',
-  'TooManyProviderTokenUpdates',
-  'outside_sending_hours',
-]);
-
-/**
- * What an attempt shows of the gateway: true, it cannot be asked now (no answer, or a 5xx); false, it
- * answered, whatever it said of this recipient; null, nothing. The breakers are fed with this.
- */
-export function showsTrouble(attempt: Attempt): boolean | null {
-  switch (attempt.kind) {
-    case 'sent':
-      return false;
-    case 'unknown':
-      return true;
-    case 'retry':
-      if (attempt.status > 0) return attempt.status >= 500;
-      return notItsDoing.has(attempt.reason) ? null : true;
-    default:
-      return attempt.status > 0 ? false : null;
-  }
-}
-
-/** Why a gateway could not be asked, in words for people; undefined where the attempt shows no such trouble. */
-export function troubleOf(attempt: Attempt): string | undefined {
-  switch (attempt.kind) {
-    case 'retry':
-      return showsTrouble(attempt) ? troubleText(attempt) : undefined;
-    case 'unknown':
-      return attempt.cause ?? attempt.reason;
-    case 'halt':
-      // Credentials that are refused are an answer; a certificate that is not trusted is none.
-      return attempt.status === 0 ? attempt.cause : undefined;
-    default:
-      return undefined;
-  }
-}
-
-/** A status is told with the gateway's reason, a connection that failed by its code alone. */
-function troubleText({ status, reason, cause }: Extract<Attempt, { kind: 'retry' }>): string {
-  return status > 0 ? `${status} ${reason}` : (cause ?? reason);
-}
-
 export type Report = (index: number, attempt: Attempt) => void;
 
 /** Facts about one request to a gateway, for the metrics of the main thread. */

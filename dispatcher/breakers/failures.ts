@@ -16,6 +16,9 @@ const writeEveryMs = 1000;
 /** A failure that lasts is dated anew after this. */
 const renewEveryMs = 10_000;
 
+/** Reasons come from bounded sets; this bounds what a defect could make of that. */
+const maxReason = 200;
+
 /** A gateway that is not asked any more loses its last failure after this. */
 const retentionMs = 24 * 3600 * 1000;
 
@@ -50,7 +53,7 @@ export class Failures {
   saw(line: Line, { showing, trouble }: Pick<DeliverResult, 'showing' | 'trouble'>): void {
     const entry = this.#entryOf(line);
     if (trouble !== null && showing.troubled * 2 >= showing.asked)
-      entry.failure = { reason: trouble, at: new Date(this.#options.clock.now()) };
+      entry.failure = { reason: trouble.slice(0, maxReason), at: new Date(this.#options.clock.now()) };
     else if (showing.asked > 0) entry.failure = null;
     this.#sync(line, entry);
   }

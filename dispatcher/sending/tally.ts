@@ -1,4 +1,5 @@
-import { type Attempt, showsTrouble, troubleOf } from '../../connectors/connector.ts';
+import type { Attempt } from '../../connectors/connector.ts';
+import { showsTrouble, troubleOf } from '../../connectors/trouble.ts';
 import type { Showing } from '../../shared/breaker.ts';
 import type { Batch, Failure } from '../../shared/db/tables/batches.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateway-messages.ts';

@@ -70,6 +70,20 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     expect(meizu.total).toBe(0);
   });
 
+  test.each([
+    ['nobody listens', { endpoint: 'https://127.0.0.1:9' }, /^ECONNREFUSED$/],
+    ['the name is unknown', { endpoint: 'https://push.carillon.invalid' }, /^(ENOTFOUND|EAI_AGAIN)$/],
+    ['the certificate is not trusted', { ca: undefined }, /^(UNABLE_TO_|SELF_SIGNED_)/],
+  ])('where %s tells the failure by its code', async (_, wrong, code) => {
+    const app = await makers.app({ vendor_c: wrong });
+    await makers.add(app, 'mz', some(pushIdOf, 2));
+    const record = await makers.push(app, { alert: 'a' }, { expiration_interval: 1 });
+    const { body } = await makers.service.api.request('GET', '/console/api/breakers', { admin: true });
+    const shown = body.results.find(({ id }: { id: string }) => id === `vendor_c:${app.appId}:_default`);
+    expect(shown.lastFailure.reason).toMatch(code);
+    expect(record.errors).toContain(shown.lastFailure.reason);
+  });
+
   test('leaves Meizu evenly at its rate: more than fits into a request does not leave in one moment', async () => {
     const app = await makers.app({ vendor_c: { ratePerSecond: 500 } });
     await makers.add(app, 'mz', some(pushIdOf, 300));
