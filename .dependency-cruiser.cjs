@@ -88,7 +88,7 @@ module.exports = {
       from: { path: '^dispatcher/' },
       to: {
         path: '^(api|ops|test)/|^connectors/',
-        pathNot: '^connectors/(registry|connector|routing|suppliers|supplier)\\.ts$',
+        pathNot: '^connectors/(registry|connector|routing|suppliers|supplier|trouble)\\.ts$',
       },
     },
     {
