@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startApi } from '../../api/start.ts';
 import { startDispatcher } from '../../dispatcher/start.ts';
@@ -6,7 +8,8 @@ import type { App } from '../../shared/domain/app.ts';
 import { ClosingStack } from '../../shared/lifecycle.ts';
 import { createLogger } from '../../shared/logging.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
-import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
+import { silentLog, startTestApi, type TestApi, testConfig, testEnvironment } from '../support/api.ts';
+import { bareEnvironment, launcher } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const otherSecret = Buffer.alloc(32, 7).toString('base64');
@@ -140,6 +143,29 @@ describe('a database that was not migrated', () => {
     expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
     expect(api.messages).toContain('the database is fit to work on');
   });
+
+  test.each(['api', 'dispatcher'])(
+    'keeps the process of the %s waiting until it is stopped, which is no failure',
+    async (name) => {
+      const database = await createEmptyDatabase();
+      onTestFinished(() => database.drop());
+      const env = { ...testEnvironment(database.url), LOG_LEVEL: 'info', CARILLON_SECERT: 'SESAME' };
+      const child = spawn(process.execPath, [launcher, name], { env: { ...bareEnvironment(), ...env } });
+      const ended = once(child, 'exit');
+      let output = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (chunk: Buffer) => {
+          output += chunk.toString();
+        });
+      await expect.poll(() => output, often).toContain('run `carillon migrate`');
+      expect(output).toContain(
+        'CARILLON_SECERT is not a variable of Carillon: did you mean CARILLON_SECRET?',
+      );
+      expect(output).not.toContain('SESAME');
+      child.kill('SIGTERM');
+      expect((await ended)[0]).toBe(0);
+    },
+  );
 
   test('ends the wait of an api that is stopped', async () => {
     const database = await createEmptyDatabase();
