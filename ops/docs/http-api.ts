@@ -8,7 +8,8 @@ import { type JsonSchema, membersOf, shapeOf } from './schema.ts';
 const intro = `Bodies and replies are JSON. An app is named by the header \`X-LC-Id\` and proves itself by \`X-LC-Key: <app key>\` or
 \`X-LC-Key: <master key>,master\` (or \`X-LC-Sign\`); the names \`X-AVOSCloud-…\` of older SDKs count too. The admin API asks for
 \`Authorization: Bearer <CARILLON_ADMIN_TOKEN>\`. Errors: [Error codes](errors.md). A body that is larger than its limit is refused with 413, an
-object (user, installation, role, push) with 400 and code 116. A member that is not required may be \`null\`, which counts as absent.`;
+object (user, installation, role, push) with 400 and code 116. A member that is not required may be \`null\`, which counts as absent. What a
+push holds: [Sending](../sending.md).`;
 
 const lists = `Lists read \`where\` (a condition as JSON), \`limit\` (1 to 1,000, 100 by default), \`skip\`, \`order\` (\`name\`, \`-name\`, up to ten, separated by
 commas), \`keys\` (members to return, or \`-name\` to leave out), \`include\` (pointers to resolve) and \`count=1\`. Saving calls read
