@@ -36,6 +36,8 @@ const servedBodies: Readonly<Record<string, z.ZodType>> = {
 
 interface Area {
   title: string;
+  /** Page of docs/reference/protocol with the rules of these calls. */
+  rules: string;
   /** Whether a path belongs here; the first area that says yes has it. */
   has(path: string): boolean;
 }
@@ -46,15 +48,19 @@ const under =
     prefixes.some((prefix) => path.startsWith(prefix));
 
 const areas: readonly Area[] = [
-  { title: 'Admin API', has: under('/console/api/') },
-  { title: 'Pushes', has: under('/1.1/push', '/1.1/notifications', '/1.1/scheduledPush') },
-  { title: 'Installations', has: under('/1.1/installations') },
-  { title: 'Users and sessions', has: under('/1.1/users', '/1.1/login') },
-  { title: 'Roles', has: under('/1.1/roles') },
-  { title: 'Codes, phones and mail', has: (path) => /sms|phone|mail|password|captcha/i.test(path) },
-  { title: 'Cloud functions', has: under('/1.1/functions', '/1.1/call') },
-  { title: 'Queries, batches and others', has: under('/1.1/') },
-  { title: 'Routers, receipts and health', has: () => true },
+  { title: 'Admin API', rules: 'admin-api', has: under('/console/api/') },
+  { title: 'Pushes', rules: 'push', has: under('/1.1/push', '/1.1/notifications', '/1.1/scheduledPush') },
+  { title: 'Installations', rules: 'installations', has: under('/1.1/installations') },
+  { title: 'Users and sessions', rules: 'users', has: under('/1.1/users', '/1.1/login') },
+  { title: 'Roles', rules: 'roles', has: under('/1.1/roles') },
+  {
+    title: 'Codes, phones and mail',
+    rules: 'codes',
+    has: (path) => /sms|phone|mail|password|captcha/i.test(path),
+  },
+  { title: 'Cloud functions', rules: 'functions', has: under('/1.1/functions', '/1.1/call') },
+  { title: 'Queries, batches and others', rules: 'queries', has: under('/1.1/') },
+  { title: 'Routers, receipts and health', rules: 'channel', has: () => true },
 ];
 
 /** Renders a table per route, in the areas above. */
@@ -63,10 +69,12 @@ export async function httpApiPage(): Promise<string> {
   const areaOf = (route: Route) => areas.find(({ has }) => has(route.paths[0] ?? ''));
   const sections = areas.flatMap((area) => {
     const own = routes.filter((route) => areaOf(route) === area);
-    return own.length > 0 ? [`## ${area.title}`, ...own.flatMap(sectionOf)] : [];
+    return own.length > 0 ? [headOf(area), ...own.flatMap(sectionOf)] : [];
   });
   return page('HTTP API', intro, lists, ...sections);
 }
+
+const headOf = ({ title, rules }: Area): string => `## ${title}\n\nRules: [${rules}](protocol/${rules}.md).`;
 
 function sectionOf(route: Route): string[] {
   const { method, paths, summary } = route;
