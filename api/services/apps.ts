@@ -3,7 +3,7 @@ import type { App, AppOptionsPatch, Edition, Plan } from '../../shared/domain/ap
 import { movedInOptions, planProblem } from '../../shared/domain/app.ts';
 import { type AppKeys, areDistinct } from '../../shared/domain/app-identity.ts';
 import { authPlatformProblem } from '../../shared/domain/auth-platforms.ts';
-import { refuse } from '../../shared/domain/errors.ts';
+import { Refusal, refuse } from '../../shared/domain/errors.ts';
 import { newAppId, newKey } from '../../shared/domain/ids.ts';
 import type { Means } from './means.ts';
 import { mailTemplateProblem } from './verification/mails.ts';
@@ -30,14 +30,18 @@ export class AppService {
 
   /**
    * Makes an app. One that brings its id begins with `movedInOptions` where its own options do not say otherwise. Throws
-   * 400 for options that the plan forbids and for equal keys, 409 where an app has the id already.
+   * 400 for options that the plan forbids and for equal keys, 409 where an app has the id already, 503 where CARILLON_SECRET is
+   * not that of the database.
    */
   async create(request: NewAppRequest): Promise<App> {
     const { appId = newAppId(), plan = 'commercial' } = request;
     const options = { ...(request.appId === undefined ? {} : movedInOptions), ...request.options };
     const problem = optionProblem(plan, options);
     if (problem) throw refuse('invalidParameter', problem);
-    const { db, vault, directory } = this.#means;
+    const { db, vault, directory, fitness } = this.#means;
+    // Sealed with a wrong key, an app would be lost as soon as the right one is set.
+    if ((await fitness.problem()) !== undefined)
+      throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
     const edition = request.edition ?? 'home';
     const app = { appId, name: request.name, edition, plan, keys: keysOf(request), options };
     const made = await insertApp(db, vault, app);

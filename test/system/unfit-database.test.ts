@@ -59,6 +59,7 @@ describe('a CARILLON_SECRET that does not open the database', () => {
       await wrong.request('GET', '/1.1/installations', { app, master: true }),
       await wrong.request('POST', '/1.1/push', { app, master: true, body: { data: { alert: 'x' } } }),
       await wrong.request('GET', '/console/api/apps', { admin: true }),
+      await wrong.request('POST', '/console/api/apps', { admin: true, body: { name: 'Sealed wrongly' } }),
     ];
     for (const { status, body, headers } of calls) {
       expect(body).toEqual({
