@@ -2,6 +2,7 @@ import { Router, type Target } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { caughtUpReader } from '../../shared/db/standby.ts';
 import { findBatchesWithoutJob, insertBatches, insertFailures } from '../../shared/db/tables/batches.ts';
+import { dueIn } from '../../shared/db/tables/delivery.ts';
 import { findNotification } from '../../shared/db/tables/notifications.ts';
 import { advancePlanning, beginNotification } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/app.ts';
@@ -92,12 +93,12 @@ async function scan(means: Means, plan: Plan, signal: AbortSignal): Promise<bool
   const { push, job } = plan;
   const scanned = await means.scans.run(push.appId, () => writeBatches(means, plan, signal));
   if ('value' in scanned) return scanned.value;
-  const startAfter = new Date(means.clock.now() + scanned.retryAfterMs);
   const priority = push.plannedThrough === 0 ? planPriorities.fresh : planPriorities.continued;
   await means.db.transaction(async (tx) => {
     // A job that was taken away meanwhile is another's to bring back.
-    if (await means.queue.complete(planJob, job, tx))
-      await means.queue.send(planJob, [job.data], { tx, priority, startAfter });
+    if (!(await means.queue.complete(planJob, job, tx))) return;
+    const startAfter = await dueIn(tx, scanned.retryAfterMs);
+    await means.queue.send(planJob, [job.data], { tx, priority, startAfter });
   });
   return 'postponed';
 }

@@ -47,6 +47,27 @@ test('the delay of a postponed scan has an end', async () => {
   await letGo();
 });
 
+test('a postponed push comes back by the clock of the database, not by that of the dispatcher', async () => {
+  const ahead = { ...systemClock, now: () => systemClock.now() + 86_400_000 };
+  const other = await startTestService();
+  const { means } = await other.dispatch({ clock: ahead });
+  const { app: late } = await createAppOn(other, null, 2);
+  const letGo = hold(means.scans, late.appId, 3);
+  const waiting = await beginPush(other, late);
+  const startsIn = async () =>
+    (
+      await other.db.query<{ seconds: number }>(
+        `SELECT extract(epoch FROM start_after - now())::float8 AS seconds FROM pgboss.job
+          WHERE name = 'plan' AND state = 'created' AND created_on > now() - interval '1 minute'
+            AND start_after > created_on`,
+      )
+    ).rows[0]?.seconds;
+  await expect.poll(startsIn).toBeLessThan(60);
+  await letGo();
+  expect(await other.untilDone(late, waiting)).toMatchObject({ successes: 2 });
+  await other.close();
+});
+
 test('a push of an app without a free place waits, others are sent, and it is sent when a place is free', async () => {
   const [{ app: greedy }, { app: other }] = [
     await createAppOn(service, null, 2),

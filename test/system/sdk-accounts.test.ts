@@ -36,6 +36,8 @@ beforeAll(async () => {
 });
 beforeEach(() => AV.User.logOut());
 afterAll(async () => {
+  // The SDK keeps its user in the process, which runs other files after this one.
+  await AV.User.logOut();
   await api.close();
   await database.drop();
 });
