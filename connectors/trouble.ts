@@ -38,7 +38,7 @@ export function troubleOf(attempt: Attempt): string | undefined {
     case 'unknown':
       return attempt.cause ?? attempt.reason;
     case 'halt':
-      // Credentials that are refused are an answer; a certificate that is not trusted is none.
+      // Credentials that are refused are an answer; a certificate that is not trusted is not.
       return attempt.status === 0 ? attempt.cause : undefined;
     default:
       return undefined;

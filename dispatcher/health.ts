@@ -6,7 +6,7 @@ import type { Logger } from '../shared/logging.ts';
 import { reportQueues } from '../shared/queue/report.ts';
 import type { Means } from './means.ts';
 
-/** Probes and scrapes are short and few: whoever is slow, or comes in numbers, is not one of them. */
+/** Probes and scrapes are short and few: slow or numerous connections are neither. */
 const limits = { headersTimeout: 10_000, requestTimeout: 20_000, connectionsCheckingInterval: 2_000 };
 const maxConnections = 256;
 

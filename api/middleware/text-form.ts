@@ -57,7 +57,7 @@ function readBeginning(ctx: Context, text: string): void {
   if (members._ApplicationId === undefined) throw new Refusal('payloadTooLarge');
   setHeaders(ctx, members);
   setMethod(ctx, members._method);
-  // A query of this size is none.
+  // A query of this size is not read.
   if (ctx.method === 'GET') throw new Refusal('payloadTooLarge');
   ctx.state.textForm = { body: undefined } satisfies TextForm;
 }

@@ -120,7 +120,7 @@ async function probe(
     const look = (tx: Handle) =>
       tx.query<{ hole: number | null }>(`SELECT CASE ${tests.join(' ')} END AS hole`, params.values);
     const limit = { timeoutMs: probeTimeoutMs, maxWaitMs: probeWaitMs };
-    // Whoever sends it, a push's condition is a client's: it takes the app's share of those.
+    // The condition of a push takes the app's share of client queries, whichever key sent it.
     const { rows } = await queries.read({ app, isMaster: false }, look, limit);
     const found = rows[0]?.hole;
     return typeof found === 'number' ? holes[found]?.sentence : undefined;

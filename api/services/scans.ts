@@ -13,7 +13,7 @@ import { tokensFor } from './accounts/caller.ts';
 import type { Caller } from './installations.ts';
 import type { Means } from './means.ts';
 
-/** Going through all users, installations or roles of an app, page by page, whatever is written meanwhile. */
+/** Going through all users, installations or roles of an app, page by page, whatever is written in between. */
 export class ScanService {
   readonly #means: Pick<Means, 'queries' | 'clock' | 'vault'>;
 

@@ -13,7 +13,7 @@ import type { Line } from './line.ts';
 /** A gateway that fails and answers in turns is written down so often at the most. */
 const writeEveryMs = 1000;
 
-/** A failure that lasts is dated anew after this. */
+/** A failure that lasts gets a new date after this time. */
 const renewEveryMs = 10_000;
 
 /** Reasons come from bounded sets; this bounds what a defect could make of that. */

@@ -95,7 +95,7 @@ async function scan(means: Means, plan: Plan, signal: AbortSignal): Promise<bool
   if ('value' in scanned) return scanned.value;
   const priority = push.plannedThrough === 0 ? planPriorities.fresh : planPriorities.continued;
   await means.db.transaction(async (tx) => {
-    // A job that was taken away meanwhile is another's to bring back.
+    // Another consumer took the job over: that one brings it back.
     if (!(await means.queue.complete(planJob, job, tx))) return;
     const startAfter = await dueIn(tx, scanned.retryAfterMs);
     await means.queue.send(planJob, [job.data], { tx, priority, startAfter });

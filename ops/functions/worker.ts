@@ -48,7 +48,7 @@ function tell(message: FromProcess): void {
   send?.(message, undefined, undefined, () => undefined);
 }
 
-/** Stays root in a user namespace that has no such user: that root has the powers of whoever made the namespace. */
+/** Stays root in a user namespace that has no such user: that root has the powers of the user who made the namespace. */
 function becomeUser(id: number): void {
   try {
     process.setgroups?.([]);

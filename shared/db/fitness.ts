@@ -22,7 +22,7 @@ export type Unfitness = string | undefined;
 
 /**
  * Whether a process can work on the database that it reaches: all migrations of this version have run, and
- * CARILLON_SECRET opens the apps. One look in half a second, whoever asks.
+ * CARILLON_SECRET opens the apps. One look in half a second, however many ask.
  */
 export class Fitness {
   readonly #db: Handle;

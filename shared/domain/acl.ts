@@ -34,7 +34,7 @@ function readPermissions(name: string, value: Json): Partial<Record<Permission, 
   return { ...(value.read ? { read: true } : {}), ...(value.write ? { write: true } : {}) };
 }
 
-/** The entries of an ACL that count for a user, or for anybody when there is none. */
+/** The entries of an ACL that count for a user, or for a caller without one. */
 export const subjectsOf = (user: AclUser | undefined): string[] =>
   user ? [user.objectId, ...user.roles.map((name) => `role:${name}`), '*'] : ['*'];
 

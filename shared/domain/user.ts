@@ -43,7 +43,7 @@ export interface SessionSeed {
 
 /** Who looks at a user decides what there is to see. */
 export interface View {
-  /** The user itself, or the master key: nobody else sees third-party accounts. */
+  /** The user itself, or the master key: no other caller sees third-party accounts. */
   isOwn: boolean;
   /** Opens the sealed tokens of third-party accounts. Without it a document has none: clients never need them back. */
   open?: ((authData: AuthData) => AuthData) | undefined;

@@ -49,7 +49,7 @@ export interface ScanQuery {
 
 /**
  * Reads `where`, `limit`, `keys`, `scan_key` and `cursor` (protocol/queries.md#scan). The key is `objectId`, a time, or a member
- * of the app's own. Throws 102, also for a cursor that is none, has expired or is of another scan, and as `parseWhere`.
+ * of the app's own. Throws 102, also for a cursor that is malformed, expired or of another scan, and as `parseWhere`.
  */
 export function parseScan(
   query: Record<string, unknown>,

@@ -149,7 +149,7 @@ export async function findJoblessBatches(
 }
 
 /**
- * Locks rows until `tx` ends, so that a later statement sees whether they still have no job: whoever settles, holds or
+ * Locks rows until `tx` ends, so that a later statement sees whether they still have no job: a transaction that settles, holds or
  * postpones a batch changes its row first. One that somebody else has locked is in work, and left out.
  */
 export async function lockJobless<T extends OpenPush>(

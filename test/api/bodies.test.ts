@@ -315,7 +315,7 @@ describe('what a body holds', () => {
   });
 });
 
-describe('a body that is none', () => {
+describe('a malformed body', () => {
   test.each(['null', '', '   ', '[]', '"x"', '1', '{'])('is 107 of a push: %j', async (body) => {
     for (const path of ['/1.1/push', '/1.1/push/devices'])
       expect(refusalOf(await api.request('POST', path, { app, master: true, body }))).toEqual(refused(107));

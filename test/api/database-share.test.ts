@@ -35,7 +35,7 @@ const list = (app: App, where: object = {}, more: { master?: boolean } = {}) =>
     ...more,
   });
 
-/** While `work` runs nobody reads or writes the table: whoever asks for it keeps a connection. */
+/** While `work` runs the table is locked: every query of it keeps a connection. */
 const whileLocked = <T>(table: string, work: () => Promise<T>): Promise<T> =>
   db.transaction(async (tx) => {
     await tx.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);

@@ -97,7 +97,7 @@ describe('a device whose installation was deleted', () => {
     expect(await get(ids[1] ?? '')).toMatchObject({ ...bodies[1], objectId: ids[1] });
   });
 
-  test('is there once where it registered itself under another id meanwhile', async () => {
+  test('is there once where it registered itself under another id in between', async () => {
     const device = { deviceType: 'android', installationId: newId('device') };
     const { objectId } = (await post(device)).body;
     const reply = await put(newId('older'), { ...device, channels: ['news'] });

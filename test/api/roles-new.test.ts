@@ -33,7 +33,7 @@ describe('a new role is refused', () => {
     ['with a part of a name', { 'name.x': 'a' }, 105],
     ['without an ACL', { ACL: undefined }, 1],
     ['with null for an ACL', { ACL: null }, 1],
-    ['with an ACL that is none', { ACL: { '*': { read: false } } }, 123],
+    ['with an invalid ACL', { ACL: { '*': { read: false } } }, 123],
     ['with its users as a list', { users: [] }, 111],
     ['with no users', { users: null }, 111],
     ['with a relation deleted', { users: { __op: 'Delete' } }, 111],

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
-/** Clients that are slow, say nothing, or say nonsense: what they hold is given back, and nobody else waits. */
+/** Clients that are slow, say nothing, or say nonsense: what they hold is given back, and no other client waits. */
 let database: TestDatabase;
 let api: TestApi;
 const opened: Socket[] = [];

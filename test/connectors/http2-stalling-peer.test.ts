@@ -36,7 +36,7 @@ describe('a peer that holds a connection back', () => {
       },
       { requestMs: 400, pingMs: 400 },
     );
-    // The first part of the block is a sign of life; nothing at all behind the second batch is none.
+    // The first part of the block is a sign of life; nothing at all behind the second batch is not.
     for (let batch = 0; batch < 2; batch++)
       expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'unknown timeout': 2 });
     await expect.poll(() => facts.map(({ event }) => event)).toContain('ping_timeout');

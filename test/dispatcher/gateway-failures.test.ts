@@ -79,7 +79,7 @@ describe('a gateway that refuses connections', () => {
     await mortal.die();
   });
 
-  test('leaves its code in the record of a push that expired meanwhile', async () => {
+  test('leaves its code in the record of a push that expired in between', async () => {
     const mortal = await startMortalGateway();
     const { app } = await createAppOn(service, mortal.own, 1);
     await mortal.die();

@@ -64,7 +64,7 @@ describe('carillon app create', () => {
       'standard input: there is no member restKey.',
     ],
     [
-      'a key that is none',
+      'a malformed key',
       { appKey: 'SESAME' },
       'standard input: appKey must be 16 to 64 letters, digits, - and _.',
     ],

@@ -65,7 +65,7 @@ describe('the check list', () => {
     );
   });
 
-  test('sees what was done meanwhile', async () => {
+  test('sees what was done in between', async () => {
     await write('_User.jsonl', [aUser({ authData: { weixin: { openid: newId() } } })]);
     await write('_Installation.jsonl', devices().slice(2));
     await moveIn();

@@ -129,7 +129,7 @@ describe('carillon move-in', () => {
 describe('is refused before anything is made', () => {
   const untouched = async () => expect((await world.stored()).status).toBe(404);
 
-  test('without an id, or with one that is none: 2', async () => {
+  test('without an id, or with a malformed one: 2', async () => {
     const missing = await run(['move-in', 'export', '--json']);
     expect(missing).toMatchObject({ code: 2 });
     expect(missing.json().error).toContain('--app-id');

@@ -27,7 +27,7 @@ export interface TestRole {
   name: string;
 }
 
-/** Makes a role with the master key; everybody sees it, nobody else changes it. */
+/** Makes a role with the master key; everybody sees it, only the master key changes it. */
 export async function createRole(
   api: TestApi,
   app: App,

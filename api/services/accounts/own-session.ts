@@ -28,7 +28,7 @@ export class OwnSessionService {
     this.#parts = parts;
   }
 
-  /** The user of a token, as login gives it. Throws 211 for a token that is none (protocol/clients.md#sessions-in-requests). */
+  /** The user of a token, as login gives it. Throws 211 for an invalid token (protocol/clients.md#sessions-in-requests). */
   async me(app: App, token: unknown): Promise<JsonObject> {
     const user = await this.#parts.sessions.userOf(app, token);
     if (!user || typeof token !== 'string') throw refuse('userNotFound');

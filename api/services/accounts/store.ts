@@ -52,7 +52,7 @@ export class UserStore {
 
   /**
    * Runs `work` in one transaction, again when two users wanted what the other had. Names, addresses and numbers that
-   * another user has are 202, 203 and 214, whoever was first; third-party accounts are 208. `asker` is given where a
+   * another user has are 202, 203 and 214, whichever call was first; third-party accounts are 208. `asker` is given where a
    * condition is asked, which takes the app's share of those.
    */
   async change<T>(work: (tx: Handle) => Promise<T>, asker?: Asker, triesLeft = 3): Promise<T> {

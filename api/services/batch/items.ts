@@ -2,7 +2,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { InnerCall } from './calls.ts';
 
-/** The public service has no limit but advises a hundred (protocol/objects.md#batches); whoever sends more than this waits too long. */
+/** The public service has no limit but advises a hundred (protocol/objects.md#batches); a batch of more than this takes too long. */
 export const maxItems = 1000;
 const maxPathLength = 16_384;
 

@@ -7,7 +7,7 @@ import { readItem } from './items.ts';
 interface Saving {
   /** Where it stands in the batch. */
   place: number;
-  /** Undefined where it is none. */
+  /** Undefined where the item is no such call. */
   call: InnerCall | undefined;
   /** Why it is not to be saved. */
   failure: InnerFailure | undefined;

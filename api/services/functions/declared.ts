@@ -69,7 +69,7 @@ export class DeclaredNames {
       known.asking ??= this.#ask(host, caller, known).finally(() => {
         known.asking = undefined;
       });
-    // A host that was away may take its time to fail again, and meanwhile its hooks are known.
+    // A host that was away may take long to fail again; its hooks are known without it.
     if (!known.names || !known.isAway) await known.asking;
     if (known.names) return known.names;
     throw new Refusal('unavailable', {

@@ -26,7 +26,7 @@ const list = (className: string, query: Record<string, string | object>): Hostil
   )}`,
 });
 
-/** Not one of its states is met twice in a text of a and b: PostgreSQL makes each anew. */
+/** Not one of its states is met twice in a text of a and b: PostgreSQL makes each of them. */
 const slowRegex = (n: number) => ({ $regex: `^(a|b)*a(a|b){${n}}c` });
 
 const times = <T>(count: number, make: (i: number) => T): T[] =>

@@ -19,7 +19,7 @@ export function addImportCommand({ program, act, isJson }: Shell): void {
     .option('--refused <file>', 'write every refusal to this file, as JSON lines')
     .action(
       act(async (paths: string[], options: ImportOptions) => {
-        // Database and accounts are loaded for nobody else.
+        // Only this command loads database and accounts.
         const { runImport } = await import('../../import/run.ts');
         return runImport(paths, options, { isJson: isJson() });
       }),
@@ -47,7 +47,7 @@ export function addMoveInCommand({ program, act, isJson }: Shell): void {
     )
     .action(
       act(async (dir: string, options: MoveInOptions) => {
-        // Database and accounts are loaded for nobody else.
+        // Only this command loads database and accounts.
         const { moveIn } = await import('../../move-in/move-in.ts');
         return moveIn(dir, options, { isJson: isJson() });
       }),

@@ -10,7 +10,7 @@ import { type Finding, ok, warn } from './finding.ts';
 const maxNames = 5;
 
 /**
- * Warns of apps whose users have accounts of third-party platforms that are not checked: whoever knows the id of such an
+ * Warns of apps whose users have accounts of third-party platforms that are not checked: any caller that knows the id of such an
  * account signs in as its user. What no user has used yet is not seen.
  * Apps open with CARILLON_SECRET; throws where one does not.
  */

@@ -140,7 +140,7 @@ const bytesReadOf = 256;
 
 /**
  * Totals of a push while it is open: of its settled batches, and what is checkpointed of those in flight. One statement,
- * so that a batch that is settled meanwhile is not counted twice. Where more than `bytesReadOf` batches are in flight,
+ * so that a batch that is settled during the call is not counted twice. Where more than `bytesReadOf` batches are in flight,
  * the others count when they are settled.
  */
 export async function readProgress(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {

@@ -27,7 +27,7 @@ const toRole = (row: RoleRow): Role => ({
   updatedAt: row.updated_at,
 });
 
-/** The role of a public id; with `isLocked` nobody else changes it until the transaction ends. */
+/** The role of a public id; with `isLocked` no other transaction changes it until the transaction ends. */
 export async function findRole(
   db: Handle,
   appId: string,
@@ -54,7 +54,7 @@ export async function selectRoles(tx: Handle, selection: Selection): Promise<Rol
 }
 
 /**
- * The number of roles of an app. Nobody else adds one until the transaction ends: whoever counts adds after this.
+ * The number of roles of an app. No other transaction adds one until this one ends.
  */
 export async function countRolesLocked(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`roles ${appId}`]);
@@ -134,7 +134,7 @@ export async function addMembers(
   return rows[0]?.count ?? 0;
 }
 
-/** Takes members out of a relation of a locked role; those that are none stay out. */
+/** Takes members out of a relation of a locked role; ids that are no members change nothing. */
 export async function removeMembers(
   tx: Handle,
   appId: string,

@@ -163,7 +163,7 @@ function theOne(rows: UserRow[]): User {
   return user;
 }
 
-/** Writes a locked user anew, with a sealed `authData`. Fails as `insertUser`. */
+/** Rewrites a locked user, with a sealed `authData`. Fails as `insertUser`. */
 export async function updateUser(
   tx: Handle,
   appId: string,
