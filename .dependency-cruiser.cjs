@@ -117,7 +117,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^api/routes/' },
       to: {
-        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|services/|routes/)',
+        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|object-call\\.ts|services/|routes/)',
         dependencyTypesNot: ['type-only'],
       },
     },

@@ -1,9 +1,7 @@
-import { z } from 'zod';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { anyObject } from '../object-call.ts';
 import { largestBody, route } from '../route.ts';
 
 /** Several calls in one (protocol/objects.md#batches): each is admitted, counted and refused as if it had come by itself. */
-const body = z.custom<JsonObject>(isJsonObject);
 
 export default [
   route({
@@ -14,7 +12,7 @@ export default [
     auth: 'app',
     limit: largestBody,
     isNesting: true,
-    body,
+    body: anyObject,
     handle: async (call, { batches }) => ({ body: await batches.run(call) }),
   }),
   route({
@@ -25,7 +23,7 @@ export default [
     auth: 'app',
     limit: largestBody,
     isNesting: true,
-    body,
+    body: anyObject,
     handle: async (call, { batches }) => ({ body: await batches.save(call) }),
   }),
 ];

@@ -1,10 +1,8 @@
-import { z } from 'zod';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { anyObject } from '../object-call.ts';
 import { json, noBody, type Reply, route, smallBody } from '../route.ts';
 import { pageHeaders } from '../services/html-page.ts';
 
 /** Accounts by e-mail, and the pages behind the links in mails (protocol/codes.md#e-mail-and-password-reset). */
-const anyBody = z.custom<JsonObject>(isJsonObject);
 
 const show = ({ status, html }: { status: number; html: string }): Reply => ({
   status,
@@ -20,7 +18,7 @@ export default [
     summary: 'Sends the mail that verifies an address (`email`).',
     auth: 'app',
     limit: smallBody,
-    body: anyBody,
+    body: anyObject,
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
       await emails.requestVerification({ app, isMaster, address: remoteAddress }, body.email);
       return json({});
@@ -32,7 +30,7 @@ export default [
     summary: 'Sends the mail that resets the password of an account (`email`).',
     auth: 'app',
     limit: smallBody,
-    body: anyBody,
+    body: anyObject,
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
       await emails.requestReset({ app, isMaster, address: remoteAddress }, body.email);
       return json({});
@@ -62,7 +60,7 @@ export default [
     summary: 'Takes the form with the new password and shows the result.',
     auth: 'none',
     limit: smallBody,
-    body: anyBody,
+    body: anyObject,
     handle: async ({ params, body, language }, { emails }) =>
       show(await emails.submitReset(params.token ?? '', body, language)),
   }),

@@ -1,5 +1,5 @@
-import { z } from 'zod';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching } from '../object-call.ts';
 import { type AppCall, installationBody, json, noBody, type Reply, route, smallBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
@@ -7,20 +7,11 @@ import type { Services } from '../services/services.ts';
 const collection = ['/1.1/installations', '/1.1/classes/_Installation'];
 const member = collection.map((path) => `${path}/:objectId`);
 
-const anyQuery = z.record(z.string(), z.unknown());
-const body = z.custom<JsonObject>(isJsonObject);
-
-type Query = z.infer<typeof anyQuery>;
-
-/** `new` (JS) and `fetchWhenSave` (others) mean the same (protocol/objects.md#replies-with-values). */
-const isFetching = (query: Query): boolean =>
-  [query.fetchWhenSave, query.new].some((value) => ['true', '1'].includes(String(value)));
-
 function members(document: JsonObject, names: string[]): JsonObject {
   return Object.fromEntries(Object.entries(document).filter(([name]) => names.includes(name)));
 }
 
-async function register(call: AppCall<Query, JsonObject>, { installations }: Services): Promise<Reply> {
+async function register(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
   const { document, isNew } = await installations.register(call.app, call.body);
   const names = isNew ? ['objectId', 'createdAt'] : ['objectId', 'createdAt', 'updatedAt'];
   const reply = isFetching(call.query) ? document : members(document, names);
@@ -29,7 +20,7 @@ async function register(call: AppCall<Query, JsonObject>, { installations }: Ser
     : json(reply);
 }
 
-async function update(call: AppCall<Query, JsonObject>, { installations }: Services): Promise<Reply> {
+async function update(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
   const { document, changed } = await installations.update(call, call.params.objectId ?? '', {
     body: call.body,
     where: call.query.where,
@@ -46,7 +37,7 @@ export default [
     auth: 'app',
     limit: installationBody,
     query: anyQuery,
-    body,
+    body: anyObject,
     handle: register,
   }),
   route({
@@ -57,7 +48,7 @@ export default [
     auth: 'app',
     limit: installationBody,
     query: anyQuery,
-    body,
+    body: anyObject,
     handle: update,
   }),
   route({

@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { anyObject, anyQuery } from '../object-call.ts';
 import { type AppCall, json, route, smallBody, userBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
 /** Accounts by phone (protocol/codes.md#phone-accounts). */
-const anyBody = z.custom<JsonObject>(isJsonObject);
-const anyQuery = z.record(z.string(), z.unknown());
 
 const codeRequest = z
   .looseObject({
@@ -55,7 +53,7 @@ export default [
     limit: userBody,
     session: 'welcome',
     query: anyQuery,
-    body: anyBody,
+    body: anyObject,
     handle: async (call, { phones, users }) => {
       const failOnNotExist = ['true', '1'].includes(String(call.query.failOnNotExist));
       const { document, isNew } = await phones.enter(call, call.body, failOnNotExist);
@@ -83,7 +81,7 @@ export default [
     limit: smallBody,
     isNullNothing: true,
     session: 'welcome',
-    body: anyBody,
+    body: anyObject,
     handle: async (call, { phones }) => {
       const holder = { ...call, address: call.remoteAddress };
       return json(await phones.verify(holder, call.params.code ?? '', call.body.mobilePhoneNumber));
@@ -109,7 +107,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     session: 'welcome',
-    body: anyBody,
+    body: anyObject,
     handle: async ({ app, body, session }, { phones }) => {
       await phones.change(app, { mobilePhoneNumber: body.mobilePhoneNumber, code: body.code }, session);
       return json({});
@@ -121,7 +119,7 @@ export default [
     summary: 'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the number.',
     auth: 'app',
     limit: smallBody,
-    body: anyBody,
+    body: anyObject,
     handle: async ({ app, params, body, remoteAddress: address }, { phones }) => {
       await phones.reset({ app, address }, params.code ?? '', body);
       return json({});

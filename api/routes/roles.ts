@@ -1,5 +1,5 @@
-import { z } from 'zod';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching } from '../object-call.ts';
 import { type AppCall, json, type Limit, noBody, type Reply, route, smallBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
@@ -7,23 +7,14 @@ import type { Services } from '../services/services.ts';
 const collection = ['/1.1/roles', '/1.1/classes/_Role'];
 const member = collection.map((path) => `${path}/:objectId`);
 
-const anyQuery = z.record(z.string(), z.unknown());
-const body = z.custom<JsonObject>(isJsonObject);
-
-type Query = z.infer<typeof anyQuery>;
-
-/** `new` (JS) and `fetchWhenSave` (others) mean the same (protocol/objects.md#replies-with-values). */
-const isFetching = (query: Query): boolean =>
-  [query.fetchWhenSave, query.new].some((value) => ['true', '1'].includes(String(value)));
-
-async function create(call: AppCall<Query, JsonObject>, { roles }: Services): Promise<Reply> {
+async function create(call: AppCall<AnyQuery, JsonObject>, { roles }: Services): Promise<Reply> {
   const { document } = await roles.create(call, call.body);
   const { objectId, createdAt } = document;
   const reply = isFetching(call.query) ? document : { objectId, createdAt };
   return json(reply, { status: 201, headers: { Location: roles.urlOf(document) } });
 }
 
-async function update(call: AppCall<Query, JsonObject>, { roles }: Services): Promise<Reply> {
+async function update(call: AppCall<AnyQuery, JsonObject>, { roles }: Services): Promise<Reply> {
   const { document, changed } = await roles.update(call, call.params.objectId ?? '', {
     body: call.body,
     where: call.query.where,
@@ -44,7 +35,7 @@ export default [
     limit,
     session: 'welcome',
     query: anyQuery,
-    body,
+    body: anyObject,
     handle: create,
   }),
   route({
@@ -55,7 +46,7 @@ export default [
     limit,
     session: 'welcome',
     query: anyQuery,
-    body,
+    body: anyObject,
     handle: update,
   }),
   route({

@@ -1,10 +1,7 @@
-import { z } from 'zod';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import { anyObject, anyQuery } from '../object-call.ts';
 import { json, noBody, route, smallBody } from '../route.ts';
 
 /** Login, and what a user does with its own session (protocol/users.md#session-tokens). */
-const body = z.custom<JsonObject>(isJsonObject);
-const anyQuery = z.record(z.string(), z.unknown());
 
 const ofUser = (action: string): string[] =>
   ['/1.1/users', '/1.1/classes/_User'].map((path) => `${path}/:objectId/${action}`);
@@ -17,7 +14,7 @@ export default [
       'Logs a user in by `username`, `email` or `mobilePhoneNumber` with `password`, or by number and `smsCode`.',
     auth: 'app',
     limit: smallBody,
-    body,
+    body: anyObject,
     handle: async (call, { login }) => json(await login.login(call, call.body)),
   }),
   route({
@@ -48,7 +45,7 @@ export default [
     limit: smallBody,
     session: 'needed',
     isNullNothing: true,
-    body,
+    body: anyObject,
     handle: async (call, { ownSession }) =>
       json(await ownSession.updatePassword(call, call.params.objectId ?? '', call.body)),
   }),

@@ -1,5 +1,5 @@
-import { z } from 'zod';
-import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching, isOn } from '../object-call.ts';
 import { type AppCall, json, noBody, type Reply, route, smallBody, userBody } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
@@ -7,21 +7,12 @@ import type { Services } from '../services/services.ts';
 const collection = ['/1.1/users', '/1.1/classes/_User'];
 const member = collection.map((path) => `${path}/:objectId`);
 
-const anyQuery = z.record(z.string(), z.unknown());
-const body = z.custom<JsonObject>(isJsonObject);
-
-type Query = z.infer<typeof anyQuery>;
-
-const isOn = (value: unknown): boolean => ['true', '1'].includes(String(value));
-/** `new` (JS) and `fetchWhenSave` (others) mean the same (protocol/objects.md#replies-with-values). */
-const isFetching = (query: Query): boolean => isOn(query.fetchWhenSave) || isOn(query.new);
-
-async function signUp(call: AppCall<Query, JsonObject>, { users }: Services): Promise<Reply> {
+async function signUp(call: AppCall<AnyQuery, JsonObject>, { users }: Services): Promise<Reply> {
   const { document, isNew } = await users.signUp(call, call.body, isOn(call.query.failOnNotExist));
   return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
 }
 
-async function update(call: AppCall<Query, JsonObject>, { users }: Services): Promise<Reply> {
+async function update(call: AppCall<AnyQuery, JsonObject>, { users }: Services): Promise<Reply> {
   const { document, changed, sessionToken } = await users.update(call, call.params.objectId ?? '', {
     body: call.body,
     where: call.query.where,
@@ -43,7 +34,7 @@ export default [
     auth: 'app',
     limit: userBody,
     query: anyQuery,
-    body,
+    body: anyObject,
     handle: signUp,
   }),
   route({
@@ -87,7 +78,7 @@ export default [
     limit: userBody,
     session: 'needed',
     query: anyQuery,
-    body,
+    body: anyObject,
     handle: update,
   }),
   route({
@@ -99,7 +90,7 @@ export default [
     isNullNothing: true,
     session: 'needed',
     query: anyQuery,
-    body,
+    body: anyObject,
     handle: async (call, { users }) => {
       const { body: hints, query } = call;
       await users.delete(call, call.params.objectId ?? '', { body: hints, where: query.where });
