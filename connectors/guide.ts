@@ -10,6 +10,10 @@ export interface CredentialGuide {
   example: JsonObject;
   /** Files of the vendor that `carillon profile put` takes as they were downloaded, a line each. */
   files: readonly string[];
+  /** True where the files may be a key or certificate in PEM, or a PKCS#12 file. */
+  takesKeyFiles?: boolean;
+  /** A member that the vendor's files lack: it is asked for, or read from a file. */
+  askedSecret?: { member: string; question: string };
   /** Reads a JSON file of the vendor as it was downloaded; undefined: the vendor makes no such file. */
   fromFile?(document: JsonObject): VendorFile | undefined;
 }

@@ -21,6 +21,7 @@ export const apnsGuide: CredentialGuide = {
     privateKey: '-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n',
     topics: ['com.example.app'],
   },
+  takesKeyFiles: true,
   files: [
     'AuthKey_<key id>.p8 with --team <team id> --topic <bundle id> (--key <key id> where the name does not tell it)',
     'a .p12 file: its password is asked for, or read from --password-file',

@@ -19,6 +19,7 @@ export const huaweiGuide: CredentialGuide = {
     'agconnect-services.json with the app secret: it is asked for, or read from --secret-file',
     'the service account file, beside it',
   ],
+  askedSecret: { member: 'appSecret', question: 'App secret of AppGallery Connect' },
   fromFile: readHuaweiFile,
 };
 

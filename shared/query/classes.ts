@@ -5,6 +5,13 @@ import type { ClassSchema, Column } from './fields.ts';
 const topic: Column = { type: 'text', sql: 'topic' };
 const teamId: Column = { type: 'text', sql: 'team_id' };
 
+/** Columns that the tables of all classes have. */
+const commonColumns: readonly (readonly [string, Column])[] = [
+  ['objectId', { type: 'text', sql: 'object_id' }],
+  ['createdAt', { type: 'time', sql: 'created_at' }],
+  ['updatedAt', { type: 'time', sql: 'updated_at' }],
+];
+
 /** `_Installation`: columns of the table `installation` (develop/architecture.md#data), neutral and wire names alike. */
 export const installationClass: ClassSchema = {
   name: '_Installation',
@@ -12,9 +19,7 @@ export const installationClass: ClassSchema = {
   hasAcl: false,
   json: 'fields',
   columns: new Map<string, Column>([
-    ['objectId', { type: 'text', sql: 'object_id' }],
-    ['createdAt', { type: 'time', sql: 'created_at' }],
-    ['updatedAt', { type: 'time', sql: 'updated_at' }],
+    ...commonColumns,
     ['deviceType', { type: 'text', sql: 'device_type' }],
     ['deviceToken', { type: 'text', sql: 'device_token' }],
     ['installationId', { type: 'text', sql: 'installation_id' }],
@@ -39,9 +44,7 @@ export const userClass: ClassSchema = {
   hasAcl: true,
   json: 'fields',
   columns: new Map<string, Column>([
-    ['objectId', { type: 'text', sql: 'object_id' }],
-    ['createdAt', { type: 'time', sql: 'created_at' }],
-    ['updatedAt', { type: 'time', sql: 'updated_at' }],
+    ...commonColumns,
     ['username', { type: 'text', sql: 'username' }],
     ['email', { type: 'text', sql: 'email' }],
     ['emailVerified', { type: 'boolean', sql: 'email_verified' }],
@@ -65,9 +68,7 @@ export const roleClass: ClassSchema = {
   hasAcl: true,
   json: 'fields',
   columns: new Map<string, Column>([
-    ['objectId', { type: 'text', sql: 'object_id' }],
-    ['createdAt', { type: 'time', sql: 'created_at' }],
-    ['updatedAt', { type: 'time', sql: 'updated_at' }],
+    ...commonColumns,
     ['name', { type: 'text', sql: 'name' }],
     ['users', { type: 'relation', className: '_User', table: 'role_user', member: 'user_id' }],
     ['roles', { type: 'relation', className: '_Role', table: 'role_role', member: 'child_id' }],

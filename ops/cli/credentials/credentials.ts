@@ -30,16 +30,17 @@ export async function credentialsFrom(
   for (const path of paths) await addFile(found, { connector, path, options });
   const { members, pem } = found;
   if (pem.files.length > 0) {
-    if (connector !== 'apns')
+    if (!guideOf(connector)?.takesKeyFiles)
       throw new UsageError(
         `${brandOf[connector]} takes no key or certificate file: see \`carillon profile help ${connector}\``,
       );
     Object.assign(members, appleCredentials(pem, options));
   }
-  if (connector === 'vendor_a' && members.appSecret === undefined)
-    members.appSecret = options.secretFile
+  const asked = guideOf(connector)?.askedSecret;
+  if (asked && members[asked.member] === undefined)
+    members[asked.member] = options.secretFile
       ? await readSecretLine(options.secretFile)
-      : await askSecret('App secret of AppGallery Connect', '--secret-file');
+      : await askSecret(asked.question, '--secret-file');
   return members;
 }
 
