@@ -10,7 +10,7 @@ import type { Logger } from '../shared/logging.ts';
 import { LoopShare } from '../shared/loop-share.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import { check } from './check.ts';
-import { type InnerMeans, performer } from './inner.ts';
+import { type InnerDeps, performer } from './inner.ts';
 import { type Identity, identify, prodOf, requireKey, sessionOf, stageOf } from './middleware/access.ts';
 import { readBody, readText, readToPassOn } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
@@ -79,7 +79,7 @@ export function remoteAddressOf(app: Koa, request: IncomingMessage): string {
   return app.createContext(request, new ServerResponse(request)).ip;
 }
 
-type Find = InnerMeans['find'];
+type Find = InnerDeps['find'];
 
 /** What the whole app shares beside its options. */
 type Inner = AppOptions & { find: Find; loopShare: LoopShare };
@@ -157,7 +157,7 @@ function innerMeans(
   { app, isMaster, hasHookKey }: Admission,
   sessionToken: string | undefined,
   options: Inner,
-): InnerMeans {
+): InnerDeps {
   return {
     find: options.find,
     admit: async (route) => {

@@ -12,7 +12,7 @@ import {
 } from './services/batch/calls.ts';
 
 /** What an inner call needs of the HTTP side. */
-export interface InnerMeans {
+export interface InnerDeps {
   find(method: string, path: string): { route: Route; params: Record<string, string> } | undefined;
   /** Keys, rate and session as of the outer call, for this route. */
   admit(
@@ -27,12 +27,12 @@ export interface InnerMeans {
 type Shared = Omit<AnyCall, 'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 'sent' | 'session'>;
 
 /** Calls within one request, without a round trip. What nobody may call with an app's key is not to be found here. */
-export function performer(outer: Shared, means: InnerMeans): Perform {
+export function performer(outer: Shared, deps: InnerDeps): Perform {
   return async (inner, room) => {
     try {
-      return await performOne(inner, outer, { ...means, room });
+      return await performOne(inner, outer, { ...deps, room });
     } catch (error) {
-      return failed(means.toRefusal(error));
+      return failed(deps.toRefusal(error));
     }
   };
 }
@@ -40,17 +40,17 @@ export function performer(outer: Shared, means: InnerMeans): Perform {
 async function performOne(
   inner: InnerCall,
   outer: Shared,
-  means: InnerMeans & { room: ReplyRoom },
+  deps: InnerDeps & { room: ReplyRoom },
 ): Promise<InnerOutcome> {
-  const found = inner.path.startsWith('/1.1/') ? means.find(inner.method, inner.path) : undefined;
+  const found = inner.path.startsWith('/1.1/') ? deps.find(inner.method, inner.path) : undefined;
   if (!found?.route.isInBatches) throw new Refusal('notFound');
   const { route, params } = found;
   if (route.isNesting) throw new Refusal('invalidParameter', { text: 'A batch holds no batches.' });
-  const admission = await means.admit(route);
+  const admission = await deps.admit(route);
   if (route.isBodyNeeded && inner.body === undefined) throw new Refusal('malformedJson');
   const body = bodyOf(inner);
   const bodyBytes = inner.body === undefined ? 0 : Buffer.byteLength(JSON.stringify(body));
-  const reply = await means.run(route, {
+  const reply = await deps.run(route, {
     ...outer,
     ...admission,
     params,
@@ -58,7 +58,7 @@ async function performOne(
     body,
     bodyBytes,
   });
-  const answer = await textOf(reply, means.room);
+  const answer = await textOf(reply, deps.room);
   return (reply.status ?? 200) < 400 ? { ok: true, text: answer } : foreignFailure(answer);
 }
 

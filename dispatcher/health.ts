@@ -4,7 +4,7 @@ import type { Fitness } from '../shared/db/fitness.ts';
 import type { Database } from '../shared/db/pool.ts';
 import type { Logger } from '../shared/logging.ts';
 import { reportQueues } from '../shared/queue/report.ts';
-import type { Means } from './means.ts';
+import type { DispatcherDeps } from './deps.ts';
 
 /** Probes and scrapes are short and few: slow or numerous connections are neither. */
 const limits = { headersTimeout: 10_000, requestTimeout: 20_000, connectionsCheckingInterval: 2_000 };
@@ -22,7 +22,7 @@ export interface HealthState {
   log: Logger;
   db: Database;
   fitness: Fitness;
-  means: Means | undefined;
+  deps: DispatcherDeps | undefined;
 }
 
 /**
@@ -56,18 +56,18 @@ async function answer(
     case '/metrics':
       if (token !== undefined && !isBearer(request.headers.authorization, token))
         return writeJson(response, 401, { code: 401, error: 'Unauthorized.' });
-      if (!state.means) return writeReadiness(response, await readinessOf(state));
-      return writeMetrics(state.means, response);
+      if (!state.deps) return writeReadiness(response, await readinessOf(state));
+      return writeMetrics(state.deps, response);
     default:
       return writeJson(response, 404, { code: 404, error: 'Not found.' });
   }
 }
 
 /** `ready`, `database unreachable`, or what the operator has to do; 503 but for the first. */
-async function readinessOf({ db, fitness, means }: HealthState): Promise<string> {
+async function readinessOf({ db, fitness, deps }: HealthState): Promise<string> {
   if (!(await db.isReachable())) return 'database unreachable';
   const problem = await fitness.problem().catch(() => 'database unreachable');
-  return problem ?? (means ? 'ready' : 'starting');
+  return problem ?? (deps ? 'ready' : 'starting');
 }
 
 function writeReadiness(response: ServerResponse, status: string): void {
@@ -79,7 +79,7 @@ function writeJson(response: ServerResponse, status: number, body: object): void
 }
 
 async function writeMetrics(
-  { metrics, queue, pool, breakers }: Means,
+  { metrics, queue, pool, breakers }: DispatcherDeps,
   response: ServerResponse,
 ): Promise<void> {
   await reportQueues(queue, metrics);

@@ -20,10 +20,10 @@ import { JobQueue } from '../shared/queue/queue.ts';
 import { Breakers } from './breakers/breakers.ts';
 import { deliverBatch } from './delivery/deliver.ts';
 import { Ledger } from './delivery/ledger.ts';
+import type { DispatcherDeps } from './deps.ts';
 import { openDuties, runDuty } from './duties/duties.ts';
 import { startMessenger } from './duties/messenger.ts';
 import { type HealthState, serveHealth } from './health.ts';
-import type { Means } from './means.ts';
 import { planPush } from './planning/planner.ts';
 import { ScanShare } from './planning/scan-share.ts';
 import { SenderPool } from './sending/pool.ts';
@@ -48,7 +48,7 @@ const deliverPollMs = 1000;
 export interface RunningDispatcher {
   metricsPort: number;
   stack: ClosingStack;
-  means: Means;
+  deps: DispatcherDeps;
 }
 
 /** What a test may choose. */
@@ -72,7 +72,7 @@ export async function startDispatcher(
   const timing = { ...defaultBreakerTiming, ...options.breakers };
   const db = await openDatabase(config, log, stack);
   const fitness = new Fitness(db, { vault: new Vault(config.secrets), clock, log });
-  const state: HealthState = { log, db, fitness, means: undefined };
+  const state: HealthState = { log, db, fitness, deps: undefined };
   const server = await serveHealth(state, {
     port: config.metricsPort,
     host: config.metricsHost,
@@ -80,23 +80,23 @@ export async function startDispatcher(
   });
   stack.add('metrics', () => closeHealth(server));
   await untilFit(fitness, stack);
-  const means = await openMeans(config, log, { db, stack, clock, timing });
-  state.means = means;
-  startDuties(means, stack);
+  const deps = await openMeans(config, log, { db, stack, clock, timing });
+  state.deps = deps;
+  startDuties(deps, stack);
   const listener = new Listener(config.databaseUrl, log);
   stack.add('notifications', () => listener.close());
   await listener.start();
   // Without an id notifications were interrupted: any push may have been stopped.
-  await listener.listen(pushChannel, (id) => means.pool.cut(id === '' ? undefined : Number(id)));
+  await listener.listen(pushChannel, (id) => deps.pool.cut(id === '' ? undefined : Number(id)));
   await listener.listen(breakerChannel, () => {
     // What is not heeded now is known in 400 ms, and who waits comes back in seconds.
-    means.breakers.heed().catch((error: unknown) => log.warn({ err: error }, 'could not read the breakers'));
+    deps.breakers.heed().catch((error: unknown) => log.warn({ err: error }, 'could not read the breakers'));
   });
-  await startConsumers(means, { stack, listener, threads: config.dispatcherThreads });
-  await startMessenger(means, config, { stack, listener });
+  await startConsumers(deps, { stack, listener, threads: config.dispatcherThreads });
+  await startMessenger(deps, config, { stack, listener });
   const metricsPort = portOf(server.address());
   log.info({ metricsPort, threads: config.dispatcherThreads }, 'dispatcher is ready');
-  return { metricsPort, stack, means };
+  return { metricsPort, stack, deps };
 }
 
 /** Opens the pool of the main thread and waits until the database answers. */
@@ -122,7 +122,7 @@ async function openMeans(
   config: Config,
   log: Logger,
   { db, stack, clock, timing }: { db: Database; stack: ClosingStack; clock: Clock; timing: BreakerTiming },
-): Promise<Means> {
+): Promise<DispatcherDeps> {
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
   // Scans hold a connection for as long as they read, so they have a pool of their own.
   const readDb = new Database({
@@ -166,9 +166,9 @@ async function openMeans(
   return { ...opened, clock, log, metrics: createMetrics() };
 }
 
-function startDuties(means: Means, stack: ClosingStack): void {
+function startDuties(deps: DispatcherDeps, stack: ClosingStack): void {
   const stop = new AbortController();
-  const running = openDuties().map((duty) => runDuty(means, duty, stop.signal));
+  const running = openDuties().map((duty) => runDuty(deps, duty, stop.signal));
   stack.add('duties', () => {
     stop.abort();
     return Promise.all(running);
@@ -176,10 +176,10 @@ function startDuties(means: Means, stack: ClosingStack): void {
 }
 
 async function startConsumers(
-  means: Means,
+  deps: DispatcherDeps,
   { stack, listener, threads }: { stack: ClosingStack; listener: Listener; threads: number },
 ): Promise<void> {
-  const { queue, log, pool } = means;
+  const { queue, log, pool } = deps;
   const waitingRoom = new WaitingRoom(threads * waitingPerThread);
   const plans = [
     { capacity: freshPlansAtOnce, range: { minPriority: planPriorities.fresh } },
@@ -195,7 +195,7 @@ async function startConsumers(
         ...places,
         waitingRoom,
         pollMs: planPollMs,
-        handle: (job, shift) => planPush(means, job, shift),
+        handle: (job, shift) => planPush(deps, job, shift),
       }),
   );
   const delivering = [...connectors.keys()].map((connector) => {
@@ -208,7 +208,7 @@ async function startConsumers(
       capacity: threads * batchesPerThread,
       waitingRoom,
       pollMs: deliverPollMs,
-      handle: (job, { signal, place }) => deliverBatch(means, job.data, signal, { kind, job, place }),
+      handle: (job, { signal, place }) => deliverBatch(deps, job.data, signal, { kind, job, place }),
     });
   });
   const consumers = [...planning, ...delivering];

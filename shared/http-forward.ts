@@ -59,7 +59,7 @@ export type ForwardReply =
   | { kind: 'failed'; reason: ForwardFailure };
 
 /** A long-lived pool of connections to one server. Follows no redirect and repeats no request. */
-export interface ForwardDoor {
+export interface ForwardClient {
   forward(request: ForwardRequest): Promise<ForwardReply>;
   /** Lets what is in flight end for a moment, then closes every connection. */
   close(): Promise<void>;
@@ -70,11 +70,11 @@ const drainMs = 5_000;
 const keepAliveMs = 4_000;
 
 /** Opens a door to the server and path of `baseUrl`; connects with the first request. */
-export function openForwardDoor(baseUrl: string, limits: Partial<ForwardLimits> = {}): ForwardDoor {
-  return new UndiciForwardDoor(new URL(baseUrl), { ...defaultForwardLimits, ...limits });
+export function createForwardClient(baseUrl: string, limits: Partial<ForwardLimits> = {}): ForwardClient {
+  return new UndiciForwardClient(new URL(baseUrl), { ...defaultForwardLimits, ...limits });
 }
 
-class UndiciForwardDoor implements ForwardDoor {
+class UndiciForwardClient implements ForwardClient {
   readonly #pool: Pool;
   readonly #prefix: string;
   readonly #limits: ForwardLimits;

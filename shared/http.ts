@@ -23,7 +23,7 @@ export interface HttpTiming {
 
 export const defaultHttpTiming: HttpTiming = { connectMs: 10_000, requestMs: 15_000, drainMs: 5_000 };
 
-export interface HttpDoorOptions {
+export interface HttpClientOptions {
   /** Base URL; its path, if any, comes before every request's path. */
   baseUrl: string;
   /** PEM trusted beside the system's. */
@@ -83,7 +83,7 @@ export type HttpReply =
 export type HttpUnanswered = Exclude<HttpReply, HttpResponse>;
 
 /** A long-lived pool of connections to one gateway. */
-export interface HttpDoor {
+export interface HttpClient {
   request(request: HttpRequest): Promise<HttpReply>;
   /** Gives what is in flight `drainMs`, then closes every connection. What comes later is `not_sent`, `closed`. */
   close(): Promise<void>;
@@ -101,8 +101,8 @@ const idleMs = 4_000;
 const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
 
 /** Opens a door; connects with the first request. Throws when the URL or the PEM is wrong: check them before. */
-export function openHttpDoor(options: HttpDoorOptions): HttpDoor {
-  return new UndiciDoor(options);
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  return new UndiciHttpClient(options);
 }
 
 /** A POST with a JSON body. `headers` come beside the content type. */
@@ -143,7 +143,7 @@ export function retryAfterMs(value: string, epochMs: number): number | null {
   return Number.isNaN(at) ? null : Math.max(0, at - epochMs);
 }
 
-class UndiciDoor implements HttpDoor {
+class UndiciHttpClient implements HttpClient {
   readonly #openPool: () => Pool;
   #pool: Pool | null = null;
   readonly #pathPrefix: string;
@@ -151,7 +151,14 @@ class UndiciDoor implements HttpDoor {
   readonly #clock: Clock;
   #closing: Promise<void> | null = null;
 
-  constructor({ baseUrl, ca, proxy, connections = 16, timing = defaultHttpTiming, clock }: HttpDoorOptions) {
+  constructor({
+    baseUrl,
+    ca,
+    proxy,
+    connections = 16,
+    timing = defaultHttpTiming,
+    clock,
+  }: HttpClientOptions) {
     const url = new URL(baseUrl);
     this.#pathPrefix = url.pathname.replace(/\/$/, '');
     this.#timing = timing;
@@ -220,7 +227,7 @@ class UndiciDoor implements HttpDoor {
 
 type Trust = buildConnector.BuildOptions & { secureContext?: SecureContext };
 
-interface TunnelMeans {
+interface TunnelDeps {
   timing: HttpTiming;
   trust: Trust;
   /** Speaks TLS over the socket that it is given. */
@@ -228,7 +235,7 @@ interface TunnelMeans {
 }
 
 /** Connects through a tunnel, and with TLS in it where the gateway wants that. */
-function throughProxy(proxy: URL, { timing, trust, connect }: TunnelMeans): buildConnector.connector {
+function throughProxy(proxy: URL, { timing, trust, connect }: TunnelDeps): buildConnector.connector {
   return (target, callback) => {
     const isSecure = target.protocol === 'https:';
     const port = Number(target.port || (isSecure ? 443 : 80));

@@ -21,7 +21,7 @@ export interface ConnectionOwner {
   closed(connection: Connection, why: ClosingReason): void;
 }
 
-export interface ConnectionMeans {
+export interface ConnectionDeps {
   socket: WebSocket;
   protocol: Protocol;
   limits: ChannelLimits;
@@ -35,7 +35,7 @@ export class Connection {
   isPulling = false;
   /** Where it was seated; kept after it is gone. */
   seat: NewSeat | undefined;
-  readonly #means: ConnectionMeans;
+  readonly #deps: ConnectionDeps;
   #session: Session;
   #frames = 0;
   /** Frames that the device's network did not take yet, and when it last took one. */
@@ -44,10 +44,10 @@ export class Connection {
   #leavesByMs: number | undefined;
   #error: Error | undefined;
 
-  constructor(means: ConnectionMeans) {
-    this.#means = means;
-    this.#session = new Stranger(means.limits, means.monotonicMs());
-    const { socket } = means;
+  constructor(deps: ConnectionDeps) {
+    this.#deps = deps;
+    this.#session = new Stranger(deps.limits, deps.monotonicMs());
+    const { socket } = deps;
     socket.on('message', (data: Buffer, isBinary: boolean) => this.#hear(data, isBinary));
     socket.on('ping', () => this.#count());
     socket.on('pong', () => this.#heard());
@@ -56,7 +56,7 @@ export class Connection {
     });
     socket.on('close', (code) => {
       this.#session = new Gone();
-      means.owner.closed(this, { code, error: this.#error });
+      deps.owner.closed(this, { code, error: this.#error });
     });
     // Every frame is one buffer: the default would be an array of fragments or an ArrayBuffer by setting.
     socket.binaryType = 'nodebuffer';
@@ -73,13 +73,13 @@ export class Connection {
 
   /** The device does not read as fast as it is written to. */
   get isClogged(): boolean {
-    return this.#means.socket.bufferedAmount > this.#means.limits.bufferedBytes;
+    return this.#deps.socket.bufferedAmount > this.#deps.limits.bufferedBytes;
   }
 
   seated(seat: NewSeat): void {
     if (this.#session.state !== 'applicant') return;
     this.seat = seat;
-    this.#apply(this.#session.seated(seat, this.#means.monotonicMs()));
+    this.#apply(this.#session.seated(seat, this.#deps.monotonicMs()));
   }
 
   refused(farewell: Farewell): void {
@@ -96,7 +96,7 @@ export class Connection {
    * it goes still counts. False where its language has no word for that, and when it is being closed.
    */
   sendAway(): boolean {
-    const frame = this.#leavesByMs === undefined ? this.#means.protocol.goAway() : undefined;
+    const frame = this.#leavesByMs === undefined ? this.#deps.protocol.goAway() : undefined;
     if (!frame) return false;
     this.#session = new Gone();
     this.#send(frame);
@@ -104,7 +104,7 @@ export class Connection {
   }
 
   terminate(): void {
-    this.#means.socket.terminate();
+    this.#deps.socket.terminate();
   }
 
   /** A new letter, told by a notice. What cannot be sent now is read from the database later. */
@@ -136,7 +136,7 @@ export class Connection {
   /** Looks at deadlines; called every `tickEveryMs`. */
   tick(nowMs: number): void {
     this.#frames = 0;
-    const { readWithinMs } = this.#means.limits;
+    const { readWithinMs } = this.#deps.limits;
     if (this.#leavesByMs !== undefined && nowMs >= this.#leavesByMs) this.terminate();
     else if (this.#unsent > 0 && nowMs - this.#tookAtMs >= readWithinMs) this.dismiss('readTimeout');
     else this.#apply(this.#session.tick(nowMs));
@@ -145,29 +145,29 @@ export class Connection {
   /** Sends what the session takes of `letters`, in one frame. */
   #deliver(letters: Letter[], isOffline: boolean): void {
     const taken = this.member?.take(letters) ?? [];
-    if (taken.length > 0) this.#send(this.#means.protocol.letters(taken, isOffline));
+    if (taken.length > 0) this.#send(this.#deps.protocol.letters(taken, isOffline));
   }
 
   #hear(data: Buffer, isBinary: boolean): void {
-    if (this.#count()) this.#apply(this.#session.hear(this.#means.protocol.parse(data, isBinary)));
+    if (this.#count()) this.#apply(this.#session.hear(this.#deps.protocol.parse(data, isBinary)));
   }
 
   /** False when it is one frame too many. */
   #count(): boolean {
     this.#heard();
     this.#frames += 1;
-    const isFine = this.#frames <= this.#means.limits.framesPerTick;
+    const isFine = this.#frames <= this.#deps.limits.framesPerTick;
     if (!isFine) this.dismiss('tooManyFrames');
     return isFine;
   }
 
   #heard(): void {
-    this.member?.heard(this.#means.monotonicMs());
+    this.member?.heard(this.#deps.monotonicMs());
   }
 
   #apply(step: Step): void {
     this.#session = step.next;
-    const { protocol, owner, socket } = this.#means;
+    const { protocol, owner, socket } = this.#deps;
     for (const action of step.actions)
       switch (action.kind) {
         case 'seat':
@@ -196,18 +196,18 @@ export class Connection {
 
   #close(farewell: Farewell): void {
     if (this.#leavesByMs !== undefined) return;
-    this.#leavesByMs = this.#means.monotonicMs() + this.#means.limits.closeWithinMs;
-    this.#send(this.#means.protocol.farewell(farewell));
-    this.#means.socket.close(farewells[farewell].code, farewells[farewell].reason);
+    this.#leavesByMs = this.#deps.monotonicMs() + this.#deps.limits.closeWithinMs;
+    this.#send(this.#deps.protocol.farewell(farewell));
+    this.#deps.socket.close(farewells[farewell].code, farewells[farewell].reason);
   }
 
   /** Who asks and does not read is not answered: many small answers cost more memory than their bytes. */
   #answer(frame: Frame | undefined): void {
-    if (this.#unsent < this.#means.limits.unsentAnswers) this.#send(frame);
+    if (this.#unsent < this.#deps.limits.unsentAnswers) this.#send(frame);
   }
 
   #send(frame: Frame | undefined): void {
-    const { socket, monotonicMs } = this.#means;
+    const { socket, monotonicMs } = this.#deps;
     if (!frame || socket.readyState !== socket.OPEN) return;
     if (this.#unsent === 0) this.#tookAtMs = monotonicMs();
     this.#unsent += 1;
@@ -216,7 +216,7 @@ export class Connection {
 
   #sent(): void {
     this.#unsent -= 1;
-    this.#tookAtMs = this.#means.monotonicMs();
+    this.#tookAtMs = this.#deps.monotonicMs();
     this.#askForLetters();
   }
 
@@ -224,6 +224,6 @@ export class Connection {
   #askForLetters(): void {
     const { member } = this;
     if (member?.isBehind && member.hasRoom && !this.isPulling && !this.isClogged)
-      this.#means.owner.wantsLetters(this);
+      this.#deps.owner.wantsLetters(this);
   }
 }

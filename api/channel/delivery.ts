@@ -21,7 +21,7 @@ import { parseInboxNotice } from './notice.ts';
 import type { Presence } from './presence.ts';
 import type { Member } from './session.ts';
 
-export interface DeliveryMeans {
+export interface DeliveryDeps {
   db: Database;
   clock: Clock;
   log: Logger;
@@ -40,7 +40,7 @@ const askedTogether = 100;
 
 /** Brings letters from the database to the connections of this process, and acknowledgements back. */
 export class Delivery {
-  readonly #means: DeliveryMeans;
+  readonly #deps: DeliveryDeps;
   readonly #lanes = new Lanes(pullLanes);
   readonly #haveLetters: Batches<SessionSeat, boolean>;
   readonly #messages = new Map<string, Letter>();
@@ -49,19 +49,19 @@ export class Delivery {
   readonly #notices = new Map<string, InboxNotice>();
   #isReading = false;
 
-  constructor(means: DeliveryMeans) {
-    this.#means = means;
+  constructor(deps: DeliveryDeps) {
+    this.#deps = deps;
     this.#haveLetters = new Batches({
       lanes: 1,
       size: askedTogether,
       keyOf: ({ sessionId }) => String(sessionId),
-      run: (seats) => haveLetters(means.db, seats),
+      run: (seats) => haveLetters(deps.db, seats),
     });
     this.#receipts = new Gather({
       name: 'acknowledgements',
-      forMs: means.limits.gatherMs,
+      forMs: deps.limits.gatherMs,
       write: (receipts) => this.#settle(receipts),
-      log: means.log,
+      log: deps.log,
     });
   }
 
@@ -93,7 +93,7 @@ export class Delivery {
 
   /** Looks after every device of this node that has letters it was not given: for missed notices. */
   async pullAll(): Promise<void> {
-    const { db, presence } = this.#means;
+    const { db, presence } = this.#deps;
     const devices = await devicesWithLetters(db, presence.nodeId);
     await Promise.all(
       devices.map(async ({ appId, installation, letters }) => {
@@ -120,14 +120,14 @@ export class Delivery {
       await read(member);
     } catch (error) {
       member.isBehind = true;
-      this.#means.log.warn({ err: error }, 'letters could not be read');
+      this.#deps.log.warn({ err: error }, 'letters could not be read');
     } finally {
       connection.isPulling = false;
     }
   }
 
   async #pullPages(connection: Connection): Promise<void> {
-    const { db, clock, limits } = this.#means;
+    const { db, clock, limits } = this.#deps;
     for (let member = connection.member; member; member = connection.member) {
       member.isBehind = connection.isClogged || !member.hasRoom;
       if (member.isBehind) return;
@@ -149,7 +149,7 @@ export class Delivery {
         await this.#deliver(notice);
       } catch (error) {
         // The look after all devices, every few seconds, finds these letters.
-        this.#means.log.warn({ err: error }, 'new letters could not be read');
+        this.#deps.log.warn({ err: error }, 'new letters could not be read');
       }
     }
     this.#isReading = false;
@@ -162,7 +162,7 @@ export class Delivery {
   }
 
   async #deliver({ appId, fromId, toId }: InboxNotice): Promise<void> {
-    const { db, presence, clock } = this.#means;
+    const { db, presence, clock } = this.#deps;
     for (let nextId: number | undefined = fromId; nextId !== undefined; ) {
       const page: NodePage = await lettersForNode(
         db,
@@ -189,7 +189,7 @@ export class Delivery {
       else missing.add(id);
     }
     if (missing.size === 0) return found;
-    for (const [id, letter] of await findMessages(this.#means.db, appId, [...missing])) {
+    for (const [id, letter] of await findMessages(this.#deps.db, appId, [...missing])) {
       found.set(id, letter);
       this.#keep(`${appId}/${id}`, letter);
     }
@@ -203,7 +203,7 @@ export class Delivery {
   }
 
   async #settle(receipts: Receipt[]): Promise<void> {
-    const { db, presence } = this.#means;
+    const { db, presence } = this.#deps;
     await ackLetters(db, receipts);
     for (const { appId, installation, pushId } of receipts)
       presence.find(appId, installation)?.settled(pushId);

@@ -23,7 +23,7 @@ import { Gather } from './gather.ts';
 import type { ChannelLimits } from './limits.ts';
 import { parseSessionNotice } from './notice.ts';
 
-export interface PresenceMeans {
+export interface PresenceDeps {
   db: Database;
   directory: Directory;
   metrics: Metrics;
@@ -49,7 +49,7 @@ const keyOf = (appId: string, installation: number) => `${appId}/${installation}
 export class Presence {
   /** This process among those that serve devices. */
   readonly nodeId = randomUUID();
-  readonly #means: PresenceMeans;
+  readonly #deps: PresenceDeps;
   readonly #members = new Map<string, Connection>();
   readonly #logins: Batches<Login, NewSeat | Farewell | undefined>;
   readonly #departures: Gather<SessionSeat>;
@@ -64,8 +64,8 @@ export class Presence {
   /** A login found that this node had been taken for dead: its other seats are still to be restored. */
   #wasBuried = false;
 
-  constructor(means: PresenceMeans) {
-    this.#means = means;
+  constructor(deps: PresenceDeps) {
+    this.#deps = deps;
     this.#logins = new Batches({
       lanes: loginLanes,
       size: loginsTogether,
@@ -74,9 +74,9 @@ export class Presence {
     });
     this.#departures = new Gather({
       name: 'departures',
-      forMs: means.limits.gatherMs,
-      write: (seats) => freeSeats(means.db, seats),
-      log: means.log,
+      forMs: deps.limits.gatherMs,
+      write: (seats) => freeSeats(deps.db, seats),
+      log: deps.log,
     });
   }
 
@@ -86,7 +86,7 @@ export class Presence {
 
   /** Seats a connection or refuses it. True when it was seated. Never throws. */
   async join(connection: Connection, login: DeviceName): Promise<boolean> {
-    if ((this.#ofApp.get(login.appId) ?? 0) >= this.#means.limits.connectionsPerApp) {
+    if ((this.#ofApp.get(login.appId) ?? 0) >= this.#deps.limits.connectionsPerApp) {
       connection.refused('tryAgainLater');
       return false;
     }
@@ -123,12 +123,12 @@ export class Presence {
 
   /** Says that this node lives, and buries others. True when this node had been taken for dead. */
   async beat(): Promise<boolean> {
-    const { db, limits } = this.#means;
+    const { db, limits } = this.#deps;
     const isNew = (await beatNode(db, this.nodeId)) || this.#wasBuried;
     this.#wasBuried = false;
     await removeDeadNodes(db, limits.deadAfterMs);
     for (const [key, { toldAtMs }] of this.#takeovers)
-      if (toldAtMs < this.#means.clock.monotonicMs() - limits.deadAfterMs) this.#takeovers.delete(key);
+      if (toldAtMs < this.#deps.clock.monotonicMs() - limits.deadAfterMs) this.#takeovers.delete(key);
     return isNew;
   }
 
@@ -138,9 +138,9 @@ export class Presence {
    */
   async reconcile(): Promise<void> {
     const before = [...this.#members.values()].flatMap((connection) => connection.member?.seat ?? []);
-    await beatNode(this.#means.db, this.nodeId);
-    await restoreSeats(this.#means.db, this.nodeId, before);
-    const seats = await seatsOfNode(this.#means.db, this.nodeId);
+    await beatNode(this.#deps.db, this.nodeId);
+    await restoreSeats(this.#deps.db, this.nodeId, before);
+    const seats = await seatsOfNode(this.#deps.db, this.nodeId);
     const seated = new Set(seats.map((seat) => seat.sessionId));
     for (const { appId, installation, sessionId } of before) {
       const connection = this.find(appId, installation);
@@ -151,12 +151,12 @@ export class Presence {
 
   async close(): Promise<void> {
     await this.#departures.drain();
-    await removeNode(this.#means.db, this.nodeId);
+    await removeNode(this.#deps.db, this.nodeId);
   }
 
   /** Undefined when the connection ended while it waited. */
   async #ask(connection: Connection, login: DeviceName): Promise<NewSeat | Farewell | undefined> {
-    const { directory, log } = this.#means;
+    const { directory, log } = this.#deps;
     try {
       if (!(await directory.app(login.appId))) return 'appNotAvailable';
       return await this.#logins.ask({ ...login, connection });
@@ -174,7 +174,7 @@ export class Presence {
   }
 
   async #write(devices: DeviceName[]): Promise<(NewSeat | undefined)[]> {
-    const { db, clock, limits } = this.#means;
+    const { db, clock, limits } = this.#deps;
     const nowMs = clock.now();
     const seating = {
       nodeId: this.nodeId,
@@ -222,7 +222,7 @@ export class Presence {
   #remember({ appId, installation, sessionId }: SessionSeat): void {
     const key = keyOf(appId, installation);
     const known = this.#takeovers.get(key)?.sessionId ?? 0;
-    const toldAtMs = this.#means.clock.monotonicMs();
+    const toldAtMs = this.#deps.clock.monotonicMs();
     this.#takeovers.set(key, { sessionId: Math.max(known, sessionId), toldAtMs });
   }
 
@@ -233,6 +233,6 @@ export class Presence {
   }
 
   #count(): void {
-    this.#means.metrics.channelConnections.set(this.#members.size);
+    this.#deps.metrics.channelConnections.set(this.#members.size);
   }
 }

@@ -11,11 +11,11 @@ import { Admission, type Origin } from './admission.ts';
 import { type ClosingReason, Connection, type ConnectionOwner } from './connection.ts';
 import { Delivery } from './delivery.ts';
 import { type ChannelLimits, channelLimits } from './limits.ts';
-import { Presence, type PresenceMeans } from './presence.ts';
+import { Presence, type PresenceDeps } from './presence.ts';
 import { chooseProtocol } from './protocols/all.ts';
 import type { Protocol } from './protocols/protocol.ts';
 
-export interface ChannelMeans extends Omit<PresenceMeans, 'limits'> {
+export interface ChannelDeps extends Omit<PresenceDeps, 'limits'> {
   listener: Listener;
   /** Who asks, as the HTTP side sees it (`TRUSTED_PROXIES`). */
   addressOf(request: IncomingMessage): string;
@@ -28,7 +28,7 @@ function offeredBy(request: IncomingMessage): string[] {
 
 /** The device channel of one api process. `start` it once, `close` it before the HTTP server. */
 export class Channel {
-  readonly #means: ChannelMeans;
+  readonly #deps: ChannelDeps;
   readonly #limits: ChannelLimits;
   readonly #presence: Presence;
   readonly #delivery: Delivery;
@@ -42,12 +42,12 @@ export class Channel {
   #onEmpty = () => {};
 
   /** Takes over the server's `upgrade` requests; until `start` is done they are answered 503. */
-  constructor(server: Server, means: ChannelMeans, limits: ChannelLimits = channelLimits) {
-    this.#means = means;
+  constructor(server: Server, deps: ChannelDeps, limits: ChannelLimits = channelLimits) {
+    this.#deps = deps;
     this.#limits = limits;
     this.#admission = new Admission(limits);
-    this.#presence = new Presence({ ...means, limits });
-    this.#delivery = new Delivery({ ...means, limits, presence: this.#presence });
+    this.#presence = new Presence({ ...deps, limits });
+    this.#delivery = new Delivery({ ...deps, limits, presence: this.#presence });
     this.#owner = {
       seat: (connection, login) => void this.#seat(connection, login),
       ack: (seat, pushIds) => this.#delivery.ack(seat, pushIds),
@@ -67,7 +67,7 @@ export class Channel {
 
   /** Makes this process known to the others and begins to listen for letters. */
   async start(): Promise<void> {
-    const { listener } = this.#means;
+    const { listener } = this.#deps;
     await this.#presence.beat();
     this.#endings.push(
       await listener.listen(sessionNotices, (payload) => this.#presence.onNotice(payload)),
@@ -123,7 +123,7 @@ export class Channel {
 
   /** The language of a request, and where it comes from. Throws the refusal of one that is not let in. */
   #admit(request: IncomingMessage): { protocol: Protocol; origin: Origin } {
-    const { addressOf, clock } = this.#means;
+    const { addressOf, clock } = this.#deps;
     if (request.url?.split('?')[0] !== channelPath) throw new Refusal('notFound');
     if (!this.#isOpen) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
     const origin = this.#admission.ask(addressOf(request), clock.monotonicMs());
@@ -133,7 +133,7 @@ export class Channel {
   }
 
   #accept(socket: WebSocket, protocol: Protocol, origin: Origin): void {
-    const monotonicMs = () => this.#means.clock.monotonicMs();
+    const monotonicMs = () => this.#deps.clock.monotonicMs();
     this.#admission.entered(origin);
     this.#connections.set(
       new Connection({ socket, protocol, limits: this.#limits, owner: this.#owner, monotonicMs }),
@@ -146,7 +146,7 @@ export class Channel {
   }
 
   #closed(connection: Connection, { code, error }: ClosingReason): void {
-    this.#means.log.debug(
+    this.#deps.log.debug(
       { code, problem: error?.message, appId: connection.seat?.appId },
       'device disconnected',
     );
@@ -158,10 +158,10 @@ export class Channel {
   }
 
   #tick(): void {
-    const nowMs = this.#means.clock.monotonicMs();
+    const nowMs = this.#deps.clock.monotonicMs();
     for (const connection of this.#connections.keys()) connection.tick(nowMs);
     const refused = this.#admission.tick(nowMs);
-    if (refused > 0) this.#means.log.warn({ refused }, 'connections were refused: too many');
+    if (refused > 0) this.#deps.log.warn({ refused }, 'connections were refused: too many');
   }
 
   async #beat(): Promise<void> {
@@ -181,7 +181,7 @@ export class Channel {
     try {
       await run();
     } catch (error) {
-      this.#means.log.warn({ err: error, duty }, 'the channel could not reach the database');
+      this.#deps.log.warn({ err: error, duty }, 'the channel could not reach the database');
     } finally {
       this.#duties.delete(duty);
     }

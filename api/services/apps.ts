@@ -5,7 +5,7 @@ import { type AppKeys, areDistinct } from '../../shared/domain/app-identity.ts';
 import { authPlatformProblem } from '../../shared/domain/auth-platforms.ts';
 import { Refusal, refuse } from '../../shared/domain/errors.ts';
 import { newAppId, newKey } from '../../shared/domain/ids.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 import { mailTemplateProblem } from './verification/mails.ts';
 
 export interface NewAppRequest {
@@ -22,10 +22,10 @@ export interface NewAppRequest {
 
 /** Applications: their keys and options (protocol/admin-api.md#apps). */
 export class AppService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -38,7 +38,7 @@ export class AppService {
     const options = { ...(request.appId === undefined ? {} : movedInOptions), ...request.options };
     const problem = optionProblem(plan, options);
     if (problem) throw refuse('invalidParameter', problem);
-    const { db, vault, directory, fitness } = this.#means;
+    const { db, vault, directory, fitness } = this.#deps;
     // Sealed with a wrong key, an app would be lost as soon as the right one is set.
     if ((await fitness.problem()) !== undefined)
       throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
@@ -51,16 +51,16 @@ export class AppService {
   }
 
   list(): Promise<App[]> {
-    return listApps(this.#means.db, this.#means.vault);
+    return listApps(this.#deps.db, this.#deps.vault);
   }
 
   /** Throws 404 when there is no such app. */
   get(appId: string): Promise<App> {
-    return requireApp(this.#means, appId);
+    return requireApp(this.#deps, appId);
   }
 
   async change(appId: string, patch: { name?: string; options?: AppOptionsPatch }): Promise<App> {
-    const { db, vault, directory } = this.#means;
+    const { db, vault, directory } = this.#deps;
     const changed = await db.transaction((tx) =>
       updateApp(tx, vault, appId, (app) => {
         const problem = optionProblem(app.plan, patch.options ?? {});
@@ -73,8 +73,8 @@ export class AppService {
   }
 
   async delete(appId: string): Promise<void> {
-    const isDeleted = await this.#means.db.transaction((tx) => deleteApp(tx, appId));
-    this.#means.directory.forget(appId);
+    const isDeleted = await this.#deps.db.transaction((tx) => deleteApp(tx, appId));
+    this.#deps.directory.forget(appId);
     if (!isDeleted) noSuchApp();
   }
 }
@@ -92,7 +92,7 @@ const optionProblem = (plan: Plan, options: AppOptionsPatch): string | undefined
   mailTemplateProblem(options);
 
 /** The app as it is stored now. Throws 404 when there is none. */
-export async function requireApp({ db, vault }: Means, appId: string): Promise<App> {
+export async function requireApp({ db, vault }: ApiDeps, appId: string): Promise<App> {
   return (await findApp(db, vault, appId)) ?? noSuchApp();
 }
 

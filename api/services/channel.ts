@@ -1,13 +1,13 @@
 import { channelPath, routeTtlSeconds } from '../../shared/domain/channel.ts';
 import { refuse } from '../../shared/domain/errors.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 
 /** Where clients of our own channel find it (protocol/clients.md#app-router, protocol/channel.md#router). */
 export class ChannelService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -16,7 +16,7 @@ export class ChannelService {
    */
   async socketRoute(appId: string) {
     await this.#requireApp(appId);
-    const base = this.#means.config.publicUrl;
+    const base = this.#deps.config.publicUrl;
     const server = `${base.replace(/^http/, 'ws')}${channelPath}`;
     return { groupId: 'g0', groupUrl: base, server, secondary: server, ttl: routeTtlSeconds };
   }
@@ -24,7 +24,7 @@ export class ChannelService {
   /** The app router's answer: host names without scheme, all of them ours. Throws 404 likewise. */
   async hosts(appId: string) {
     await this.#requireApp(appId);
-    const { host } = new URL(this.#means.config.publicUrl);
+    const { host } = new URL(this.#deps.config.publicUrl);
     return {
       ttl: routeTtlSeconds,
       api_server: host,
@@ -36,6 +36,6 @@ export class ChannelService {
   }
 
   async #requireApp(appId: string): Promise<void> {
-    if (!(await this.#means.directory.app(appId))) throw refuse('notFound', 'There is no such app.');
+    if (!(await this.#deps.directory.app(appId))) throw refuse('notFound', 'There is no such app.');
   }
 }

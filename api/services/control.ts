@@ -7,7 +7,7 @@ import type { JsonObject } from '../../shared/domain/json.ts';
 import type { Notification } from '../../shared/domain/notification.ts';
 import { flowControlOf } from '../../shared/domain/push.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 import type { NotificationService } from './notifications.ts';
 
 /** Moves a push within `tx`; false when it is not in a state to be moved. */
@@ -15,11 +15,11 @@ type Move = (tx: Handle, appId: string, id: number, record: Notification) => Pro
 
 /** Stops a push that is not done, for good or for a while (protocol/admin-api.md#control-of-a-push). */
 export class ControlService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #notifications: NotificationService;
 
-  constructor(means: Means, notifications: NotificationService) {
-    this.#means = means;
+  constructor(deps: ApiDeps, notifications: NotificationService) {
+    this.#deps = deps;
     this.#notifications = notifications;
   }
 
@@ -48,7 +48,7 @@ export class ControlService {
       const pace = flowControl === undefined ? record.order.flowControl : flowControlOf(flowControl);
       // Also when it stays as it was: slots reserved before the pause are of no more use.
       await changePace(tx, app, id, pace);
-      await this.#means.queue.hurry(tx, app, id);
+      await this.#deps.queue.hurry(tx, app, id);
       await this.#release(tx, app, id);
       return true;
     });
@@ -56,7 +56,7 @@ export class ControlService {
 
   async #move(push: { appId: string; publicId: string; verb: string }, move: Move): Promise<JsonObject> {
     const record = await this.#notifications.find(push.appId, push.publicId);
-    const isMoved = await this.#means.db.transaction(async (tx) => {
+    const isMoved = await this.#deps.db.transaction(async (tx) => {
       const isMovedHere = await move(tx, push.appId, record.id, record);
       if (isMovedHere) await notifyPush(tx, record.id);
       return isMovedHere;
@@ -69,6 +69,6 @@ export class ControlService {
   }
 
   #release(tx: Handle, appId: string, pushId: number): Promise<void> {
-    return this.#means.queue.send(planJob, [{ appId, pushId, isRelease: true }], { tx });
+    return this.#deps.queue.send(planJob, [{ appId, pushId, isRelease: true }], { tx });
   }
 }

@@ -2,18 +2,18 @@ import { isBearer } from '../../shared/crypto.ts';
 import { inLane } from '../../shared/db/lane.ts';
 import { refuse } from '../../shared/domain/errors.ts';
 import { reportQueues } from '../../shared/queue/report.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 import type { PumpingGuard } from './sms/pumping.ts';
 
 /** Health and metrics of this process. */
 export class HealthService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #pumping: PumpingGuard;
   #isStopping = false;
   #asking: Promise<string> | undefined;
 
-  constructor(means: Means, pumping: PumpingGuard) {
-    this.#means = means;
+  constructor(deps: ApiDeps, pumping: PumpingGuard) {
+    this.#deps = deps;
     this.#pumping = pumping;
   }
 
@@ -27,7 +27,7 @@ export class HealthService {
 
   /** Asked once for all who ask at the same time: anybody may. */
   #ofDatabase(): Promise<string> {
-    const { admissionDb, fitness } = this.#means;
+    const { admissionDb, fitness } = this.#deps;
     this.#asking ??= inLane('health', async () =>
       (await admissionDb.isReachable()) ? ((await fitness.problem()) ?? 'ready') : 'database unreachable',
     )
@@ -48,7 +48,7 @@ export class HealthService {
    * 401 where `METRICS_TOKEN` is set and the `Authorization` header does not hold it.
    */
   async metrics(authorization?: string): Promise<{ text: string; type: string }> {
-    const { metrics, queue, config } = this.#means;
+    const { metrics, queue, config } = this.#deps;
     if (config.metricsToken !== undefined && !isBearer(authorization, config.metricsToken))
       throw refuse('unauthorized');
     await reportQueues(queue, metrics);

@@ -19,8 +19,8 @@ import { parseKeys, project } from '../../shared/query/keys.ts';
 import { compileList, compileRowCondition, parseListQuery } from '../../shared/query/list.ts';
 import { readerOf } from '../../shared/query/reader.ts';
 import { readerFor, type UserCaller } from './accounts/caller.ts';
+import type { ApiDeps } from './deps.ts';
 import { documentsFor } from './included.ts';
-import type { Means } from './means.ts';
 import { Registration, type Saved } from './registration.ts';
 
 /** Who asks, and whether with the master key. */
@@ -33,12 +33,12 @@ const maxIdsPerDelete = 1000;
 
 /** Installations (protocol/installations.md#calls-for-installations). */
 export class InstallationService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #registration: Registration;
 
-  constructor(means: Means) {
-    this.#means = means;
-    this.#registration = new Registration(means);
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+    this.#registration = new Registration(deps);
   }
 
   /**
@@ -50,7 +50,7 @@ export class InstallationService {
     const changes = readChanges(body);
     const ids = deviceIdsOf(changes);
     return takenIs137(() =>
-      this.#means.db.transaction((tx) => this.#registration.save(tx, app, { ids, changes })),
+      this.#deps.db.transaction((tx) => this.#registration.save(tx, app, { ids, changes })),
     );
   }
 
@@ -87,12 +87,12 @@ export class InstallationService {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, installationClass);
     if (!isPublicId(objectId)) return {};
-    const { db } = this.#means;
+    const { db } = this.#deps;
     const found = await findInstallation(db, { appId: caller.app.appId, objectId });
     if (!found) return {};
     const document = installationDocument(found);
     if (include.size === 0) return project(document, keys, installationClass);
-    const whole = await this.#means.queries.readFresh(caller, (tx) =>
+    const whole = await this.#deps.queries.readFresh(caller, (tx) =>
       withIncluded(document, include, documentsFor(caller, { db: tx, hasAcl: false })),
     );
     return project(whole, keys, installationClass);
@@ -105,7 +105,7 @@ export class InstallationService {
   ): Promise<{ results: JsonObject[]; count?: number }> {
     if (!caller.isMaster && !caller.app.options.allowInstallationQuery) throw refuse('forbiddenFind');
     const reader = readerFor(caller);
-    return this.#means.queries.readPrepared(caller, () => {
+    return this.#deps.queries.readPrepared(caller, () => {
       const list = parseListQuery(query, installationClass, reader);
       const selection = compileList(list, installationClass, reader);
       return async (tx) => {
@@ -145,13 +145,13 @@ export class InstallationService {
     condition: RowCondition | undefined,
     work: (tx: Handle) => Promise<T>,
   ): Promise<T> {
-    const { db, queries } = this.#means;
+    const { db, queries } = this.#deps;
     return condition ? queries.change(caller, work) : db.transaction(work);
   }
 
   /** Where an installation is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
   urlOf({ objectId }: JsonObject): string {
-    return `${this.#means.config.publicUrl}/1.1/installations/${objectId}`;
+    return `${this.#deps.config.publicUrl}/1.1/installations/${objectId}`;
   }
 }
 

@@ -1,14 +1,14 @@
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertOutboxMessage, type OutboxMessage } from '../../shared/db/tables/outbox.ts';
 import { messageJob } from '../../shared/queue/jobs.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 
 /**
  * Writes a message and the job that sends it as part of `tx`: it leaves when that commits, or never. Where no
  * supplier is set it stays in the outbox.
  */
 export async function postMessage(
-  { vault, queue }: Pick<Means, 'vault' | 'queue'>,
+  { vault, queue }: Pick<ApiDeps, 'vault' | 'queue'>,
   tx: Handle,
   appId: string,
   message: OutboxMessage & { expiresAt?: Date },

@@ -14,7 +14,7 @@ import {
 import type { PushOrder } from '../../shared/domain/push.ts';
 import { QueueFull } from '../../shared/fair-queue.ts';
 import { Params, targetCondition } from '../../shared/query/targets.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 
 /**
  * How long the look for devices without a profile may take, and wait for its turn. When it takes longer the push is
@@ -34,15 +34,15 @@ interface Hole {
  * protocol/push.md#profiles). Gives the sentence, or undefined when all is served.
  */
 export async function findMissingProfile(
-  means: Means,
+  deps: ApiDeps,
   app: App,
   order: PushOrder,
 ): Promise<string | undefined> {
-  const profiles = await means.directory.profiles(app.appId);
+  const profiles = await deps.directory.profiles(app.appId);
   const listed = order.target.kind === 'devices' ? missingForDevices(profiles, order) : undefined;
   if (listed) return listed;
   const holes = holesOf(app, profiles, order);
-  return holes.length === 0 ? undefined : probe(means, app, { order, holes });
+  return holes.length === 0 ? undefined : probe(deps, app, { order, holes });
 }
 
 function named(profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] {
@@ -106,7 +106,7 @@ function holesOf(app: App, profiles: StoredProfile[], order: PushOrder): Hole[] 
 }
 
 async function probe(
-  { queries, clock }: Means,
+  { queries, clock }: ApiDeps,
   app: App,
   { order, holes }: { order: PushOrder; holes: Hole[] },
 ): Promise<string | undefined> {

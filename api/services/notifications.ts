@@ -20,7 +20,7 @@ import {
 } from '../../shared/domain/notification.ts';
 import { addTotals, sumTotals } from '../../shared/domain/outcome.ts';
 import { addReceipts, noReceipts, type ReceiptTotals } from '../../shared/domain/receipts.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 
 export interface ListRequest {
   limit: number;
@@ -37,10 +37,10 @@ interface Facts {
 
 /** Push records (protocol/push-records.md#record-fields and protocol/push-records.md#look-up-a-record). */
 export class NotificationService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /** By the record's objectId or the custom notification_id. Throws 404/101 when there is none. */
@@ -50,7 +50,7 @@ export class NotificationService {
   }
 
   async list(app: App, request: ListRequest): Promise<JsonObject> {
-    const { db } = this.#means;
+    const { db } = this.#deps;
     const records = request.limit === 0 ? [] : await listNotifications(db, app.appId, request);
     const facts = await this.#factsOf(app.appId, records);
     const results = await Promise.all(records.map((record) => this.#toPublic(record, facts)));
@@ -66,7 +66,7 @@ export class NotificationService {
   /** How far a push is (protocol/admin-api.md#progress), with what is done of batches in flight. */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);
-    const connectors = record.totals ?? (await readProgress(this.#means.db, appId, record.id));
+    const connectors = record.totals ?? (await readProgress(this.#deps.db, appId, record.id));
     const outcomes = allTotals(connectors);
     const settled = sumTotals(outcomes);
     const seconds = record.firstSentAt ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000 : 0;
@@ -88,13 +88,13 @@ export class NotificationService {
   }
 
   #endOf(record: Notification): number {
-    return record.totals ? record.updatedAt.getTime() : this.#means.clock.now();
+    return record.totals ? record.updatedAt.getTime() : this.#deps.clock.now();
   }
 
   /** Any record, cancelled ones too; throws 404/101 when there is none. */
   async find(appId: string, publicId: string): Promise<Notification> {
     const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
-      ? await findPublicNotification(this.#means.db, appId, publicId)
+      ? await findPublicNotification(this.#deps.db, appId, publicId)
       : undefined;
     if (!record) throw refuse('objectNotFound');
     return record;
@@ -109,7 +109,7 @@ export class NotificationService {
 
   /** Pushes with the same custom id are counted together (protocol/push-records.md#records-with-one-custom-id): the newest, with sums. */
   async #summed(newest: Notification): Promise<JsonObject> {
-    const { db } = this.#means;
+    const { db } = this.#deps;
     const group = await listGroup(db, newest.appId, newest.notificationId);
     const together: ConnectorTotals = {};
     for (const record of group) {
@@ -137,7 +137,7 @@ export class NotificationService {
 
   #receiptsOf(appId: string, records: readonly Notification[]): Promise<Map<number, ReceiptTotals>> {
     return readReceipts(
-      this.#means.db,
+      this.#deps.db,
       appId,
       records.map(({ id }) => id),
     );
@@ -147,11 +147,11 @@ export class NotificationService {
   async #factsOf(appId: string, records: readonly Notification[]): Promise<Facts> {
     const open = records.filter(({ totals }) => totals === null).map(({ id }) => id);
     const receipts = await this.#receiptsOf(appId, records);
-    return { receipts, troubles: await readTroubles(this.#means.db, appId, open) };
+    return { receipts, troubles: await readTroubles(this.#deps.db, appId, open) };
   }
 
   async #toPublic(record: Notification, known?: Facts): Promise<JsonObject> {
-    const totals = record.totals ?? (await readTotals(this.#means.db, record.appId, record.id));
+    const totals = record.totals ?? (await readTotals(this.#deps.db, record.appId, record.id));
     const { receipts, troubles } = known ?? (await this.#factsOf(record.appId, [record]));
     const counted = { ...record, repeats: await this.#repeatsOf(record) };
     return toPublicRecord(counted, totals, {
@@ -162,6 +162,6 @@ export class NotificationService {
 
   /** A closed record has its count, an open one is counted. */
   async #repeatsOf({ appId, id, repeats, totals }: Notification): Promise<number> {
-    return totals ? repeats : await readRepeats(this.#means.db, appId, id);
+    return totals ? repeats : await readRepeats(this.#deps.db, appId, id);
   }
 }

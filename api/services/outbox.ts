@@ -1,17 +1,17 @@
 import { listOutboxMessages, type SentMessage } from '../../shared/db/tables/outbox.ts';
 import { parsePhone } from '../../shared/domain/phone.ts';
 import { requireApp } from './apps.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 
 /** The most one reply holds; older ones are found by their recipient. */
 const maxMessages = 1000;
 
 /** What was sent by mail and SMS, or would have been (protocol/admin-api.md#outbox). */
 export class OutboxService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /** Newest first. Throws 404 when there is no such app. */
@@ -19,10 +19,10 @@ export class OutboxService {
     appId: string,
     filter: { kind?: 'sms' | 'mail' | undefined; to?: string | undefined },
   ): Promise<SentMessage[]> {
-    await requireApp(this.#means, appId);
+    await requireApp(this.#deps, appId);
     // A number is found however it is written.
     const to = parsePhone(filter.to)?.e164 ?? filter.to;
-    return listOutboxMessages(this.#means.db, this.#means.vault, appId, {
+    return listOutboxMessages(this.#deps.db, this.#deps.vault, appId, {
       ...filter,
       to,
       limit: maxMessages,

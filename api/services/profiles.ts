@@ -9,7 +9,7 @@ import { Refusal, refuse } from '../../shared/domain/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, isConnectorId } from '../../shared/domain/labels.ts';
 import { noSuchApp, requireApp } from './apps.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 
 /** Which profile of an app: the nameless one is called `_default`. */
 export interface ProfileId {
@@ -23,18 +23,18 @@ const namePattern = /^(?:_default|[A-Za-z][A-Za-z0-9_]{0,63})$/;
 
 /** Push profiles: credentials go in and never come out again (protocol/admin-api.md#credentials-of-a-push-profile). */
 export class ProfileService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /** Throws 404 for an unknown connector or app, 400 for a name or credentials that cannot be. */
   async put({ appId, connector, name }: ProfileId, sent: JsonObject): Promise<ProfileEntry> {
-    const { db, vault, directory } = this.#means;
+    const { db, vault, directory } = this.#deps;
     const known = connectorOf(connector);
     checkName(name);
-    await requireApp(this.#means, appId);
+    await requireApp(this.#deps, appId);
     const checked = checkCredentials(known, sent);
     if (!checked.ok) throw refuse('incorrectType', `${capitalised(checked.problem)}.`);
     const profile = { appId, connector: known, name, credentials: checked.credentials };
@@ -44,16 +44,16 @@ export class ProfileService {
   }
 
   async list(appId: string): Promise<ProfileEntry[]> {
-    await requireApp(this.#means, appId);
-    return listProfiles(this.#means.db, appId);
+    await requireApp(this.#deps, appId);
+    return listProfiles(this.#deps.db, appId);
   }
 
   /** Throws 404 when there is no such profile. */
   async delete({ appId, connector, name }: ProfileId): Promise<void> {
     const known = connectorOf(connector);
     checkName(name);
-    const isDeleted = await deleteProfile(this.#means.db, appId, known, name);
-    this.#means.directory.forget(appId);
+    const isDeleted = await deleteProfile(this.#deps.db, appId, known, name);
+    this.#deps.directory.forget(appId);
     if (!isDeleted) throw refuse('notFound', 'There is no such profile.');
   }
 }

@@ -17,7 +17,7 @@ import { withoutCql } from '../../shared/query/cql/cql.ts';
 import { masterReader, type Reader } from '../../shared/query/reader.ts';
 import { checkTargets } from '../../shared/query/targets.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 import { findMissingProfile } from './missing-profiles.ts';
 import { checkContent } from './push-content.ts';
 
@@ -39,26 +39,26 @@ export interface Sender {
 
 /** Admission of pushes: what is answered with 200 is committed (protocol/delivery.md#promise-1). */
 export class PushService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /** POST /1.1/push. Refuses with the codes of `parsePush`, or 1 with a sentence. */
   async send(sender: Sender, body: JsonObject): Promise<Accepted> {
-    const now = new Date(this.#means.clock.now());
+    const now = new Date(this.#deps.clock.now());
     // Where clocks disagree the earlier one says how far ahead push_time is: nothing is sent early.
     const isTimed = body.push_time !== undefined && body.push_time !== null;
     const earliestMs = isTimed
-      ? Math.min(now.getTime(), await databaseNow(this.#means.admissionDb))
+      ? Math.min(now.getTime(), await databaseNow(this.#deps.admissionDb))
       : now.getTime();
     return this.#admit(sender, parsePush(withoutCql(body), sender.prodHeader, earliestMs), now);
   }
 
   /** POST /1.1/push/devices. */
   sendToDevices(sender: Sender, body: JsonObject): Promise<Accepted> {
-    const now = new Date(this.#means.clock.now());
+    const now = new Date(this.#deps.clock.now());
     return this.#admit(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
   }
 
@@ -68,10 +68,10 @@ export class PushService {
     const pushTime = timing.pushTime ?? now;
     const expiresAt = expiryOf(timing, pushTime);
     checkTargets(order, readerOfPush(sender));
-    await checkContent(this.#means.db, app, { objectId, order, expiresAt, createdAt: now });
-    const missing = await findMissingProfile(this.#means, app, order);
+    await checkContent(this.#deps.db, app, { objectId, order, expiresAt, createdAt: now });
+    const missing = await findMissingProfile(this.#deps, app, order);
     if (missing) throw refuse('invalidParameter', missing);
-    const accepted = await this.#means.admissionDb.transaction(async (tx) => {
+    const accepted = await this.#deps.admissionDb.transaction(async (tx) => {
       const { reqId } = timing;
       const first = reqId
         ? await claimRequestId(tx, {
@@ -96,10 +96,10 @@ export class PushService {
         createdAt: now,
       });
       if (isScheduled) await insertScheduledPush(tx, app.appId, pushId, pushTime);
-      else await this.#means.queue.send(planJob, [{ appId: app.appId, pushId }], { tx });
+      else await this.#deps.queue.send(planJob, [{ appId: app.appId, pushId }], { tx });
       return { objectId, createdAt: now, isFirst: true };
     });
-    if (accepted.isFirst) this.#means.metrics.pushAccepted.inc({ app: app.appId });
+    if (accepted.isFirst) this.#deps.metrics.pushAccepted.inc({ app: app.appId });
     return { ...accepted, warnings };
   }
 }

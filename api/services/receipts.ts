@@ -16,7 +16,7 @@ import { Refusal, refuse } from '../../shared/domain/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, isConnectorId } from '../../shared/domain/labels.ts';
 import { FairQueue, QueueFull } from '../../shared/fair-queue.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 
 /** The parts of an address that was handed to a gateway. */
 export interface CallbackAddress {
@@ -45,13 +45,13 @@ interface Waiting {
 
 /** Delivery receipts of gateways: counted on the push record, and dead tokens retired. */
 export class ReceiptService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #queue = new FairQueue({ atOnce, maxWaiting });
   /** By app and connector, the transaction that later calls can still join. */
   readonly #waiting = new Map<string, Waiting>();
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /** Throws the 404 of an address that does not exist, whatever is wrong with it: connector, app or secret. */
@@ -65,7 +65,7 @@ export class ReceiptService {
    */
   async take(address: CallbackAddress, call: ReceiptCall): Promise<JsonObject> {
     const { owner, read } = await this.#owner(address);
-    const profiles = await this.#means.directory.profiles(owner.appId);
+    const profiles = await this.#deps.directory.profiles(owner.appId);
     const credentials = profiles
       .filter((profile) => profile.connector === owner.connector)
       .map((profile) => profile.credentials);
@@ -74,7 +74,7 @@ export class ReceiptService {
       throw refuse(reading.status === 401 ? 'unauthorized' : 'invalidParameter', capital(reading.problem));
     const { receipts, reply = {} } = reading;
     if (receipts.length > mostReceipts) throw new Refusal('payloadTooLarge');
-    for (const { event } of receipts) this.#means.metrics.receipts.inc({ connector: owner.connector, event });
+    for (const { event } of receipts) this.#deps.metrics.receipts.inc({ connector: owner.connector, event });
     await this.#inTurn(owner, receipts.filter(isFit));
     return reply;
   }
@@ -82,9 +82,9 @@ export class ReceiptService {
   /** The secret first: only who knows it learns whether the app is still there, and the database is asked for nobody else. */
   async #owner({ connector, appId, secret }: CallbackAddress) {
     const read = isConnectorId(connector) ? connectors.get(connector)?.receipts : undefined;
-    const isKnown = isCallbackSecret(this.#means.vault, { connector, appId }, secret);
+    const isKnown = isCallbackSecret(this.#deps.vault, { connector, appId }, secret);
     if (!isKnown || !isConnectorId(connector) || !read) throw refuse('notFound');
-    if (!(await this.#means.directory.app(appId))) throw refuse('notFound');
+    if (!(await this.#deps.directory.app(appId))) throw refuse('notFound');
     return { owner: { appId, connector } satisfies { appId: string; connector: ConnectorId }, read };
   }
 
@@ -132,7 +132,7 @@ export class ReceiptService {
 
   /** One transaction for all receipts. */
   #writeOnce(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
-    return this.#means.db.transaction(async (tx) => {
+    return this.#deps.db.transaction(async (tx) => {
       const ids = new Set(receipts.map(({ pushId }) => pushId ?? ''));
       const held = await holdPushes(tx, owner.appId, [...ids]);
       const pushes = new Map(held.map((push) => [push.objectId, push]));

@@ -21,7 +21,7 @@ import {
   typedByIdentity,
 } from '../../shared/domain/installation-identity.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import type { Means } from './means.ts';
+import type { ApiDeps } from './deps.ts';
 
 /** A saved installation and what the reply to a save is made of. */
 export interface Saved {
@@ -44,10 +44,10 @@ const maxTries = 10;
 
 /** Writes installations; the transaction is the caller's. */
 export class Registration {
-  readonly #means: Pick<Means, 'clock'>;
+  readonly #deps: Pick<ApiDeps, 'clock'>;
 
-  constructor(means: Pick<Means, 'clock'>) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'clock'>) {
+    this.#deps = deps;
   }
 
   /**
@@ -95,7 +95,7 @@ export class Registration {
   }
 
   #now(): Date {
-    return new Date(this.#means.clock.now());
+    return new Date(this.#deps.clock.now());
   }
 }
 

@@ -10,15 +10,15 @@ import { classes, roleClass, userClass } from '../../shared/query/classes.ts';
 import { project } from '../../shared/query/keys.ts';
 import { compileScan, cursorBehind, parseScan } from '../../shared/query/scan.ts';
 import { tokensFor } from './accounts/caller.ts';
+import type { ApiDeps } from './deps.ts';
 import type { Caller } from './installations.ts';
-import type { Means } from './means.ts';
 
 /** Going through all users, installations or roles of an app, page by page, whatever is written in between. */
 export class ScanService {
-  readonly #means: Pick<Means, 'queries' | 'clock' | 'vault'>;
+  readonly #deps: Pick<ApiDeps, 'queries' | 'clock' | 'vault'>;
 
-  constructor(means: Pick<Means, 'queries' | 'clock' | 'vault'>) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'queries' | 'clock' | 'vault'>) {
+    this.#deps = deps;
   }
 
   /**
@@ -34,10 +34,10 @@ export class ScanService {
     if (!caller.isMaster) throw refuse('invalidParameter', 'The request must be signed by master key.');
     const cls = classes.get(className);
     if (!cls) throw refuse('objectNotFound', "Class or object doesn't exists.");
-    const nowMs = this.#means.clock.now();
+    const nowMs = this.#deps.clock.now();
     const scan = parseScan(query, cls, { appId, nowMs });
     const selection = compileScan(scan, cls, appId);
-    const rows = await this.#means.queries.read(caller, async (tx) => {
+    const rows = await this.#deps.queries.read(caller, async (tx) => {
       if (cls === roleClass)
         return (await selectRoles(tx, selection)).map((row) => ({
           row,
@@ -49,7 +49,7 @@ export class ScanService {
           document: installationDocument(row),
         }));
       const users = await selectUsers(tx, selection);
-      const open = tokensFor(caller, this.#means.vault);
+      const open = tokensFor(caller, this.#deps.vault);
       return users.map((row) => ({ row, document: userDocument(row, { isOwn: true, open }) }));
     });
     const page = rows.slice(0, scan.limit);

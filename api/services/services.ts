@@ -7,6 +7,7 @@ import { ChannelService } from './channel.ts';
 import { CloudQueryService } from './cloud-query.ts';
 import { ControlService } from './control.ts';
 import { DateService } from './date.ts';
+import type { ApiDeps } from './deps.ts';
 import { DryRunService } from './explain/dry-run.ts';
 import { WhyService } from './explain/why.ts';
 import { FunctionService } from './functions/functions.ts';
@@ -14,7 +15,6 @@ import { Hooks } from './functions/hooks.ts';
 import { FunctionHosts } from './functions/hosts.ts';
 import { HealthService } from './health.ts';
 import { InstallationService } from './installations.ts';
-import type { Means } from './means.ts';
 import { NotificationService } from './notifications.ts';
 import { OutboxService } from './outbox.ts';
 import { ProfileService } from './profiles.ts';
@@ -28,43 +28,43 @@ import { createMessaging } from './sms/index.ts';
 import { UsageService } from './usage.ts';
 
 /** What routes can call, one member per noun. */
-export function createServices(means: Means) {
-  const notifications = new NotificationService(means);
-  const messaging = createMessaging(means);
-  const functionHosts = new FunctionHosts(means);
-  const hooks = new Hooks(means, functionHosts);
-  const accounts = new Accounts(means, messaging, hooks);
-  const installations = new InstallationService(means);
-  const roleDirectory = new RoleDirectory(means.db, means.clock);
-  const roleLookup = new RoleLookup(means, accounts.lookup);
+export function createServices(deps: ApiDeps) {
+  const notifications = new NotificationService(deps);
+  const messaging = createMessaging(deps);
+  const functionHosts = new FunctionHosts(deps);
+  const hooks = new Hooks(deps, functionHosts);
+  const accounts = new Accounts(deps, messaging, hooks);
+  const installations = new InstallationService(deps);
+  const roleDirectory = new RoleDirectory(deps.db, deps.clock);
+  const roleLookup = new RoleLookup(deps, accounts.lookup);
   return {
-    directory: means.directory,
+    directory: deps.directory,
     accounts,
-    apps: new AppService(means),
-    batches: new BatchService(means),
-    breakers: new BreakerService(means),
-    channel: new ChannelService(means),
+    apps: new AppService(deps),
+    batches: new BatchService(deps),
+    breakers: new BreakerService(deps),
+    channel: new ChannelService(deps),
     functionHosts,
     hooks,
     functions: new FunctionService(functionHosts),
-    health: new HealthService(means, messaging.pumping),
+    health: new HealthService(deps, messaging.pumping),
     installations,
     cloudQuery: new CloudQueryService({ users: accounts.lookup, installations, roles: roleLookup }),
-    roles: new RoleService(means, roleDirectory),
+    roles: new RoleService(deps, roleDirectory),
     roleLookup,
     roleDirectory,
-    outbox: new OutboxService(means),
-    profiles: new ProfileService(means),
-    pushes: new PushService(means),
-    receipts: new ReceiptService(means),
-    scans: new ScanService(means),
-    schedules: new ScheduleService(means),
+    outbox: new OutboxService(deps),
+    profiles: new ProfileService(deps),
+    pushes: new PushService(deps),
+    receipts: new ReceiptService(deps),
+    scans: new ScanService(deps),
+    schedules: new ScheduleService(deps),
     sms: messaging.sms,
     smsTexts: messaging.smsTexts,
     captchas: messaging.captchas,
     notifications,
-    control: new ControlService(means, notifications),
-    date: new DateService(means),
+    control: new ControlService(deps, notifications),
+    date: new DateService(deps),
     users: accounts.users,
     userLookup: accounts.lookup,
     login: accounts.login,
@@ -72,9 +72,9 @@ export function createServices(means: Means) {
     ownSession: accounts.ownSession,
     phones: accounts.phones,
     emails: accounts.emails,
-    usage: new UsageService(means),
-    dryRun: new DryRunService(means),
-    why: new WhyService(means),
+    usage: new UsageService(deps),
+    dryRun: new DryRunService(deps),
+    why: new WhyService(deps),
   };
 }
 

@@ -9,7 +9,7 @@ import {
 import { failed, halt, retry } from '../kit/attempts.ts';
 import { pauseMs } from './attempt.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
-import { Delivery, type Door, malformed } from './delivery.ts';
+import { type ApnsSession, Delivery, malformed } from './delivery.ts';
 import { type ApnsPayload, renderApns } from './payload.ts';
 import { ProviderTokens } from './provider-token.ts';
 import { pushTypeOf, sendableTopic } from './push-types.ts';
@@ -40,7 +40,7 @@ class ApnsSender implements Sender {
   readonly #tuning: ApnsTuning;
   readonly #tokens: ProviderTokens | null;
   readonly #certificateEndMs: number;
-  readonly #doors = new Map<'prod' | 'dev', Door>();
+  readonly #sessions = new Map<'prod' | 'dev', ApnsSession>();
   #pausedUntilMs = 0;
 
   constructor(credentials: ApnsCredentials, context: SenderContext, tuning: ApnsTuning) {
@@ -63,7 +63,7 @@ class ApnsSender implements Sender {
       return;
     }
     const { payload } = rendering;
-    const door = this.#door(this.#credentials.environment ?? message.prod);
+    const session = this.#session(this.#credentials.environment ?? message.prod);
     const topics = this.#byTopic(request, payload);
     const ending = { attempt: null };
     const isOnlyTopic = topicsOf(this.#credentials).length === 1;
@@ -71,14 +71,14 @@ class ApnsSender implements Sender {
       [...topics].map(([topic, members]) => {
         const isListed = topicsOf(this.#credentials)[0] === topic;
         const { signal } = request;
-        const options = { door, message, payload, topic, ending, report, signal };
+        const options = { session, message, payload, topic, ending, report, signal };
         return new Delivery({ ...options, isOnlyTopic: isOnlyTopic && isListed }).run(members);
       }),
     );
   }
 
   load(): TransportLoad {
-    const loads = [...this.#doors.values()].map(({ transport }) => transport.load());
+    const loads = [...this.#sessions.values()].map(({ transport }) => transport.load());
     return {
       connections: loads.reduce((sum, { connections }) => sum + connections, 0),
       streams: loads.reduce((sum, { streams }) => sum + streams, 0),
@@ -86,7 +86,7 @@ class ApnsSender implements Sender {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#doors.values()].map(({ transport }) => transport.close()));
+    await Promise.all([...this.#sessions.values()].map(({ transport }) => transport.close()));
   }
 
   /** Why nothing of this push can be sent now, if that is so. */
@@ -122,15 +122,15 @@ class ApnsSender implements Sender {
     return groups;
   }
 
-  #door(environment: 'prod' | 'dev'): Door {
-    const known = this.#doors.get(environment);
+  #session(environment: 'prod' | 'dev'): ApnsSession {
+    const known = this.#sessions.get(environment);
     if (known) return known;
-    const door = this.#newDoor(this.#openTransport(environment));
-    this.#doors.set(environment, door);
-    return door;
+    const session = this.#newSession(this.#openTransport(environment));
+    this.#sessions.set(environment, session);
+    return session;
   }
 
-  #newDoor(transport: Transport): Door {
+  #newSession(transport: Transport): ApnsSession {
     const { clock } = this.#context;
     const tokens = this.#tokens;
     let renewedAtMs = Number.NEGATIVE_INFINITY;

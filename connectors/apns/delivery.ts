@@ -7,7 +7,7 @@ import type { ApnsPayload } from './payload.ts';
 import type { ProviderToken } from './provider-token.ts';
 
 /** What a delivery may do to the door it goes through; kept by the sender, shared by all deliveries. */
-export interface Door {
+export interface ApnsSession {
   transport: Transport;
   /** The provider token of now; null with certificates. */
   token(): ProviderToken | null;
@@ -27,7 +27,7 @@ export interface Ending {
 }
 
 export interface DeliveryOptions {
-  door: Door;
+  session: ApnsSession;
   message: Message;
   payload: ApnsPayload;
   topic: string;
@@ -60,20 +60,20 @@ export class Delivery {
 
   /** Resolves when every recipient was reported once. */
   async run(recipients: Recipient[]): Promise<void> {
-    const { door } = this.#options;
-    let startedAtMs = door.monotonicMs();
+    const { session } = this.#options;
+    let startedAtMs = session.monotonicMs();
     await this.#pass(recipients, false);
     // The token was replaced meanwhile, by another delivery or for its age: this one goes on with the new one.
     while (this.#again.length > 0 && this.#cause === null) {
-      startedAtMs = door.monotonicMs();
+      startedAtMs = session.monotonicMs();
       await this.#pass(this.#taken(), false);
     }
     if (this.#again.length === 0) return;
     const again = this.#taken();
     const token = this.#token;
-    const next = this.#cause === 'renew_token' && token !== null ? door.replaceToken(token) : token;
+    const next = this.#cause === 'renew_token' && token !== null ? session.replaceToken(token) : token;
     // After such an answer the connection is of no more use (protocol/apns.md#provider-tokens).
-    door.renew(startedAtMs);
+    session.renew(startedAtMs);
     if (this.#cause === 'renew_token' && next === null) this.#end(again);
     else await this.#pass(again, true);
   }
@@ -92,20 +92,20 @@ export class Delivery {
   }
 
   #pass(recipients: Recipient[], isLast: boolean): Promise<void> {
-    const { door, signal } = this.#options;
-    this.#token = door.token();
+    const { session, signal } = this.#options;
+    this.#token = session.token();
     const template = this.#template(this.#token, recipients.length);
     const batch = { template, requests: this.#requests(recipients), signal };
-    return door.transport.sendMany(batch, (place, reply) => {
+    return session.transport.sendMany(batch, (place, reply) => {
       const recipient = recipients[place];
       return recipient && this.#onReply(recipient, reply, isLast);
     });
   }
 
   #onReply(recipient: Recipient, reply: Reply, isLast: boolean): Verdict {
-    const { door, ending, payload, report } = this.#options;
+    const { session, ending, payload, report } = this.#options;
     if (reply.kind === 'response') return this.#onResponse(recipient, reply, isLast);
-    if (reply.kind === 'unknown') door.onCall({ status: 0, reason: reply.reason, seconds: reply.seconds });
+    if (reply.kind === 'unknown') session.onCall({ status: 0, reason: reply.reason, seconds: reply.seconds });
     if (reply.kind === 'not_sent' && reply.reason === 'stopped') {
       const end = ending.attempt ?? this.#topicEnding;
       if (end) report(recipient.index, end);
@@ -117,16 +117,16 @@ export class Delivery {
   }
 
   #onResponse(recipient: Recipient, reply: Extract<Reply, { kind: 'response' }>, isLast: boolean): Verdict {
-    const { door, ending, isOnlyTopic, report } = this.#options;
+    const { session, ending, isOnlyTopic, report } = this.#options;
     if (reply.status === 200) {
-      door.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
+      session.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
       report(recipient.index, sent);
       // Two tokens in turns would be changes of token, which are limited (protocol/apns.md#provider-tokens).
-      const isOutdated = !isLast && door.token() !== this.#token;
+      const isOutdated = !isLast && session.token() !== this.#token;
       return ending.attempt || isOutdated ? 'stop' : undefined;
     }
     const answer = answerOf(reply);
-    door.onCall({ status: reply.status, reason: answer.reason, seconds: reply.seconds });
+    session.onCall({ status: reply.status, reason: answer.reason, seconds: reply.seconds });
     if (!isLast && (answer.reaction === 'renew_token' || answer.reaction === 'renew_connection')) {
       this.#cause ??= answer.reaction;
       this.#refusal ??= answer;
@@ -140,7 +140,7 @@ export class Delivery {
 
   /** Whether the rest may go on after this answer. */
   #verdict(answer: Answer, attempt: Attempt): Verdict {
-    const { door, ending } = this.#options;
+    const { session, ending } = this.#options;
     switch (answer.reaction) {
       case 'retry_elsewhere':
         return 'drain';
@@ -149,7 +149,7 @@ export class Delivery {
         if (attempt.kind === 'halt') ending.attempt ??= attempt;
         return 'stop';
       case 'pause':
-        door.pause();
+        session.pause();
         ending.attempt ??= attempt;
         return 'stop';
       case 'fail_push':

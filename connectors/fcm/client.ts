@@ -1,4 +1,4 @@
-import { defaultHttpTiming, type HttpDoor, openHttpDoor } from '../../shared/http.ts';
+import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shared/http.ts';
 import type { Attempt, Sender, SenderContext, SendRequest } from '../connector.ts';
 import { openTransport } from '../http2/open.ts';
 import {
@@ -37,7 +37,7 @@ export function openFcm(
   const { clock, tokens: store } = context;
   const { ca, endpoint = host, proxy, serviceAccount, transport: choice } = credentials;
   const timing = { ...defaultHttpTiming, drainMs: tuning.timing.drainMs };
-  const door = openHttpDoor({
+  const client = createHttpClient({
     baseUrl: tokenAddress(credentials).base,
     ca,
     proxy,
@@ -49,15 +49,15 @@ export function openFcm(
     { baseUrl: endpoint, ca, proxy, ...tuning, clock, onFact: context.onTransport },
     choice,
   );
-  const tokens = accountTokens({ credentials, store, clock, door });
-  return new FcmSender({ label, context, door, transport, tokens, projectId: serviceAccount.project_id });
+  const tokens = accountTokens({ credentials, store, clock, client });
+  return new FcmSender({ label, context, client, transport, tokens, projectId: serviceAccount.project_id });
 }
 
 interface Parts {
   label: FcmLabel;
   context: SenderContext;
   /** To the token call. */
-  door: HttpDoor;
+  client: HttpClient;
   transport: Transport;
   tokens: AccessTokens;
   projectId: string;
@@ -89,6 +89,6 @@ class FcmSender implements Sender {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#parts.transport.close(), this.#parts.door.close()]);
+    await Promise.all([this.#parts.transport.close(), this.#parts.client.close()]);
   }
 }

@@ -1,7 +1,7 @@
 /** The access token of a service account: a signed assertion is changed for it (protocol/fcm.md#access-token). */
 
 import type { Clock } from '../../shared/clock.ts';
-import { formPost, type HttpDoor } from '../../shared/http.ts';
+import { formPost, type HttpClient } from '../../shared/http.ts';
 import type { TokenStore } from '../connector.ts';
 import { AccessTokens, type Fetched, fetchedFrom, grantIn } from '../kit/access-token.ts';
 import { signJwt } from '../kit/signed-jwt.ts';
@@ -26,25 +26,25 @@ export interface AccountOptions {
   store: TokenStore;
   clock: Clock;
   /** To the host of `tokenAddress`. */
-  door: HttpDoor;
+  client: HttpClient;
 }
 
 /** The tokens of an account, shared over threads and dispatchers. */
-export function accountTokens({ credentials, store, clock, door }: AccountOptions): AccessTokens {
+export function accountTokens({ credentials, store, clock, client }: AccountOptions): AccessTokens {
   const { client_email, private_key_id, private_key, project_id } = credentials.serviceAccount;
   const { base, path } = tokenAddress(credentials);
   return new AccessTokens({
     store,
     clock,
     credential: JSON.stringify([base, path, project_id, client_email, private_key_id, private_key]),
-    fetch: () => fetchToken(credentials, clock, door),
+    fetch: () => fetchToken(credentials, clock, client),
   });
 }
 
-async function fetchToken(credentials: FcmCredentials, clock: Clock, door: HttpDoor): Promise<Fetched> {
+async function fetchToken(credentials: FcmCredentials, clock: Clock, client: HttpClient): Promise<Fetched> {
   const assertion = await sign(credentials, Math.floor(clock.now() / 1000));
   const { path } = tokenAddress(credentials);
-  const reply = await door.request(formPost(path, { grant_type: grantType, assertion }));
+  const reply = await client.request(formPost(path, { grant_type: grantType, assertion }));
   return fetchedFrom(reply, grantIn);
 }
 

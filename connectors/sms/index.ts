@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
-import { defaultHttpTiming, type HttpReply, type HttpTiming, openHttpDoor } from '../../shared/http.ts';
-import type { Sending, SmsMessage, Supplier } from '../supplier.ts';
+import { createHttpClient, defaultHttpTiming, type HttpReply, type HttpTiming } from '../../shared/http.ts';
+import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';
 
 export interface SmsWebhookOptions {
   /** Where messages are posted. User and password in it become basic authentication. */
@@ -16,14 +16,14 @@ export interface SmsWebhookOptions {
 const maxConnections = 8;
 
 /** SMS and voice calls over a generic webhook (README.md has the wire form). */
-export function openSmsWebhook(options: SmsWebhookOptions): Supplier<SmsMessage> {
+export function openSmsWebhook(options: SmsWebhookOptions): Provider<SmsMessage> {
   const { url, keys, clock, timing = defaultHttpTiming } = options;
   const { origin, path, authorization } = readWebhookUrl(url);
-  const door = openHttpDoor({ baseUrl: origin, connections: maxConnections, timing, clock });
+  const client = createHttpClient({ baseUrl: origin, connections: maxConnections, timing, clock });
   return {
     async send(message) {
       const body = bodyOf(message);
-      const reply = await door.request({
+      const reply = await client.request({
         method: 'POST',
         path,
         headers: {
@@ -35,7 +35,7 @@ export function openSmsWebhook(options: SmsWebhookOptions): Supplier<SmsMessage>
       });
       return readReply(reply);
     },
-    close: () => door.close(),
+    close: () => client.close(),
   };
 }
 
@@ -75,7 +75,7 @@ export function signatureHeaders(
 const transient = new Set([408, 423, 425, 429]);
 
 /** What an answer means; its body is not read. */
-export function readReply(reply: HttpReply): Sending {
+export function readReply(reply: HttpReply): ProviderResult {
   if (reply.kind !== 'response') return { kind: 'retry', reason: reply.reason, afterMs: null };
   const { status, retryAfterMs } = reply;
   if (status >= 200 && status < 300) return { kind: 'sent' };

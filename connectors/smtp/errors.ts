@@ -1,4 +1,4 @@
-import type { Sending } from '../supplier.ts';
+import type { ProviderResult } from '../provider.ts';
 
 /** Codes of the library's errors (nodemailer, "Error codes"); anything else is `error`. */
 const reasons = new Map([
@@ -30,7 +30,7 @@ function member(error: unknown, name: 'code' | 'responseCode'): unknown {
  * What a failed mail means. The text of the error is never used: servers quote the address in it. Bad
  * credentials are tried again, since they are the operator's to mend while the mail waits.
  */
-export function readFailure(error: unknown): Sending {
+export function readFailure(error: unknown): ProviderResult {
   const code = String(member(error, 'code') ?? '');
   const status = member(error, 'responseCode');
   const known = reasons.get(code) ?? 'error';

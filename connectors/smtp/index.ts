@@ -1,5 +1,5 @@
 import { createTransport } from 'nodemailer';
-import type { MailMessage, Sending, Supplier } from '../supplier.ts';
+import type { MailMessage, Provider, ProviderResult } from '../provider.ts';
 import { readFailure } from './errors.ts';
 
 export interface SmtpOptions {
@@ -27,7 +27,7 @@ const maxMessages = 100;
 const singleAddress = /^[^\s<>,;:"()[\]\\@]+@[^\s<>,;:"()[\]\\@]+$/;
 
 /** Mail over SMTP (protocol/codes.md#e-mail-and-password-reset). The only home of nodemailer. */
-export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Supplier<MailMessage> {
+export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Provider<MailMessage> {
   const { transportUrl, from } = readSmtpUrl(url, host);
   const transport = createTransport({
     url: transportUrl,
@@ -86,7 +86,7 @@ async function sendMail(
   transport: Transport,
   { from, host }: Sender,
   message: MailMessage,
-): Promise<Sending> {
+): Promise<ProviderResult> {
   if (!singleAddress.test(message.to)) return { kind: 'refused', reason: 'address' };
   try {
     await transport.sendMail({

@@ -1,9 +1,9 @@
 import {
+  createHttpClient,
   defaultHttpTiming,
-  type HttpDoor,
+  type HttpClient,
   type HttpTiming,
   jsonPost,
-  openHttpDoor,
 } from '../../shared/http.ts';
 import type {
   Attempt,
@@ -41,17 +41,17 @@ export function openHuawei(
   return new HuaweiSender({
     credentials,
     context,
-    door: openHttpDoor({ baseUrl: endpoint, ca, timing, clock }),
-    authDoor: openHttpDoor({ baseUrl: authEndpoint, ca, connections: 1, timing, clock }),
+    client: createHttpClient({ baseUrl: endpoint, ca, timing, clock }),
+    authClient: createHttpClient({ baseUrl: authEndpoint, ca, connections: 1, timing, clock }),
   });
 }
 
 interface Parts {
   credentials: HuaweiCredentials;
   context: SenderContext;
-  door: HttpDoor;
+  client: HttpClient;
   /** To the token call. */
-  authDoor: HttpDoor;
+  authClient: HttpClient;
 }
 
 /** One way to Huawei: whom it serves, and by which tokens. */
@@ -70,13 +70,13 @@ class HuaweiSender implements Sender {
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    const { authDoor: door, context, credentials } = parts;
+    const { authClient: client, context, credentials } = parts;
     const { clock, tokens: store } = context;
     const { appId, intentHost, serviceAccount } = credentials;
     this.#v1 = {
       api: 'v1',
       path: `/v1/${encodeURIComponent(appId)}/messages:send`,
-      tokens: accessTokens({ credentials, store, clock, door }),
+      tokens: accessTokens({ credentials, store, clock, client }),
       render: (message) => renderV1(message, { intentHost, nowMs: clock.now() }),
     };
     this.#v3 = serviceAccount
@@ -107,7 +107,7 @@ class HuaweiSender implements Sender {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#parts.door.close(), this.#parts.authDoor.close()]);
+    await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
   }
 
   async #sendBy(way: Way, request: SendRequest): Promise<void> {
@@ -140,7 +140,7 @@ class HuaweiSender implements Sender {
   ): Promise<Reading> {
     const { addresses, body, payload, signal, token } = asked;
     const headers = { authorization: `Bearer ${token}`, ...payload.headers };
-    const reply = await this.#parts.door.request({ ...jsonPost(way.path, body, headers), signal });
+    const reply = await this.#parts.client.request({ ...jsonPost(way.path, body, headers), signal });
     const reading = reply.kind === 'response' ? readAnswer(reply, way.api, addresses) : reply;
     this.#parts.context.onCall(callOf(reading, reply.seconds));
     return reading;

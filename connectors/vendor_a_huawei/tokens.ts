@@ -1,6 +1,6 @@
 /** The two ways to prove who sends (protocol/huawei.md#access-tokens): an access token that is called for, a JWT signed here. */
 import type { Clock } from '../../shared/clock.ts';
-import { formPost, type HttpDoor } from '../../shared/http.ts';
+import { formPost, type HttpClient } from '../../shared/http.ts';
 import type { TokenStore } from '../connector.ts';
 import { AccessTokens, fetchedFrom, grantIn } from '../kit/access-token.ts';
 import { halt } from '../kit/attempts.ts';
@@ -14,16 +14,16 @@ const audience = `${authHost}${tokenPath}`;
 /** Huawei's recommendation; more than a day is refused (80300036). */
 const livesS = 3600;
 
-export interface TokenMeans {
+export interface TokenDeps {
   credentials: HuaweiCredentials;
   store: TokenStore;
   clock: Clock;
   /** To the host of the token call. */
-  door: HttpDoor;
+  client: HttpClient;
 }
 
 /** Access tokens of the app (protocol/huawei.md#access-tokens), for the v1 API. Older ones stay valid when a new one is given out. */
-export function accessTokens({ credentials, store, clock, door }: TokenMeans): AccessTokens {
+export function accessTokens({ credentials, store, clock, client }: TokenDeps): AccessTokens {
   const { appId, appSecret, authEndpoint = authHost } = credentials;
   const form = { grant_type: 'client_credentials', client_id: appId, client_secret: appSecret };
   return new AccessTokens({
@@ -31,7 +31,7 @@ export function accessTokens({ credentials, store, clock, door }: TokenMeans): A
     clock,
     credential: JSON.stringify(['v1', authEndpoint, appId, appSecret]),
     fetch: async () =>
-      fetchedFrom(await door.request(formPost(tokenPath, form)), (body) => {
+      fetchedFrom(await client.request(formPost(tokenPath, form)), (body) => {
         const granted = grantIn(body);
         return granted ?? (body.error === undefined ? null : halt(200, 'credentials_refused', refused));
       }),
@@ -43,7 +43,7 @@ const refused = 'Huawei gives out no access token: check appId and appSecret.';
 /** JWTs of the service account (protocol/huawei.md#service-account), for the v3 API: used as they are, one for all who send. */
 export function signedTokens(
   account: HuaweiServiceAccount,
-  { store, clock }: Pick<TokenMeans, 'store' | 'clock'>,
+  { store, clock }: Pick<TokenDeps, 'store' | 'clock'>,
 ): AccessTokens {
   const { project_id, key_id, sub_account, private_key } = account;
   return new AccessTokens({

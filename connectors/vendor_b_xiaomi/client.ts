@@ -4,11 +4,11 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import {
+  createHttpClient,
   formPost,
-  type HttpDoor,
+  type HttpClient,
   type HttpResponse,
   type HttpTiming,
-  openHttpDoor,
 } from '../../shared/http.ts';
 import type { Recipient, Sender, SenderContext, SendRequest } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';
@@ -36,7 +36,7 @@ class XiaomiSender implements Sender {
   readonly #credentials: XiaomiCredentials;
   readonly #context: SenderContext;
   readonly #timing: HttpTiming;
-  readonly #doors = new Map<string, HttpDoor>();
+  readonly #clients = new Map<string, HttpClient>();
   #isClosed = false;
 
   constructor(credentials: XiaomiCredentials, context: SenderContext, timing: HttpTiming) {
@@ -59,7 +59,7 @@ class XiaomiSender implements Sender {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#doors.values()].map((door) => door.close()));
+    await Promise.all([...this.#clients.values()].map((client) => client.close()));
   }
 
   /** Devices of one region, which share requests. */
@@ -76,7 +76,7 @@ class XiaomiSender implements Sender {
 
   #sendPart(request: SendRequest, { region, isSure }: Part, payload: XiaomiPayload): Promise<void> {
     const { clock, quota: book } = this.#context;
-    const door = this.#doorTo(region);
+    const client = this.#clientOf(region);
     const form = this.#formOf(payload, request.message.pushId, isSure);
     return sendMany(
       {
@@ -87,7 +87,7 @@ class XiaomiSender implements Sender {
         exchange: async (addresses, _token, signal) => {
           const authorization = `key=${this.#credentials.appSecret}`;
           const body = { registration_id: addresses.join(','), ...form };
-          const reply = await door.request({ ...formPost(path, body, { authorization }), signal });
+          const reply = await client.request({ ...formPost(path, body, { authorization }), signal });
           const reading = reply.kind === 'response' ? readingOf(reply, addresses, isSure) : reply;
           this.#context.onCall(callOf(reading, reply.seconds));
           return reading;
@@ -111,19 +111,19 @@ class XiaomiSender implements Sender {
     return form;
   }
 
-  #doorTo(region: XiaomiRegion): HttpDoor {
+  #clientOf(region: XiaomiRegion): HttpClient {
     const baseUrl = baseUrlOf(this.#credentials, region);
-    const known = this.#doors.get(baseUrl);
+    const known = this.#clients.get(baseUrl);
     if (known) return known;
-    const door = openHttpDoor({
+    const client = createHttpClient({
       baseUrl,
       ca: this.#credentials.ca,
       timing: this.#timing,
       clock: this.#context.clock,
     });
-    this.#doors.set(baseUrl, door);
-    if (this.#isClosed) void door.close();
-    return door;
+    this.#clients.set(baseUrl, client);
+    if (this.#isClosed) void client.close();
+    return client;
   }
 }
 

@@ -1,7 +1,13 @@
 /** The door to Meizu: one message to a hundred devices per request, each request signed (protocol/meizu.md). */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { formPost, type HttpDoor, type HttpReply, type HttpTiming, openHttpDoor } from '../../shared/http.ts';
+import {
+  createHttpClient,
+  formPost,
+  type HttpClient,
+  type HttpReply,
+  type HttpTiming,
+} from '../../shared/http.ts';
 import type { Sender, SenderContext, SendRequest } from '../connector.ts';
 import { parseObject } from '../kit/access-token.ts';
 import { unfit } from '../kit/attempts.ts';
@@ -42,7 +48,7 @@ class MeizuSender implements Sender {
   readonly #context: SenderContext;
   readonly #timing: HttpTiming;
   /** By origin: the gateway may send us to another of its own. */
-  readonly #doors = new Map<string, HttpDoor>();
+  readonly #clients = new Map<string, HttpClient>();
   #isClosed = false;
 
   constructor(credentials: MeizuCredentials, context: SenderContext, timing: HttpTiming) {
@@ -76,7 +82,7 @@ class MeizuSender implements Sender {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#doors.values()].map((door) => door.close()));
+    await Promise.all([...this.#clients.values()].map((client) => client.close()));
   }
 
   /** The message with the address for receipts, unless the caller named one. */
@@ -117,7 +123,7 @@ class MeizuSender implements Sender {
     pathname: string,
     { form, addresses, signal }: Call,
   ): Promise<Reading & { redirect?: string }> {
-    const reply = await this.#doorTo(baseUrl).request({ ...formPost(pathname, form), signal });
+    const reply = await this.#clientOf(baseUrl).request({ ...formPost(pathname, form), signal });
     const reading = readingOf(reply, addresses);
     this.#context.onCall(callOf(reading, reply.seconds));
     return reading;
@@ -132,14 +138,14 @@ class MeizuSender implements Sender {
     return isOwn || url.origin === new URL(endpoint).origin ? url : undefined;
   }
 
-  #doorTo(baseUrl: string): HttpDoor {
-    const known = this.#doors.get(baseUrl);
+  #clientOf(baseUrl: string): HttpClient {
+    const known = this.#clients.get(baseUrl);
     if (known) return known;
     const { ca } = this.#credentials;
-    const door = openHttpDoor({ baseUrl, ca, timing: this.#timing, clock: this.#context.clock });
-    this.#doors.set(baseUrl, door);
-    if (this.#isClosed) void door.close();
-    return door;
+    const client = createHttpClient({ baseUrl, ca, timing: this.#timing, clock: this.#context.clock });
+    this.#clients.set(baseUrl, client);
+    if (this.#isClosed) void client.close();
+    return client;
   }
 }
 

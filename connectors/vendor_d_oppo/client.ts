@@ -3,12 +3,12 @@
  * itself drops repeats; or, where the content wants it, one saved message that is broadcast to lists of devices.
  */
 import {
+  createHttpClient,
   formPost,
-  type HttpDoor,
+  type HttpClient,
   type HttpReply,
   type HttpRequest,
   type HttpTiming,
-  openHttpDoor,
 } from '../../shared/http.ts';
 import type { Recipient, Sender, SenderContext, SendRequest } from '../connector.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
@@ -38,8 +38,8 @@ export function openOppo(
 
 /** What there is of each region: doors, tokens, saved messages. */
 interface Home {
-  door: HttpDoor;
-  authDoor: HttpDoor;
+  client: HttpClient;
+  authClient: HttpClient;
   tokens: AccessTokens;
   saved: SavedMessages;
 }
@@ -100,7 +100,7 @@ class OppoSender implements Sender {
         exchange: async (addresses, token, signal) => {
           const reading = isBroadcast
             ? await home.saved.broadcast({ payload, addresses, token, signal })
-            : await this.#post(home.door, { ...messagesTo(addresses, message, token), signal });
+            : await this.#post(home.client, { ...messagesTo(addresses, message, token), signal });
           return reading.kind === 'answer'
             ? { ...reading, row: doubt.weigh(reading.row, addresses.length) }
             : reading;
@@ -110,8 +110,8 @@ class OppoSender implements Sender {
     );
   }
 
-  async #post(door: HttpDoor, request: HttpRequest): Promise<Reading> {
-    const reply: HttpReply = await door.request(request);
+  async #post(client: HttpClient, request: HttpRequest): Promise<Reading> {
+    const reply: HttpReply = await client.request(request);
     const reading = reply.kind === 'response' ? readAnswer(reply) : reply;
     this.#context.onCall(callOf(reading, reply.seconds));
     return reading;
@@ -135,13 +135,13 @@ class OppoSender implements Sender {
     if (known) return known;
     const authUrl = authEndpoint ?? baseUrl;
     const shared = { ca, timing: this.#timing, clock: context.clock };
-    const door = openHttpDoor({ baseUrl, ...shared });
-    const authDoor = openHttpDoor({ baseUrl: authUrl, connections: 1, ...shared });
+    const client = createHttpClient({ baseUrl, ...shared });
+    const authClient = createHttpClient({ baseUrl: authUrl, connections: 1, ...shared });
     const home: Home = {
-      door,
-      authDoor,
-      tokens: accessTokens(this.#credentials, { baseUrl: authUrl, context, door: authDoor }),
-      saved: new SavedMessages(root, (call) => this.#post(door, call)),
+      client,
+      authClient,
+      tokens: accessTokens(this.#credentials, { baseUrl: authUrl, context, client: authClient }),
+      saved: new SavedMessages(root, (call) => this.#post(client, call)),
     };
     this.#homes.set(baseUrl, home);
     if (this.#isClosed) void closeHome(home);
@@ -149,8 +149,8 @@ class OppoSender implements Sender {
   }
 }
 
-const closeHome = async ({ authDoor, door }: Home): Promise<void> => {
-  await Promise.all([door.close(), authDoor.close()]);
+const closeHome = async ({ authClient, client }: Home): Promise<void> => {
+  await Promise.all([client.close(), authClient.close()]);
 };
 
 /** A message as it stands in a form, but for the device that it goes to: a thousand of them differ in nothing else. */

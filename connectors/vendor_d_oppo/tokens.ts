@@ -1,7 +1,7 @@
 /** Access tokens of OPPO (protocol/oppo.md#access-token), shared over threads and dispatchers. */
 import { createHash } from 'node:crypto';
 import { isJsonObject } from '../../shared/domain/json.ts';
-import { formPost, type HttpDoor } from '../../shared/http.ts';
+import { formPost, type HttpClient } from '../../shared/http.ts';
 import type { SenderContext } from '../connector.ts';
 import { AccessTokens, fetchedFrom, isToken } from '../kit/access-token.ts';
 import { halt } from '../kit/attempts.ts';
@@ -23,7 +23,7 @@ export const signatureOf = (
 /** Tokens of one app at one host; `door` leads to the token call, whose base URL tells hosts apart. */
 export function accessTokens(
   credentials: OppoCredentials,
-  { baseUrl, context, door }: { baseUrl: string; context: SenderContext; door: HttpDoor },
+  { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },
 ): AccessTokens {
   const { appKey, masterSecret } = credentials;
   return new AccessTokens({
@@ -33,7 +33,7 @@ export function accessTokens(
     fetch: async () => {
       const timestamp = String(context.clock.now());
       const form = { app_key: appKey, timestamp, sign: signatureOf(credentials, timestamp) };
-      return fetchedFrom(await door.request(formPost(path, form)), (body) => {
+      return fetchedFrom(await client.request(formPost(path, form)), (body) => {
         const { code } = body;
         if (typeof code !== 'number' && typeof code !== 'string') return null;
         const row = rowOf(code);

@@ -4,11 +4,11 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import {
-  type HttpDoor,
+  createHttpClient,
+  type HttpClient,
   type HttpResponse,
   type HttpTiming,
   jsonPost,
-  openHttpDoor,
 } from '../../shared/http.ts';
 import type { Attempt, Sender, SenderContext, SendRequest } from '../connector.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
@@ -39,19 +39,19 @@ export function openVivo(
 ): Sender {
   const { authEndpoint, ca, endpoint = host } = credentials;
   const { clock } = context;
-  const door = openHttpDoor({ baseUrl: endpoint, ca, timing, clock });
+  const client = createHttpClient({ baseUrl: endpoint, ca, timing, clock });
   const baseUrl = authEndpoint ?? endpoint;
-  const authDoor = openHttpDoor({ baseUrl, ca, connections: 1, timing, clock });
-  const tokens = accessTokens(credentials, { baseUrl, context, door: authDoor });
-  return new VivoSender({ credentials, context, door, authDoor, tokens });
+  const authClient = createHttpClient({ baseUrl, ca, connections: 1, timing, clock });
+  const tokens = accessTokens(credentials, { baseUrl, context, client: authClient });
+  return new VivoSender({ credentials, context, client, authClient, tokens });
 }
 
 interface Parts {
   credentials: VivoCredentials;
   context: SenderContext;
-  door: HttpDoor;
+  client: HttpClient;
   /** To the token call. */
-  authDoor: HttpDoor;
+  authClient: HttpClient;
   tokens: AccessTokens;
 }
 
@@ -101,7 +101,7 @@ class VivoSender implements Sender {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#parts.door.close(), this.#parts.authDoor.close()]);
+    await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
   }
 
   async #exchange(
@@ -168,9 +168,9 @@ class VivoSender implements Sender {
   }
 
   async #post(path: string, call: Call, read: (reply: HttpResponse) => Reading): Promise<Reading> {
-    const { context, door } = this.#parts;
+    const { context, client } = this.#parts;
     const { body, signal, token } = call;
-    const reply = await door.request({ ...jsonPost(path, body, { authToken: token }), signal });
+    const reply = await client.request({ ...jsonPost(path, body, { authToken: token }), signal });
     const reading = reply.kind === 'response' ? read(reply) : reply;
     context.onCall(callOf(reading, reply.seconds));
     return reading;

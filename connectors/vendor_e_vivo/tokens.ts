@@ -1,6 +1,6 @@
 /** Access tokens of vivo (protocol/vivo.md#access-token), shared over threads and dispatchers: vivo counts the calls for them. */
 import { createHash } from 'node:crypto';
-import { type HttpDoor, jsonPost } from '../../shared/http.ts';
+import { type HttpClient, jsonPost } from '../../shared/http.ts';
 import type { SenderContext } from '../connector.ts';
 import { AccessTokens, fetchedFrom, isToken } from '../kit/access-token.ts';
 import { halt } from '../kit/attempts.ts';
@@ -21,7 +21,7 @@ export const signatureOf = (
 /** Tokens of one app at one host; `door` leads to the token call. */
 export function accessTokens(
   credentials: VivoCredentials,
-  { baseUrl, context, door }: { baseUrl: string; context: SenderContext; door: HttpDoor },
+  { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },
 ): AccessTokens {
   const { appId, appKey, appSecret } = credentials;
   return new AccessTokens({
@@ -32,7 +32,7 @@ export function accessTokens(
       const timestamp = context.clock.now();
       const sign = signatureOf(credentials, timestamp);
       const body = { appId: appIdOf(credentials), appKey, timestamp, sign };
-      return fetchedFrom(await door.request(jsonPost(path, body)), ({ authToken: value, result }) => {
+      return fetchedFrom(await client.request(jsonPost(path, body)), ({ authToken: value, result }) => {
         if (typeof result !== 'number' && typeof result !== 'string') return null;
         const row = rowOf(result);
         if (row.reaction === 'throttle') return attemptOf(row, 200);

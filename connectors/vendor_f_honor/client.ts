@@ -1,10 +1,10 @@
 import {
+  createHttpClient,
   defaultHttpTiming,
   formPost,
-  type HttpDoor,
+  type HttpClient,
   type HttpTiming,
   jsonPost,
-  openHttpDoor,
 } from '../../shared/http.ts';
 import type { Attempt, Sender, SenderContext, SendRequest } from '../connector.ts';
 import { AccessTokens, fetchedFrom, grantIn } from '../kit/access-token.ts';
@@ -25,17 +25,17 @@ export function openHonor(
 ): Sender {
   const { authEndpoint = authHost, ca, endpoint = host } = credentials;
   const { clock } = context;
-  const door = openHttpDoor({ baseUrl: endpoint, ca, timing, clock });
-  const authDoor = openHttpDoor({ baseUrl: authEndpoint, ca, connections: 1, timing, clock });
-  return new HonorSender({ credentials, context, door, authDoor });
+  const client = createHttpClient({ baseUrl: endpoint, ca, timing, clock });
+  const authClient = createHttpClient({ baseUrl: authEndpoint, ca, connections: 1, timing, clock });
+  return new HonorSender({ credentials, context, client, authClient });
 }
 
 interface Parts {
   credentials: HonorCredentials;
   context: SenderContext;
-  door: HttpDoor;
+  client: HttpClient;
   /** To the token call. */
-  authDoor: HttpDoor;
+  authClient: HttpClient;
 }
 
 class HonorSender implements Sender {
@@ -79,14 +79,14 @@ class HonorSender implements Sender {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#parts.door.close(), this.#parts.authDoor.close()]);
+    await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
   }
 
   async #exchange(body: string, token: string, signal: AbortSignal): Promise<Reading> {
-    const { context, door } = this.#parts;
+    const { context, client } = this.#parts;
     const nowMs = context.clock.now();
     const headers = { authorization: `Bearer ${token}`, timestamp: String(nowMs) };
-    const reply = await door.request({ ...jsonPost(this.#path, body, headers), signal });
+    const reply = await client.request({ ...jsonPost(this.#path, body, headers), signal });
     const reading = reply.kind === 'response' ? this.#doubt.weigh(readAnswer(reply), token, nowMs) : reply;
     context.onCall(callOf(reading, reply.seconds));
     return reading;
@@ -94,7 +94,7 @@ class HonorSender implements Sender {
 }
 
 /** Access tokens of the app (protocol/honor.md#access-token), shared over threads and dispatchers. */
-function accessTokens({ authDoor, context, credentials }: Parts): AccessTokens {
+function accessTokens({ authClient, context, credentials }: Parts): AccessTokens {
   const { authEndpoint = authHost, clientId, clientSecret } = credentials;
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
   return new AccessTokens({
@@ -102,7 +102,7 @@ function accessTokens({ authDoor, context, credentials }: Parts): AccessTokens {
     clock: context.clock,
     credential: JSON.stringify([authEndpoint, clientId, clientSecret]),
     fetch: async () =>
-      fetchedFrom(await authDoor.request(formPost('/auth/token', form)), (body) => {
+      fetchedFrom(await authClient.request(formPost('/auth/token', form)), (body) => {
         const granted = grantIn(body);
         return granted ?? (body.error === undefined ? null : halt(200, 'credentials_refused', refused));
       }),

@@ -3,7 +3,7 @@ import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/de
 import { type Grant, grantRecipients } from '../../shared/db/tables/usage.ts';
 import { openCode, outcomeCode } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 
 /**
  * Takes the recipients of a batch from the app's daily cap (protocol/push.md#daily-recipients), once however often the
@@ -11,31 +11,31 @@ import type { Means } from '../means.ts';
  * first are let through and the others end `capped`. Gives a sentence when nobody is let through.
  */
 export async function askDailyCap(
-  means: Pick<Means, 'db' | 'directory'>,
+  deps: Pick<DispatcherDeps, 'db' | 'directory'>,
   task: DeliverJob,
   batch: DeliverSnapshot,
 ): Promise<string | undefined> {
   if (batch.attempt > 0) return undefined;
-  const app = await means.directory.app(task.appId);
+  const app = await deps.directory.app(task.appId);
   if (!app) return undefined;
   const cap = app.options.dailyRecipientCap;
   const reason = `the daily recipient cap of ${cap} is reached`;
-  const grant = batch.grant ?? (await grantRecipients(means.db, task, cap)) ?? (await readGrant(means, task));
+  const grant = batch.grant ?? (await grantRecipients(deps.db, task, cap)) ?? (await readGrant(deps, task));
   if (!grant || grant.granted >= grant.size) return undefined;
   if (grant.granted === 0) return reason;
-  await capRest(means, task, { granted: grant.granted, reason });
+  await capRest(deps, task, { granted: grant.granted, reason });
   return undefined;
 }
 
 /** What another take of the same batch was granted between our look at it and our question. */
-async function readGrant({ db }: Pick<Means, 'db'>, task: DeliverJob): Promise<Grant | null> {
+async function readGrant({ db }: Pick<DispatcherDeps, 'db'>, task: DeliverJob): Promise<Grant | null> {
   const batch = await deliverSnapshot(db, task.appId, task.batchId);
   return batch?.grant ?? null;
 }
 
 /** Writes down that the recipients behind the first `granted` ended; doing so twice changes nothing. */
 export async function capRest(
-  { db }: Pick<Means, 'db'>,
+  { db }: Pick<DispatcherDeps, 'db'>,
   task: DeliverJob,
   { granted, reason }: { granted: number; reason: string },
 ): Promise<void> {

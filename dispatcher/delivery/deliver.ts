@@ -1,7 +1,7 @@
 import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import { markFirstSend } from '../../shared/db/tables/push-progress.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import type { SendSlot } from '../sending/task.ts';
 import { passGates } from './gates.ts';
 import { holdTask } from './holding.ts';
@@ -12,13 +12,13 @@ import { completeJob, type DeliverOptions, postpone, recordResult, settleUnsent 
  * it came by completed), false when the dispatcher was told to stop before all of it was sent.
  */
 export async function deliverBatch(
-  means: Means,
+  deps: DispatcherDeps,
   task: DeliverJob,
   signal: AbortSignal,
   options: DeliverOptions = {},
 ): Promise<boolean> {
   for (;;) {
-    const isDone = await deliverOnce(means, task, signal, options);
+    const isDone = await deliverOnce(deps, task, signal, options);
     if (isDone !== 'ask again') return isDone;
   }
 }
@@ -28,30 +28,30 @@ const longSlotMs = 250;
 
 /** One round; `ask again` when the push was stopped or taken up again meanwhile: the gates know what follows. */
 async function deliverOnce(
-  means: Means,
+  deps: DispatcherDeps,
   task: DeliverJob,
   signal: AbortSignal,
   options: DeliverOptions,
 ): Promise<boolean | 'ask again'> {
-  const batch = await deliverSnapshot(means.db, task.appId, task.batchId);
+  const batch = await deliverSnapshot(deps.db, task.appId, task.batchId);
   if (!batch || batch.isSettled) {
-    await completeJob(means, means.db, options);
+    await completeJob(deps, deps.db, options);
     return true;
   }
-  const verdict = await passGates(means, task, batch);
+  const verdict = await passGates(deps, task, batch);
   if (verdict.kind === 'settle') {
     const { outcome, reason } = verdict;
-    await settleUnsent(means, task, { batch, outcome, reason, ...options });
+    await settleUnsent(deps, task, { batch, outcome, reason, ...options });
     return true;
   }
   if (verdict.kind === 'postpone') {
-    await postpone(means, task, { batch, afterMs: verdict.afterMs, at: verdict.at, ...options });
+    await postpone(deps, task, { batch, afterMs: verdict.afterMs, at: verdict.at, ...options });
     return true;
   }
-  if (verdict.kind === 'hold') return (await holdTask(means, task, options)) || 'ask again';
+  if (verdict.kind === 'hold') return (await holdTask(deps, task, options)) || 'ask again';
   if (signal.aborted) return false;
-  await noteFirstSend(means, task, batch);
-  return sendThroughBreaker(means, task, { batch, slot: verdict.slot, signal, ...options });
+  await noteFirstSend(deps, task, batch);
+  return sendThroughBreaker(deps, task, { batch, slot: verdict.slot, signal, ...options });
 }
 
 interface Departure extends DeliverOptions {
@@ -62,42 +62,42 @@ interface Departure extends DeliverOptions {
 
 /** A probe sends a slice of the batch; when it went well, the rest follows at once. */
 async function sendThroughBreaker(
-  means: Means,
+  deps: DispatcherDeps,
   task: DeliverJob,
   { batch, slot, signal, ...options }: Departure,
 ): Promise<boolean | 'ask again'> {
   if (slot && slot.durationMs >= longSlotMs) options.place?.leave();
   const key = { connector: batch.connector, appId: task.appId, profile: batch.profile };
   for (;;) {
-    const passage = await means.breakers.send(
+    const passage = await deps.breakers.send(
       key,
       (slice, flight) =>
-        means.pool.run(
+        deps.pool.run(
           { ...task, slice, flight, slot: slice === undefined ? slot : undefined },
           options.kind ? 'bulk' : 'express',
         ),
       options.place,
     );
     if (passage.kind === 'wait') {
-      await postpone(means, task, { batch, afterMs: passage.afterMs, ...options });
+      await postpone(deps, task, { batch, afterMs: passage.afterMs, ...options });
       return true;
     }
     const { result, isCounted } = passage;
-    const isRecorded = await recordResult(means, task, { batch, result, isCounted, ...options });
-    const isStopping = signal.aborted || means.pool.isStopping;
+    const isRecorded = await recordResult(deps, task, { batch, result, isCounted, ...options });
+    const isStopping = signal.aborted || deps.pool.isStopping;
     if (!isRecorded && result.isCut && !isStopping) return 'ask again';
     if (isRecorded || !result.isSlice || signal.aborted) return isRecorded;
   }
 }
 
 async function noteFirstSend(
-  means: Means,
+  deps: DispatcherDeps,
   { appId, pushId }: DeliverJob,
   batch: DeliverSnapshot,
 ): Promise<void> {
   if (batch.firstSentAt) return;
-  const now = new Date(means.clock.now());
-  if (!(await markFirstSend(means.db, appId, pushId, now))) return;
+  const now = new Date(deps.clock.now());
+  if (!(await markFirstSend(deps.db, appId, pushId, now))) return;
   const beganAtMs = Math.max(batch.createdAt.getTime(), batch.pushTime.getTime());
-  means.metrics.pushFirstSendSeconds.observe(Math.max(0, now.getTime() - beganAtMs) / 1000);
+  deps.metrics.pushFirstSendSeconds.observe(Math.max(0, now.getTime() - beganAtMs) / 1000);
 }

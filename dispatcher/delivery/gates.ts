@@ -1,7 +1,7 @@
 import type { DeliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import type { Outcome } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import type { SendSlot } from '../sending/task.ts';
 import { askDailyCap } from './caps.ts';
 import { type Turn, takeTurn } from './pace.ts';
@@ -21,7 +21,7 @@ export type Verdict =
 /** One question that is asked of every batch before it is sent. */
 export interface Gate {
   name: string;
-  check(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> | Verdict;
+  check(deps: DispatcherDeps, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> | Verdict;
 }
 
 const send: Verdict = { kind: 'send' };
@@ -69,8 +69,8 @@ const early: Gate = {
 /** `flow_control`: each batch has a slot of its own. Before the cap, which is asked on the day of sending. */
 const paced: Gate = {
   name: 'paced',
-  check: async (means, task, batch) => {
-    const turn = await takeTurn(means, task, batch);
+  check: async (deps, task, batch) => {
+    const turn = await takeTurn(deps, task, batch);
     return turn ? verdictOf(turn, batch) : send;
   },
 };
@@ -78,8 +78,8 @@ const paced: Gate = {
 /** What the gateway takes in a second is shared by all pushes of the profile, over all dispatchers. */
 const rated: Gate = {
   name: 'rated',
-  check: async (means, task, batch) => {
-    const turn = await takeRate(means, task, batch);
+  check: async (deps, task, batch) => {
+    const turn = await takeRate(deps, task, batch);
     return turn ? verdictOf(turn, batch) : send;
   },
 };
@@ -95,8 +95,8 @@ function verdictOf(turn: Turn, { expiresAt }: DeliverSnapshot): Verdict {
 /** A push that is marked as a test goes to few. */
 const tested: Gate = {
   name: 'tested',
-  check: async (means, task, batch) => {
-    const sentence = await askTestLimit(means, task, batch);
+  check: async (deps, task, batch) => {
+    const sentence = await askTestLimit(deps, task, batch);
     return sentence === undefined ? send : { kind: 'settle', outcome: 'capped', reason: sentence };
   },
 };
@@ -104,8 +104,8 @@ const tested: Gate = {
 /** The app's recipients of today are used up. Last: it is not undone when the batch is held back. */
 const capped: Gate = {
   name: 'capped',
-  check: async (means, task, batch) => {
-    const sentence = await askDailyCap(means, task, batch);
+  check: async (deps, task, batch) => {
+    const sentence = await askDailyCap(deps, task, batch);
     return sentence === undefined ? send : { kind: 'settle', outcome: 'capped', reason: sentence };
   },
 };
@@ -124,10 +124,14 @@ const broken: Gate = {
 const gates: Gate[] = [cancelled, expired, halted, paused, early, broken, paced, rated, tested, capped];
 
 /** Asks the gates in turn; the first that does not let the batch through decides. */
-export async function passGates(means: Means, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> {
+export async function passGates(
+  deps: DispatcherDeps,
+  task: DeliverJob,
+  batch: DeliverSnapshot,
+): Promise<Verdict> {
   let passed: Extract<Verdict, { kind: 'send' }> = { kind: 'send' };
   for (const gate of gates) {
-    const verdict = await gate.check(means, task, batch);
+    const verdict = await gate.check(deps, task, batch);
     if (verdict.kind !== 'send') return verdict;
     if (verdict.slot) passed = { kind: 'send', slot: both(passed.slot, verdict.slot) };
   }

@@ -7,7 +7,7 @@ import {
 } from '../../shared/db/tables/push-control.ts';
 import { type DeliverJob, deliverJob, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import { completeJob, type DeliverOptions } from './recorder.ts';
 import { Turns } from './turns.ts';
 
@@ -18,19 +18,19 @@ const releasedAtOnce = 1000;
  * Puts a batch of a paused push aside and ends its job: it costs nothing until the push is resumed. False
  * when the push goes on already.
  */
-export function holdTask(means: Means, task: DeliverJob, options: DeliverOptions): Promise<boolean> {
-  return means.db.transaction(async (tx) => {
+export function holdTask(deps: DispatcherDeps, task: DeliverJob, options: DeliverOptions): Promise<boolean> {
+  return deps.db.transaction(async (tx) => {
     if (!(await holdBatch(tx, { appId: task.appId, pushId: task.pushId, id: task.batchId }))) return false;
-    await completeJob(means, tx, options);
+    await completeJob(deps, tx, options);
     return true;
   });
 }
 
 /** The same for the planning of a push. */
-export function holdPlanning(means: Means, job: Job<PlanJob>): Promise<boolean> {
-  return means.db.transaction(async (tx) => {
+export function holdPlanning(deps: DispatcherDeps, job: Job<PlanJob>): Promise<boolean> {
+  return deps.db.transaction(async (tx) => {
     if (!(await holdPlan(tx, job.data.appId, job.data.pushId))) return false;
-    await means.queue.complete(planJob, job, tx);
+    await deps.queue.complete(planJob, job, tx);
     return true;
   });
 }
@@ -39,32 +39,32 @@ export function holdPlanning(means: Means, job: Job<PlanJob>): Promise<boolean> 
  * Gives what was held of a push its jobs again, planning first. Whoever resumes or cancels asks for it by
  * a job of its own, so that the batches find their turns among those of the others.
  */
-export async function releaseHeld(means: Means, job: Job<PlanJob>): Promise<void> {
+export async function releaseHeld(deps: DispatcherDeps, job: Job<PlanJob>): Promise<void> {
   const { appId, pushId } = job.data;
   const push = { appId, id: pushId };
-  const turns = new Turns(means.queue, appId);
+  const turns = new Turns(deps.queue, appId);
   for (let isMore = true; isMore; ) {
-    isMore = await means.db.transaction(async (tx) => {
-      if (await takeHeldPlan(tx, push)) await means.queue.send(planJob, [{ appId, pushId }], { tx });
+    isMore = await deps.db.transaction(async (tx) => {
+      if (await takeHeldPlan(tx, push)) await deps.queue.send(planJob, [{ appId, pushId }], { tx });
       const held = await takeHeldBatches(tx, push, releasedAtOnce);
       for (const [connector, batches] of Map.groupBy(held, (batch) => batch.connector)) {
         const kind = deliverJob(connector);
         const jobs = batches.map(({ id }) => ({ appId, pushId, batchId: id }));
         const priority = await turns.next(tx, kind, jobs.length);
-        await means.queue.send(kind, jobs, { tx, priority });
+        await deps.queue.send(kind, jobs, { tx, priority });
       }
       return held.length === releasedAtOnce;
     });
   }
-  await means.queue.complete(planJob, job, means.db);
+  await deps.queue.complete(planJob, job, deps.db);
 }
 
 /** Ends the pause of pushes that have expired meanwhile; gives how many. */
-export function resumeExpiredPushes(means: Means, limit: number): Promise<number> {
-  return means.db.transaction(async (tx) => {
-    const expired = await resumeExpired(tx, new Date(means.clock.now()), limit);
+export function resumeExpiredPushes(deps: DispatcherDeps, limit: number): Promise<number> {
+  return deps.db.transaction(async (tx) => {
+    const expired = await resumeExpired(tx, new Date(deps.clock.now()), limit);
     const jobs = expired.map(({ appId, id }) => ({ appId, pushId: id, isRelease: true }));
-    await means.queue.send(planJob, jobs, { tx });
+    await deps.queue.send(planJob, jobs, { tx });
     return expired.length;
   });
 }

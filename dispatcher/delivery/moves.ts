@@ -3,7 +3,7 @@ import { type Batch, checkpointBatch, lockBatch, noteMoved } from '../../shared/
 import type { DeliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import { movedCode, openCode } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { sendAgain } from './retries.ts';
 
@@ -13,17 +13,17 @@ import { sendAgain } from './retries.ts';
  * retries that were written.
  */
 export async function keepPart(
-  means: Means,
+  deps: DispatcherDeps,
   task: DeliverJob,
   { batch, result, isCounted }: { batch: DeliverSnapshot; result: DeliverResult; isCounted: boolean },
 ): Promise<RetryGroup[]> {
   const { appId, batchId: id, pushId } = task;
   const address = { appId, id, pushId, connector: result.connector };
   if (result.retries.length === 0) {
-    await checkpointBatch(means.db, address, result.settled, result.failures);
+    await checkpointBatch(deps.db, address, result.settled, result.failures);
     return [];
   }
-  return means.db.transaction(async (tx) => {
+  return deps.db.transaction(async (tx) => {
     const stored = await lockBatch(tx, appId, id);
     if (!stored) return [];
     const known = [...(stored.settled ?? [])].flatMap((code, index) => (code === openCode ? [] : [index]));
@@ -34,7 +34,7 @@ export async function keepPart(
       stored,
       own.retries.flatMap(({ indexes }) => indexes),
     );
-    for (const retry of own.retries) await sendAgain(means, tx, task, { batch, retry, isCounted });
+    for (const retry of own.retries) await sendAgain(deps, tx, task, { batch, retry, isCounted });
     return own.retries;
   });
 }

@@ -1,7 +1,7 @@
 import type { DeliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import { reserveSlot, type Slot } from '../../shared/db/tables/pace.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import type { SendSlot } from '../sending/task.ts';
 
 /** What a new slot leaves for the way to the thread and for loading the recipients. */
@@ -24,14 +24,14 @@ export type Turn = { kind: 'now'; slot: SendSlot } | { kind: 'later'; afterMs: n
  * batch is taken, unless it was missed or the pace was changed. Undefined where the push has no pace.
  */
 export async function takeTurn(
-  means: Pick<Means, 'db' | 'clock'>,
+  deps: Pick<DispatcherDeps, 'db' | 'clock'>,
   task: DeliverJob,
   batch: DeliverSnapshot,
 ): Promise<Turn | undefined> {
   if (!batch.isPaced) return undefined;
   const isKept = batch.slot !== null && batch.slot.inMs >= -lateMs;
-  const slot = isKept ? batch.slot : await reserveSlot(means.db, task, leadMs);
-  return slot ? turnOf(slot, means.clock.now()) : undefined;
+  const slot = isKept ? batch.slot : await reserveSlot(deps.db, task, leadMs);
+  return slot ? turnOf(slot, deps.clock.now()) : undefined;
 }
 
 /** What a slot that was reserved means at this moment. */
@@ -47,7 +47,11 @@ const longestTimerMs = 3_600_000;
  * Wakes the consumers of a connector when a postponed batch is due: they look into their queues once a
  * second only. Should this process be gone by then, the batch is found a second late and gets a new slot.
  */
-export function wakeWhenDue({ queue }: Pick<Means, 'queue'>, batch: DeliverSnapshot, afterMs: number): void {
+export function wakeWhenDue(
+  { queue }: Pick<DispatcherDeps, 'queue'>,
+  batch: DeliverSnapshot,
+  afterMs: number,
+): void {
   if (afterMs > longestTimerMs) return;
   const wake = () => queue.wake(deliverJob(batch.connector)).catch(() => undefined);
   setTimeout(wake, afterMs + 5).unref();

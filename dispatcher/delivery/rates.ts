@@ -7,7 +7,7 @@ import { reserveRate } from '../../shared/db/tables/gateway-rates.ts';
 import { findNotification } from '../../shared/db/tables/notifications.ts';
 import type { Slot } from '../../shared/db/tables/pace.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import { capRest } from './caps.ts';
 import { type Turn, turnOf } from './pace.ts';
 
@@ -26,13 +26,13 @@ const isFree = ({ inMs, durationMs }: Slot): boolean => inMs <= 1 && durationMs 
  * batch is taken, unless it was missed. Undefined where it may go at once: no rate is named, or there is room for it.
  */
 export async function takeRate(
-  means: Pick<Means, 'db' | 'directory' | 'clock'>,
+  deps: Pick<DispatcherDeps, 'db' | 'directory' | 'clock'>,
   { appId, batchId }: DeliverJob,
   batch: DeliverSnapshot,
 ): Promise<Turn | undefined> {
   const connector = connectors.get(batch.connector);
   if (!connector?.rate) return undefined;
-  const profiles = await means.directory.profiles(appId);
+  const profiles = await deps.directory.profiles(appId);
   const profile = profiles.find(
     ({ connector, name }) => connector === batch.connector && name === batch.profile,
   );
@@ -42,12 +42,12 @@ export async function takeRate(
   const slot =
     batch.rateSlot && isKept(batch.rateSlot)
       ? batch.rateSlot
-      : await reserve(means, { ...batch, appId, batchId }, { rate, ...connector.limits });
-  return isFree(slot) ? undefined : turnOf(slot, means.clock.now());
+      : await reserve(deps, { ...batch, appId, batchId }, { rate, ...connector.limits });
+  return isFree(slot) ? undefined : turnOf(slot, deps.clock.now());
 }
 
 function reserve(
-  { db }: Pick<Means, 'db'>,
+  { db }: Pick<DispatcherDeps, 'db'>,
   batch: Pick<DeliverSnapshot, 'connector' | 'profile' | 'open'> & { appId: string; batchId: number },
   { rate, recipientsPerRequest }: { rate: Rate; recipientsPerRequest: number },
 ): Promise<Slot> {
@@ -63,22 +63,22 @@ function reserve(
  * sentence when nobody of the batch is let through.
  */
 export async function askTestLimit(
-  means: Pick<Means, 'db'>,
+  deps: Pick<DispatcherDeps, 'db'>,
   task: DeliverJob,
   batch: DeliverSnapshot,
 ): Promise<string | undefined> {
   const connector = connectors.get(batch.connector);
   if (!connector?.testLimit || batch.attempt > 0) return undefined;
-  const push = await findNotification(means.db, task.appId, task.pushId);
+  const push = await findNotification(deps.db, task.appId, task.pushId);
   const limit = push && connector.testLimit(messageOf(push));
   if (!limit) return undefined;
   const devices = batch.size;
   const test = { ...task, connector: batch.connector, devices };
-  const granted = await means.db.transaction((tx) => grantTest(tx, test, limit));
+  const granted = await deps.db.transaction((tx) => grantTest(tx, test, limit));
   if (granted >= devices) return undefined;
   const reason = sentenceOf(limit);
   if (granted === 0) return reason;
-  await capRest(means, task, { granted, reason });
+  await capRest(deps, task, { granted, reason });
   return undefined;
 }
 

@@ -23,7 +23,7 @@ import {
 import type { Place } from '../../shared/queue/consumer.ts';
 import { type DeliverJob, deliverJob, type JobKind } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { closePush } from './closing.ts';
 import { keepPart, withoutMoved } from './moves.ts';
@@ -50,30 +50,34 @@ interface Recording extends DeliverOptions {
  * the job done (develop/architecture.md#life-of-a-push). False when the stop left recipients unsent: those settled are kept, the
  * batch goes back.
  */
-export async function recordResult(means: Means, task: DeliverJob, recording: Recording): Promise<boolean> {
+export async function recordResult(
+  deps: DispatcherDeps,
+  task: DeliverJob,
+  recording: Recording,
+): Promise<boolean> {
   const { batch, isCounted } = recording;
   const result = spendBudget(recording.result, batch.tries, isCounted);
-  countCalls(means, result);
+  countCalls(deps, result);
   if (result.settled.includes(openCode)) {
-    const kept = await recorded(means, () => keepPart(means, task, { batch, result, isCounted }));
-    countRepeats(means, batch.connector, kept);
+    const kept = await recorded(deps, () => keepPart(deps, task, { batch, result, isCounted }));
+    countRepeats(deps, batch.connector, kept);
     return false;
   }
-  const settled = await recorded(means, () =>
-    means.db.transaction(async (tx) => {
+  const settled = await recorded(deps, () =>
+    deps.db.transaction(async (tx) => {
       const own = await settle(tx, task, result);
-      if (own) await writeDetails(means, tx, task, { batch, ...own, isCounted });
-      await completeJob(means, tx, recording);
+      if (own) await writeDetails(deps, tx, task, { batch, ...own, isCounted });
+      await completeJob(deps, tx, recording);
       return own;
     }),
   );
   if (settled) {
-    countRecipients(means, task.appId, result.connector, settled.totals);
-    countRepeats(means, result.connector, settled.result.retries);
+    countRecipients(deps, task.appId, result.connector, settled.totals);
+    countRepeats(deps, result.connector, settled.result.retries);
   }
-  countHanded(means, task.appId, { result, recipients: settled?.totals.sent ?? 0 });
+  countHanded(deps, task.appId, { result, recipients: settled?.totals.sent ?? 0 });
   // Whoever fails to close it here leaves that to the reaper.
-  await closePush(means, task.appId, task.pushId);
+  await closePush(deps, task.appId, task.pushId);
   return true;
 }
 
@@ -98,13 +102,13 @@ const recordPatienceMs = 120_000;
  * Records through an outage of the database. What a thread has sent is known only here until it is recorded:
  * losing it to a restart of PostgreSQL would send to all of the batch once more.
  */
-function recorded<T>({ log }: Means, work: () => Promise<T>): Promise<T> {
+function recorded<T>({ log }: DispatcherDeps, work: () => Promise<T>): Promise<T> {
   const message = 'the database is away; outcomes wait to be recorded';
   return throughOutage({ log, message, patienceMs: recordPatienceMs }, work);
 }
 
 async function writeDetails(
-  means: Means,
+  deps: DispatcherDeps,
   tx: Handle,
   task: DeliverJob,
   { batch, result, totals, isCounted }: Omit<Recording, keyof DeliverOptions> & { totals: OutcomeTotals },
@@ -113,7 +117,7 @@ async function writeDetails(
   await insertGatewayMessages(tx, { ...task, connector: result.connector }, result.messages);
   // Without a success of its own a batch deletes nothing; the push's end may still do so (protocol/delivery.md#promise-7).
   if ((totals.sent ?? 0) > 0) await deleteDeadInstallations(tx, task.appId, result.failures);
-  for (const retry of result.retries) await sendAgain(means, tx, task, { batch, retry, isCounted });
+  for (const retry of result.retries) await sendAgain(deps, tx, task, { batch, retry, isCounted });
   if (result.halt !== null) {
     const push = { appId: task.appId, id: task.pushId };
     await haltProfile(tx, push, `${result.connector}/${result.profile}`, result.halt);
@@ -129,17 +133,17 @@ interface Postponing extends DeliverOptions {
 
 /** Puts a batch back for a while by a new job; costs no attempt and is not counted. */
 export async function postpone(
-  means: Means,
+  deps: DispatcherDeps,
   task: DeliverJob,
   { batch, afterMs, at, ...options }: Postponing,
 ): Promise<void> {
-  const startAfter = at ?? (await dueIn(means.db, afterMs));
-  await means.db.transaction(async (tx) => {
+  const startAfter = at ?? (await dueIn(deps.db, afterMs));
+  await deps.db.transaction(async (tx) => {
     await noteJob(tx, task.appId, task.batchId);
-    await completeJob(means, tx, options);
-    await means.queue.send(deliverJob(batch.connector), [task], { tx, startAfter });
+    await completeJob(deps, tx, options);
+    await deps.queue.send(deliverJob(batch.connector), [task], { tx, startAfter });
   });
-  if (at) wakeWhenDue(means, batch, afterMs);
+  if (at) wakeWhenDue(deps, batch, afterMs);
 }
 
 interface Unsent extends DeliverOptions {
@@ -149,15 +153,15 @@ interface Unsent extends DeliverOptions {
 }
 
 /** Counts what is left of a batch without sending it: the push expired, was cancelled, or its profile given up. */
-export async function settleUnsent(means: Means, task: DeliverJob, unsent: Unsent): Promise<void> {
-  const ended = await means.db.transaction(async (tx) => {
+export async function settleUnsent(deps: DispatcherDeps, task: DeliverJob, unsent: Unsent): Promise<void> {
+  const ended = await deps.db.transaction(async (tx) => {
     const stored = await lockBatch(tx, task.appId, task.batchId);
     const totals = stored && (await endOpen(tx, stored, unsent));
-    await completeJob(means, tx, unsent);
+    await completeJob(deps, tx, unsent);
     return totals && { connector: stored.connector, totals };
   });
-  if (ended) countRecipients(means, task.appId, ended.connector, ended.totals);
-  await closePush(means, task.appId, task.pushId);
+  if (ended) countRecipients(deps, task.appId, ended.connector, ended.totals);
+  await closePush(deps, task.appId, task.pushId);
 }
 
 /** Settles a locked batch: what is open of it ends in one way. */
@@ -176,11 +180,20 @@ async function endOpen(tx: Handle, batch: Batch, { outcome, reason }: Unsent): P
 }
 
 /** Ends the job that a batch came by, as part of `tx`; a push to few has none of its own. */
-export async function completeJob(means: Means, tx: Handle, { kind, job }: DeliverOptions): Promise<void> {
-  if (kind && job) await means.queue.complete(kind, job, tx);
+export async function completeJob(
+  deps: DispatcherDeps,
+  tx: Handle,
+  { kind, job }: DeliverOptions,
+): Promise<void> {
+  if (kind && job) await deps.queue.complete(kind, job, tx);
 }
 
-function countRecipients({ metrics }: Means, app: string, connector: string, totals: OutcomeTotals): void {
+function countRecipients(
+  { metrics }: DispatcherDeps,
+  app: string,
+  connector: string,
+  totals: OutcomeTotals,
+): void {
   for (const outcome of outcomes) {
     const n = totals[outcome];
     if (n) metrics.recipients.inc({ app, connector, outcome }, n);
@@ -188,14 +201,14 @@ function countRecipients({ metrics }: Means, app: string, connector: string, tot
 }
 
 /** Recipients that are sent to again because a request got no answer, by what became of that request. */
-function countRepeats({ metrics }: Means, connector: string, retries: RetryGroup[]): void {
+function countRepeats({ metrics }: DispatcherDeps, connector: string, retries: RetryGroup[]): void {
   for (const { isRepeat, why } of retries)
     if (isRepeat) for (const { reason } of why) metrics.recipientsRepeated.inc({ connector, reason });
 }
 
 /** Requests that the gateway answered, and devices it took: what its own books show. */
 function countHanded(
-  { ledger }: Means,
+  { ledger }: DispatcherDeps,
   appId: string,
   { result, recipients }: { result: DeliverResult; recipients: number },
 ): void {
@@ -206,7 +219,7 @@ function countHanded(
   ledger.add({ appId, connector, profile }, { requests, recipients });
 }
 
-function countCalls({ metrics }: Means, result: DeliverResult): void {
+function countCalls({ metrics }: DispatcherDeps, result: DeliverResult): void {
   for (const { connector, status, reason, count } of result.calls)
     metrics.gatewayResponses.inc({ connector, status, reason }, count);
   for (const { connector, seconds } of result.callSeconds)

@@ -4,7 +4,7 @@ import { insertBatches } from '../../shared/db/tables/batches.ts';
 import { type DeliverSnapshot, dueIn } from '../../shared/db/tables/delivery.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 
 /** The longest pause between two tries of the dispatcher's own choosing. */
@@ -39,7 +39,7 @@ export function spendBudget(result: DeliverResult, tries: number, isCounted: boo
  * back-off with full jitter. Where the push expires first, the batch finds that out and counts it.
  */
 export async function sendAgain(
-  means: Means,
+  deps: DispatcherDeps,
   tx: Handle,
   task: DeliverJob,
   { batch, retry, isCounted }: { batch: DeliverSnapshot; retry: RetryGroup; isCounted: boolean },
@@ -64,7 +64,7 @@ export async function sendAgain(
     },
   ]);
   const jobs = ids.map((batchId) => ({ appId: task.appId, pushId: task.pushId, batchId }));
-  await means.queue.send(deliverJob(connector), jobs, { tx, startAfter });
+  await deps.queue.send(deliverJob(connector), jobs, { tx, startAfter });
 }
 
 function retryDelayMs(retry: RetryGroup, attempt: number): number {

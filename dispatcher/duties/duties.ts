@@ -12,7 +12,7 @@ import { sealAuthDataOfOldRows } from '../../shared/db/tables/unsealed-users.ts'
 import { deleteOldUsage } from '../../shared/db/tables/usage.ts';
 import { reap } from '../delivery/closing.ts';
 import { resumeExpiredPushes } from '../delivery/holding.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import { deleteIdle } from './idle.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { fireDue } from './scheduler.ts';
@@ -23,7 +23,7 @@ export interface Duty {
   name: string;
   restMs: number;
   /** Does a bounded amount of work; gives how much. A full pass is followed by the next at once. */
-  runOnce(means: Means): Promise<number>;
+  runOnce(deps: DispatcherDeps): Promise<number>;
 }
 
 const rowsAtOnce = 500;
@@ -37,13 +37,13 @@ const noticeRetentionMs = 30 * 24 * 3600 * 1000;
 const usageRetentionMs = 400 * 24 * 3600 * 1000;
 
 /** Closes pushes that are settled but were not closed by whoever settled their last batch. */
-const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: (means) => reap(means) };
+const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: (deps) => reap(deps) };
 
 /** Takes paused pushes up again that have expired, so that their recipients are counted (protocol/delivery.md#promise-2). */
 const pauseEnder: Duty = {
   name: 'pause ender',
   restMs: 2000,
-  runOnce: (means) => resumeExpiredPushes(means, rowsAtOnce),
+  runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce),
 };
 
 /** Removes records and gateways' message ids after seven days (protocol/push-records.md#retention), spent request ids, expired letters, old usage, failed logins. */
@@ -67,14 +67,14 @@ const cleaner: Duty = {
 };
 
 /** Scheduled pushes start within 1 s of their time (protocol/delivery.md#promise-8). */
-const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (means) => fireDue(means, rowsAtOnce) };
+const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (deps) => fireDue(deps, rowsAtOnce) };
 
 /** Keeps the states of the breakers alive that the admin API shows; their own timers need no duty. */
 const breakers: Duty = {
   name: 'breakers',
   restMs: 2000,
-  async runOnce(means) {
-    await means.breakers.tend();
+  async runOnce(deps) {
+    await deps.breakers.tend();
     return 0;
   },
 };
@@ -83,8 +83,8 @@ const breakers: Duty = {
 const ledger: Duty = {
   name: 'ledger',
   restMs: 1000,
-  async runOnce(means) {
-    await means.ledger.flush();
+  async runOnce(deps) {
+    await deps.ledger.flush();
     return 0;
   },
 };
@@ -100,7 +100,7 @@ const verificationCleaner: Duty = {
 const idleEnder: Duty = {
   name: 'idle installations',
   restMs: 10 * 60_000,
-  runOnce: (means) => deleteIdle(means, rowsAtOnce),
+  runOnce: (deps) => deleteIdle(deps, rowsAtOnce),
 };
 
 /** Seals tokens of platforms that older versions stored in the open. */
@@ -113,7 +113,7 @@ const tokenSealer: Duty = {
 /** Gives jobs to open pushes and batches that have lost theirs. It remembers what it saw, so each dispatcher has its own. */
 function jobKeeper(): Duty {
   const keeper = new JobKeeper();
-  return { name: 'job keeper', restMs: 15_000, runOnce: (means) => keeper.run(means) };
+  return { name: 'job keeper', restMs: 15_000, runOnce: (deps) => keeper.run(deps) };
 }
 
 /** The duties of one dispatcher. */
@@ -137,13 +137,13 @@ const complainEveryMs = 30_000;
  * Runs a duty until the signal aborts. A pass that fails is tried again after the rest; the first failure of a
  * row is logged, further ones every half minute, and its end.
  */
-export async function runDuty(means: Means, duty: Duty, signal: AbortSignal): Promise<void> {
-  const { clock, log } = means;
+export async function runDuty(deps: DispatcherDeps, duty: Duty, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps;
   let failures = 0;
   let complainedAtMs = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     try {
-      while (!signal.aborted && (await duty.runOnce(means)) >= rowsAtOnce);
+      while (!signal.aborted && (await duty.runOnce(deps)) >= rowsAtOnce);
       if (failures > 0) log.info({ duty: duty.name, failures }, 'a background duty works again');
       failures = 0;
       complainedAtMs = Number.NEGATIVE_INFINITY;

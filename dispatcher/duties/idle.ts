@@ -1,6 +1,6 @@
 import { listAppIds } from '../../shared/db/tables/apps.ts';
 import { deleteIdleInstallations } from '../../shared/db/tables/installations.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 
 const dayMs = 24 * 3600 * 1000;
 
@@ -8,7 +8,7 @@ const dayMs = 24 * 3600 * 1000;
  * Deletes installations that were neither updated nor imported within their app's validity (protocol/installations.md#idle-installations), at
  * most `limit` of each app; gives the most that one app had.
  */
-export async function deleteIdle({ db, directory, clock }: Means, limit: number): Promise<number> {
+export async function deleteIdle({ db, directory, clock }: DispatcherDeps, limit: number): Promise<number> {
   let most = 0;
   for (const appId of await listAppIds(db)) {
     const app = await directory.app(appId);

@@ -11,7 +11,7 @@ import {
   type OpenPush,
 } from '../../shared/queue/lost-jobs.ts';
 import { Turns } from '../delivery/turns.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 
 /**
  * Work gets a job when it had none and made no progress for this long. Where tables and queue are one database, work
@@ -20,7 +20,7 @@ import type { Means } from '../means.ts';
 const missingForMs = 30_000;
 const pushesAtOnce = 200;
 
-type KeeperMeans = Pick<Means, 'db' | 'queue' | 'clock' | 'log'>;
+type KeeperDeps = Pick<DispatcherDeps, 'db' | 'queue' | 'clock' | 'log'>;
 
 /** Work that was found without a job. */
 interface Missing {
@@ -40,8 +40,8 @@ export class JobKeeper {
   readonly #seen = new Map<string, Missing & { sinceMs: number }>();
 
   /** One look, by one dispatcher at a time. Gives how many jobs it wrote. */
-  async run(means: KeeperMeans): Promise<number> {
-    const given = await means.db.transaction(async (tx) => {
+  async run(deps: KeeperDeps): Promise<number> {
+    const given = await deps.db.transaction(async (tx) => {
       if (!(await beginLook(tx))) return 0;
       const afterId = this.#afterId;
       const pushes = await listOpenPushes(tx, { afterId, limit: pushesAtOnce });
@@ -50,12 +50,12 @@ export class JobKeeper {
       const plans = await findJoblessPushes(tx, pushes);
       const batches = await findJoblessBatches(tx, pushes);
       const found = [...plans.map(missingPlan), ...batches.map(missingBatch)];
-      const due = this.#sight(found, { afterId, throughId, nowMs: means.clock.monotonicMs() });
+      const due = this.#sight(found, { afterId, throughId, nowMs: deps.clock.monotonicMs() });
       const duePlans = plans.filter((push) => due.has(missingPlan(push).key));
       const dueBatches = batches.filter((batch) => due.has(missingBatch(batch).key));
-      return (await givePlanJobs(means, tx, duePlans)) + (await giveBatchJobs(means, tx, dueBatches));
+      return (await givePlanJobs(deps, tx, duePlans)) + (await giveBatchJobs(deps, tx, dueBatches));
     });
-    if (given > 0) means.log.warn({ jobs: given }, 'pushes or batches without a job got one');
+    if (given > 0) deps.log.warn({ jobs: given }, 'pushes or batches without a job got one');
     return given;
   }
 
@@ -90,7 +90,7 @@ const missingBatch = ({ id, pushId, mark }: JoblessBatch): Missing => ({
   mark,
 });
 
-async function givePlanJobs({ queue }: KeeperMeans, tx: Handle, missing: JoblessPush[]): Promise<number> {
+async function givePlanJobs({ queue }: KeeperDeps, tx: Handle, missing: JoblessPush[]): Promise<number> {
   const locked = await lockJobless(tx, 'notification', missing);
   const still = locked.length === 0 ? [] : await findJoblessPushes(tx, locked);
   const lost = new Set(locked.map((push) => missingPlan(push).key));
@@ -103,21 +103,20 @@ async function givePlanJobs({ queue }: KeeperMeans, tx: Handle, missing: Jobless
   return given.length;
 }
 
-async function giveBatchJobs(means: KeeperMeans, tx: Handle, missing: JoblessBatch[]): Promise<number> {
+async function giveBatchJobs(deps: KeeperDeps, tx: Handle, missing: JoblessBatch[]): Promise<number> {
   const locked = await lockJobless(tx, 'push_batch', missing);
   if (locked.length === 0) return 0;
   const ids = locked.map(({ id }) => id);
   const still = await findJoblessBatches(tx, pushesOf(locked), ids);
   for (const [appId, ofApp] of Map.groupBy(still, (batch) => batch.appId)) {
-    const turns = new Turns(means.queue, appId);
+    const turns = new Turns(deps.queue, appId);
     for (const [connector, batches] of Map.groupBy(ofApp, (batch) => batch.connector)) {
       const kind = deliverJob(connector);
       const ready = batches.filter(({ notBefore }) => !notBefore);
       const priority = await turns.next(tx, kind, ready.length);
-      await means.queue.send(kind, ready.map(jobOf), { tx, priority });
+      await deps.queue.send(kind, ready.map(jobOf), { tx, priority });
       for (const batch of batches)
-        if (batch.notBefore)
-          await means.queue.send(kind, [jobOf(batch)], { tx, startAfter: batch.notBefore });
+        if (batch.notBefore) await deps.queue.send(kind, [jobOf(batch)], { tx, startAfter: batch.notBefore });
     }
   }
   return still.length;

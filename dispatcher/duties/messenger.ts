@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
-import type { Sending } from '../../connectors/supplier.ts';
-import { openSuppliers, type SupplierSettings, type Suppliers } from '../../connectors/suppliers.ts';
+import type { ProviderResult } from '../../connectors/provider.ts';
+import { openProviders, type ProviderSettings, type Providers } from '../../connectors/providers.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { Listener } from '../../shared/db/listener.ts';
@@ -31,7 +31,7 @@ const graceMs = 3000;
 const firstBackoffMs = 1000;
 const maxBackoffMs = 10 * 60_000;
 
-export interface MessengerMeans {
+export interface MessengerDeps {
   db: Database;
   vault: Vault;
   queue: JobQueue;
@@ -42,20 +42,20 @@ export interface MessengerMeans {
 
 /** Opens the suppliers and takes messages; both end with the stack. */
 export async function startMessenger(
-  means: MessengerMeans,
-  settings: SupplierSettings,
+  deps: MessengerDeps,
+  settings: ProviderSettings,
   { stack, listener }: { stack: ClosingStack; listener: Listener },
 ): Promise<void> {
-  const suppliers = openSuppliers(settings, means);
-  stack.add('suppliers', () => Promise.all([suppliers.mail?.close(), suppliers.sms?.close()]));
+  const providers = openProviders(settings, deps);
+  stack.add('suppliers', () => Promise.all([providers.mail?.close(), providers.sms?.close()]));
   const consumer = new Consumer({
-    queue: means.queue,
+    queue: deps.queue,
     listener,
-    log: means.log,
+    log: deps.log,
     kind: messageJob,
     capacity: messagesAtOnce,
     pollMs,
-    handle: (job, shift) => sendMessage(means, suppliers, job, shift),
+    handle: (job, shift) => sendMessage(deps, providers, job, shift),
   });
   stack.add('messages', () => consumer.stop(graceMs));
   await consumer.start();
@@ -67,26 +67,26 @@ export async function startMessenger(
  * twice, under the same id. False when it is told to stop before there is an answer.
  */
 export async function sendMessage(
-  means: MessengerMeans,
-  suppliers: Suppliers,
+  deps: MessengerDeps,
+  providers: Providers,
   job: Job<MessageJob>,
   { signal }: Pick<Shift, 'signal'>,
 ): Promise<boolean> {
   const { appId, messageId } = job.data;
-  const message = await readMessage(means, job);
+  const message = await readMessage(deps, job);
   if (!message) {
-    await means.queue.complete(messageJob, job, means.db);
+    await deps.queue.complete(messageJob, job, deps.db);
     return true;
   }
-  const ending = await tryOnce(means, suppliers, message, { id: `${messageId}`, appId, signal });
+  const ending = await tryOnce(deps, providers, message, { id: `${messageId}`, appId, signal });
   if (ending === 'stopped') return false;
-  await record(means, job, message, ending);
+  await record(deps, job, message, ending);
   return true;
 }
 
 /** Undefined when there is nothing to send; one that was sealed with a key that is gone is given up. */
 async function readMessage(
-  { db, vault, log }: MessengerMeans,
+  { db, vault, log }: MessengerDeps,
   { data: { appId, messageId } }: Job<MessageJob>,
 ): Promise<WaitingMessage | undefined> {
   try {
@@ -99,15 +99,15 @@ async function readMessage(
   }
 }
 
-type Ending = Settlement | Extract<Sending, { kind: 'retry' }>;
+type Ending = Settlement | Extract<ProviderResult, { kind: 'retry' }>;
 
 async function tryOnce(
-  { clock }: MessengerMeans,
-  suppliers: Suppliers,
+  { clock }: MessengerDeps,
+  providers: Providers,
   message: WaitingMessage,
   { id, appId, signal }: { id: string; appId: string; signal: AbortSignal },
 ): Promise<Ending | 'stopped'> {
-  const send = sendingOf(suppliers, message, { id, appId });
+  const send = sendingOf(providers, message, { id, appId });
   if (!send) return { state: 'kept', reason: null };
   if (message.expiresAt.getTime() <= clock.now()) return { state: 'failed', reason: 'expired' };
   const sending = await Promise.race([send(), aborted(signal)]);
@@ -119,16 +119,16 @@ async function tryOnce(
 
 /** How this message is sent; undefined when no supplier is set for its kind. */
 function sendingOf(
-  suppliers: Suppliers,
+  providers: Providers,
   message: WaitingMessage,
   ids: { id: string; appId: string },
-): (() => Promise<Sending>) | undefined {
+): (() => Promise<ProviderResult>) | undefined {
   const { kind, to, type, text, code, mail, sms, expiresAt } = message;
-  const { mail: mailSupplier, sms: smsSupplier } = suppliers;
+  const { mail: mailProvider, sms: smsProvider } = providers;
   const envelope = { ...ids, to, type, text };
-  if (kind === 'mail' && mailSupplier && mail) return () => mailSupplier.send({ ...envelope, ...mail });
-  if (kind === 'sms' && smsSupplier && sms)
-    return () => smsSupplier.send({ ...envelope, code, ...sms, expiresAtMs: expiresAt.getTime() });
+  if (kind === 'mail' && mailProvider && mail) return () => mailProvider.send({ ...envelope, ...mail });
+  if (kind === 'sms' && smsProvider && sms)
+    return () => smsProvider.send({ ...envelope, code, ...sms, expiresAtMs: expiresAt.getTime() });
   return undefined;
 }
 
@@ -140,14 +140,14 @@ function aborted(signal: AbortSignal): Promise<'stopped'> {
 }
 
 async function record(
-  means: MessengerMeans,
+  deps: MessengerDeps,
   job: Job<MessageJob>,
   message: WaitingMessage,
   ending: Ending,
 ): Promise<void> {
   const { appId, messageId } = job.data;
-  const { db, queue, metrics, log } = means;
-  const settlement = 'state' in ending ? ending : givenUp(means, message, ending);
+  const { db, queue, metrics, log } = deps;
+  const settlement = 'state' in ending ? ending : givenUp(deps, message, ending);
   await db.transaction(async (tx) => {
     if (!(await queue.complete(messageJob, job, tx))) return;
     if (settlement) await settleMessage(tx, appId, messageId, settlement);
@@ -169,7 +169,7 @@ async function record(
 
 /** A message that would be tried again after it has expired is given up. */
 function givenUp(
-  { clock }: MessengerMeans,
+  { clock }: MessengerDeps,
   message: WaitingMessage,
   ending: Extract<Ending, { kind: 'retry' }>,
 ): Settlement | undefined {

@@ -1,6 +1,6 @@
 import { takeDue } from '../../shared/db/tables/schedule.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 
 /**
  * Fires the scheduled pushes whose time has come; gives how many. The table is the only schedule there
@@ -8,10 +8,10 @@ import type { Means } from '../means.ts';
  * whoever deletes the entry, this or a cancelling call, decides what becomes of the push. The database's
  * clock decides for all: hosts may disagree on the time.
  */
-export function fireDue(means: Means, limit: number): Promise<number> {
-  return means.db.transaction(async (tx) => {
+export function fireDue(deps: DispatcherDeps, limit: number): Promise<number> {
+  return deps.db.transaction(async (tx) => {
     const due = await takeDue(tx, limit);
-    await means.queue.send(planJob, due, { tx });
+    await deps.queue.send(planJob, due, { tx });
     return due.length;
   });
 }

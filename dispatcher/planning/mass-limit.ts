@@ -4,7 +4,7 @@ import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { ConnectorTotals, Notification } from '../../shared/domain/notification.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 
 /** What a push would reach, counted before anything of it is sent. */
 interface Audience {
@@ -18,7 +18,7 @@ interface Audience {
  * such a profile pays for the count. True when the push was ended.
  */
 export async function endBeyondLimit(
-  means: Means,
+  deps: DispatcherDeps,
   { push, router, job }: { push: Notification; router: Router; job: Job<PlanJob> },
   targets: () => AsyncGenerator<Target[]>,
 ): Promise<boolean> {
@@ -31,12 +31,12 @@ export async function endBeyondLimit(
   if (!over) return false;
   const totals: ConnectorTotals = {};
   for (const [connector, failed] of audience.byConnector) totals[connector] = { failed };
-  await means.db.transaction(async (tx) => {
+  await deps.db.transaction(async (tx) => {
     await failNotification(tx, push, { sentence: over.sentence, totals, devices: sum(audience) });
-    await means.queue.complete(planJob, job, tx);
+    await deps.queue.complete(planJob, job, tx);
   });
   for (const [connector, failed] of audience.byConnector)
-    means.metrics.recipients.inc({ app: push.appId, connector, outcome: 'failed' }, failed);
+    deps.metrics.recipients.inc({ app: push.appId, connector, outcome: 'failed' }, failed);
   return true;
 }
 

@@ -15,7 +15,7 @@ import { closePush } from '../delivery/closing.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
 import { holdPlanning, releaseHeld } from '../delivery/holding.ts';
 import { Turns } from '../delivery/turns.ts';
-import type { Means } from '../means.ts';
+import type { DispatcherDeps } from '../deps.ts';
 import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { endBeyondLimit } from './mass-limit.ts';
 
@@ -49,20 +49,20 @@ interface Plan {
  * with it, so that a crash goes on behind the mark (develop/architecture.md#life-of-a-push). A push to few is delivered by the same
  * job. True when the job is completed, false when it is to be put back.
  */
-export async function planPush(means: Means, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
+export async function planPush(deps: DispatcherDeps, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
   if (job.data.isRelease) {
-    await releaseHeld(means, job);
+    await releaseHeld(deps, job);
     return true;
   }
-  const plan = await begin(means, job);
-  if (!plan) return endPlanning(means, job, shift);
+  const plan = await begin(deps, job);
+  if (!plan) return endPlanning(deps, job, shift);
   try {
-    const isInline = plan.push.isPlanned || (await scan(means, plan, shift.signal));
+    const isInline = plan.push.isPlanned || (await scan(deps, plan, shift.signal));
     if (isInline === 'postponed') return true;
     if (shift.signal.aborted && !isInline) return false;
-    return isInline ? deliverInline(means, job, shift) : true;
+    return isInline ? deliverInline(deps, job, shift) : true;
   } catch (error) {
-    if (error instanceof Superseded) return endPlanning(means, job, shift);
+    if (error instanceof Superseded) return endPlanning(deps, job, shift);
     throw error;
   }
 }
@@ -71,53 +71,53 @@ export async function planPush(means: Means, job: Job<PlanJob>, shift: Shift): P
  * There is nothing to plan. Paused: the planning waits without a job. Being sent (again): this job goes back,
  * and ends there if another has taken its place. Finished: what no job brings is counted as the gates say.
  */
-async function endPlanning(means: Means, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
-  if (await holdPlanning(means, job)) return true;
-  const push = await findNotification(means.db, job.data.appId, job.data.pushId);
+async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
+  if (await holdPlanning(deps, job)) return true;
+  const push = await findNotification(deps.db, job.data.appId, job.data.pushId);
   if (push?.state === 'queued' || push?.state === 'sending') return false;
-  return deliverInline(means, job, shift);
+  return deliverInline(deps, job, shift);
 }
 
 /** Takes the push into work; undefined when it is paused, finished, cancelled or of a deleted app. */
-async function begin(means: Means, job: Job<PlanJob>): Promise<Plan | undefined> {
+async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | undefined> {
   const { appId, pushId } = job.data;
-  const push = await means.db.transaction((tx) => beginNotification(tx, appId, pushId));
-  const app = push && (await means.directory.app(appId));
+  const push = await deps.db.transaction((tx) => beginNotification(tx, appId, pushId));
+  const app = push && (await deps.directory.app(appId));
   if (!push || !app) return undefined;
-  const profiles = await means.directory.profiles(appId);
-  return { push, app, router: new Router(app, profiles, push), turns: new Turns(means.queue, appId), job };
+  const profiles = await deps.directory.profiles(appId);
+  return { push, app, router: new Router(app, profiles, push), turns: new Turns(deps.queue, appId), job };
 }
 
 /** Writes the batches in the app's share of scans; without a place in it the job comes back later. */
-async function scan(means: Means, plan: Plan, signal: AbortSignal): Promise<boolean | 'postponed'> {
+async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean | 'postponed'> {
   const { push, job } = plan;
-  const scanned = await means.scans.run(push.appId, () => writeBatches(means, plan, signal));
+  const scanned = await deps.scans.run(push.appId, () => writeBatches(deps, plan, signal));
   if ('value' in scanned) return scanned.value;
   const priority = push.plannedThrough === 0 ? planPriorities.fresh : planPriorities.continued;
-  await means.db.transaction(async (tx) => {
+  await deps.db.transaction(async (tx) => {
     // Another consumer took the job over: that one brings it back.
-    if (!(await means.queue.complete(planJob, job, tx))) return;
+    if (!(await deps.queue.complete(planJob, job, tx))) return;
     const startAfter = await dueIn(tx, scanned.retryAfterMs);
-    await means.queue.send(planJob, [job.data], { tx, priority, startAfter });
+    await deps.queue.send(planJob, [job.data], { tx, priority, startAfter });
   });
   return 'postponed';
 }
 
 /** Writes the batches; true when they are few enough to be delivered right here. */
-async function writeBatches(means: Means, plan: Plan, signal: AbortSignal): Promise<boolean> {
+async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean> {
   const { push, app } = plan;
-  const query = targetQuery(app, push.order, { afterId: push.plannedThrough, nowMs: means.clock.now() });
-  const reader = await caughtUpReader(means.db, means.readDb);
+  const query = targetQuery(app, push.order, { afterId: push.plannedThrough, nowMs: deps.clock.now() });
+  const reader = await caughtUpReader(deps.db, deps.readDb);
   const targets = () =>
     reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs });
   let mark = push.plannedThrough;
-  if (mark === 0 && (await endBeyondLimit(means, plan, targets))) return false;
-  const endsAtMs = means.clock.monotonicMs() + sliceMs;
+  if (mark === 0 && (await endBeyondLimit(deps, plan, targets))) return false;
+  const endsAtMs = deps.clock.monotonicMs() + sliceMs;
   for await (const { page, isLast } of withLast(targets())) {
     if (signal.aborted) return false;
     const isSmall = isLast && mark === 0 && page.length <= batchSize;
-    const isPaused = !isLast && means.clock.monotonicMs() > endsAtMs;
-    mark = await writePage(means, plan, { page, mark, isLast, isSmall, isPaused });
+    const isPaused = !isLast && deps.clock.monotonicMs() > endsAtMs;
+    mark = await writePage(deps, plan, { page, mark, isLast, isSmall, isPaused });
     if (isLast || isPaused) return isSmall;
   }
   return false;
@@ -137,11 +137,11 @@ interface Step {
  * One transaction on the primary: batches, their jobs, the mark; with the last page also the end of the
  * planning job, unless it goes on to deliver. Gives the new mark.
  */
-async function writePage(means: Means, plan: Plan, step: Step): Promise<number> {
+async function writePage(deps: DispatcherDeps, plan: Plan, step: Step): Promise<number> {
   const { push, router, job } = plan;
   const through = step.page.at(-1)?.id ?? step.mark;
   const page = toBatches(step.page, router);
-  await means.db.transaction(async (tx) => {
+  await deps.db.transaction(async (tx) => {
     const isOurs = await advancePlanning(tx, push, {
       from: step.mark,
       through,
@@ -149,22 +149,21 @@ async function writePage(means: Means, plan: Plan, step: Step): Promise<number> 
       isLast: step.isLast,
     });
     if (!isOurs) throw new Superseded();
-    await writeRows(means, tx, plan, { page, isQueued: !step.isSmall });
-    if ((step.isLast && !step.isSmall) || step.isPaused) await means.queue.complete(planJob, job, tx);
-    if (step.isPaused)
-      await means.queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
+    await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
+    if ((step.isLast && !step.isSmall) || step.isPaused) await deps.queue.complete(planJob, job, tx);
+    if (step.isPaused) await deps.queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
   });
   for (const { batch } of page.unroutable)
-    means.metrics.recipients.inc(
+    deps.metrics.recipients.inc(
       { app: push.appId, connector: batch.connector, outcome: 'failed' },
       batch.recipients.length,
     );
-  if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(means, push.appId, push.id);
+  if (step.isLast && !step.isSmall && page.batches.length === 0) await closePush(deps, push.appId, push.id);
   return through;
 }
 
 async function writeRows(
-  means: Means,
+  deps: DispatcherDeps,
   tx: Handle,
   { push: { appId, id: pushId }, turns }: Plan,
   { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
@@ -181,20 +180,24 @@ async function writeRows(
     const jobs = places.map((i) => ({ appId, pushId, batchId: ids[i] ?? 0 }));
     const kind = deliverJob(connector);
     const priority = await turns.next(tx, kind, jobs.length);
-    await means.queue.send(kind, jobs, { tx, priority });
+    await deps.queue.send(kind, jobs, { tx, priority });
   }
 }
 
 /** Delivers the batches of a push to few, then completes its one job; resumes after a crash the same way. */
-async function deliverInline(means: Means, job: Job<PlanJob>, { signal, place }: Shift): Promise<boolean> {
+async function deliverInline(
+  deps: DispatcherDeps,
+  job: Job<PlanJob>,
+  { signal, place }: Shift,
+): Promise<boolean> {
   const { appId, pushId } = job.data;
-  const open = await findBatchesWithoutJob(means.db, appId, pushId);
+  const open = await findBatchesWithoutJob(deps.db, appId, pushId);
   const done = await Promise.all(
-    open.map((batchId) => deliverBatch(means, { appId, pushId, batchId }, signal, { place })),
+    open.map((batchId) => deliverBatch(deps, { appId, pushId, batchId }, signal, { place })),
   );
   if (done.includes(false)) return false;
-  if (open.length === 0) await closePush(means, appId, pushId);
-  await means.queue.complete(planJob, job, means.db);
+  if (open.length === 0) await closePush(deps, appId, pushId);
+  await deps.queue.complete(planJob, job, deps.db);
   return true;
 }
 

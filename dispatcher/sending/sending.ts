@@ -18,7 +18,7 @@ import type { DeliverResult, DeliverTask } from './task.ts';
 /** How often what is settled is written down while a batch is in flight (develop/architecture.md#crash-safety). */
 const checkpointMs = 100;
 
-export interface SendingMeans {
+export interface SendingDeps {
   db: Database;
   senders: SenderCache;
   directory: Directory;
@@ -38,7 +38,7 @@ interface InHand {
 
 /** One batch on its way through a worker thread: load, send, note, report. */
 export class Sending {
-  readonly #means: SendingMeans;
+  readonly #deps: SendingDeps;
   readonly #task: DeliverTask;
   readonly #flight: Flight | undefined;
   readonly #stop = new AbortController();
@@ -50,8 +50,8 @@ export class Sending {
   #cutCount = 0;
   #isCut = false;
 
-  constructor(means: SendingMeans, task: DeliverTask) {
-    this.#means = means;
+  constructor(deps: SendingDeps, task: DeliverTask) {
+    this.#deps = deps;
     this.#task = task;
     this.#flight = task.flight && new Flight(task.flight);
   }
@@ -59,18 +59,18 @@ export class Sending {
   /** Sends what of the batch is not settled. Rejects only when the database cannot be asked. */
   async run(): Promise<DeliverResult> {
     const { appId, batchId, pushId } = this.#task;
-    this.#cutCount = cutCount(this.#means.cuts, pushId);
+    this.#cutCount = cutCount(this.#deps.cuts, pushId);
     const [batch, push, app] = await Promise.all([
-      findBatch(this.#means.db, appId, batchId),
-      findNotification(this.#means.db, appId, pushId),
-      this.#means.directory.app(appId),
+      findBatch(this.#deps.db, appId, batchId),
+      findNotification(this.#deps.db, appId, pushId),
+      this.#deps.directory.app(appId),
     ]);
     if (!batch || !push) throw new Error('the batch is gone');
     const inHand = { batch, tally: new Tally(batch, app?.options.unknownOutcome) };
     // Read after the counter: a push that is stopped later than this moves it.
     this.#isCut = push.state !== 'sending';
     if (this.#isCut) return this.#result(inHand);
-    const lease = await this.#means.senders.lease(appId, batch.connector, batch.profile);
+    const lease = await this.#deps.senders.lease(appId, batch.connector, batch.profile);
     if (typeof lease === 'string') inHand.tally.giveUp(lease);
     else await this.#send(inHand, push, lease);
     return this.#result(inHand);
@@ -79,7 +79,7 @@ export class Sending {
   async #send(inHand: InHand, push: Notification, lease: Lease): Promise<void> {
     try {
       const message = messageOf(push);
-      this.#means.senders.introduce(push.objectId, push.id);
+      this.#deps.senders.introduce(push.objectId, push.id);
       const recipients = await this.#load(inHand, message, lease);
       const timer = setInterval(() => this.#tick(inHand), checkpointMs);
       try {
@@ -89,7 +89,7 @@ export class Sending {
         };
         const request = { message, recipients, signal: this.#stop.signal, report };
         this.#flight?.begin(recipients.length);
-        const { clock, punctuality } = this.#means;
+        const { clock, punctuality } = this.#deps;
         const isInTime = await sendInTime(lease.sender, request, {
           slot: this.#task.slot,
           clock,
@@ -108,7 +108,7 @@ export class Sending {
   /** Loads what is still open; an installation that is gone by now is counted, not sent to. */
   async #load({ batch, tally }: InHand, message: Message, { connector }: Lease): Promise<Recipient[]> {
     const open = batch.recipients.filter((_, i) => tally.isOpen(i));
-    const rows = await loadRecipients(this.#means.db, batch.appId, open, connector.address);
+    const rows = await loadRecipients(this.#deps.db, batch.appId, open, connector.address);
     const badges = await this.#badges(batch, connector.badge?.(message) ?? null);
     const byId = new Map(rows.map((row) => [row.id, row]));
     const recipients: Recipient[] = [];
@@ -141,17 +141,17 @@ export class Sending {
   async #badges(batch: Batch, change: 'Increment' | number | null): Promise<(number | null)[] | null> {
     if (change === null) return null;
     if (change === 'Increment') {
-      batch.badges ??= await this.#means.db.transaction((tx) => countBadges(tx, batch));
+      batch.badges ??= await this.#deps.db.transaction((tx) => countBadges(tx, batch));
       return batch.badges;
     }
-    if (batch.attempt === 0) await setBadges(this.#means.db, batch.appId, batch.recipients, change);
+    if (batch.attempt === 0) await setBadges(this.#deps.db, batch.appId, batch.recipients, change);
     return null;
   }
 
   /** Every 100 ms: has the dispatcher stopped, or somebody the push, and is there anything new to write down? */
   #tick({ batch, tally }: InHand): void {
-    if (Atomics.load(this.#means.stopFlag, 0) === 1 || this.#flight?.isStopped) this.#stop.abort();
-    if (cutCount(this.#means.cuts, batch.pushId) !== this.#cutCount) {
+    if (Atomics.load(this.#deps.stopFlag, 0) === 1 || this.#flight?.isStopped) this.#stop.abort();
+    if (cutCount(this.#deps.cuts, batch.pushId) !== this.#cutCount) {
       this.#isCut = true;
       this.#stop.abort();
     }
@@ -165,17 +165,17 @@ export class Sending {
     const { changes } = tally;
     const failures = tally.failures.slice(this.#noted);
     try {
-      await checkpointBatch(this.#means.db, batch, tally.withoutMoved(), failures);
+      await checkpointBatch(this.#deps.db, batch, tally.withoutMoved(), failures);
       this.#checkpointed = changes;
       this.#noted += failures.length;
     } catch (error) {
-      this.#means.log.warn({ err: error }, 'a checkpoint could not be written');
+      this.#deps.log.warn({ err: error }, 'a checkpoint could not be written');
     }
   }
 
   #result({ batch, tally }: InHand): DeliverResult {
     const { appId, connector, profile } = batch;
-    const { calls, seconds } = this.#means.senders.drainCalls(appId, connector, profile);
+    const { calls, seconds } = this.#deps.senders.drainCalls(appId, connector, profile);
     return {
       connector: batch.connector,
       profile: batch.profile,

@@ -49,6 +49,6 @@ const cuts = new Int32Array(data.cuts);
 
 /** What piscina calls for each batch. */
 export default function deliver(task: DeliverTask): Promise<DeliverResult> {
-  const means = { db, senders, directory, clock: systemClock, punctuality, log, stopFlag, cuts };
-  return new Sending(means, task).run();
+  const deps = { db, senders, directory, clock: systemClock, punctuality, log, stopFlag, cuts };
+  return new Sending(deps, task).run();
 }

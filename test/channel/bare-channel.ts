@@ -32,8 +32,8 @@ export async function startBareChannel(
   const sockets: Socket[] = [];
   server.on('connection', (socket) => sockets.push(socket));
   const addressOf = (request: IncomingMessage) => request.socket.remoteAddress ?? '';
-  const means = { db, directory, listener, metrics, clock: systemClock, log: silentLog, addressOf };
-  const channel = new Channel(server, means, { ...channelLimits, ...limits });
+  const deps = { db, directory, listener, metrics, clock: systemClock, log: silentLog, addressOf };
+  const channel = new Channel(server, deps, { ...channelLimits, ...limits });
   await channel.start();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();

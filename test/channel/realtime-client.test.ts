@@ -5,7 +5,7 @@ import { CommandType, openDevice } from './realtime-device.ts';
 import { eventually, freePort, World } from './support.ts';
 
 /** One address before several processes, as a load balancer: new connections go to the one it is told. */
-class FrontDoor {
+class TcpProxy {
   targetPort = 0;
   readonly port: number;
   readonly #server = createServer((socket) => this.#pass(socket));
@@ -14,10 +14,10 @@ class FrontDoor {
     this.port = port;
   }
 
-  static async open(): Promise<FrontDoor> {
-    const door = new FrontDoor(await freePort());
-    await new Promise<void>((resolve) => door.#server.listen(door.port, '127.0.0.1', resolve));
-    return door;
+  static async open(): Promise<TcpProxy> {
+    const client = new TcpProxy(await freePort());
+    await new Promise<void>((resolve) => client.#server.listen(client.port, '127.0.0.1', resolve));
+    return client;
   }
 
   close(): void {
@@ -38,12 +38,12 @@ class FrontDoor {
  */
 describe('the realtime library', () => {
   let world: World;
-  let door: FrontDoor;
+  let client: TcpProxy;
   const clients: Realtime[] = [];
 
   /** Every test has an app of its own: the library takes each once. */
   async function startApi() {
-    const api = await world.startApi({ env: { PUBLIC_URL: `http://127.0.0.1:${door.port}` } });
+    const api = await world.startApi({ env: { PUBLIC_URL: `http://127.0.0.1:${client.port}` } });
     world.appId = (await api.createApp()).appId;
     return api;
   }
@@ -51,17 +51,17 @@ describe('the realtime library', () => {
 
   beforeAll(async () => {
     world = await World.create();
-    door = await FrontDoor.open();
+    client = await TcpProxy.open();
   });
   afterAll(async () => {
     for (const client of clients) client._close();
     await world.drop();
-    door.close();
+    client.close();
   });
 
   async function connectDevice(installationId: string, noBinary: boolean) {
     const { appId } = world;
-    const server = `http://127.0.0.1:${door.port}`;
+    const server = `http://127.0.0.1:${client.port}`;
     const realtime = new Realtime({ appId, appKey: 'unused', server, ssl: false, noBinary });
     clients.push(realtime);
     return { realtime, ...(await openDevice(realtime, { appId, installationId })) };
@@ -74,7 +74,7 @@ describe('the realtime library', () => {
     '%s: logs in, gets and acknowledges pushes, beats, and is refused what is not pushes',
     async (name, noBinary) => {
       const api = await startApi();
-      door.targetPort = portOf(api.channelUrl);
+      client.targetPort = portOf(api.channelUrl);
       const [id = 0] = await world.install([name]);
       const waited = await world.deposit([id], { alert: '等' });
       const { realtime, connection, letters, login } = await connectDevice(name, noBinary);
@@ -99,11 +99,11 @@ describe('the realtime library', () => {
 
   test('moves to another process when it is told goaway, and misses nothing', async () => {
     const [old, next] = [await startApi(), await startApi()];
-    door.targetPort = portOf(old.channelUrl);
+    client.targetPort = portOf(old.channelUrl);
     const [id = 0] = await world.install(['moving']);
     const { realtime, letters, login } = await connectDevice('moving', false);
     await login();
-    door.targetPort = portOf(next.channelUrl);
+    client.targetPort = portOf(next.channelUrl);
     const isBack = new Promise((resolve) => realtime.on('reconnect', () => resolve(login())));
     await Promise.all([old.close(), world.deposit([id], { alert: 'in the middle' }), isBack]);
     await eventually(() => letters.length === 1);

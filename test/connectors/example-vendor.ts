@@ -14,7 +14,13 @@ import { callOf, type Reading, sendMany, unreadable } from '../../connectors/kit
 import { bearerOf, TokenDesk } from '../../ops/sandbox/http/access-tokens.ts';
 import { type SandboxGateway, startGateway } from '../../ops/sandbox/http/server.ts';
 import { isJsonObject } from '../../shared/domain/json.ts';
-import { defaultHttpTiming, formPost, type HttpTiming, jsonPost, openHttpDoor } from '../../shared/http.ts';
+import {
+  createHttpClient,
+  defaultHttpTiming,
+  formPost,
+  type HttpTiming,
+  jsonPost,
+} from '../../shared/http.ts';
 
 const rows: Row[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
@@ -66,15 +72,15 @@ export function exampleVendor(
     open: (profile, context) => {
       const { endpoint = 'https://example.invalid', authEndpoint: authBase = endpoint, ca } = profile;
       const { clock } = context;
-      const door = openHttpDoor({ baseUrl: endpoint, ca, timing, clock });
-      const authDoor = openHttpDoor({ baseUrl: authBase, ca, timing, clock });
+      const client = createHttpClient({ baseUrl: endpoint, ca, timing, clock });
+      const authClient = createHttpClient({ baseUrl: authBase, ca, timing, clock });
       const tokens = new AccessTokens({
         store: context.tokens,
         clock,
         credential: `${authBase} ${profile.appId} ${profile.secret}`,
         fetch: async () =>
           fetchedFrom(
-            await authDoor.request(formPost('/token', { id: profile.appId, secret: profile.secret })),
+            await authClient.request(formPost('/token', { id: profile.appId, secret: profile.secret })),
             (body) => {
               const { token, seconds } = body;
               return typeof token === 'string' && typeof seconds === 'number'
@@ -101,7 +107,7 @@ export function exampleVendor(
               exchange: (to, token) =>
                 exchange(
                   context,
-                  door.request(
+                  client.request(
                     jsonPost(
                       '/send',
                       { to, message: rendering.payload, callback },
@@ -114,7 +120,7 @@ export function exampleVendor(
           );
         },
         close: async () => {
-          await Promise.all([door.close(), authDoor.close()]);
+          await Promise.all([client.close(), authClient.close()]);
         },
       };
     },
@@ -123,7 +129,7 @@ export function exampleVendor(
 
 async function exchange(
   context: SenderContext,
-  asked: ReturnType<ReturnType<typeof openHttpDoor>['request']>,
+  asked: ReturnType<ReturnType<typeof createHttpClient>['request']>,
 ): Promise<Reading> {
   const reply = await asked;
   const reading = reply.kind === 'response' ? readingOf(reply) : reply;

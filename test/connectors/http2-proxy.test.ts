@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { openHttpDoor } from '../../shared/http.ts';
+import { createHttpClient } from '../../shared/http.ts';
 import {
   aBatch,
   ok,
@@ -145,16 +145,16 @@ test('calls over HTTP/1.1 go through a proxy too', async () => {
     server.close();
   });
   const proxy = await startProxy(false);
-  const door = openHttpDoor({
+  const client = createHttpClient({
     baseUrl: `https://localhost:${portOf(server)}`,
     ca: authority.certificate,
     proxy: `http://127.0.0.1:${proxy.port}`,
     clock: systemClock,
   });
-  expect(await door.request({ method: 'GET', path: '/token' })).toMatchObject({
+  expect(await client.request({ method: 'GET', path: '/token' })).toMatchObject({
     status: 200,
     body: '{"a":1}',
   });
-  await door.close();
+  await client.close();
   expect(proxy.asked.map(({ authority: host }) => host)).toEqual([`localhost:${portOf(server)}`]);
 });

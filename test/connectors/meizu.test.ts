@@ -4,7 +4,7 @@ import { meizu, meizuConnector } from '../../connectors/vendor_c_meizu/index.ts'
 import { type MeizuGateway, startMeizuGateway } from '../../ops/sandbox/meizu/server.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
 import { aContext, aMessage, kinds } from '../support/apns.ts';
-import { makerDoor, messageIdOf, receiptsDuring, statusMeanings } from '../support/maker-door.ts';
+import { messageIdOf, receiptsDuring, statusMeanings, vendorFixture } from '../support/vendor-fixture.ts';
 import { meizuApp, pushIdOf } from './fixtures/meizu.ts';
 
 let gateway: MeizuGateway;
@@ -20,7 +20,7 @@ afterEach(() => {
   gateway.targetCodes.clear();
 });
 
-const { someone, push } = makerDoor<MeizuGateway>({
+const { someone, push } = vendorFixture<MeizuGateway>({
   connector: meizu,
   vendor: 'mz',
   address: pushIdOf,

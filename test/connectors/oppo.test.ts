@@ -5,7 +5,7 @@ import { type OppoGateway, startOppoGateway } from '../../ops/sandbox/oppo/serve
 import { systemClock } from '../../shared/clock.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
 import { aContext, aMessage, kinds, movableClock, sendAll } from '../support/apns.ts';
-import { makerDoor, messageIdOf, receiptsDuring, statusMeanings } from '../support/maker-door.ts';
+import { messageIdOf, receiptsDuring, statusMeanings, vendorFixture } from '../support/vendor-fixture.ts';
 import { oppoId } from './fixtures/oppo.ts';
 
 let gateway: OppoGateway;
@@ -23,7 +23,7 @@ afterEach(() => {
   gateway.memory.devicesPerSecond = Number.POSITIVE_INFINITY;
 });
 
-const { someone, open, push } = makerDoor<OppoGateway>({
+const { someone, open, push } = vendorFixture<OppoGateway>({
   connector: oppo,
   vendor: 'oppo',
   address: oppoId,
@@ -73,7 +73,7 @@ describe('an answer of OPPO', () => {
 
   test.each(meanings)(
     '%i means %s of one device, %s of three, %s within a success',
-    async (code, ...means) => {
+    async (code, ...deps) => {
       const item = { messageId: 'm', registrationId: oppoId(1), errorCode: code, errorMessage: 'why' };
       const judged = async (count: number, body: object, at: number) => {
         gateway.behave();
@@ -91,9 +91,9 @@ describe('an answer of OPPO', () => {
       const one = await judged(1, { code, message: 'why' }, 0);
       const three = await judged(3, { code, message: 'why' }, 2);
       const within = await judged(3, { code: 0, message: '', data: [item] }, 1);
-      expect([one.told, three.told, within.told]).toEqual(means);
+      expect([one.told, three.told, within.told]).toEqual(deps);
       expect(within.attempts[0]?.kind).toBe('sent');
-      expect(three.context.quota.reasons.has('default')).toBe(means[1] === 'capped');
+      expect(three.context.quota.reasons.has('default')).toBe(deps[1] === 'capped');
       // A device's own cap closes nothing for others.
       expect(within.context.quota.reasons.size).toBe(0);
     },

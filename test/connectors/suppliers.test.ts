@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { MailMessage, Provider, SmsMessage } from '../../connectors/provider.ts';
+import { webhookKeys } from '../../connectors/providers.ts';
 import { openSmsWebhook, readReply, signatureHeaders } from '../../connectors/sms/index.ts';
 import { openSmtp } from '../../connectors/smtp/index.ts';
-import type { MailMessage, SmsMessage, Supplier } from '../../connectors/supplier.ts';
-import { webhookKeys } from '../../connectors/suppliers.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { startMailServer } from '../support/mail-server.ts';
@@ -30,7 +30,7 @@ const mail: MailMessage = {
   html: '<p>rich</p>',
 };
 
-const openMail = (url: string): Supplier<MailMessage> =>
+const openMail = (url: string): Provider<MailMessage> =>
   opened(
     openSmtp({
       url,
@@ -42,9 +42,9 @@ const openMail = (url: string): Supplier<MailMessage> =>
 describe('mail over SMTP', () => {
   test('arrives with both forms, its sender, and an id that stays the same', async () => {
     const server = opened(await startMailServer());
-    const supplier = openMail(server.url);
-    expect(await supplier.send(mail)).toEqual({ kind: 'sent' });
-    expect(await supplier.send(mail)).toEqual({ kind: 'sent' });
+    const provider = openMail(server.url);
+    expect(await provider.send(mail)).toEqual({ kind: 'sent' });
+    expect(await provider.send(mail)).toEqual({ kind: 'sent' });
     const [first, second] = server.mails;
     expect(first).toMatchObject({ from: 'no-reply@push.example', to: ['tom@example.com'] });
     expect(first?.mail).toMatchObject({
@@ -59,8 +59,8 @@ describe('mail over SMTP', () => {
 
   test('comes from the address that the URL names', async () => {
     const server = opened(await startMailServer());
-    const supplier = openMail(`${server.url}?from=accounts@example.org`);
-    await supplier.send(mail);
+    const provider = openMail(`${server.url}?from=accounts@example.org`);
+    await provider.send(mail);
     expect(server.mails[0]?.from).toBe('accounts@example.org');
   });
 
@@ -144,8 +144,8 @@ describe('SMS over the webhook', () => {
   test('is posted whole, signed with every key, with basic authentication', async () => {
     const server = opened(await startSmsWebhook());
     const url = server.url.replace('http://', 'http://me:p%40ss@');
-    const supplier = opened(openSmsWebhook({ url, keys: ['new', 'old'], clock: systemClock }));
-    expect(await supplier.send(sms)).toEqual({ kind: 'sent' });
+    const provider = opened(openSmsWebhook({ url, keys: ['new', 'old'], clock: systemClock }));
+    expect(await provider.send(sms)).toEqual({ kind: 'sent' });
     const request = server.requests[0];
     if (!request) throw new Error('nothing arrived');
     expect(request.path).toBe('/hook?tenant=a');
@@ -202,8 +202,8 @@ describe('SMS over the webhook', () => {
   ] as const)('takes the answer %i for %s', async (status, kind) => {
     const server = opened(await startSmsWebhook());
     server.answers.push({ status, headers: { 'retry-after': '7' } });
-    const supplier = opened(openSmsWebhook({ url: server.url, keys: ['k'], clock: systemClock }));
-    expect(await supplier.send(sms)).toEqual(
+    const provider = opened(openSmsWebhook({ url: server.url, keys: ['k'], clock: systemClock }));
+    expect(await provider.send(sms)).toEqual(
       kind === 'sent'
         ? { kind }
         : { kind, reason: `status_${status}`, ...(kind === 'retry' ? { afterMs: 7000 } : {}) },
@@ -213,8 +213,8 @@ describe('SMS over the webhook', () => {
   test('waits for a server that is not there', async () => {
     const server = await startSmsWebhook();
     await server.close();
-    const supplier = opened(openSmsWebhook({ url: server.url, keys: ['k'], clock: systemClock }));
-    expect(await supplier.send(sms)).toEqual({ kind: 'retry', reason: 'connect_failed', afterMs: null });
+    const provider = opened(openSmsWebhook({ url: server.url, keys: ['k'], clock: systemClock }));
+    expect(await provider.send(sms)).toEqual({ kind: 'retry', reason: 'connect_failed', afterMs: null });
   });
 
   test('is tried again, under the same id, when nobody knows whether it arrived', () => {

@@ -7,7 +7,7 @@ import { systemClock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
 import { aContext, aMessage, kinds, movableClock, sendAll } from '../support/apns.ts';
-import { makerDoor, messageIdOf, receiptsDuring, statusMeanings } from '../support/maker-door.ts';
+import { messageIdOf, receiptsDuring, statusMeanings, vendorFixture } from '../support/vendor-fixture.ts';
 import { vivoId } from './fixtures/vivo.ts';
 
 let gateway: VivoGateway;
@@ -29,7 +29,7 @@ afterEach(() => {
   Object.assign(memory, { operationsPerDay: any, systemPerDay: any });
 });
 
-const { someone, open, push } = makerDoor<VivoGateway>({
+const { someone, open, push } = vendorFixture<VivoGateway>({
   connector: vivo,
   vendor: 'vivo',
   address: vivoId,

@@ -4,7 +4,7 @@ import { xiaomi, xiaomiConnector } from '../../connectors/vendor_b_xiaomi/index.
 import { startXiaomiGateway, type XiaomiGateway } from '../../ops/sandbox/xiaomi/server.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
 import { aContext, aMessage, kinds } from '../support/apns.ts';
-import { makerDoor, messageIdOf, receiptsDuring, statusMeanings } from '../support/maker-door.ts';
+import { messageIdOf, receiptsDuring, statusMeanings, vendorFixture } from '../support/vendor-fixture.ts';
 import { regId, xiaomiApp } from './fixtures/xiaomi.ts';
 
 let gateway: XiaomiGateway;
@@ -21,7 +21,7 @@ afterEach(() => {
   gateway.offlineTokens.clear();
 });
 
-const { someone, push } = makerDoor<XiaomiGateway>({
+const { someone, push } = vendorFixture<XiaomiGateway>({
   connector: xiaomi,
   vendor: 'mi',
   address: regId,

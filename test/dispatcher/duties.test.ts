@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { DispatcherDeps } from '../../dispatcher/deps.ts';
 import { type Duty, runDuty } from '../../dispatcher/duties/duties.ts';
-import type { Means } from '../../dispatcher/means.ts';
 import { createLogger } from '../../shared/logging.ts';
 
 test('a duty that fails in a row is tried again each time and told of now and then', async () => {
@@ -23,7 +23,7 @@ test('a duty that fails in a row is tried again each time and told of now and th
     },
   };
 
-  await runDuty({ clock, log } as Means, duty, stop.signal);
+  await runDuty({ clock, log } as DispatcherDeps, duty, stop.signal);
 
   expect(lines.map(({ msg, failures }) => [msg, failures])).toEqual([
     ['a background duty failed', 1],

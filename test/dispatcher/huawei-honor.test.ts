@@ -4,12 +4,12 @@ import { type HuaweiGateway, startHuaweiGateway } from '../../ops/sandbox/huawei
 import { honorToken } from '../connectors/fixtures/honor.ts';
 import { huaweiToken } from '../connectors/fixtures/huawei.ts';
 import { beginPush } from '../support/gateways.ts';
-import { makersOf, some } from '../support/makers.ts';
+import { some, vendorsOf } from '../support/makers.ts';
 
 let huawei: HuaweiGateway;
 let honor: HonorGateway;
 
-const makers = makersOf(async () => {
+const vendors = vendorsOf(async () => {
   huawei = await startHuaweiGateway();
   honor = await startHonorGateway();
   const { appId, appSecret, serviceAccount } = huawei.memory.app;
@@ -28,14 +28,14 @@ const hello = { alert: 'Hello' };
 
 describe('a push to devices of Huawei and Honor', () => {
   test('reaches each once over v1, v3 and Honor, with one access token each; the dead ones go', async () => {
-    const app = await makers.app();
-    const older = await makers.add(app, 'vendor_a', some(huaweiToken, 1200));
-    const newer = await makers.add(app, 'vendor_a', some(newerToken, 100));
-    const honors = await makers.add(app, 'vendor_f', some(honorToken, 300));
+    const app = await vendors.app();
+    const older = await vendors.add(app, 'vendor_a', some(huaweiToken, 1200));
+    const newer = await vendors.add(app, 'vendor_a', some(newerToken, 100));
+    const honors = await vendors.add(app, 'vendor_f', some(honorToken, 300));
     const dead = [...older.slice(0, 3), ...newer.slice(0, 2)];
     for (const token of dead) huawei.deadTokens.add(token);
     honor.deadTokens.add(honors[0] ?? '');
-    const record = await makers.push(app, { alert: 'Hello', badge: 3 });
+    const record = await vendors.push(app, { alert: 'Hello', badge: 3 });
     expect(record).toMatchObject({
       devices: 1600,
       hmsSuccesses: 1295,
@@ -48,14 +48,14 @@ describe('a push to devices of Huawei and Honor', () => {
     expect([...huawei.violations, ...honor.violations]).toEqual([]);
     const body = JSON.parse(honor.requests[0]?.body.toString() ?? '');
     expect(body.android.notification.badge).toEqual({ setNum: 3, badgeClass: 'com.e.Main' });
-    expect(await makers.left(app)).toHaveLength(1594);
+    expect(await vendors.left(app)).toHaveLength(1594);
   });
 
   test('hands a silent message to the apps of both', async () => {
-    const app = await makers.app();
-    await makers.add(app, 'vendor_a', some(huaweiToken, 2));
-    await makers.add(app, 'vendor_f', some(honorToken, 2));
-    expect(await makers.push(app, { silent: true, k: 1 })).toMatchObject({ devices: 4, successes: 4 });
+    const app = await vendors.app();
+    await vendors.add(app, 'vendor_a', some(huaweiToken, 2));
+    await vendors.add(app, 'vendor_f', some(honorToken, 2));
+    expect(await vendors.push(app, { silent: true, k: 1 })).toMatchObject({ devices: 4, successes: 4 });
     const [{ message }, { data }] = [huawei, honor].map(({ requests }) =>
       JSON.parse(requests[0]?.body.toString() ?? ''),
     );
@@ -63,35 +63,35 @@ describe('a push to devices of Huawei and Honor', () => {
   });
 
   test('deletes nobody when every token of a gateway is called dead', async () => {
-    const app = await makers.app();
-    for (const token of await makers.add(app, 'vendor_a', some(huaweiToken, 50)))
+    const app = await vendors.app();
+    for (const token of await vendors.add(app, 'vendor_a', some(huaweiToken, 50)))
       huawei.deadTokens.add(token);
-    await makers.add(app, 'vendor_f', some(honorToken, 5));
-    expect(await makers.push(app, hello)).toMatchObject({ honorSuccesses: 5, invalidTokens: 50 });
-    expect(await makers.left(app)).toHaveLength(55);
+    await vendors.add(app, 'vendor_f', some(honorToken, 5));
+    expect(await vendors.push(app, hello)).toMatchObject({ honorSuccesses: 5, invalidTokens: 50 });
+    expect(await vendors.left(app)).toHaveLength(55);
   });
 
   test('stops at the gateway whose configuration is wrong, with a sentence, and nowhere else', async () => {
-    const app = await makers.app();
-    await makers.add(app, 'vendor_a', some(huaweiToken, 1500));
-    await makers.add(app, 'vendor_f', some(honorToken, 5));
+    const app = await vendors.app();
+    await vendors.add(app, 'vendor_a', some(huaweiToken, 1500));
+    await vendors.add(app, 'vendor_f', some(honorToken, 5));
     const body = { code: '80300002', msg: 'No permission to send message to these tmIDs.', requestId: '' };
     huawei.misbehave({ kind: 'answer', status: 200, body });
-    const record = await makers.push(app, hello);
+    const record = await vendors.push(app, hello);
     expect(record).toMatchObject({ devices: 1505, successes: 5, honorSuccesses: 5 });
     expect(JSON.stringify(record.errors ?? record.status)).toContain('AppGallery Connect');
-    expect(await makers.left(app)).toHaveLength(1505);
+    expect(await vendors.left(app)).toHaveLength(1505);
   });
 
   test('tries those again that Honor failed this time, and only those', async () => {
-    const app = await makers.app();
-    const tokens = await makers.add(app, 'vendor_f', some(honorToken, 20));
+    const app = await vendors.app();
+    const tokens = await vendors.add(app, 'vendor_f', some(honorToken, 20));
     const failing = tokens.slice(0, 2);
     for (const token of failing) honor.memory.failTokens.add(token);
-    const id = await beginPush(makers.service, app);
+    const id = await beginPush(vendors.service, app);
     await honor.waitFor(1);
     honor.memory.failTokens.clear();
-    expect(await makers.service.untilDone(app, id)).toMatchObject({ honorSuccesses: 20 });
+    expect(await vendors.service.untilDone(app, id)).toMatchObject({ honorSuccesses: 20 });
     for (const token of tokens) {
       expect(honor.delivered(token)).toBe(1);
       expect(honor.seen(token)).toBe(failing.includes(token) ? 2 : 1);

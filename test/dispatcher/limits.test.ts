@@ -32,10 +32,10 @@ test('idle installations go, a bounded number at a time, by the validity of thei
     return rows[0]?.n;
   };
   // The duty of the dispatcher passes once when it starts; nothing idle is left then.
-  const { means } = await service.dispatch();
+  const { deps } = await service.dispatch();
   await expect.poll(() => left(apps[0]?.appId)).toBe(20);
   expect(await left(apps[1]?.appId)).toBe(30);
   await age(apps[0]?.appId);
-  expect(await deleteIdle(means, 7)).toBe(7);
+  expect(await deleteIdle(deps, 7)).toBe(7);
   expect(await left(apps[0]?.appId)).toBe(13);
 });

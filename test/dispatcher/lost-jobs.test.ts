@@ -226,10 +226,10 @@ describe('a job that was lost is written again', () => {
     await lose(begun);
     await start();
     if (!duty || !dispatcher) throw new Error('there is no such duty');
-    const means = { ...dispatcher.means, clock };
+    const deps = { ...dispatcher.deps, clock };
     const passed = () => {
       nowMs += 31_000;
-      return duty.runOnce(means);
+      return duty.runOnce(deps);
     };
     await expect.poll(passed).toBe(1);
     await reachesAll(begun);
@@ -318,10 +318,10 @@ describe('no job is written', () => {
     const begun = await push(5);
     await lose(begun);
     const [one, other] = [new JobKeeper(), new JobKeeper()];
-    const means = { db: service.db, queue, clock, log: silentLog };
-    for (const each of [one, other]) expect(await each.run(means)).toBe(0);
+    const deps = { db: service.db, queue, clock, log: silentLog };
+    for (const each of [one, other]) expect(await each.run(deps)).toBe(0);
     nowMs += 31_000;
-    const given = await Promise.all([one.run(means), other.run(means)]);
+    const given = await Promise.all([one.run(deps), other.run(deps)]);
     expect(given.reduce((a, b) => a + b)).toBe(1);
     expect(await jobsOf(begun)).toHaveLength(1);
     await reachesAll(begun);

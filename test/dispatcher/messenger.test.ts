@@ -48,8 +48,8 @@ async function start(env: Record<string, string> = {}): Promise<ClosingStack> {
   const listener = new Listener(database.url, silentLog);
   stack.add('notifications', () => listener.close());
   await listener.start();
-  const means = { db, vault, queue, clock: systemClock, log: silentLog, metrics };
-  await startMessenger(means, testConfig(database.url, env), { stack, listener });
+  const deps = { db, vault, queue, clock: systemClock, log: silentLog, metrics };
+  await startMessenger(deps, testConfig(database.url, env), { stack, listener });
   return stack;
 }
 

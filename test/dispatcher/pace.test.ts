@@ -138,7 +138,7 @@ describe('flow_control', () => {
     );
     const pushId = rows[0]?.id ?? 0;
     await service.db.transaction((tx) => changePace(tx, app.appId, pushId, 10_000));
-    await dispatchers[0]?.means.queue.hurry(service.db, app.appId, pushId);
+    await dispatchers[0]?.deps.queue.hurry(service.db, app.appId, pushId);
     expect(await service.untilDone(app, objectId, patienceMs)).toMatchObject({ successes: 10_000 });
     const changed = (await slotsOf(app)).filter((slot) => slot.durationMs <= 100);
     expect(changed.length).toBeGreaterThan(3);

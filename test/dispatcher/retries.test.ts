@@ -153,7 +153,7 @@ describe('recipients that have moved to a retry batch', () => {
       return new Tally(stored);
     };
     const record = (tally: Tally, isStopped: boolean) =>
-      recordResult(dispatcher.means, task, {
+      recordResult(dispatcher.deps, task, {
         batch,
         isCounted: true,
         result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) },

@@ -50,9 +50,9 @@ test('the delay of a postponed scan has an end', async () => {
 test('a postponed push comes back by the clock of the database, not by that of the dispatcher', async () => {
   const ahead = { ...systemClock, now: () => systemClock.now() + 86_400_000 };
   const other = await startTestService();
-  const { means } = await other.dispatch({ clock: ahead });
+  const { deps } = await other.dispatch({ clock: ahead });
   const { app: late } = await createAppOn(other, null, 2);
-  const letGo = hold(means.scans, late.appId, 3);
+  const letGo = hold(deps.scans, late.appId, 3);
   const waiting = await beginPush(other, late);
   const startsIn = async () =>
     (
@@ -73,7 +73,7 @@ test('a push of an app without a free place waits, others are sent, and it is se
     await createAppOn(service, null, 2),
     await createAppOn(service, null, 2),
   ];
-  const letGo = hold(dispatcher.means.scans, greedy.appId, 3);
+  const letGo = hold(dispatcher.deps.scans, greedy.appId, 3);
   const waiting = await beginPush(service, greedy);
   expect(await service.untilDone(other, await beginPush(service, other))).toMatchObject({ successes: 2 });
   const jobs = async () =>

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ForwardLimits, openForwardDoor } from '../../shared/http-forward.ts';
+import { createForwardClient, type ForwardLimits } from '../../shared/http-forward.ts';
 import { answerWith, startFunctionHost, type TestFunctionHost } from '../support/function-host.ts';
 
 let host: TestFunctionHost;
@@ -12,13 +12,13 @@ afterAll(() => host.close());
 
 const post = { method: 'POST', path: '/x', headers: { 'content-type': 'application/json' } } as const;
 
-async function withDoor(
+async function withClient(
   limits: Partial<ForwardLimits>,
-  work: (door: ReturnType<typeof openForwardDoor>) => Promise<void>,
+  work: (client: ReturnType<typeof createForwardClient>) => Promise<void>,
 ) {
-  const door = openForwardDoor(host.url, limits);
-  await work(door);
-  await door.close();
+  const client = createForwardClient(host.url, limits);
+  await work(client);
+  await client.close();
 }
 
 const failed = (reason: string) => ({ kind: 'failed', reason });
@@ -26,40 +26,40 @@ const failed = (reason: string) => ({ kind: 'failed', reason });
 describe('a request that goes on', () => {
   test('is given up when the server does not answer in time, and its place is free again', async () => {
     host.answers.set('/x', (request) => void request.resume());
-    await withDoor({ waitMs: 50, inFlight: 1 }, async (door) => {
+    await withClient({ waitMs: 50, inFlight: 1 }, async (client) => {
       for (let i = 0; i < 3; i += 1)
-        expect(await door.forward({ ...post, body: '{}' })).toEqual(failed('timeout'));
+        expect(await client.forward({ ...post, body: '{}' })).toEqual(failed('timeout'));
     });
     host.answers.delete('/x');
   });
 
   test('whose sender is slow is given up, and the wait for the answer begins with its end', async () => {
-    await withDoor({ uploadMs: 100, waitMs: 20_000 }, async (door) => {
+    await withClient({ uploadMs: 100, waitMs: 20_000 }, async (client) => {
       const stalled = new PassThrough();
       stalled.write('{');
-      expect(await door.forward({ ...post, body: stalled })).toEqual(failed('upload_timeout'));
+      expect(await client.forward({ ...post, body: stalled })).toEqual(failed('upload_timeout'));
     });
-    await withDoor({ uploadMs: 20_000, waitMs: 100 }, async (door) => {
+    await withClient({ uploadMs: 20_000, waitMs: 100 }, async (client) => {
       host.answers.set('/x', (request) => void request.resume());
       const whole = new PassThrough();
       whole.end('{}');
-      expect(await door.forward({ ...post, body: whole })).toEqual(failed('timeout'));
+      expect(await client.forward({ ...post, body: whole })).toEqual(failed('timeout'));
       host.answers.delete('/x');
     });
   });
 
   test('whose sender goes away, or sends too much, fails; the sender can still be answered', async () => {
-    await withDoor({ requestBytes: 100 }, async (door) => {
+    await withClient({ requestBytes: 100 }, async (client) => {
       const gone = new PassThrough();
       gone.write('{');
-      const reply = door.forward({ ...post, body: gone });
+      const reply = client.forward({ ...post, body: gone });
       gone.destroy();
       expect(await reply).toEqual(failed('upload_broken'));
       const long = new PassThrough();
       long.end('x'.repeat(1000));
-      expect(await door.forward({ ...post, body: long })).toEqual(failed('request_too_large'));
+      expect(await client.forward({ ...post, body: long })).toEqual(failed('request_too_large'));
       expect(long.destroyed && long.errored !== null).toBe(false);
-      expect(await door.forward({ ...post, body: 'x'.repeat(101) })).toEqual(failed('request_too_large'));
+      expect(await client.forward({ ...post, body: 'x'.repeat(101) })).toEqual(failed('request_too_large'));
     });
   });
 
@@ -68,9 +68,9 @@ describe('a request that goes on', () => {
     host.answers.set('/x', (request, response) => {
       waiting.push(() => answerWith(200, {})(request, response));
     });
-    await withDoor({ inFlight: 2 }, async (door) => {
-      const first = [1, 2].map(() => door.forward({ ...post, body: '{}' }));
-      expect(await door.forward({ ...post, body: '{}' })).toEqual(failed('busy'));
+    await withClient({ inFlight: 2 }, async (client) => {
+      const first = [1, 2].map(() => client.forward({ ...post, body: '{}' }));
+      expect(await client.forward({ ...post, body: '{}' })).toEqual(failed('busy'));
       await expect.poll(() => waiting.length).toBe(2);
       for (const answer of waiting) answer();
       host.answers.delete('/x');
@@ -78,7 +78,7 @@ describe('a request that goes on', () => {
         expect(reply).toMatchObject({ kind: 'response', status: 200 });
         if (reply.kind === 'response') await text(reply.body);
       }
-      expect(await door.forward({ ...post, body: '{}' })).toMatchObject({ kind: 'response' });
+      expect(await client.forward({ ...post, body: '{}' })).toMatchObject({ kind: 'response' });
     });
   });
 
@@ -87,11 +87,11 @@ describe('a request that goes on', () => {
     host.answers.set('/x', (request, response) => {
       read = () => answerWith(200, {})(request, response);
     });
-    await withDoor({ requestBytes: 256 * 1024 * 1024 }, async (door) => {
+    await withClient({ requestBytes: 256 * 1024 * 1024 }, async (client) => {
       const source = new PassThrough();
       const piece = Buffer.alloc(1024 * 1024);
       let taken = 0;
-      const reply = door.forward({ ...post, body: source });
+      const reply = client.forward({ ...post, body: source });
       // The server reads nothing: what its and our buffers do not hold stays with the sender.
       while (taken < 128 && source.write(piece)) taken += 1;
       while (taken < 128) {
@@ -114,10 +114,10 @@ describe('a request that goes on', () => {
   });
 
   test('is not sent by a closed door, nor by a path that is none', async () => {
-    const door = openForwardDoor(host.url);
+    const client = createForwardClient(host.url);
     for (const path of ['x', '/a b', '/a\r\nX: y', '/é'])
-      expect(await door.forward({ ...post, path, body: '{}' })).toEqual(failed('bad_request'));
-    await door.close();
-    expect(await door.forward({ ...post, body: '{}' })).toEqual(failed('closed'));
+      expect(await client.forward({ ...post, path, body: '{}' })).toEqual(failed('bad_request'));
+    await client.close();
+    expect(await client.forward({ ...post, body: '{}' })).toEqual(failed('closed'));
   });
 });

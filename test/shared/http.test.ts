@@ -3,10 +3,16 @@ import { createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type SandboxGateway, startGateway } from '../../ops/sandbox/http/server.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { defaultHttpTiming, formPost, type HttpDoor, jsonPost, openHttpDoor } from '../../shared/http.ts';
+import {
+  createHttpClient,
+  defaultHttpTiming,
+  formPost,
+  type HttpClient,
+  jsonPost,
+} from '../../shared/http.ts';
 
 let gateway: SandboxGateway;
-const doors: HttpDoor[] = [];
+const clients: HttpClient[] = [];
 
 beforeAll(async () => {
   gateway = await startGateway({}, () => ({
@@ -26,7 +32,7 @@ beforeEach(() => {
   gateway.forget();
 });
 afterAll(async () => {
-  await Promise.all(doors.map((door) => door.close()));
+  await Promise.all(clients.map((client) => client.close()));
   await gateway.close();
 });
 
@@ -35,16 +41,16 @@ function open(
 ) {
   const { baseUrl = gateway.url, ca = gateway.ca, requestMs = 5000, connections = 2 } = more;
   const timing = { ...defaultHttpTiming, requestMs, drainMs: 200 };
-  const door = openHttpDoor({ baseUrl, ca, connections, timing, clock: systemClock });
-  doors.push(door);
-  return door;
+  const client = createHttpClient({ baseUrl, ca, connections, timing, clock: systemClock });
+  clients.push(client);
+  return client;
 }
 
 describe('a door', () => {
   test('posts JSON and forms behind the path of its base URL, and keeps its connection', async () => {
-    const door = open({ baseUrl: `${gateway.url}/relay/`, connections: 1 });
-    const json = await door.request(jsonPost('/v1/send?x=1', { a: 'ä' }));
-    const form = await door.request(formPost('/v1/form', { a: 'b c', n: 5, left: undefined, plus: '+/=' }));
+    const client = open({ baseUrl: `${gateway.url}/relay/`, connections: 1 });
+    const json = await client.request(jsonPost('/v1/send?x=1', { a: 'ä' }));
+    const form = await client.request(formPost('/v1/form', { a: 'b c', n: 5, left: undefined, plus: '+/=' }));
     expect(json).toMatchObject({ kind: 'response', status: 200, retryAfterMs: 7000 });
     expect(json.kind === 'response' && JSON.parse(json.body)).toEqual({
       method: 'POST',
@@ -83,7 +89,9 @@ describe('a door', () => {
   });
 
   test('proves that nothing was sent to a server that it cannot trust', async () => {
-    const reply = await openHttpDoor({ baseUrl: gateway.url, clock: systemClock }).request(jsonPost('/', {}));
+    const reply = await createHttpClient({ baseUrl: gateway.url, clock: systemClock }).request(
+      jsonPost('/', {}),
+    );
     expect(reply).toMatchObject({
       kind: 'not_sent',
       reason: 'certificate_refused',
@@ -109,15 +117,15 @@ describe('a door', () => {
 
   test('takes back what has not left, and finishes what has', async () => {
     gateway.misbehave({ kind: 'slow', delayMs: 200, count: 1 });
-    const door = open({ connections: 1 });
+    const client = open({ connections: 1 });
     const stop = new AbortController();
-    const first = door.request({ ...jsonPost('/', {}), signal: stop.signal });
+    const first = client.request({ ...jsonPost('/', {}), signal: stop.signal });
     await gateway.waitFor(1);
-    const second = door.request({ ...jsonPost('/', {}), signal: stop.signal });
+    const second = client.request({ ...jsonPost('/', {}), signal: stop.signal });
     stop.abort();
     expect(await second).toMatchObject({ kind: 'not_sent', reason: 'aborted' });
     expect(await first).toMatchObject({ kind: 'response', status: 200 });
-    expect(await door.request({ ...jsonPost('/', {}), signal: stop.signal })).toMatchObject({
+    expect(await client.request({ ...jsonPost('/', {}), signal: stop.signal })).toMatchObject({
       reason: 'aborted',
     });
     expect(gateway.total).toBe(1);
@@ -138,12 +146,12 @@ describe('a door', () => {
 
   test('that is closed finishes what is in flight for a while and sends no more', async () => {
     gateway.misbehave({ kind: 'hang' });
-    const door = open();
-    const pending = door.request(jsonPost('/', {}));
+    const client = open();
+    const pending = client.request(jsonPost('/', {}));
     await gateway.waitFor(1);
-    await door.close();
-    await door.close();
+    await client.close();
+    await client.close();
     expect(await pending).toMatchObject({ kind: 'unknown', reason: 'connection_lost' });
-    expect(await door.request(jsonPost('/', {}))).toMatchObject({ kind: 'not_sent', reason: 'closed' });
+    expect(await client.request(jsonPost('/', {}))).toMatchObject({ kind: 'not_sent', reason: 'closed' });
   });
 });

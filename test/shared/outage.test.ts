@@ -55,12 +55,12 @@ test('a process waits for a database that is not there yet', async () => {
   const { log, told } = watchedLog();
   const waiting = waitForDatabase(db, log);
   await told;
-  const door = relay();
-  await listen(door, port);
+  const client = relay();
+  await listen(client, port);
   await waiting;
   expect((await db.query<{ n: number }>('SELECT 1 AS n')).rows).toEqual([{ n: 1 }]);
   await db.close();
-  door.close();
+  client.close();
 });
 
 test('a database that does not exist is told at once', async () => {

@@ -9,14 +9,14 @@ import { beginPush } from './gateways.ts';
 import { startTestService, type TestService } from './service.ts';
 
 /** The gateway of one maker of phones, and a profile at it without its address. */
-export interface MakerGateway {
+export interface VendorGateway {
   connector: ConnectorId;
   gateway: SandboxGateway;
   credentials: object;
 }
 
 /** Pushes through a dispatcher to gateways of makers. */
-export interface Makers {
+export interface Vendors {
   readonly service: TestService;
   /** An app with a profile at each gateway; `more` by connector, over what the profile has. */
   app(more?: Partial<Record<ConnectorId, object>>): Promise<App>;
@@ -29,20 +29,20 @@ export interface Makers {
 }
 
 /** One service, one dispatcher and these gateways for all tests of a file; what a test has gateways do ends with it. */
-export function makersOf(start: () => Promise<MakerGateway[]>): Makers {
+export function vendorsOf(start: () => Promise<VendorGateway[]>): Vendors {
   let service: TestService;
-  let makers: MakerGateway[] = [];
+  let vendors: VendorGateway[] = [];
   beforeAll(async () => {
     service = await startTestService();
-    makers = await start();
+    vendors = await start();
     await service.dispatch();
   });
   afterAll(async () => {
     await service?.close();
-    await Promise.all(makers.map(({ gateway }) => gateway.close()));
+    await Promise.all(vendors.map(({ gateway }) => gateway.close()));
   });
   afterEach(() => {
-    for (const { gateway } of makers) {
+    for (const { gateway } of vendors) {
       gateway.behave();
       gateway.forget();
       gateway.deadTokens.clear();
@@ -55,7 +55,7 @@ export function makersOf(start: () => Promise<MakerGateway[]>): Makers {
     async app(more = {}) {
       const app = await service.api.createApp({ hybridPush: true });
       const vault = new Vault(testConfig(service.databaseUrl).secrets);
-      for (const { connector, gateway, credentials } of makers) {
+      for (const { connector, gateway, credentials } of vendors) {
         const { url, ca } = gateway;
         const own = { ...credentials, endpoint: url, ca, ...more[connector] };
         await putProfile(service.db, vault, {

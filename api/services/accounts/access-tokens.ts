@@ -3,7 +3,7 @@ import { identityOf } from '../../../shared/domain/auth-data.ts';
 import type { AccessTokenCheck, Vouched } from '../../../shared/domain/auth-platforms.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { formPost } from '../../../shared/http.ts';
-import type { Doors } from './doors.ts';
+import type { PlatformClients } from './platform-clients.ts';
 
 export interface AccessTokenQuestion {
   platform: 'weixin' | 'qq' | 'weibo';
@@ -23,14 +23,14 @@ interface Claim {
  * when it cannot be asked.
  */
 export async function checkAccessToken(
-  doors: Doors,
+  clients: PlatformClients,
   { platform, entry, settings }: AccessTokenQuestion,
 ): Promise<Vouched | undefined> {
   const { access_token: token } = entry;
   if (typeof token !== 'string' || token === '') return undefined;
   const claim = { uid: identityOf(platform, entry).uid, token, hasUnion: entry.unionid !== undefined };
   const ask = { weixin: askWeixin, qq: askQq, weibo: askWeibo }[platform];
-  return ask(doors, settings, claim);
+  return ask(clients, settings, claim);
 }
 
 const query = (members: Record<string, string>): string => new URLSearchParams(members).toString();
@@ -43,12 +43,12 @@ const weixinReply = z.object({
 
 /** `sns/auth` says whether token and openid fit; `sns/userinfo` says the same and tells the UnionID. */
 async function askWeixin(
-  doors: Doors,
+  clients: PlatformClients,
   { endpoint, ca }: AccessTokenCheck,
   { uid, token, hasUnion }: Claim,
 ): Promise<Vouched | undefined> {
   const path = `${hasUnion ? '/sns/userinfo' : '/sns/auth'}?${query({ access_token: token, openid: uid })}`;
-  const reply = weixinReply.safeParse(await doors.json({ baseUrl: endpoint, ca }, { method: 'GET', path }));
+  const reply = weixinReply.safeParse(await clients.json({ baseUrl: endpoint, ca }, { method: 'GET', path }));
   if (!reply.success || (reply.data.errcode ?? 0) !== 0) return undefined;
   if (hasUnion) return reply.data.openid === uid ? { unionid: reply.data.unionid } : undefined;
   return reply.data.errcode === 0 ? {} : undefined;
@@ -58,12 +58,12 @@ const qqReply = z.object({ client_id: z.string(), openid: z.string(), unionid: z
 
 /** `oauth2.0/me` names the account and the app that a token was made for. */
 async function askQq(
-  doors: Doors,
+  clients: PlatformClients,
   { endpoint, ca, appId }: AccessTokenCheck,
   { uid, token }: Claim,
 ): Promise<Vouched | undefined> {
   const path = `/oauth2.0/me?${query({ access_token: token, fmt: 'json', unionid: '1' })}`;
-  const reply = qqReply.safeParse(await doors.json({ baseUrl: endpoint, ca }, { method: 'GET', path }));
+  const reply = qqReply.safeParse(await clients.json({ baseUrl: endpoint, ca }, { method: 'GET', path }));
   if (!reply.success || reply.data.openid !== uid) return undefined;
   if (appId !== undefined && reply.data.client_id !== appId) return undefined;
   return { unionid: reply.data.unionid };
@@ -74,12 +74,12 @@ const weiboReply = z.object({ uid: idLike, appkey: idLike, expire_in: z.number()
 
 /** `oauth2/get_token_info` names the account, the app and the seconds that are left. */
 async function askWeibo(
-  doors: Doors,
+  clients: PlatformClients,
   { endpoint, ca, appId }: AccessTokenCheck,
   { uid, token }: Claim,
 ): Promise<Vouched | undefined> {
   const request = formPost('/oauth2/get_token_info', { access_token: token });
-  const reply = weiboReply.safeParse(await doors.json({ baseUrl: endpoint, ca }, request));
+  const reply = weiboReply.safeParse(await clients.json({ baseUrl: endpoint, ca }, request));
   const isFit =
     reply.success && reply.data.uid === uid && reply.data.appkey === appId && reply.data.expire_in > 0;
   return isFit ? {} : undefined;

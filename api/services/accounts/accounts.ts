@@ -1,5 +1,5 @@
+import type { ApiDeps } from '../deps.ts';
 import type { Hooks } from '../functions/hooks.ts';
-import type { Means } from '../means.ts';
 import type { Messaging } from '../sms/index.ts';
 import { EmailService } from '../verification/emails.ts';
 import { MailLinks } from '../verification/links.ts';
@@ -29,23 +29,23 @@ export class Accounts {
   readonly #passwords = new Passwords();
   readonly #platforms: AuthPlatforms;
 
-  constructor(means: Means, { codes, sender }: Messaging, hooks: Hooks) {
+  constructor(deps: ApiDeps, { codes, sender }: Messaging, hooks: Hooks) {
     const hooked = new HookedUsers(hooks);
-    const sessions = new Sessions(means);
-    const locks = new LoginLocks(means);
-    const links = new MailLinks(means);
-    const store = new UserStore(means, { sessions, links });
+    const sessions = new Sessions(deps);
+    const locks = new LoginLocks(deps);
+    const links = new MailLinks(deps);
+    const store = new UserStore(deps, { sessions, links });
     const proof = new ContactProof({ store, sessions });
     const passwords = this.#passwords;
-    const platforms = new AuthPlatforms(means);
-    const login = new LoginService(means, { passwords, sessions, locks, codes, hooked });
+    const platforms = new AuthPlatforms(deps);
+    const login = new LoginService(deps, { passwords, sessions, locks, codes, hooked });
     const thirdParty = new ThirdPartyLogin({ store, login, platforms });
     this.#platforms = platforms;
     this.sessions = sessions;
     this.login = login;
-    this.lookup = new UserLookup(means);
-    this.users = new UserService(means, { passwords, sessions, platforms, store, thirdParty, hooked });
-    this.phones = new PhoneService(means, {
+    this.lookup = new UserLookup(deps);
+    this.users = new UserService(deps, { passwords, sessions, platforms, store, thirdParty, hooked });
+    this.phones = new PhoneService(deps, {
       codes,
       sender,
       store,
@@ -56,8 +56,8 @@ export class Accounts {
       hooked,
       proof,
     });
-    this.emails = new EmailService(means, { links, store, sessions, passwords, hooked, proof });
-    this.ownSession = new OwnSessionService(means, { passwords, sessions, locks, store });
+    this.emails = new EmailService(deps, { links, store, sessions, passwords, hooked, proof });
+    this.ownSession = new OwnSessionService(deps, { passwords, sessions, locks, store });
   }
 
   async close(): Promise<void> {

@@ -5,7 +5,7 @@ import { identityOf } from '../../../shared/domain/auth-data.ts';
 import type { IdentityTokenCheck, Vouched } from '../../../shared/domain/auth-platforms.ts';
 import { Refusal } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { Doors } from './doors.ts';
+import type { PlatformClients } from './platform-clients.ts';
 
 /** Keys are asked for again after this, or when a token names one that is not among them. */
 const maxAgeMs = 10 * 60_000;
@@ -26,12 +26,12 @@ interface KnownKeys {
  * issuer, expiry and subject (protocol/users.md#checked-platforms). Key addresses inside a token are never followed.
  */
 export class IdentityTokens {
-  readonly #doors: Doors;
+  readonly #clients: PlatformClients;
   readonly #clock: Clock;
   readonly #known = new Map<string, KnownKeys>();
 
-  constructor(doors: Doors, clock: Clock) {
-    this.#doors = doors;
+  constructor(clients: PlatformClients, clock: Clock) {
+    this.#clients = clients;
     this.#clock = clock;
   }
 
@@ -91,7 +91,10 @@ export class IdentityTokens {
 
   async #fetch(jwksUrl: string, ca: string | undefined): Promise<JSONWebKeySet> {
     const { origin, pathname, search } = new URL(jwksUrl);
-    const reply = await this.#doors.json({ baseUrl: origin, ca }, { method: 'GET', path: pathname + search });
+    const reply = await this.#clients.json(
+      { baseUrl: origin, ca },
+      { method: 'GET', path: pathname + search },
+    );
     const found = keySet.safeParse(reply);
     if (!found.success)
       throw new Refusal('unavailable', { text: 'The platform gave no keys.', retryAfterSeconds: 5 });

@@ -3,7 +3,7 @@ import { countLoginFailure, isLoginLocked } from '../../../shared/db/tables/logi
 import type { App } from '../../../shared/domain/app.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { User } from '../../../shared/domain/user.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 
 /** protocol/users.md#account-lock: more than 6 failures within 15 minutes. */
 export const lockRule = { maxFailures: 6, windowMs: 15 * 60_000 } as const;
@@ -35,25 +35,25 @@ const normalised = (text: string): string => text.normalize('NFKC').trim().toLow
  * the same time are settled one by one, and a right one among them counts only while fewer than seven have failed.
  */
 export class LoginLocks {
-  readonly #means: Pick<Means, 'db' | 'clock'>;
+  readonly #deps: Pick<ApiDeps, 'db' | 'clock'>;
 
-  constructor(means: Pick<Means, 'db' | 'clock'>) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'db' | 'clock'>) {
+    this.#deps = deps;
   }
 
   /** Throws 219 while the target is locked. */
   async requireOpen({ appId }: App, target: Target): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now() };
-    if (await isLoginLocked(this.#means.db, appId, at)) throw refuse('accountLocked');
+    if (await isLoginLocked(this.#deps.db, appId, at)) throw refuse('accountLocked');
   }
 
   /** Counts a failed attempt. Throws 219 when it was one too many, or the lock came meanwhile. */
   async fail({ appId }: App, target: Target): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now(), rule: lockRule };
-    if (await countLoginFailure(this.#means.db, appId, at)) throw refuse('accountLocked');
+    if (await countLoginFailure(this.#deps.db, appId, at)) throw refuse('accountLocked');
   }
 
   #now(): Date {
-    return new Date(this.#means.clock.now());
+    return new Date(this.#deps.clock.now());
   }
 }

@@ -5,7 +5,7 @@ import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.t
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { readPhone } from '../../../shared/domain/user-members.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import type { CodeBook } from '../sms/codes.ts';
 import { requirePhone } from '../sms/sms.ts';
 import type { HookedCaller, HookedUsers } from './hooked.ts';
@@ -28,7 +28,7 @@ const isGiven = (value: unknown): boolean => value !== undefined && value !== nu
 
 /** POST /1.1/login (protocol/users.md#calls-for-users). */
 export class LoginService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #passwords: Passwords;
   readonly #sessions: Sessions;
   readonly #locks: LoginLocks;
@@ -36,7 +36,7 @@ export class LoginService {
   readonly #hooked: HookedUsers;
 
   constructor(
-    means: Means,
+    deps: ApiDeps,
     parts: {
       passwords: Passwords;
       sessions: Sessions;
@@ -45,7 +45,7 @@ export class LoginService {
       hooked: HookedUsers;
     },
   ) {
-    this.#means = means;
+    this.#deps = deps;
     this.#passwords = parts.passwords;
     this.#sessions = parts.sessions;
     this.#locks = parts.locks;
@@ -105,7 +105,7 @@ export class LoginService {
       const checked = await this.#codes.check(use, smsCode);
       // A number that was taken from this account and given to another is another's.
       if (!user?.mobilePhoneVerified) return false;
-      await this.#means.db.transaction((tx) => this.#codes.spend(tx, checked));
+      await this.#deps.db.transaction((tx) => this.#codes.spend(tx, checked));
       return true;
     };
     const claim = { kind: 'mobilePhoneNumber', value: phone.e164 } as const;
@@ -117,7 +117,7 @@ export class LoginService {
   }
 
   /** What a user who has proven itself gets. Throws 216 when the app lets in nobody with an unverified address. */
-  async enter(app: App, user: User, db: Handle = this.#means.db): Promise<JsonObject> {
+  async enter(app: App, user: User, db: Handle = this.#deps.db): Promise<JsonObject> {
     if (app.options.forbidUnverifiedEmailLogin && user.email !== null && user.emailVerified === false)
       throw refuse('emailUnverified');
     const sessionToken = await this.#sessions.tokenOf(db, app.appId, user);
@@ -133,7 +133,7 @@ export class LoginService {
     const { isRight, isOutdated } = await this.#passwords.verify(appId, password, hash);
     if (isRight && isOutdated && user && hash !== null) {
       const to = await this.#passwords.hash(appId, password);
-      await replaceHash(this.#means.db, appId, { id: user.id, from: hash, to });
+      await replaceHash(this.#deps.db, appId, { id: user.id, from: hash, to });
     }
     return isRight;
   }
@@ -146,7 +146,7 @@ export class LoginService {
       email: { email: value },
       mobilePhoneNumber: { mobilePhoneNumber: value },
     }[kind];
-    return findUser(this.#means.db, appId, { key });
+    return findUser(this.#deps.db, appId, { key });
   }
 }
 

@@ -9,17 +9,17 @@ import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/que
 import { parseKeys, project } from '../../../shared/query/keys.ts';
 import { compileList, type ListQuery, parseListQuery } from '../../../shared/query/list.ts';
 import type { Reader } from '../../../shared/query/reader.ts';
+import type { ApiDeps } from '../deps.ts';
 import { documentsFor } from '../included.ts';
-import type { Means } from '../means.ts';
 import { isObjectId, readerFor, requireRead, tokensFor, type UserCaller } from './caller.ts';
 import { requireStrictness } from './strict.ts';
 
 /** Looking users up (protocol/users.md#reading-users). Nothing here shows a session token. */
 export class UserLookup {
-  readonly #means: Pick<Means, 'db' | 'queries' | 'vault'>;
+  readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>;
 
-  constructor(means: Pick<Means, 'db' | 'queries' | 'vault'>) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>) {
+    this.#deps = deps;
   }
 
   /** Throws 211 when there is none, 403 when its ACL keeps the caller out, 116 for too much to include. */
@@ -27,14 +27,14 @@ export class UserLookup {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, userClass);
     const { appId } = caller.app;
-    const user = isObjectId(objectId) && (await findUser(this.#means.db, appId, { key: { objectId } }));
+    const user = isObjectId(objectId) && (await findUser(this.#deps.db, appId, { key: { objectId } }));
     if (!user) throw refuse('userNotFound');
     requireRead(caller, user);
     const isOwn = caller.isMaster || caller.session?.id === user.id;
-    const view = { isOwn, open: tokensFor(caller, this.#means.vault), hasAcl: hasAcl(query) };
+    const view = { isOwn, open: tokensFor(caller, this.#deps.vault), hasAcl: hasAcl(query) };
     const document = userDocument(user, view);
     if (include.size === 0) return project(document, keys, userClass);
-    const whole = await this.#means.queries.readFresh(caller, (db) =>
+    const whole = await this.#deps.queries.readFresh(caller, (db) =>
       withIncluded(document, include, documentsFor(caller, { db, hasAcl: hasAcl(query) })),
     );
     return project(whole, keys, userClass);
@@ -53,7 +53,7 @@ export class UserLookup {
     const { app, isMaster } = caller;
     if (!isMaster && !app.options.allowUserQuery) throw refuse('forbiddenFind');
     const reader = readerFor(caller);
-    return this.#means.queries.readPrepared(caller, () => {
+    return this.#deps.queries.readPrepared(caller, () => {
       const list = parseListQuery(query, userClass, reader);
       if (isStrict) requireStrictness(list);
       return this.#finder(caller, list, { reader, hasAcl: hasAcl(query) });
@@ -66,7 +66,7 @@ export class UserLookup {
     { reader, hasAcl }: { reader: Reader; hasAcl: boolean },
   ): (tx: Handle) => Promise<{ results: JsonObject[]; count?: number }> {
     const selection = compileList(list, userClass, reader);
-    const view = { isOwn: caller.isMaster, open: tokensFor(caller, this.#means.vault), hasAcl };
+    const view = { isOwn: caller.isMaster, open: tokensFor(caller, this.#deps.vault), hasAcl };
     return async (tx) => {
       const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
       const documents = found.map((user) => userDocument(user, view));

@@ -4,7 +4,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { readPassword } from '../../../shared/domain/user-members.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { requireSelf, requireSessionStill, type UserCaller } from './caller.ts';
 import type { LoginLocks } from './locks.ts';
 import type { Passwords } from './passwords.ts';
@@ -20,11 +20,11 @@ interface Parts {
 
 /** What a user does with its own session: look, renew it, change the password (protocol/users.md#session-tokens). */
 export class OwnSessionService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #parts: Parts;
 
-  constructor(means: Means, parts: Parts) {
-    this.#means = means;
+  constructor(deps: ApiDeps, parts: Parts) {
+    this.#deps = deps;
     this.#parts = parts;
   }
 
@@ -59,7 +59,7 @@ export class OwnSessionService {
     const { passwords, locks } = this.#parts;
     const old = givenPassword(body.old_password);
     const password = readPassword(givenPassword(body.new_password));
-    const user = await findUser(this.#means.db, app.appId, { key: { objectId } });
+    const user = await findUser(this.#deps.db, app.appId, { key: { objectId } });
     if (!user) throw refuse('userNotFound');
     const target = { user, submitted: { kind: 'username', value: user.username } } as const;
     await locks.requireOpen(app, target);

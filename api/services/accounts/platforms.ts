@@ -8,22 +8,22 @@ import {
 } from '../../../shared/domain/auth-platforms.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { checkAccessToken } from './access-tokens.ts';
-import { Doors } from './doors.ts';
 import { IdentityTokens } from './identity-tokens.ts';
+import { PlatformClients } from './platform-clients.ts';
 
 /**
  * Whether third-party authorization data is true, for the platforms that an app configures (protocol/users.md#checked-platforms,
  * protocol/admin-api.md#platform-checks). Every platform of a request is checked: none rides on another (protocol/known-problems.md#authdata-bypass).
  */
 export class AuthPlatforms {
-  readonly #doors: Doors;
+  readonly #clients: PlatformClients;
   readonly #identityTokens: IdentityTokens;
 
-  constructor(means: Pick<Means, 'clock'>) {
-    this.#doors = new Doors(means.clock);
-    this.#identityTokens = new IdentityTokens(this.#doors, means.clock);
+  constructor(deps: Pick<ApiDeps, 'clock'>) {
+    this.#clients = new PlatformClients(deps.clock);
+    this.#identityTokens = new IdentityTokens(this.#clients, deps.clock);
   }
 
   /**
@@ -53,13 +53,13 @@ export class AuthPlatforms {
         ? undefined
         : check.kind === 'identity'
           ? await this.#identityTokens.check(entry, check.settings)
-          : await checkAccessToken(this.#doors, { platform: check.kind, entry, settings: check.settings });
+          : await checkAccessToken(this.#clients, { platform: check.kind, entry, settings: check.settings });
     if (!vouched) throw refuse(platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
     return vouched;
   }
 
   close(): Promise<void> {
-    return this.#doors.close();
+    return this.#clients.close();
   }
 }
 

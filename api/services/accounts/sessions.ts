@@ -6,7 +6,7 @@ import type { AclUser } from '../../../shared/domain/acl.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { SessionSeed, User } from '../../../shared/domain/user.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 
 /** Who a valid session token belongs to. */
 export interface TokenOwner {
@@ -36,10 +36,10 @@ const digestOf = (token: string): Buffer => createHash('sha256').update(token).d
  * holds none. There is no memory of tokens: one that was replaced is unknown to every process at once.
  */
 export class Sessions {
-  readonly #means: Pick<Means, 'db' | 'vault'>;
+  readonly #deps: Pick<ApiDeps, 'db' | 'vault'>;
 
-  constructor(means: Pick<Means, 'db' | 'vault'>) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'db' | 'vault'>) {
+    this.#deps = deps;
   }
 
   /** The session of a user that is being made, or another one for a user. */
@@ -56,7 +56,7 @@ export class Sessions {
    */
   adopt(appId: string, objectId: string, token: string): SessionSeed | undefined {
     if (!tokenForm.test(token)) return undefined;
-    return { nonce: this.#means.vault.seal(token, sealContext(appId, objectId)), hash: digestOf(token) };
+    return { nonce: this.#deps.vault.seal(token, sealContext(appId, objectId)), hash: digestOf(token) };
   }
 
   /**
@@ -91,14 +91,14 @@ export class Sessions {
   /** Whose token this is; undefined for anything that is none. */
   async ownerOf(app: App, token: unknown): Promise<TokenOwner | undefined> {
     const hash = this.#hashOf(token);
-    const owner = hash && (await findSessionOwner(this.#means.db, app.appId, hash));
+    const owner = hash && (await findSessionOwner(this.#deps.db, app.appId, hash));
     return owner && { ...owner, hash };
   }
 
   /** As `ownerOf`, with all there is of the user. */
   async userOf(app: App, token: unknown): Promise<User | undefined> {
     const hash = this.#hashOf(token);
-    return hash && findUser(this.#means.db, app.appId, { key: { sessionHash: hash } });
+    return hash && findUser(this.#deps.db, app.appId, { key: { sessionHash: hash } });
   }
 
   #hashOf(token: unknown): Buffer | undefined {
@@ -112,7 +112,7 @@ export class Sessions {
   /** What the nonce gives under each key, the first key's first; the one that was adopted, as far as a key opens it. */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
     if (nonce.length !== nonceBytes) return this.#adopted(appId, objectId, nonce);
-    const derived = this.#means.vault.derivedBy(`session ${appId} ${objectId} ${nonce.toString('hex')}`);
+    const derived = this.#deps.vault.derivedBy(`session ${appId} ${objectId} ${nonce.toString('hex')}`);
     return derived.map((secret) => {
       const number = BigInt(`0x${Buffer.from(secret, 'base64url').toString('hex')}`) % tokenCount;
       return number.toString(36).padStart(tokenLength, '0');
@@ -121,7 +121,7 @@ export class Sessions {
 
   #adopted(appId: string, objectId: string, sealed: Buffer): string[] {
     try {
-      return [String(this.#means.vault.open(sealed, sealContext(appId, objectId)))];
+      return [String(this.#deps.vault.open(sealed, sealContext(appId, objectId)))];
     } catch (error) {
       if (error instanceof SealError) return [];
       throw error;

@@ -3,7 +3,7 @@ import { countSignUp, signUpWindows } from '../../../shared/db/tables/sign-up-bu
 import type { App } from '../../../shared/domain/app.ts';
 import { Refusal } from '../../../shared/domain/errors.ts';
 import { draftBytes, type UserDraft } from '../../../shared/domain/user.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { addressKey } from '../sms/budgets.ts';
 
 /**
@@ -14,14 +14,14 @@ import { addressKey } from '../sms/budgets.ts';
  * @param address undefined for a caller whose address says nothing of whom it serves: a server of the app
  */
 export async function takeSignUp(
-  means: Pick<Means, 'vault' | 'clock'>,
+  deps: Pick<ApiDeps, 'vault' | 'clock'>,
   tx: Handle,
   { app, draft, address }: { app: App; draft: UserDraft; address: string | undefined },
 ): Promise<void> {
   if (address === undefined) return;
   const { signUpsPerAddressPerHour, signUpBytesPerAddressPerDay } = app.options;
-  const nowMs = means.clock.now();
-  const key = addressKey(means, address);
+  const nowMs = deps.clock.now();
+  const key = addressKey(deps, address);
   const count = { appId: app.appId, key, bytes: draftBytes(draft) };
   const { users, bytes } = await countSignUp(tx, count, new Date(nowMs));
   const ends = [

@@ -8,7 +8,7 @@ import { sealedAuthData } from '../../../shared/domain/auth-tokens.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import type { User, UserDraft } from '../../../shared/domain/user.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import type { MailLinks } from '../verification/links.ts';
 import type { Sessions } from './sessions.ts';
 import { takeSignUp } from './sign-up-limits.ts';
@@ -37,15 +37,15 @@ export interface NewAccount {
  * whenever a user is made or changed happens here.
  */
 export class UserStore {
-  readonly #means: Pick<Means, 'db' | 'queries' | 'clock' | 'vault'>;
+  readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'clock' | 'vault'>;
   readonly #sessions: Sessions;
   readonly #links: MailLinks;
 
   constructor(
-    means: Pick<Means, 'db' | 'queries' | 'clock' | 'vault'>,
+    deps: Pick<ApiDeps, 'db' | 'queries' | 'clock' | 'vault'>,
     parts: { sessions: Sessions; links: MailLinks },
   ) {
-    this.#means = means;
+    this.#deps = deps;
     this.#sessions = parts.sessions;
     this.#links = parts.links;
   }
@@ -56,7 +56,7 @@ export class UserStore {
    * condition is asked, which takes the app's share of those.
    */
   async change<T>(work: (tx: Handle) => Promise<T>, asker?: Asker, triesLeft = 3): Promise<T> {
-    const { db, queries } = this.#means;
+    const { db, queries } = this.#deps;
     try {
       return await (asker ? queries.change(asker, work) : db.transaction(work));
     } catch (error) {
@@ -76,7 +76,7 @@ export class UserStore {
     app: App,
     { draft, passwordHash, address }: NewAccount,
   ): Promise<{ user: User; token: string }> {
-    await takeSignUp(this.#means, tx, { app, draft, address });
+    await takeSignUp(this.#deps, tx, { app, draft, address });
     const { appId } = app;
     const objectId = newObjectId();
     const { token, ...session } = this.#sessions.seed(appId, objectId);
@@ -111,7 +111,7 @@ export class UserStore {
   /** Tokens of platforms are stored under CARILLON_SECRET only. */
   #sealed(appId: string, draft: UserDraft): UserDraft {
     if (draft.authData === null) return draft;
-    return { ...draft, authData: sealedAuthData(this.#means.vault, appId, draft.authData) };
+    return { ...draft, authData: sealedAuthData(this.#deps.vault, appId, draft.authData) };
   }
 
   /** A new address that is to be confirmed gets a mail (protocol/users.md#e-mail-verification). */
@@ -129,6 +129,6 @@ export class UserStore {
   }
 
   now(): Date {
-    return new Date(this.#means.clock.now());
+    return new Date(this.#deps.clock.now());
   }
 }

@@ -16,7 +16,7 @@ import {
 } from '../../../shared/domain/user-changes.ts';
 import { userClass } from '../../../shared/query/classes.ts';
 import { compileRowCondition } from '../../../shared/query/list.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import {
   isObjectId,
   readerFor,
@@ -60,11 +60,11 @@ type Caller = UserCaller & HookedCaller;
 
 /** Users (protocol/users.md#calls-for-users). */
 export class UserService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #parts: Parts;
 
-  constructor(means: Means, parts: Parts) {
-    this.#means = means;
+  constructor(deps: ApiDeps, parts: Parts) {
+    this.#deps = deps;
     this.#parts = parts;
   }
 
@@ -120,7 +120,7 @@ export class UserService {
     const condition = compileRowCondition(where, userClass, readerFor(caller));
     const { hooked } = this.#parts;
     const changes = await hooked.authData(caller, body, readUserChanges(body));
-    const before = await this.#require(this.#means.db, caller, objectId);
+    const before = await this.#require(this.#deps.db, caller, objectId);
     requireFreeToSetPassword(caller, before, changes);
     const checked = this.#newEntries(app, before, changes.authData);
     await this.#parts.platforms.check(app, checked);
@@ -191,7 +191,7 @@ export class UserService {
     const { store, hooked } = this.#parts;
     if (isObjectId(objectId))
       await hooked.deleting(caller, body, async () => {
-        const user = await this.#find(this.#means.db, caller.app, objectId);
+        const user = await this.#find(this.#deps.db, caller.app, objectId);
         if (user) requireWrite(caller, user);
         return user;
       });
@@ -213,7 +213,7 @@ export class UserService {
 
   /** Where a user is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
   urlOf({ objectId }: JsonObject): string {
-    return `${this.#means.config.publicUrl}/1.1/users/${objectId}`;
+    return `${this.#deps.config.publicUrl}/1.1/users/${objectId}`;
   }
 
   #find(db: Handle, { appId }: App, objectId: string, isLocked = false): Promise<User | undefined> {
@@ -236,7 +236,7 @@ export class UserService {
     const isKnown = (platform: string, entry: JsonObject) => {
       const stored = authData && Object.hasOwn(authData, platform) ? authData[platform] : undefined;
       if (!stored) return false;
-      const opened = openedEntry(this.#means.vault, appId, { platform, entry: stored });
+      const opened = openedEntry(this.#deps.vault, appId, { platform, entry: stored });
       return [opened, shownEntry(opened)].some((known) => stableText(known) === stableText(entry));
     };
     return new Map([...changes].filter(([platform, entry]) => entry !== null && !isKnown(platform, entry)));

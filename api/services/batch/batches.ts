@@ -1,7 +1,7 @@
 import { Refusal, refuse } from '../../../shared/domain/errors.ts';
 import { messageIn } from '../../../shared/domain/errors-zh.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import {
   type BatchBudget,
   listNeed,
@@ -40,11 +40,11 @@ export interface BatchCall {
 
 /** Several calls in one (protocol/objects.md#batches). */
 export class BatchService {
-  readonly #means: Pick<Means, 'clock'>;
+  readonly #deps: Pick<ApiDeps, 'clock'>;
   readonly #budget: ReplyBudget;
 
-  constructor(means: Pick<Means, 'clock'>, limits?: ReplyLimits) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'clock'>, limits?: ReplyLimits) {
+    this.#deps = deps;
     this.#budget = new ReplyBudget(limits);
   }
 
@@ -97,7 +97,7 @@ export class BatchService {
   }
 
   #limited({ perform, isMaster }: BatchCall, budget: BatchBudget): PerformWithin {
-    const { clock } = this.#means;
+    const { clock } = this.#deps;
     const endsAtMs = clock.monotonicMs() + maxMs;
     return async (call) => {
       if (clock.monotonicMs() > endsAtMs) return failed(refuse('timedOut'));

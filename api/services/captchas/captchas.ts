@@ -12,7 +12,7 @@ import {
 } from '../../../shared/db/tables/captchas.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { type CaptchaShape, drawCaptcha, newCaptchaText } from './image.ts';
 
 /** Query of requestCaptcha, within its ranges (protocol/codes.md#captchas). */
@@ -26,14 +26,14 @@ const maxAttempts = 3;
 /** How long a solved captcha can be made use of. */
 const validateTokenMs = 5 * 60_000;
 
-type CaptchaMeans = Pick<Means, 'db' | 'vault' | 'clock' | 'config'>;
+type CaptchaDeps = Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'config'>;
 
 /** Image captchas in front of SMS sending (protocol/codes.md#captchas). */
 export class CaptchaService {
-  readonly #means: CaptchaMeans;
+  readonly #deps: CaptchaDeps;
 
-  constructor(means: CaptchaMeans) {
-    this.#means = means;
+  constructor(deps: CaptchaDeps) {
+    this.#deps = deps;
   }
 
   /** Throws 119 unless the app protects its messages by captchas, 403 for a size or ttl that needs the master key. */
@@ -44,7 +44,7 @@ export class CaptchaService {
     requireCaptchas(app);
     const { width, height, size, ttl } = { ...defaults, ...request };
     if (!isMaster && (size !== defaults.size || ttl !== defaults.ttl)) throw refuse('masterKeyRequired');
-    const { db, vault, clock, config } = this.#means;
+    const { db, vault, clock, config } = this.#deps;
     const text = newCaptchaText(size);
     const image = await drawCaptcha(text, { width, height, size });
     const id = { appId: app.appId, token: randomBytes(18).toString('base64url') };
@@ -56,8 +56,8 @@ export class CaptchaService {
 
   /** The PNG. Throws 404 when there is no such captcha, or not any more. */
   async image(appId: string, token: string): Promise<Buffer> {
-    const now = new Date(this.#means.clock.now());
-    const image = await findCaptchaImage(this.#means.db, { appId, token }, now);
+    const now = new Date(this.#deps.clock.now());
+    const image = await findCaptchaImage(this.#deps.db, { appId, token }, now);
     if (!image) throw refuse('notFound', 'There is no such captcha, or it has expired.');
     return image;
   }
@@ -65,7 +65,7 @@ export class CaptchaService {
   /** Gives a token that one message can be had for. Throws 119, and 1 for a wrong answer or a dead captcha alike. */
   async verify(app: App, token: string, code: string): Promise<{ validate_token: string }> {
     requireCaptchas(app);
-    const { db, clock } = this.#means;
+    const { db, clock } = this.#deps;
     const id = { appId: app.appId, token };
     const sealed = await countCaptchaAttempt(db, id, { maxAttempts, now: new Date(clock.now()) });
     if (!sealed || !equalInConstantTime(this.#open(id, sealed).toLowerCase(), code.trim().toLowerCase()))
@@ -79,14 +79,14 @@ export class CaptchaService {
   /** Spends a validate token as part of `tx`. Throws 608 without one, or when it is not good any more. */
   async spend(tx: Handle, appId: string, validateToken: string | undefined): Promise<void> {
     if (validateToken === undefined || validateToken === '') throw refuse('validateTokenMissing');
-    const token = { digest: digestOf(validateToken), now: new Date(this.#means.clock.now()) };
+    const token = { digest: digestOf(validateToken), now: new Date(this.#deps.clock.now()) };
     if (!(await spendValidateToken(tx, appId, token)))
       throw refuse('validateTokenMissing', 'The validate token is wrong, expired or used.');
   }
 
   /** For tests of other programs, which cannot read images: 404 unless this is one. */
   async reveal(appId: string, token: string): Promise<{ code: string }> {
-    const { db, config } = this.#means;
+    const { db, config } = this.#deps;
     const id = { appId, token };
     const sealed = config.isTest ? await findCaptchaAnswer(db, id) : undefined;
     if (!sealed) throw refuse('notFound');
@@ -94,7 +94,7 @@ export class CaptchaService {
   }
 
   #open(id: { appId: string; token: string }, sealed: Buffer): string {
-    return z.string().parse(this.#means.vault.open(sealed, contextOf(id)));
+    return z.string().parse(this.#deps.vault.open(sealed, contextOf(id)));
   }
 }
 

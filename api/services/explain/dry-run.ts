@@ -9,7 +9,7 @@ import { parsePush, parsePushToDevices } from '../../../shared/domain/push.ts';
 import { withoutCql } from '../../../shared/query/cql/cql.ts';
 import { masterReader } from '../../../shared/query/reader.ts';
 import { checkTargets, Params, targetCondition } from '../../../shared/query/targets.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { findMissingProfile } from '../missing-profiles.ts';
 import { expiryOf } from '../pushes.ts';
 import { describeShare, sharesOf } from './audience.ts';
@@ -22,10 +22,10 @@ const scanTimeoutMs = 30_000;
 
 /** Says what a push would do, and does nothing: every statement runs in one READ ONLY transaction. */
 export class DryRunService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -33,9 +33,9 @@ export class DryRunService {
    * those would refuse as malformed. Limits that would refuse or cut the push are sentences in the reply.
    */
   async explain(appId: string, draft: Draft): Promise<JsonObject> {
-    const app = await this.#means.directory.app(appId);
+    const app = await this.#deps.directory.app(appId);
     if (!app) throw refuse('notFound', 'There is no such app.');
-    const nowMs = this.#means.clock.now();
+    const nowMs = this.#deps.clock.now();
     const parse = 'device_ids' in draft.body ? parsePushToDevices : parsePush;
     const { order, timing, warnings } = parse(withoutCql(draft.body), draft.prodHeader, nowMs);
     checkTargets(order, masterReader(appId));
@@ -43,10 +43,10 @@ export class DryRunService {
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
     const push = { objectId: newPushId(), order, expiresAt, createdAt };
     // Looks with a connection of its own: not while this call holds another one.
-    const missing = await findMissingProfile(this.#means, app, order);
-    const profiles = await this.#means.directory.profiles(appId);
+    const missing = await findMissingProfile(this.#deps, app, order);
+    const profiles = await this.#deps.directory.profiles(appId);
     const plan = { ...draft, app, push, timing, profiles, missing, nowMs };
-    const told = await this.#means.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
+    const told = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
       timeoutMs: scanTimeoutMs,
     });
     return warnings.length > 0 ? { ...told, warnings } : told;

@@ -19,7 +19,7 @@ import type { Notification } from '../../../shared/domain/notification.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
 import { type Clause, targetClauses } from '../../../shared/query/clauses.ts';
 import { Params } from '../../../shared/query/targets.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { type LetterState, sentenceOf } from './sentence.ts';
 
 /** What is known of a device that still exists. */
@@ -43,10 +43,10 @@ interface Facts {
 
 /** "Why did this device not get it?", answered for one push and one device. */
 export class WhyService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -54,21 +54,21 @@ export class WhyService {
    * was, the rest as it would be now. Throws 404 for an unknown app or device, 404/101 for an unknown push.
    */
   async explain(appId: string, publicId: string, device: string): Promise<JsonObject> {
-    const app = await this.#means.directory.app(appId);
+    const app = await this.#deps.directory.app(appId);
     if (!app) throw refuse('notFound', 'There is no such app.');
     const push = /^[A-Za-z0-9]{1,16}$/.test(publicId)
-      ? await findPublicNotification(this.#means.db, appId, publicId)
+      ? await findPublicNotification(this.#deps.db, appId, publicId)
       : undefined;
     if (!push) throw refuse('objectNotFound');
     // PostgreSQL refuses NUL, and no device has such a name.
     const name = device.includes('\0') ? '' : device;
-    const found = await findDevice(this.#means.db, appId, name);
+    const found = await findDevice(this.#deps.db, appId, name);
     const facts = found ? await this.#ofPresent(app, push, found) : await this.#ofDeleted(push, name);
     return this.#tell(app, facts, found?.object_id ?? name);
   }
 
   async #ofPresent(app: App, push: Notification, device: TracedDevice): Promise<Facts> {
-    const { db, clock, queries } = this.#means;
+    const { db, clock, queries } = this.#deps;
     const params = new Params([app.appId]);
     const clauses = targetClauses(app, push.order, { params, nowMs: clock.now() });
     const conditions = clauses.map((clause) => clause.condition);
@@ -78,7 +78,7 @@ export class WhyService {
       ),
       findBatchOf(db, push, device.id),
       findFailure(db, push, { id: device.id }),
-      this.#means.directory.profiles(app.appId),
+      this.#deps.directory.profiles(app.appId),
     ]);
     const isFresh = holds?.[clauses.findIndex(({ kind }) => kind === 'fresh')] ?? false;
     const present = {
@@ -93,7 +93,7 @@ export class WhyService {
 
   /** A device that was deleted for its dead token left its public id with the reason. */
   async #ofDeleted(push: Notification, objectId: string): Promise<Facts> {
-    const { db } = this.#means;
+    const { db } = this.#deps;
     const failure = await findFailure(db, push, { objectId });
     if (!failure) throw refuse('notFound', 'There is no such installation.');
     const batch = await findBatchOf(db, push, failure.installation);
@@ -102,12 +102,12 @@ export class WhyService {
 
   async #troubleOf(batch: TracedBatch | undefined, appId: string): Promise<GatewayFailure | undefined> {
     if (batch === undefined || batch.outcome !== null) return undefined;
-    return findGatewayFailure(this.#means.db, { ...batch, appId });
+    return findGatewayFailure(this.#deps.db, { ...batch, appId });
   }
 
   async #letterOf(push: Notification, batch: TracedBatch, installation: number): Promise<LetterState | null> {
-    const isExpired = push.expiresAt.getTime() <= this.#means.clock.now();
-    if (await hasLetter(this.#means.db, push, installation)) return isExpired ? 'expired' : 'waiting';
+    const isExpired = push.expiresAt.getTime() <= this.#deps.clock.now();
+    if (await hasLetter(this.#deps.db, push, installation)) return isExpired ? 'expired' : 'waiting';
     if (batch.outcome !== 'sent') return null;
     // Letters that expired are deleted as well, so that afterwards nobody knows.
     return isExpired ? 'gone' : 'acknowledged';

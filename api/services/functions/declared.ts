@@ -8,7 +8,7 @@ import { Refusal } from '../../../shared/domain/errors.ts';
 import { eventHooks, userHooks } from '../../../shared/domain/functions.ts';
 import { parseJson } from '../../../shared/domain/json.ts';
 import type { HttpReply } from '../../../shared/http.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
 /** How long a list counts: what is deployed anew runs its hooks this much later. */
@@ -43,12 +43,12 @@ interface Declared {
  */
 export class DeclaredNames {
   readonly #hosts: FunctionHosts;
-  readonly #means: Pick<Means, 'clock' | 'db'>;
+  readonly #deps: Pick<ApiDeps, 'clock' | 'db'>;
   readonly #byHost = new WeakMap<FunctionHost, Declared>();
 
-  constructor(hosts: FunctionHosts, means: Pick<Means, 'clock' | 'db'>) {
+  constructor(hosts: FunctionHosts, deps: Pick<ApiDeps, 'clock' | 'db'>) {
     this.#hosts = hosts;
-    this.#means = means;
+    this.#deps = deps;
   }
 
   /**
@@ -64,7 +64,7 @@ export class DeclaredNames {
       asking: undefined,
     };
     this.#byHost.set(host, known);
-    const ageMs = this.#means.clock.monotonicMs() - known.askedAtMs;
+    const ageMs = this.#deps.clock.monotonicMs() - known.askedAtMs;
     if (ageMs >= (known.names ? lifeMs : restMs))
       known.asking ??= this.#ask(host, caller, known).finally(() => {
         known.asking = undefined;
@@ -81,7 +81,7 @@ export class DeclaredNames {
   async #ask(host: FunctionHost, caller: FunctionCaller, declared: Declared): Promise<void> {
     const headers = this.#hosts.headers({ ...caller, isMaster: true, sessionToken: undefined }, host);
     const reply = await host.asker.request({ method: 'GET', path, headers, timeoutMs: askMs });
-    declared.askedAtMs = this.#means.clock.monotonicMs();
+    declared.askedAtMs = this.#deps.clock.monotonicMs();
     const names = namesIn(reply);
     declared.isAway = names === undefined;
     const place = this.#hosts.placeOf(host, caller);
@@ -89,7 +89,7 @@ export class DeclaredNames {
       declared.names = names;
       await this.#keep(place, declared, [...names].sort());
     } else if (!declared.names) {
-      const kept = await findDeclaredHooks(this.#means.db, place);
+      const kept = await findDeclaredHooks(this.#deps.db, place);
       if (kept) declared.names = new Set(kept);
     }
   }
@@ -99,7 +99,7 @@ export class DeclaredNames {
     const text = names.join();
     if (declared.kept === text) return;
     try {
-      await keepDeclaredHooks(this.#means.db, place, names);
+      await keepDeclaredHooks(this.#deps.db, place, names);
       declared.kept = text;
     } catch {
       declared.kept = undefined;

@@ -79,7 +79,7 @@ export class FunctionService {
   }
 
   async #forward(host: FunctionHost, request: ForwardRequest): Promise<FunctionReply> {
-    const reply = await host.door.forward(request);
+    const reply = await host.client.forward(request);
     if (reply.kind === 'failed') throw refusalOf(reply.reason);
     const { status, headers, body } = reply;
     const refusal = problemOf(reply);

@@ -2,7 +2,7 @@ import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.t
 import { type EventHook, eventHooks, type HookName, userHooks } from '../../../shared/domain/functions.ts';
 import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { jsonPost } from '../../../shared/http.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { DeclaredNames } from './declared.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
@@ -30,15 +30,15 @@ const pathOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].pat
 export class Hooks {
   readonly #hosts: FunctionHosts;
   readonly #declared: DeclaredNames;
-  readonly #metrics: Means['metrics'];
+  readonly #metrics: ApiDeps['metrics'];
   readonly #background = new Set<Promise<void>>();
   /** By app; what is at 0 is left out. */
   readonly #nested = new Map<string, number>();
 
-  constructor(means: Pick<Means, 'clock' | 'db' | 'metrics'>, hosts: FunctionHosts) {
+  constructor(deps: Pick<ApiDeps, 'clock' | 'db' | 'metrics'>, hosts: FunctionHosts) {
     this.#hosts = hosts;
-    this.#declared = new DeclaredNames(hosts, means);
-    this.#metrics = means.metrics;
+    this.#declared = new DeclaredNames(hosts, deps);
+    this.#metrics = deps.metrics;
   }
 
   /**

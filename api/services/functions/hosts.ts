@@ -1,9 +1,9 @@
 import type { DeclaringHost } from '../../../shared/db/tables/declared-hooks.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import type { FunctionStage } from '../../../shared/domain/functions.ts';
-import { type HttpDoor, openHttpDoor } from '../../../shared/http.ts';
-import { type ForwardDoor, openForwardDoor } from '../../../shared/http-forward.ts';
-import type { Means } from '../means.ts';
+import { createHttpClient, type HttpClient } from '../../../shared/http.ts';
+import { createForwardClient, type ForwardClient } from '../../../shared/http-forward.ts';
+import type { ApiDeps } from '../deps.ts';
 
 /** Who calls, and what a function host is told of it. */
 export interface FunctionCaller {
@@ -19,9 +19,9 @@ export interface FunctionCaller {
 export interface FunctionHost {
   url: string;
   /** For calls of functions: streamed. One app's calls wait for no other's. */
-  door: ForwardDoor;
+  client: ForwardClient;
   /** For hooks and lists of names: short. */
-  asker: HttpDoor;
+  asker: HttpClient;
 }
 
 /** Of hooks that are run before a write (protocol/functions.md#hook-times): the longest. */
@@ -34,14 +34,14 @@ const agentText = /^[\x20-\x7e]{1,512}$/;
 
 /** Which server runs an app's functions, and connections to it, kept by app and address. */
 export class FunctionHosts {
-  readonly #means: Pick<Means, 'clock' | 'config' | 'vault'>;
+  readonly #deps: Pick<ApiDeps, 'clock' | 'config' | 'vault'>;
   readonly #hosts = new Map<string, FunctionHost>();
   /** Names this service in `Via`, on every of its processes. */
   readonly #pseudonym: string;
 
-  constructor(means: Pick<Means, 'clock' | 'config' | 'vault'>) {
-    this.#means = means;
-    this.#pseudonym = `carillon-${means.vault.derive('via').slice(0, 12)}`;
+  constructor(deps: Pick<ApiDeps, 'clock' | 'config' | 'vault'>) {
+    this.#deps = deps;
+    this.#pseudonym = `carillon-${deps.vault.derive('via').slice(0, 12)}`;
   }
 
   /**
@@ -51,7 +51,7 @@ export class FunctionHosts {
   of({ app, stage }: Pick<FunctionCaller, 'app' | 'stage'>): FunctionHost | undefined {
     const { functionsUrl, functionsStagingUrl } = app.options;
     const own = (stage === 'staging' ? functionsStagingUrl : null) ?? functionsUrl;
-    const url = own ?? this.#means.config.functionsUrl;
+    const url = own ?? this.#deps.config.functionsUrl;
     return url === undefined ? undefined : this.#host(app, url);
   }
 
@@ -61,7 +61,7 @@ export class FunctionHosts {
     return {
       appId: app.appId,
       stage: isStaging ? 'staging' : 'production',
-      url: url === this.#means.config.functionsUrl ? 'embedded' : url,
+      url: url === this.#deps.config.functionsUrl ? 'embedded' : url,
     };
   }
 
@@ -75,8 +75,8 @@ export class FunctionHosts {
       void closeHost(oldest[1]);
     }
     const timing = { connectMs: 3000, requestMs: askMs, drainMs: 1000 };
-    const asker = openHttpDoor({ baseUrl: url, timing, connections: 64, clock: this.#means.clock });
-    const host = { url, door: openForwardDoor(url), asker };
+    const asker = createHttpClient({ baseUrl: url, timing, connections: 64, clock: this.#deps.clock });
+    const host = { url, client: createForwardClient(url), asker };
     this.#hosts.set(key, host);
     return host;
   }
@@ -102,7 +102,7 @@ export class FunctionHosts {
 
   /** The embedded host knows no app's keys; it is given what functions work with. */
   #embeddedHeaders(app: App, { url }: FunctionHost): Record<string, string> {
-    const { functionsUrl, functionsToken } = this.#means.config;
+    const { functionsUrl, functionsToken } = this.#deps.config;
     if (url !== functionsUrl || functionsToken === undefined) return {};
     return {
       'x-carillon-functions-token': functionsToken,
@@ -121,7 +121,7 @@ export class FunctionHosts {
   }
 }
 
-const closeHost = ({ door, asker }: FunctionHost) => Promise.all([door.close(), asker.close()]);
+const closeHost = ({ client, asker }: FunctionHost) => Promise.all([client.close(), asker.close()]);
 
 /** Names of clients as they may be passed on. */
 export function agentHeaders({ userAgent, clientAgent }: { userAgent: string; clientAgent: string }) {

@@ -10,19 +10,19 @@ import { compileList, parseListQuery } from '../../../shared/query/list.ts';
 import { relationOf } from '../../../shared/query/related.ts';
 import { isObjectId, readerFor, requireRead, type UserCaller } from '../accounts/caller.ts';
 import type { UserLookup } from '../accounts/lookup.ts';
+import type { ApiDeps } from '../deps.ts';
 import { documentsFor } from '../included.ts';
-import type { Means } from '../means.ts';
 
 type Query = Record<string, unknown>;
 type Found = { results: JsonObject[]; count?: number };
 
 /** Looking roles up: anybody with a key sees those that their ACL shows to it. */
 export class RoleLookup {
-  readonly #means: Pick<Means, 'db' | 'queries'>;
+  readonly #deps: Pick<ApiDeps, 'db' | 'queries'>;
   readonly #users: Pick<UserLookup, 'list'>;
 
-  constructor(means: Pick<Means, 'db' | 'queries'>, users: Pick<UserLookup, 'list'>) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'db' | 'queries'>, users: Pick<UserLookup, 'list'>) {
+    this.#deps = deps;
     this.#users = users;
   }
 
@@ -34,12 +34,12 @@ export class RoleLookup {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, roleClass);
     const { appId } = caller.app;
-    const role = isObjectId(objectId) && (await findRole(this.#means.db, appId, { objectId }));
+    const role = isObjectId(objectId) && (await findRole(this.#deps.db, appId, { objectId }));
     if (!role) return {};
     requireRead(caller, role);
     const document = roleDocument(role, { hasAcl: hasAcl(query) });
     if (include.size === 0) return project(document, keys, roleClass);
-    const whole = await this.#means.queries.readFresh(caller, (db) =>
+    const whole = await this.#deps.queries.readFresh(caller, (db) =>
       withIncluded(document, include, documentsFor(caller, { db, hasAcl: hasAcl(query) })),
     );
     return project(whole, keys, roleClass);
@@ -65,7 +65,7 @@ export class RoleLookup {
 
   #list(caller: UserCaller, query: Query): Promise<Found> {
     const reader = readerFor(caller);
-    return this.#means.queries.readPrepared(caller, () => {
+    return this.#deps.queries.readPrepared(caller, () => {
       const list = parseListQuery(query, roleClass, reader);
       const selection = compileList(list, roleClass, reader);
       return async (tx) => {

@@ -25,7 +25,7 @@ import type { MemberStep } from '../../../shared/domain/role-members.ts';
 import { roleClass } from '../../../shared/query/classes.ts';
 import { compileRowCondition } from '../../../shared/query/list.ts';
 import { isObjectId, readerFor, requireWrite, type UserCaller } from '../accounts/caller.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 
 /** A saved role, and what the reply to a save is made of. */
 export interface SavedRole {
@@ -40,11 +40,11 @@ const maxTries = 3;
 
 /** Roles (protocol/roles.md#role-fields): who may write one says its ACL. */
 export class RoleService {
-  readonly #means: Pick<Means, 'config' | 'db' | 'queries' | 'clock'>;
+  readonly #deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>;
   readonly #directory: RoleDirectory;
 
-  constructor(means: Pick<Means, 'config' | 'db' | 'queries' | 'clock'>, directory: RoleDirectory) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>, directory: RoleDirectory) {
+    this.#deps = deps;
     this.#directory = directory;
   }
 
@@ -116,7 +116,7 @@ export class RoleService {
 
   /** Where a role is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
   urlOf({ objectId }: JsonObject): string {
-    return `${this.#means.config.publicUrl}/1.1/roles/${objectId}`;
+    return `${this.#deps.config.publicUrl}/1.1/roles/${objectId}`;
   }
 
   /**
@@ -129,7 +129,7 @@ export class RoleService {
     work: (tx: Handle) => Promise<T>,
     triesLeft = maxTries,
   ): Promise<T> {
-    const { db, queries } = this.#means;
+    const { db, queries } = this.#deps;
     try {
       return await (condition ? queries.change(caller, work) : db.transaction(work));
     } catch (error) {
@@ -145,7 +145,7 @@ export class RoleService {
   }
 
   #now(): Date {
-    return new Date(this.#means.clock.now());
+    return new Date(this.#deps.clock.now());
   }
 }
 

@@ -21,7 +21,7 @@ import {
   prices,
   type SendKind,
 } from '../../../shared/domain/sms.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 
 /** What is spent by one message. */
 export interface Spending {
@@ -43,9 +43,9 @@ const blockDigits = 4;
  * Throws 1 within 10 seconds, 601 within a number's other limits, 154 for those of address, block and app
  * (protocol/codes.md#limits, protocol/admin-api.md#options-of-an-app).
  */
-export async function spendBudgets(means: Means, tx: Handle, spending: Spending): Promise<void> {
+export async function spendBudgets(deps: ApiDeps, tx: Handle, spending: Spending): Promise<void> {
   const { app, phone, kind, sign, address } = spending;
-  const now = new Date(means.clock.now());
+  const now = new Date(deps.clock.now());
   const { appId } = app;
   await spendNumber(tx, spending, now);
   const budgets: Budget[] = [
@@ -56,7 +56,7 @@ export async function spendBudgets(means: Means, tx: Handle, spending: Spending)
     budgets.unshift({
       appId,
       scope: 'address',
-      key: addressKey(means, address),
+      key: addressKey(deps, address),
       limit: app.options.smsPerAddressPerHour,
       windowMs: hourMs,
     });
@@ -82,7 +82,7 @@ async function spendNumber(tx: Handle, { app, phone, kind, sign }: Spending, now
 
 /** Pays for a message: the first hundred at home are free, the rest is taken off the balance. Throws 160. */
 export async function payMessage(
-  { clock }: Pick<Means, 'clock'>,
+  { clock }: Pick<ApiDeps, 'clock'>,
   tx: Handle,
   { app, phone }: Pick<Spending, 'app' | 'phone'>,
 ): Promise<void> {
@@ -98,7 +98,7 @@ export async function payMessage(
 const blockOf = ({ e164 }: Phone) => e164.slice(0, -blockDigits);
 
 /** An address as a digest; of IPv6 the network, since a host has as many addresses there as it likes. */
-export function addressKey({ vault }: Pick<Means, 'vault'>, address: string): string {
+export function addressKey({ vault }: Pick<ApiDeps, 'vault'>, address: string): string {
   return vault.derive(`address ${networkOf(address)}`).slice(0, 22);
 }
 

@@ -13,7 +13,7 @@ import {
 import { refuse } from '../../../shared/domain/errors.ts';
 import { type Phone, parsePhone } from '../../../shared/domain/phone.ts';
 import { codeAlone, maxCodeAttempts, pumping, type SmsType } from '../../../shared/domain/sms.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { addressKey } from './budgets.ts';
 
 /** What a code is for and whose it is. */
@@ -43,10 +43,10 @@ const codePattern = /^\d{6}$/;
 
 /** Six-digit codes (protocol/codes.md#code-rules): kept as HMACs, tried five times, spent once. */
 export class CodeBook {
-  readonly #means: Pick<Means, 'db' | 'vault' | 'clock' | 'metrics'>;
+  readonly #deps: Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'metrics'>;
 
-  constructor(means: Pick<Means, 'db' | 'vault' | 'clock' | 'metrics'>) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'metrics'>) {
+    this.#deps = deps;
   }
 
   /** Makes a code as part of `tx`; the one before it is void. `address` is the network address that asks. */
@@ -58,8 +58,8 @@ export class CodeBook {
     const code = String(randomInt(1_000_000)).padStart(6, '0');
     const id = randomUUID();
     const owner = ownerOf(use);
-    const digest = this.#means.vault.derive(contextOf(owner, id, code));
-    await putCode(tx, { ...owner, id, digest, expiresAt, askedFrom: addressKey(this.#means, address) });
+    const digest = this.#deps.vault.derive(contextOf(owner, id, code));
+    await putCode(tx, { ...owner, id, digest, expiresAt, askedFrom: addressKey(this.#deps, address) });
     return code;
   }
 
@@ -68,7 +68,7 @@ export class CodeBook {
    * The caller spends what it gets in the transaction of what the code is for.
    */
   async check(use: CodeUse, code: unknown): Promise<CheckedCode> {
-    const { db, vault, clock, metrics } = this.#means;
+    const { db, vault, clock, metrics } = this.#deps;
     const owner = ownerOf(use);
     const text = typeof code === 'string' && codePattern.test(code) ? code : undefined;
     const found =
@@ -94,8 +94,8 @@ export class CodeBook {
    * the codes of a whole app. Throws 603 when none fits, or two do, or the address has tried too often.
    */
   async numberOf({ appId, purpose, address }: CodeAlone, code: unknown): Promise<Phone> {
-    const { db, vault, clock } = this.#means;
-    const askedFrom = addressKey(this.#means, address);
+    const { db, vault, clock } = this.#deps;
+    const askedFrom = addressKey(this.#deps, address);
     const now = new Date(clock.now());
     const { tries: limit, windowMs, candidates } = codeAlone;
     const budget = { appId, scope: 'codeAlone', key: askedFrom, limit, windowMs } as const;
@@ -110,7 +110,7 @@ export class CodeBook {
     );
     const phone = fitting.length === 1 ? parsePhone(fitting[0]?.number) : undefined;
     if (!phone) {
-      this.#means.metrics.smsVerifications.inc({ app: appId, outcome: 'wrong' });
+      this.#deps.metrics.smsVerifications.inc({ app: appId, outcome: 'wrong' });
       throw refuse('invalidSmsCode');
     }
     return phone;
@@ -119,9 +119,9 @@ export class CodeBook {
   /** Throws 603 when somebody else was faster. */
   async spend(tx: Handle, { use, id }: CheckedCode): Promise<void> {
     if (!(await spendCode(tx, ownerOf(use), id))) throw refuse('invalidSmsCode');
-    const bucket = new Date(Math.floor(this.#means.clock.now() / pumping.bucketMs) * pumping.bucketMs);
+    const bucket = new Date(Math.floor(this.#deps.clock.now() / pumping.bucketMs) * pumping.bucketMs);
     await countConversion(tx, { appId: use.appId, prefix: use.phone.callingCode }, 'used', bucket);
-    this.#means.metrics.smsVerifications.inc({ app: use.appId, outcome: 'right' });
+    this.#deps.metrics.smsVerifications.inc({ app: use.appId, outcome: 'right' });
   }
 }
 

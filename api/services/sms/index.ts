@@ -1,5 +1,5 @@
 import { CaptchaService } from '../captchas/captchas.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { CodeBook } from './codes.ts';
 import { PumpingGuard } from './pumping.ts';
 import { SmsSender } from './sender.ts';
@@ -7,18 +7,18 @@ import { SmsService } from './sms.ts';
 import { SmsTextService } from './texts.ts';
 
 /** Codes, messages and captchas: they use one another, so they are made together. */
-export function createMessaging(means: Means) {
-  const codes = new CodeBook(means);
-  const pumping = new PumpingGuard(means);
-  const captchas = new CaptchaService(means);
-  const sender = new SmsSender(means, { codes, pumping, captchas });
+export function createMessaging(deps: ApiDeps) {
+  const codes = new CodeBook(deps);
+  const pumping = new PumpingGuard(deps);
+  const captchas = new CaptchaService(deps);
+  const sender = new SmsSender(deps, { codes, pumping, captchas });
   return {
     codes,
     pumping,
     captchas,
     sender,
-    sms: new SmsService(means, { sender, codes }),
-    smsTexts: new SmsTextService(means),
+    sms: new SmsService(deps, { sender, codes }),
+    smsTexts: new SmsTextService(deps),
   };
 }
 

@@ -8,9 +8,9 @@ import {
 } from '../../../shared/db/tables/sms-conversion.ts';
 import { Refusal } from '../../../shared/domain/errors.ts';
 import { pumping } from '../../../shared/domain/sms.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 
-type PumpingMeans = Pick<Means, 'db' | 'clock' | 'metrics'>;
+type PumpingDeps = Pick<ApiDeps, 'db' | 'clock' | 'metrics'>;
 
 /**
  * Against SMS pumping: who has messages sent for a share of their price does not use the codes (protocol/known-problems.md#sms-pumping).
@@ -18,15 +18,15 @@ type PumpingMeans = Pick<Means, 'db' | 'clock' | 'metrics'>;
  * off for an hour, and a metric says so.
  */
 export class PumpingGuard {
-  readonly #means: PumpingMeans;
+  readonly #deps: PumpingDeps;
 
-  constructor(means: PumpingMeans) {
-    this.#means = means;
+  constructor(deps: PumpingDeps) {
+    this.#deps = deps;
   }
 
   /** Throws 154 while sending to this country is broken off. */
   async check(prefix: Prefix): Promise<void> {
-    const { db, clock, metrics } = this.#means;
+    const { db, clock, metrics } = this.#deps;
     const nowMs = clock.now();
     const { sent, used, openUntil } = await readConversion(db, prefix, {
       from: new Date(nowMs - pumping.windowMs),
@@ -43,12 +43,12 @@ export class PumpingGuard {
   }
 
   async countSent(tx: Handle, prefix: Prefix): Promise<void> {
-    await countConversion(tx, prefix, 'sent', new Date(bucketOf(this.#means.clock.now())));
+    await countConversion(tx, prefix, 'sent', new Date(bucketOf(this.#deps.clock.now())));
   }
 
   /** Writes the breakers that are open on any process into this process's gauge. */
   async record(): Promise<void> {
-    const { db, clock, metrics } = this.#means;
+    const { db, clock, metrics } = this.#deps;
     const open = await listOpenBreakers(db, new Date(clock.now()));
     metrics.smsBreakerOpen.reset();
     for (const { appId, prefix } of open) metrics.smsBreakerOpen.set({ app: appId, prefix }, 1);

@@ -7,7 +7,7 @@ import type { Phone } from '../../../shared/domain/phone.ts';
 import type { SendKind, SmsType } from '../../../shared/domain/sms.ts';
 import { readTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { postMessage } from '../messages.ts';
 import { payMessage, spendBudgets } from './budgets.ts';
 import type { CodeBook } from './codes.ts';
@@ -53,11 +53,11 @@ interface Prepared {
 
 /** The one door through which codes and notifications leave (protocol/codes.md#general-code-service). */
 export class SmsSender {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #parts: Parts;
 
-  constructor(means: Means, parts: Parts) {
-    this.#means = means;
+  constructor(deps: ApiDeps, parts: Parts) {
+    this.#deps = deps;
     this.#parts = parts;
   }
 
@@ -78,14 +78,14 @@ export class SmsSender {
       outcome.kind = error instanceof Refusal ? error.kind : 'failed';
       throw error;
     } finally {
-      this.#means.metrics.smsRequests.inc({ app: app.appId, type: outcome.type, outcome: outcome.kind });
+      this.#deps.metrics.smsRequests.inc({ app: app.appId, type: outcome.type, outcome: outcome.kind });
     }
   }
 
   /** What a call for a message costs that is answered without one. Throws 608 and 1 where the app wants captchas. */
   async spendCaptcha({ app }: SmsCaller, validateToken: string | undefined): Promise<void> {
     if (!app.options.captchaForSms) return;
-    await this.#means.db.transaction((tx) => this.#parts.captchas.spend(tx, app.appId, validateToken));
+    await this.#deps.db.transaction((tx) => this.#parts.captchas.spend(tx, app.appId, validateToken));
   }
 
   async #prepare(app: App, order: SmsOrder): Promise<Prepared> {
@@ -93,7 +93,7 @@ export class SmsSender {
     const { phone, ttlMinutes, name, op, isVoice = false } = order;
     const wording: Wording = { app, phone, type: order.type, sign, ttlMinutes, name, op };
     if (!order.template) return { wording, type: order.type, kind: isVoice ? 'voice' : 'verification' };
-    const found = await findTemplate(this.#means.db, app.appId, order.template.name);
+    const found = await findTemplate(this.#deps.db, app.appId, order.template.name);
     if (!found) throw refuse('smsTemplateNotFound');
     if (!found.active) throw refuse('smsTemplateNotVerified');
     const reading = readTemplate(found.active.text, { format: 'text' });
@@ -110,7 +110,7 @@ export class SmsSender {
   }
 
   async #sign(app: App, name: string | undefined): Promise<string> {
-    const { db } = this.#means;
+    const { db } = this.#deps;
     if (name === undefined) return (await defaultSignature(db, app.appId, app.name)) ?? unsigned();
     const signature = await findSignature(db, app.appId, name);
     return signature?.isApproved ? signature.name : unsigned();
@@ -120,13 +120,13 @@ export class SmsSender {
     const { app, isMaster, address } = caller;
     const { wording, kind } = prepared;
     const { phone, isSilent = false } = order;
-    await this.#means.db.transaction(async (tx) => {
+    await this.#deps.db.transaction(async (tx) => {
       if (app.options.captchaForSms) await this.#parts.captchas.spend(tx, app.appId, order.validateToken);
       const spender = isMaster ? undefined : address;
-      await spendBudgets(this.#means, tx, { app, phone, kind, sign: wording.sign, address: spender });
+      await spendBudgets(this.#deps, tx, { app, phone, kind, sign: wording.sign, address: spender });
       // For nobody the same is done, for its time and its refusals only, and taken back.
       if (isSilent) await tx.query('SAVEPOINT nobody');
-      await payMessage(this.#means, tx, { app, phone });
+      await payMessage(this.#deps, tx, { app, phone });
       await this.#write(tx, caller, order, prepared);
       if (isSilent) await tx.query('ROLLBACK TO SAVEPOINT nobody');
     });
@@ -138,7 +138,7 @@ export class SmsSender {
     { phone, subject, ttlMinutes }: SmsOrder,
     { wording, type, kind }: Prepared,
   ): Promise<void> {
-    const expiresAt = new Date(this.#means.clock.now() + ttlMinutes * 60_000);
+    const expiresAt = new Date(this.#deps.clock.now() + ttlMinutes * 60_000);
     let code: string | undefined;
     if (type !== 'notification') {
       const use = { appId, purpose: type, phone, subject };
@@ -147,7 +147,7 @@ export class SmsSender {
     }
     const { text, variables } = wordMessage(wording, code);
     const isVoice = kind === 'voice';
-    await postMessage(this.#means, tx, appId, {
+    await postMessage(this.#deps, tx, appId, {
       kind: 'sms',
       to: phone.e164,
       type: isVoice ? 'voice' : type,

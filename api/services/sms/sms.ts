@@ -3,7 +3,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type Phone, parsePhone } from '../../../shared/domain/phone.ts';
 import { codeTtl } from '../../../shared/domain/sms.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import type { CodeBook } from './codes.ts';
 import type { SmsCaller, SmsSender } from './sender.ts';
 
@@ -21,12 +21,12 @@ export interface SmsCodeRequest {
 
 /** The general code service, which knows no accounts (protocol/codes.md#general-code-service). */
 export class SmsService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #sender: SmsSender;
   readonly #codes: CodeBook;
 
-  constructor(means: Means, { sender, codes }: { sender: SmsSender; codes: CodeBook }) {
-    this.#means = means;
+  constructor(deps: ApiDeps, { sender, codes }: { sender: SmsSender; codes: CodeBook }) {
+    this.#deps = deps;
     this.#sender = sender;
     this.#codes = codes;
   }
@@ -53,7 +53,7 @@ export class SmsService {
     requireGeneralSms(app);
     const phone = requirePhone(mobilePhoneNumber);
     const checked = await this.#codes.check({ appId: app.appId, purpose: 'general', phone }, code);
-    await this.#means.db.transaction((tx) => this.#codes.spend(tx, checked));
+    await this.#deps.db.transaction((tx) => this.#codes.spend(tx, checked));
   }
 }
 

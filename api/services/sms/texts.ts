@@ -17,7 +17,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import { templateBalance } from '../../../shared/domain/sms.ts';
 import { readTemplate } from '../../../shared/template.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { isFitForMessages } from './wording.ts';
 
 /** `approved`: it is in use as shown; `pending`: what is shown waits, `active` is what is used meanwhile. */
@@ -40,10 +40,10 @@ export interface PublicSignature {
 
 /** Templates and signatures of messages, with their review (protocol/admin-api.md#sms-texts). */
 export class SmsTextService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
 
-  constructor(means: Means) {
-    this.#means = means;
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -51,60 +51,60 @@ export class SmsTextService {
    * balance (protocol/codes.md#templates), 400 for a text that is no template or no message, 404 without the app.
    */
   async putTemplate(appId: string, name: string, text: TemplateText): Promise<PublicTemplate> {
-    const app = await requireApp(this.#means, appId);
+    const app = await requireApp(this.#deps, appId);
     if (app.options.smsBalance < templateBalance) throw refuse('insufficientBalance');
     checkName(name);
     checkTemplate(text);
-    const template = await putTemplate(this.#means.db, appId, name, text);
+    const template = await putTemplate(this.#deps.db, appId, name, text);
     return template ? publicTemplate(template) : noSuchApp();
   }
 
   async listTemplates(appId: string): Promise<PublicTemplate[]> {
-    await requireApp(this.#means, appId);
-    return (await listTemplates(this.#means.db, appId)).map(publicTemplate);
+    await requireApp(this.#deps, appId);
+    return (await listTemplates(this.#deps.db, appId)).map(publicTemplate);
   }
 
   async getTemplate(appId: string, name: string): Promise<PublicTemplate> {
-    await requireApp(this.#means, appId);
-    return publicTemplate((await findTemplate(this.#means.db, appId, name)) ?? noSuch('template'));
+    await requireApp(this.#deps, appId);
+    return publicTemplate((await findTemplate(this.#deps.db, appId, name)) ?? noSuch('template'));
   }
 
   async approveTemplate(appId: string, name: string): Promise<PublicTemplate> {
-    await requireApp(this.#means, appId);
-    return publicTemplate((await approveTemplate(this.#means.db, appId, name)) ?? noSuch('template'));
+    await requireApp(this.#deps, appId);
+    return publicTemplate((await approveTemplate(this.#deps.db, appId, name)) ?? noSuch('template'));
   }
 
   async deleteTemplate(appId: string, name: string): Promise<void> {
-    await requireApp(this.#means, appId);
-    if (!(await deleteTemplate(this.#means.db, appId, name))) noSuch('template');
+    await requireApp(this.#deps, appId);
+    if (!(await deleteTemplate(this.#deps.db, appId, name))) noSuch('template');
   }
 
   async putSignature(appId: string, name: string): Promise<PublicSignature> {
     checkName(name);
     if (!isFitForMessages(name))
       throw refuse('invalidParameter', 'A signature must not hold links, 【】 or control characters.');
-    const signature = await putSignature(this.#means.db, appId, name);
+    const signature = await putSignature(this.#deps.db, appId, name);
     return signature ? publicSignature(signature) : noSuchApp();
   }
 
   async listSignatures(appId: string): Promise<PublicSignature[]> {
-    await requireApp(this.#means, appId);
-    return (await listSignatures(this.#means.db, appId)).map(publicSignature);
+    await requireApp(this.#deps, appId);
+    return (await listSignatures(this.#deps.db, appId)).map(publicSignature);
   }
 
   async getSignature(appId: string, name: string): Promise<PublicSignature> {
-    await requireApp(this.#means, appId);
-    return publicSignature((await findSignature(this.#means.db, appId, name)) ?? noSuch('signature'));
+    await requireApp(this.#deps, appId);
+    return publicSignature((await findSignature(this.#deps.db, appId, name)) ?? noSuch('signature'));
   }
 
   async approveSignature(appId: string, name: string): Promise<PublicSignature> {
-    await requireApp(this.#means, appId);
-    return publicSignature((await approveSignature(this.#means.db, appId, name)) ?? noSuch('signature'));
+    await requireApp(this.#deps, appId);
+    return publicSignature((await approveSignature(this.#deps.db, appId, name)) ?? noSuch('signature'));
   }
 
   async deleteSignature(appId: string, name: string): Promise<void> {
-    await requireApp(this.#means, appId);
-    if (!(await deleteSignature(this.#means.db, appId, name))) noSuch('signature');
+    await requireApp(this.#deps, appId);
+    if (!(await deleteSignature(this.#deps.db, appId, name))) noSuch('signature');
   }
 }
 

@@ -13,8 +13,8 @@ import type { HookedUsers } from '../accounts/hooked.ts';
 import type { Passwords } from '../accounts/passwords.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { UserStore } from '../accounts/store.ts';
+import type { ApiDeps } from '../deps.ts';
 import type { Language, Page } from '../html-page.ts';
-import type { Means } from '../means.ts';
 import { addressKey } from '../sms/budgets.ts';
 import type { SmsCaller } from '../sms/sender.ts';
 import type { Addressee, MailLinks } from './links.ts';
@@ -43,11 +43,11 @@ class Undone extends Error {
  * same work, as one that an account has.
  */
 export class EmailService {
-  readonly #means: Means;
+  readonly #deps: ApiDeps;
   readonly #parts: Parts;
 
-  constructor(means: Means, parts: Parts) {
-    this.#means = means;
+  constructor(deps: ApiDeps, parts: Parts) {
+    this.#deps = deps;
     this.#parts = parts;
   }
 
@@ -98,7 +98,7 @@ export class EmailService {
   /** The app that a reset link belongs to, as long as it can be used. */
   async #appOfReset(token: string): Promise<App | undefined> {
     const link = await this.#parts.links.look('resetPassword', token);
-    return link && (await this.#userOf(this.#means.db, link))?.app;
+    return link && (await this.#userOf(this.#deps.db, link))?.app;
   }
 
   /**
@@ -129,9 +129,9 @@ export class EmailService {
     const { app } = caller;
     if (email === undefined || email === null || email === '') throw refuse('emailMissing');
     const address = readEmail(email);
-    const user = await findUser(this.#means.db, app.appId, { key: { email: address } });
+    const user = await findUser(this.#deps.db, app.appId, { key: { email: address } });
     if (!user && !app.options.concealUsers) throw refuse('emailUnknown');
-    await this.#means.db.transaction((tx) => this.#spendBudgets(tx, caller, { purpose, email: address }));
+    await this.#deps.db.transaction((tx) => this.#spendBudgets(tx, caller, { purpose, email: address }));
     const isMeant = user !== undefined && isFor(user);
     const work = this.#parts.store.change(async (tx) => {
       await this.#parts.links.send(tx, app, isMeant ? user : nobodyAt(address), purpose);
@@ -150,13 +150,13 @@ export class EmailService {
     const budget = {
       appId: app.appId,
       scope: 'mailAddress',
-      key: addressKey(this.#means, address),
+      key: addressKey(this.#deps, address),
       limit: mailsPerAddressAndHour,
       windowMs: hourMs,
     } as const;
     const isGranted =
       (await this.#parts.links.takeBudget(tx, app, purpose, email)) &&
-      (isMaster || (await takeBudget(tx, budget, new Date(this.#means.clock.now()))));
+      (isMaster || (await takeBudget(tx, budget, new Date(this.#deps.clock.now()))));
     if (!isGranted) throw refuse('tooManyMails');
   }
 
@@ -175,7 +175,7 @@ export class EmailService {
     { appId, userId, email }: Link,
     isLocked = false,
   ): Promise<{ app: App; user: User } | undefined> {
-    const app = await this.#means.directory.app(appId);
+    const app = await this.#deps.directory.app(appId);
     const user = await findUser(db, appId, { key: { id: userId }, isLocked });
     return app && user?.email === email ? { app, user } : undefined;
   }

@@ -11,7 +11,7 @@ import { takeBudget } from '../../../shared/db/tables/send-budgets.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { dayMs } from '../../../shared/domain/sms.ts';
 import type { User } from '../../../shared/domain/user.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import { postMessage } from '../messages.ts';
 import { writeMail } from './mails.ts';
 
@@ -36,16 +36,16 @@ export type Addressee = Pick<User, 'id' | 'email' | 'username'>;
 
 /** Links in mails: made, looked at, spent once (protocol/codes.md#e-mail-and-password-reset). */
 export class MailLinks {
-  readonly #means: Pick<Means, 'db' | 'vault' | 'queue' | 'clock' | 'config'>;
+  readonly #deps: Pick<ApiDeps, 'db' | 'vault' | 'queue' | 'clock' | 'config'>;
 
-  constructor(means: Pick<Means, 'db' | 'vault' | 'queue' | 'clock' | 'config'>) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'db' | 'vault' | 'queue' | 'clock' | 'config'>) {
+    this.#deps = deps;
   }
 
   /** Mails a user a link as part of `tx`. Its address is built from PUBLIC_URL only (protocol/known-problems.md#links-from-headers). */
   async send(tx: Handle, app: App, user: Addressee, purpose: LinkPurpose): Promise<void> {
     if (user.email === null) return;
-    const { clock, config } = this.#means;
+    const { clock, config } = this.#deps;
     const token = randomBytes(24).toString('base64url');
     const expiresAt = new Date(clock.now() + linkMs);
     const link: Link = { appId: app.appId, purpose, userId: user.id, email: user.email };
@@ -56,19 +56,19 @@ export class MailLinks {
       username: user.username,
       link: `${config.publicUrl}${paths[purpose]}/${token}`,
     });
-    await postMessage(this.#means, tx, app.appId, mail);
+    await postMessage(this.#deps, tx, app.appId, mail);
   }
 
   /** Counts a mail of one purpose to one address; false when it has had its share of the day. */
   takeBudget(tx: Handle, { appId }: App, purpose: LinkPurpose, email: string): Promise<boolean> {
-    const key = this.#means.vault.derive(`mail ${purpose} ${email}`).slice(0, 22);
+    const key = this.#deps.vault.derive(`mail ${purpose} ${email}`).slice(0, 22);
     const budget = { appId, scope: 'mail', key, limit: mailsPerDay, windowMs: dayMs } as const;
-    return takeBudget(tx, budget, new Date(this.#means.clock.now()));
+    return takeBudget(tx, budget, new Date(this.#deps.clock.now()));
   }
 
   /** Undefined for a token that is forged, used or expired. */
   async look(purpose: LinkPurpose, token: string): Promise<Link | undefined> {
-    return tokenForm.test(token) ? findLink(this.#means.db, purpose, this.#at(token)) : undefined;
+    return tokenForm.test(token) ? findLink(this.#deps.db, purpose, this.#at(token)) : undefined;
   }
 
   /** As `look`; of any number at once one gets the link. */
@@ -77,6 +77,6 @@ export class MailLinks {
   }
 
   #at(token: string) {
-    return { digest: digestOf(token), now: new Date(this.#means.clock.now()) };
+    return { digest: digestOf(token), now: new Date(this.#deps.clock.now()) };
   }
 }

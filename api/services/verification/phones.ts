@@ -18,7 +18,7 @@ import type { Passwords } from '../accounts/passwords.ts';
 import type { SessionOwner, Sessions } from '../accounts/sessions.ts';
 import type { UserStore } from '../accounts/store.ts';
 import type { Entered } from '../accounts/third-party.ts';
-import type { Means } from '../means.ts';
+import type { ApiDeps } from '../deps.ts';
 import type { CheckedCode, CodeAlone, CodeBook, CodeUse } from '../sms/codes.ts';
 import type { SmsCaller, SmsSender } from '../sms/sender.ts';
 import { readTtl, requirePhone } from '../sms/sms.ts';
@@ -61,11 +61,11 @@ export interface CodeRequest {
  * and no message is sent (protocol/known-problems.md#enumeration).
  */
 export class PhoneService {
-  readonly #means: Pick<Means, 'db'>;
+  readonly #deps: Pick<ApiDeps, 'db'>;
   readonly #parts: Parts;
 
-  constructor(means: Pick<Means, 'db'>, parts: Parts) {
-    this.#means = means;
+  constructor(deps: Pick<ApiDeps, 'db'>, parts: Parts) {
+    this.#deps = deps;
     this.#parts = parts;
   }
 
@@ -114,7 +114,7 @@ export class PhoneService {
     const { hooked } = this.#parts;
     const { mobilePhoneNumber, smsCode, ...members } = body;
     const phone = requirePhone(mobilePhoneNumber);
-    const known = await this.#find(this.#means.db, app, phone);
+    const known = await this.#find(this.#deps.db, app, phone);
     const target: Target = { user: known, submitted: { kind: 'mobilePhoneNumber', value: phone.e164 } };
     await this.#parts.locks.requireOpen(app, target);
     const checked = await this.#checkOrFail(app, { phone, target }, smsCode);
@@ -166,7 +166,7 @@ export class PhoneService {
     const phone = requirePhone(mobilePhoneNumber);
     const use: CodeUse = { appId: app.appId, purpose: 'changePhone', phone };
     const number = { appId: app.appId, purpose: use.purpose, number: phone.e164 };
-    use.subject = session?.objectId ?? (await findCodeSubject(this.#means.db, number));
+    use.subject = session?.objectId ?? (await findCodeSubject(this.#deps.db, number));
     const checked = await this.#parts.codes.check(use, code);
     const objectId = use.subject ?? '';
     await this.#parts.store.change(async (tx) => {
@@ -204,7 +204,7 @@ export class PhoneService {
     { request, isFor, unfit }: { request: CodeRequest; isFor: (user: User) => boolean; unfit?: ErrorName },
   ): Promise<void> {
     const phone = requirePhone(request.mobilePhoneNumber);
-    const user = await this.#find(this.#means.db, caller.app, phone);
+    const user = await this.#find(this.#deps.db, caller.app, phone);
     const refusal = user ? (isFor(user) ? undefined : unfit) : 'phoneUnknown';
     if (refusal && !caller.app.options.concealUsers) {
       await this.#parts.sender.spendCaptcha(caller, request.validate_token);
@@ -273,7 +273,7 @@ export class PhoneService {
   }
 
   async #numberOf({ appId }: App, session: SessionOwner | undefined): Promise<string | null> {
-    const user = session && (await findUser(this.#means.db, appId, { key: { id: session.id } }));
+    const user = session && (await findUser(this.#deps.db, appId, { key: { id: session.id } }));
     return user?.mobilePhoneNumber ?? null;
   }
 

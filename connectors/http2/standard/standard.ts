@@ -101,8 +101,8 @@ class StandardTransport
   protected override open(): StandardConnection {
     const { clock, timing } = this.options;
     const monotonicMs = () => clock.monotonicMs();
-    const means = { target: this.target, agent: this.#agent, timing, monotonicMs };
-    return new StandardConnection({ ...means, ...this.streamLimits }, this);
+    const deps = { target: this.target, agent: this.#agent, timing, monotonicMs };
+    return new StandardConnection({ ...deps, ...this.streamLimits }, this);
   }
 
   protected override pump(): void {

@@ -10,7 +10,7 @@ import { type Finding, reasonOf, warn } from './finding.ts';
 import { checkGateways } from './gateways.ts';
 import { checkPlatforms } from './platforms.ts';
 import { checkAdminToken, checkProcess } from './processes.ts';
-import { checkSuppliers } from './suppliers.ts';
+import { checkProviders } from './suppliers.ts';
 
 /**
  * Checks in the order in which one thing depends on another; what cannot be checked is left out.
@@ -26,7 +26,7 @@ export async function examine(env: Environment = currentEnvironment()): Promise<
     await checkProcess('api', url),
     ...(await checkAdminToken(url, adminToken)),
     await checkProcess('dispatcher', metricsUrl),
-    ...(config ? await checkSuppliers(config) : []),
+    ...(config ? await checkProviders(config) : []),
   ];
   return { document: { checks }, text: describe(checks), isBad: checks.some(isFailed) };
 }

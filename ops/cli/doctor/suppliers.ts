@@ -9,7 +9,7 @@ const timeoutMs = 5000;
 const timing = { connectMs: timeoutMs, greetingMs: timeoutMs, silenceMs: timeoutMs };
 
 /** Whether mail and messages could leave, where they are to. No address of a supplier is shown: it may hold a password. */
-export async function checkSuppliers({ smtpUrl, smsWebhookUrl }: Config): Promise<Finding[]> {
+export async function checkProviders({ smtpUrl, smsWebhookUrl }: Config): Promise<Finding[]> {
   return [
     ...(smtpUrl === undefined ? [] : [await checkMail(smtpUrl)]),
     ...(smsWebhookUrl === undefined ? [] : [await checkWebhook(smsWebhookUrl)]),

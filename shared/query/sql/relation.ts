@@ -15,26 +15,26 @@ const membersOf = ({ table, member }: RelationColumn, appId: string): string =>
   `FROM ${table} AS link JOIN ${memberTables[member]} AS member ON member.id = link.${member}
    WHERE link.app_id = ${appId} AND member.app_id = ${appId} AND link.role_id = role.id`;
 
-interface Means {
+interface FilterContext {
   appId: string;
   params: Params;
 }
 
 /** A test of a relation: pointers to members are equal to it (protocol/queries.md#relations); it is always there, and has no order. */
-export function testMembers(relation: RelationColumn, test: PlainTest, means: Means): string {
+export function testMembers(relation: RelationColumn, test: PlainTest, deps: FilterContext): string {
   switch (test.op) {
     case 'equal':
-      return holdsAny(relation, [test.value], means);
+      return holdsAny(relation, [test.value], deps);
     case 'notEqual':
-      return negated(holdsAny(relation, [test.value], means));
+      return negated(holdsAny(relation, [test.value], deps));
     case 'in':
-      return holdsAny(relation, test.values, means);
+      return holdsAny(relation, test.values, deps);
     case 'notIn':
-      return negated(holdsAny(relation, test.values, means));
+      return negated(holdsAny(relation, test.values, deps));
     case 'all':
       return test.values.length === 0
         ? 'false'
-        : `(${test.values.map((value) => holdsAny(relation, [value], means)).join(' AND ')})`;
+        : `(${test.values.map((value) => holdsAny(relation, [value], deps)).join(' AND ')})`;
     case 'exists':
       return String(test.isThere);
     default:
@@ -42,7 +42,7 @@ export function testMembers(relation: RelationColumn, test: PlainTest, means: Me
   }
 }
 
-function holdsAny(relation: RelationColumn, values: Json[], { appId, params }: Means): string {
+function holdsAny(relation: RelationColumn, values: Json[], { appId, params }: FilterContext): string {
   const ids = values.flatMap((value) => {
     if (!isJsonObject(value) || value.__type !== 'Pointer' || value.className !== relation.className)
       return [];
@@ -54,7 +54,7 @@ function holdsAny(relation: RelationColumn, values: Json[], { appId, params }: M
 }
 
 /** Pointers to the members of a row, one row each, as a SELECT. */
-export const pointersOf = (relation: RelationColumn, { appId, params }: Means): string =>
+export const pointersOf = (relation: RelationColumn, { appId, params }: FilterContext): string =>
   `SELECT jsonb_build_object('__type', 'Pointer', 'className', '${relation.className}', 'objectId', member.object_id)
      ${membersOf(relation, params.add(appId))}`;
 

@@ -15,7 +15,7 @@ import { aContext, type Outcome, recipients, sendAll } from './apns.ts';
 import type { TestContext } from './context.ts';
 
 /** A maker of phones as the tests of its connector know it. */
-export interface Maker<G extends SandboxGateway> {
+export interface Vendor<G extends SandboxGateway> {
   connector: Connector;
   /** `vendor` of its installations. */
   vendor: string;
@@ -28,7 +28,7 @@ export interface Maker<G extends SandboxGateway> {
 }
 
 /** What a test may ask for beside the usual. */
-export interface DoorOptions<G> {
+export interface FixtureOptions<G> {
   context?: TestContext;
   /** Members of the profile beside the usual ones, or in their place. */
   more?: object;
@@ -36,29 +36,29 @@ export interface DoorOptions<G> {
   connector?: Connector;
 }
 
-export interface PushOptions<G> extends DoorOptions<G> {
+export interface PushOptions<G> extends FixtureOptions<G> {
   /** Three devices, if absent. */
   to?: Recipient[];
   message?: Message;
 }
 
-export interface MakerDoor<G> {
+export interface VendorFixture<G> {
   /** So many devices of the maker, at home unless their addresses say otherwise. */
   someone(count: number, more?: Partial<Recipient>, address?: (n: number) => string): Recipient[];
-  open(options?: DoorOptions<G>): Sender;
+  open(options?: FixtureOptions<G>): Sender;
   /** Sends through a door of its own, which is closed behind it. */
   push(options?: PushOptions<G>): Promise<Outcome & { context: TestContext }>;
 }
 
-export function makerDoor<G extends SandboxGateway>(maker: Maker<G>): MakerDoor<G> {
-  const someone: MakerDoor<G>['someone'] = (count, more = {}, address = maker.address) =>
-    recipients(count, { deviceType: 'android', vendor: maker.vendor, ...more }).map((one) => ({
+export function vendorFixture<G extends SandboxGateway>(vendor: Vendor<G>): VendorFixture<G> {
+  const someone: VendorFixture<G>['someone'] = (count, more = {}, address = vendor.address) =>
+    recipients(count, { deviceType: 'android', vendor: vendor.vendor, ...more }).map((one) => ({
       ...one,
       address: address(one.index),
     }));
-  const open: MakerDoor<G>['open'] = (options = {}) => {
-    const { by = maker.gateway(), connector = maker.connector, context = aContext(), more } = options;
-    const profile = { ...maker.profile(by), endpoint: by.url, ca: by.ca, ...more };
+  const open: VendorFixture<G>['open'] = (options = {}) => {
+    const { by = vendor.gateway(), connector = vendor.connector, context = aContext(), more } = options;
+    const profile = { ...vendor.profile(by), endpoint: by.url, ca: by.ca, ...more };
     return connector.open(connector.credentials.parse(profile), context);
   };
   return {

@@ -30,15 +30,15 @@ export interface SmsMessage extends Envelope {
 }
 
 /** What became of one try. `reason` is one of a bounded set: it is stored and counted, and names no recipient. */
-export type Sending =
+export type ProviderResult =
   | { kind: 'sent' }
   /** Refused for good: the same message would be refused again. */
   | { kind: 'refused'; reason: string }
   /** Not taken, or no answer: worth another try after `afterMs` (null: the dispatcher's back-off). */
   | { kind: 'retry'; reason: string; afterMs: number | null };
 
-export interface Supplier<M> {
+export interface Provider<M> {
   /** Never rejects for an answer; resolves within its deadline. */
-  send(message: M): Promise<Sending>;
+  send(message: M): Promise<ProviderResult>;
   close(): Promise<void>;
 }

@@ -1,15 +1,15 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { Refusal } from '../../../shared/domain/errors.ts';
-import { type HttpDoor, type HttpRequest, openHttpDoor } from '../../../shared/http.ts';
+import { createHttpClient, type HttpClient, type HttpRequest } from '../../../shared/http.ts';
 
 /** Somebody waits for the login. */
 const timing = { connectMs: 3000, requestMs: 5000, drainMs: 1000 };
-const maxDoors = 100;
+const maxClients = 100;
 
 /** Connections to platforms, kept by address. */
-export class Doors {
+export class PlatformClients {
   readonly #clock: Clock;
-  readonly #doors = new Map<string, HttpDoor>();
+  readonly #clients = new Map<string, HttpClient>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -20,7 +20,7 @@ export class Doors {
    * no answer, or one that says that it is ill itself.
    */
   async json(at: { baseUrl: string; ca?: string | undefined }, request: HttpRequest): Promise<unknown> {
-    const reply = await this.#door(at).request(request);
+    const reply = await this.#client(at).request(request);
     if (reply.kind !== 'response' || reply.status >= 500)
       throw new Refusal('unavailable', { text: 'The platform could not be asked.', retryAfterSeconds: 5 });
     if (reply.status >= 300) return undefined;
@@ -31,21 +31,21 @@ export class Doors {
     }
   }
 
-  #door({ baseUrl, ca }: { baseUrl: string; ca?: string | undefined }): HttpDoor {
+  #client({ baseUrl, ca }: { baseUrl: string; ca?: string | undefined }): HttpClient {
     const key = `${baseUrl} ${ca ?? ''}`;
-    const known = this.#doors.get(key);
+    const known = this.#clients.get(key);
     if (known) return known;
-    const [oldest] = this.#doors;
-    if (oldest && this.#doors.size >= maxDoors) {
-      this.#doors.delete(oldest[0]);
+    const [oldest] = this.#clients;
+    if (oldest && this.#clients.size >= maxClients) {
+      this.#clients.delete(oldest[0]);
       void oldest[1].close();
     }
-    const door = openHttpDoor({ baseUrl, ca, timing, clock: this.#clock });
-    this.#doors.set(key, door);
-    return door;
+    const client = createHttpClient({ baseUrl, ca, timing, clock: this.#clock });
+    this.#clients.set(key, client);
+    return client;
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#doors.values()].map((door) => door.close()));
+    await Promise.all([...this.#clients.values()].map((client) => client.close()));
   }
 }

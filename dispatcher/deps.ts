@@ -11,7 +11,7 @@ import type { ScanShare } from './planning/scan-share.ts';
 import type { SenderPool } from './sending/pool.ts';
 
 /** What the dispatcher's duties work with; opened by `start.ts`, handed down. */
-export interface Means {
+export interface DispatcherDeps {
   db: Database;
   /** Where `where` scans read: the standby, if there is one. */
   readDb: Database;

@@ -9,7 +9,7 @@ import type { Metrics } from '../../shared/metrics.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
 /** What the services work with; opened by `start.ts`, handed down, never looked up. */
-export interface Means {
+export interface ApiDeps {
   config: Pick<Config, 'publicUrl' | 'isTest' | 'functionsUrl' | 'functionsToken' | 'metricsToken'>;
   /** For what is quick: saves, logins, reads by id. Apps take turns. */
   db: Database;

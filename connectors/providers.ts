@@ -1,16 +1,16 @@
 import type { Clock } from '../shared/clock.ts';
 import type { Vault } from '../shared/crypto.ts';
+import type { MailMessage, Provider, SmsMessage } from './provider.ts';
 import { openSmsWebhook } from './sms/index.ts';
 import { openSmtp } from './smtp/index.ts';
-import type { MailMessage, SmsMessage, Supplier } from './supplier.ts';
 
 /** The suppliers that are set; where one is absent, messages stay in the outbox and go nowhere (protocol/operation.md#environment). */
-export interface Suppliers {
-  mail: Supplier<MailMessage> | undefined;
-  sms: Supplier<SmsMessage> | undefined;
+export interface Providers {
+  mail: Provider<MailMessage> | undefined;
+  sms: Provider<SmsMessage> | undefined;
 }
 
-export interface SupplierSettings {
+export interface ProviderSettings {
   smtpUrl?: string | undefined;
   smsWebhookUrl?: string | undefined;
   publicUrl: string;
@@ -20,10 +20,10 @@ export interface SupplierSettings {
 export const webhookKeys = (vault: Vault): string[] => vault.derivedBy('sms webhook');
 
 /** Opens what the environment names; connects with the first message. */
-export function openSuppliers(
-  { smtpUrl, smsWebhookUrl, publicUrl }: SupplierSettings,
+export function openProviders(
+  { smtpUrl, smsWebhookUrl, publicUrl }: ProviderSettings,
   { vault, clock }: { vault: Vault; clock: Clock },
-): Suppliers {
+): Providers {
   const host = new URL(publicUrl).hostname;
   return {
     mail: smtpUrl === undefined ? undefined : openSmtp({ url: smtpUrl, host }),
