@@ -69,7 +69,7 @@ module.exports = {
         pathNot: [
           '^connectors/$1/',
           '^connectors/connector\\.ts$',
-          '^connectors/supplier\\.ts$',
+          '^connectors/provider\\.ts$',
           '^connectors/(credentials|guide)\\.ts$',
           '^connectors/http2/',
           '^connectors/kit/',
@@ -88,7 +88,7 @@ module.exports = {
       from: { path: '^dispatcher/' },
       to: {
         path: '^(api|ops|test)/|^connectors/',
-        pathNot: '^connectors/(registry|connector|routing|suppliers|supplier|trouble)\\.ts$',
+        pathNot: '^connectors/(registry|connector|routing|providers|provider|trouble)\\.ts$',
       },
     },
     {
