@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Passwords } from '../../../api/services/accounts/passwords.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import {
+  countLoginFailure,
+  deleteOldLoginLocks,
+  isLoginLocked,
+} from '../../../shared/db/tables/login-locks.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { newName } from '../../support/users.ts';
+
+test('what is too much for one app is answered 429 with a time; other apps go on', async () => {
+  const passwords = new Passwords({ atOnce: 1, maxWaiting: 1 });
+  const known = await passwords.hash('a', 'right');
+  const calls = [passwords.verify('a', 'right', known), passwords.verify('a', 'wrong', known)];
+  const refusal = passwords.verify('a', 'right', known);
+  await expect(refusal).rejects.toMatchObject({ code: 429, status: 429, retryAfterSeconds: 5 });
+  await expect(passwords.hash('a', 'more')).rejects.toMatchObject({ code: 429 });
+  expect(await passwords.verify('b', 'right', null)).toEqual({ isRight: false, isOutdated: false });
+  expect((await Promise.all(calls)).map(({ isRight }) => isRight)).toEqual([true, false]);
+  await passwords.close();
+});
+
+describe('a flood of logins', () => {
+  let database: TestDatabase;
+  let api: TestApi;
+  let app: App;
+  let db: Database;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    api = await startTestApi({ databaseUrl: database.url });
+    app = await api.createApp();
+    db = new Database({ url: database.url, applicationName: 'test' });
+  });
+  afterAll(async () => {
+    await api.close();
+    await db.close();
+    await database.drop();
+  });
+
+  test('is answered to the last call, without 429, 503 or 5xx', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 60 }, () =>
+        api.request('POST', '/1.1/login', { app, body: { username: newName(), password: 'p' } }),
+      ),
+    );
+    expect(new Set(replies.map(({ body }) => body.code))).toEqual(new Set([211]));
+  });
+
+  test('leaves nothing behind once its failures count no longer', async () => {
+    const rule = { maxFailures: 6, windowMs: 15 * 60_000 };
+    const at = (minutes: number) => new Date(Date.UTC(2030, 0, 1) + minutes * 60_000);
+    const identifier = Buffer.alloc(32, 7);
+    for (let i = 0; i < 7; i += 1) await countLoginFailure(db, app.appId, { identifier, now: at(i), rule });
+    expect(await isLoginLocked(db, app.appId, { identifier, now: at(20.9) })).toBe(true);
+    expect(await isLoginLocked(db, app.appId, { identifier, now: at(21.1) })).toBe(false);
+    // Those of the flood are long past by then.
+    await deleteOldLoginLocks(db, at(0), 1000);
+    expect(await deleteOldLoginLocks(db, at(6), 1000)).toBe(0);
+    expect(await deleteOldLoginLocks(db, at(6.1), 1000)).toBe(1);
+  });
+});

@@ -1,0 +1,274 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../../../shared/clock.ts';
+import { Database } from '../../../../shared/db/pool.ts';
+import { RoleDirectory } from '../../../../shared/db/role-directory.ts';
+import { findRolesOfUser, maxRoleDepth, maxRolesOfUser } from '../../../../shared/db/tables/user-roles.ts';
+import type { App } from '../../../../shared/domain/app.ts';
+import { startTestApi, type TestApi } from '../../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import {
+  adding,
+  changeRole,
+  createRole,
+  idsIn,
+  newRoleName,
+  pointerTo,
+  removing,
+  type TestRole,
+  withWhere,
+} from '../../../support/roles.ts';
+import { refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let other: TestApi;
+let db: Database;
+let app: App;
+/** Of the role, and of none. */
+let insider: TestUser;
+let outsider: TestUser;
+let role: TestRole;
+/** A user whom its own ACL shows to members of the role only. */
+let hidden: TestUser;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'test' });
+  api = await startTestApi({ databaseUrl: database.url });
+  other = await startTestApi({ databaseUrl: database.url });
+  app = await api.createApp({ allowUserQuery: true, allowInstallationQuery: true });
+  [insider, outsider] = [await signUp(api, app), await signUp(api, app)];
+  role = await createRole(api, app, { users: [insider.id] });
+  hidden = await hiddenBy(role, 'read');
+});
+afterAll(async () => {
+  await other.close();
+  await api.close();
+  await db.close();
+  await database.drop();
+});
+
+const aclOf = ({ name }: { name: string }, ...permissions: string[]) => ({
+  [`role:${name}`]: Object.fromEntries(permissions.map((permission) => [permission, true])),
+});
+
+/** A user that is kept from all but a role, itself too. */
+async function hiddenBy(of: { name: string }, ...permissions: string[]): Promise<TestUser> {
+  const user = await signUp(api, app);
+  const body = { ACL: aclOf(of, ...permissions) };
+  const reply = await api.request('PUT', `/1.1/users/${user.id}`, { app, master: true, body });
+  expect(reply.status).toBe(200);
+  return user;
+}
+
+const statusesOf = (path: string, callers: TestUser[] = [insider, outsider]) =>
+  Promise.all(callers.map(async (caller) => (await caller.request('GET', path)).status));
+
+describe('an entry for a role counts', () => {
+  test('when a user is read by its id', async () => {
+    expect(await statusesOf(`/1.1/users/${hidden.id}`)).toEqual([200, 403]);
+    expect(await statusesOf(`/1.1/classes/_User/${hidden.id}`)).toEqual([200, 403]);
+    expect((await api.request('GET', `/1.1/users/${hidden.id}`, { app })).status).toBe(403);
+  });
+
+  test('in lists, their counts, and sub-queries', async () => {
+    const where = { objectId: hidden.id };
+    const device = await api.request('POST', '/1.1/installations', {
+      app,
+      body: { deviceType: 'ios', deviceToken: `t${hidden.id}`, owner: pointerTo('_User', hidden.id) },
+    });
+    const owner = { $inQuery: { className: '_User', where: { username: hidden.body.username } } };
+    for (const [caller, ids] of [
+      [insider, [hidden.id]],
+      [outsider, []],
+    ] as const) {
+      const listed = await caller.request('GET', withWhere('/1.1/users', where, { count: '1' }));
+      expect([idsIn(listed), listed.body.count]).toEqual([ids, ids.length]);
+      const strict = await caller.request('GET', withWhere('/1.1/users/strictlyQuery', where));
+      expect(idsIn(strict)).toEqual(ids);
+      const devices = await caller.request('GET', withWhere('/1.1/installations', { owner }));
+      expect(idsIn(devices)).toEqual(ids.map(() => device.body.objectId));
+    }
+  });
+
+  test('in CQL', async () => {
+    const cql = encodeURIComponent(`select * from _User where objectId = '${hidden.id}'`);
+    expect(idsIn(await insider.request('GET', `/1.1/cloudQuery?cql=${cql}`))).toEqual([hidden.id]);
+    expect(idsIn(await outsider.request('GET', `/1.1/cloudQuery?cql=${cql}`))).toEqual([]);
+  });
+
+  test('for what pointers include', async () => {
+    const boss = pointerTo('_User', hidden.id);
+    const user = await signUp(api, app, { boss });
+    const path = `/1.1/users/${user.id}?include=boss`;
+    expect((await insider.request('GET', path)).body.boss).toMatchObject({ username: hidden.body.username });
+    expect((await outsider.request('GET', path)).body.boss).toEqual(boss);
+  });
+
+  test('inside batches', async () => {
+    const body = { requests: [{ method: 'GET', path: `/1.1/users/${hidden.id}` }] };
+    expect((await insider.request('POST', '/1.1/batch', body)).body[0].success.objectId).toBe(hidden.id);
+    expect((await outsider.request('POST', '/1.1/batch', body)).body[0].error.code).toBe(403);
+  });
+
+  test('when a user changes or deletes itself', async () => {
+    const writer = await hiddenBy(role, 'read', 'write');
+    expect(refusalOf(await writer.put({ a: 1 }))).toEqual(refused(403, 403));
+    expect(refusalOf(await writer.request('DELETE', `/1.1/users/${writer.id}`))).toEqual(refused(403, 403));
+    await changeRole(api, app, role, { users: adding('_User', writer.id) });
+    expect((await writer.put({ a: 1 })).status).toBe(200);
+    const condition = encodeURIComponent(JSON.stringify({ a: 1 }));
+    expect((await writer.put({ a: 2 }, `?where=${condition}`)).status).toBe(200);
+    expect((await writer.request('DELETE', `/1.1/users/${writer.id}`)).status).toBe(200);
+  });
+
+  test('for roles themselves: who sees them, changes them, adds to them and deletes them', async () => {
+    const guarded = await createRole(api, app, { ACL: aclOf(role, 'read', 'write') });
+    const path = `/1.1/roles/${guarded.id}`;
+    const body = { users: adding('_User', outsider.id) };
+    expect(refusalOf(await outsider.request('GET', path))).toEqual(refused(403, 403));
+    expect(refusalOf(await outsider.request('PUT', path, body))).toEqual(refused(403, 403));
+    expect(refusalOf(await outsider.request('DELETE', path))).toEqual(refused(403, 403));
+    expect(refusalOf(await api.request('PUT', path, { app, body }))).toEqual(refused(403, 403));
+    const where = { name: guarded.name };
+    expect(idsIn(await outsider.request('GET', withWhere('/1.1/classes/_Role', where)))).toEqual([]);
+    expect(idsIn(await insider.request('GET', withWhere('/1.1/classes/_Role', where)))).toEqual([guarded.id]);
+    expect((await insider.request('PUT', path, body)).status).toBe(200);
+    expect((await insider.request('DELETE', path)).status).toBe(200);
+  });
+
+  test('with blanks and dashes in the name', async () => {
+    const name = `team-7 of ${newRoleName()}`;
+    await createRole(api, app, { name, users: [insider.id] });
+    const user = await hiddenBy({ name }, 'read');
+    expect(await statusesOf(`/1.1/users/${user.id}`)).toEqual([200, 403]);
+  });
+
+  test('not for names that no role can have', async () => {
+    for (const name of ['role:', 'role:a/b', `role:${'x'.repeat(129)}`, 'role:*', 'roles:a', 'a b'])
+      expect(refusalOf(await insider.put({ ACL: { [name]: { read: true } } }))).toEqual(refused(123));
+  });
+
+  test('not for roles of another app, nor for a user named like a role', async () => {
+    const elsewhere = await api.createApp();
+    const stranger = await signUp(api, elsewhere);
+    await createRole(api, elsewhere, { name: role.name, users: [stranger.id] });
+    const reply = await api.request('GET', `/1.1/users/${hidden.id}`, {
+      app,
+      headers: { 'X-LC-Session': stranger.token },
+    });
+    expect(reply.status).toBe(403);
+  });
+});
+
+describe('roles within roles', () => {
+  test('give their members the roles above them, not below', async () => {
+    const [top, low] = [await signUp(api, app), await signUp(api, app)];
+    const child = await createRole(api, app, { users: [low.id] });
+    const parent = await createRole(api, app, { users: [top.id], roles: [child.id] });
+    const [ofParent, ofChild] = [await hiddenBy(parent, 'read'), await hiddenBy(child, 'read')];
+    expect(await statusesOf(`/1.1/users/${ofParent.id}`, [top, low])).toEqual([200, 200]);
+    expect(await statusesOf(`/1.1/users/${ofChild.id}`, [top, low])).toEqual([403, 200]);
+    await changeRole(api, app, parent, { roles: removing('_Role', child.id) });
+    expect(await statusesOf(`/1.1/users/${ofParent.id}`, [top, low])).toEqual([200, 403]);
+  });
+
+  test('may hold each other: a cycle ends', async () => {
+    const member = await signUp(api, app);
+    const a = await createRole(api, app, { users: [member.id] });
+    const b = await createRole(api, app, { roles: [a.id] });
+    const c = await createRole(api, app, { roles: [b.id] });
+    await changeRole(api, app, a, { roles: adding('_Role', c.id, a.id) });
+    for (const one of [a, b, c]) {
+      const user = await hiddenBy(one, 'read');
+      expect(await statusesOf(`/1.1/users/${user.id}`, [member, outsider])).toEqual([200, 403]);
+    }
+  });
+
+  test('count up to ten steps', async () => {
+    const member = await signUp(api, app);
+    const chain = [await createRole(api, app, { users: [member.id] })];
+    for (let depth = 1; depth <= maxRoleDepth + 1; depth += 1)
+      chain.push(await createRole(api, app, { roles: [chain.at(-1)?.id ?? ''] }));
+    const [last, beyond] = chain.slice(-2);
+    if (!last || !beyond) throw new Error('there is no chain');
+    const [seen, unseen] = [await hiddenBy(last, 'read'), await hiddenBy(beyond, 'read')];
+    expect(await statusesOf(`/1.1/users/${seen.id}`, [member])).toEqual([200]);
+    expect(await statusesOf(`/1.1/users/${unseen.id}`, [member])).toEqual([403]);
+  });
+
+  test('count up to a thousand, those of the user itself first, also where all hold all', async () => {
+    const crowded = await api.createApp();
+    const member = await signUp(api, crowded);
+    const own = await createRole(api, crowded, { name: 'zzz', users: [member.id] });
+    await db.query(
+      `INSERT INTO role (app_id, object_id, name, acl)
+       SELECT $1, 'r' || i, 'r' || i, '{}' FROM generate_series(1, $2::int) AS i`,
+      [crowded.appId, maxRolesOfUser + 50],
+    );
+    await db.query(
+      `INSERT INTO role_role (app_id, role_id, child_id) SELECT $1, parent.id, child.id FROM role parent, role child
+        WHERE parent.app_id = $1 AND child.app_id = $1 AND (child.name = 'zzz' OR child.id % 20 = 0)`,
+      [crowded.appId],
+    );
+    const { rows } = await db.query<{ id: number }>('SELECT id FROM app_user WHERE app_id = $1', [
+      crowded.appId,
+    ]);
+    const names = await findRolesOfUser(db, crowded.appId, rows[0]?.id ?? 0);
+    expect([names.length, names[0]]).toEqual([maxRolesOfUser, own.name]);
+  });
+});
+
+describe('what a process knows of roles', () => {
+  /** Until another process, which knew it otherwise, answers with this status. */
+  const untilOther = (caller: TestUser, status: number) =>
+    vi.waitFor(
+      async () => {
+        const reply = await other.request('GET', `/1.1/users/${hidden.id}`, {
+          app,
+          headers: { 'X-LC-Session': caller.token },
+        });
+        expect(reply.status).toBe(status);
+      },
+      { timeout: 20_000, interval: 50 },
+    );
+
+  test('follows what another process changes, and its own changes at once', async () => {
+    const user = await signUp(api, app);
+    await untilOther(user, 403);
+    await changeRole(api, app, role, { users: adding('_User', user.id) });
+    expect(await statusesOf(`/1.1/users/${hidden.id}`, [user])).toEqual([200]);
+    await untilOther(user, 200);
+    await changeRole(api, app, role, { users: removing('_User', user.id) });
+    expect(await statusesOf(`/1.1/users/${hidden.id}`, [user])).toEqual([403]);
+    await untilOther(user, 403);
+  });
+
+  test('is half a second old at most, by its own clock', async () => {
+    let nowMs = 0;
+    const directory = new RoleDirectory(db, { now: () => Date.now(), monotonicMs: () => nowMs });
+    const young = await api.createApp();
+    const member = await signUp(api, young);
+    const { rows } = await db.query<{ id: number }>('SELECT id FROM app_user WHERE app_id = $1', [
+      young.appId,
+    ]);
+    const known = () => directory.rolesOf(young.appId, rows[0]?.id ?? 0);
+    expect(await known()).toEqual([]);
+    const first = await createRole(api, young, { users: [member.id] });
+    expect(await known()).toEqual([]);
+    nowMs += 500;
+    expect(await known()).toEqual([first.name]);
+    const second = await createRole(api, young, { users: [member.id] });
+    nowMs += 499;
+    expect(await known()).toEqual([first.name]);
+    nowMs += 1;
+    expect(await known()).toEqual([first.name, second.name]);
+  });
+
+  test('is of so many users, and no more', async () => {
+    const directory = new RoleDirectory(db, systemClock, 3);
+    for (let id = 1; id <= 10; id += 1) {
+      await directory.rolesOf(app.appId, id);
+      expect(directory.size).toBeLessThanOrEqual(3);
+    }
+  });
+});

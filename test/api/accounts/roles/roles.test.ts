@@ -1,0 +1,249 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../../shared/domain/app.ts';
+import { startTestApi, type TestApi, type TestRequest } from '../../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import { adding, changeRole, createRole, newRoleName, pointerTo, removing } from '../../../support/roles.ts';
+import { newName, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let app: App;
+let user: TestUser;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+  app = await api.createApp();
+  user = await signUp(api, app);
+});
+afterAll(async () => {
+  await api.close();
+  await database.drop();
+});
+
+const everybody = { '*': { read: true, write: true } };
+const readOnly = { '*': { read: true } };
+const post = (body: unknown, more: TestRequest = {}) =>
+  api.request('POST', '/1.1/roles', { app, body, ...more });
+const put = (id: string, body: unknown, query = '', more: TestRequest = {}) =>
+  api.request('PUT', `/1.1/roles/${id}${query}`, { app, body, ...more });
+const get = (id: string, query = '') => api.request('GET', `/1.1/roles/${id}${query}`, { app, master: true });
+const users = (count: number) => adding('_User', ...Array.from({ length: count }, (_, i) => `u${i}`));
+
+describe('a role', () => {
+  test('is made, and read in full, under both paths', async () => {
+    for (const path of ['/1.1/roles', '/1.1/classes/_Role']) {
+      const name = newRoleName();
+      const made = await api.request('POST', path, {
+        app,
+        body: { name, ACL: readOnly, users: adding('_User', user.id), level: 3, __internal: 1 },
+      });
+      const { objectId } = made.body;
+      expect(made).toMatchObject({
+        status: 201,
+        body: { objectId: expect.stringMatching(/^[0-9a-f]{24}$/), createdAt: expect.any(String) },
+      });
+      expect(Object.keys(made.body)).toHaveLength(2);
+      expect(made.headers.get('location')).toBe(`http://carillon.test/1.1/roles/${objectId}`);
+      const read = await api.request('GET', `${path}/${objectId}`, { app });
+      expect(read).toMatchObject({ status: 200 });
+      expect(read.body).toEqual({
+        objectId,
+        name,
+        level: 3,
+        createdAt: made.body.createdAt,
+        updatedAt: made.body.createdAt,
+        roles: { __type: 'Relation', className: '_Role' },
+        users: { __type: 'Relation', className: '_User' },
+      });
+    }
+  });
+
+  test('comes back as a whole with fetchWhenSave, its ACL with returnACL', async () => {
+    const made = await api.request('POST', '/1.1/roles?fetchWhenSave=true', {
+      app,
+      body: { name: newRoleName(), ACL: everybody },
+    });
+    expect(made.body).toMatchObject({ ACL: everybody, users: { __type: 'Relation' } });
+    const changed = await put(made.body.objectId, { level: 1, users: adding('_User', user.id) }, '?new=true');
+    expect(changed.body).toEqual({
+      level: 1,
+      users: { __type: 'Relation', className: '_User' },
+      objectId: made.body.objectId,
+      updatedAt: expect.any(String),
+    });
+    expect((await get(made.body.objectId, '?returnACL=true')).body.ACL).toEqual(everybody);
+    expect((await get(made.body.objectId)).body).not.toHaveProperty('ACL');
+  });
+
+  test('may have the names that the SDKs let through', async () => {
+    for (const name of ['Admin_1', 'a-b', 'team 7', 'x'.repeat(128)])
+      expect((await post({ name, ACL: readOnly })).status).toBe(201);
+  });
+
+  test('of the master key without an ACL is for everybody to see and for nobody to change', async () => {
+    const made = await post({ name: newRoleName() }, { master: true });
+    expect(made.status).toBe(201);
+    const { objectId } = made.body;
+    expect((await get(objectId, '?returnACL=1')).body.ACL).toEqual(readOnly);
+    expect(refusalOf(await put(objectId, { users: adding('_User', user.id) }))).toEqual(refused(403, 403));
+  });
+
+  test('that is not there is an empty dictionary; to change it is code 1, to delete it nothing', async () => {
+    for (const id of ['nobody', '$', 'x'.repeat(65)]) {
+      expect((await get(encodeURIComponent(id))).body).toEqual({});
+      expect(refusalOf(await put(encodeURIComponent(id), { a: 1 }))).toEqual(refused(1));
+      const gone = await api.request('DELETE', `/1.1/roles/${encodeURIComponent(id)}`, { app });
+      expect(gone).toMatchObject({ status: 200, body: {} });
+    }
+  });
+
+  test('of another app is not there', async () => {
+    const { id } = await createRole(api, app);
+    const other = await api.createApp();
+    expect((await api.request('GET', `/1.1/roles/${id}`, { app: other, master: true })).body).toEqual({});
+    expect(refusalOf(await put(id, { a: 1 }, '', { app: other, master: true }))).toEqual(refused(1));
+    const stranger = await signUp(api, other);
+    expect(
+      refusalOf(await changeRole(api, app, { id, name: '' }, { users: adding('_User', stranger.id) })),
+    ).toEqual(refused(128));
+  });
+});
+
+describe('a change of a role', () => {
+  test('is refused for its name, its read-only members, and without an ACL', async () => {
+    const { id, name } = await createRole(api, app);
+    const cases: [object, number][] = [
+      [{ name: 'another' }, 117],
+      [{ name: { __op: 'Delete' } }, 139],
+      [{ createdAt: '2020-01-01T00:00:00.000Z' }, 117],
+      [{ objectId: 'x' }, 117],
+      [{ ACL: { __op: 'Delete' } }, 1],
+      [{ ACL: null }, 1],
+      [{ ACL: { '*': true } }, 123],
+      [{ users: users(1001) }, 128],
+      [{ users: users(2) }, 128],
+      [{ text: 'x'.repeat(256 * 1024) }, 116],
+    ];
+    for (const [body, code] of cases)
+      expect([body, refusalOf(await put(id, body, '', { master: true }))]).toEqual([body, refused(code)]);
+    const { objectId, createdAt, updatedAt, users: shownUsers, roles } = (await get(id)).body;
+    const repeated = { name, objectId, createdAt, updatedAt, users: shownUsers, roles, className: '_Role' };
+    expect((await put(id, repeated, '', { master: true })).status).toBe(200);
+  });
+
+  test('does all or nothing', async () => {
+    const { id } = await createRole(api, app);
+    const body = { level: 1, users: adding('_User', user.id), roles: adding('_Role', 'nobody') };
+    expect(refusalOf(await put(id, body, '', { master: true }))).toEqual(refused(128));
+    expect((await get(id)).body).not.toHaveProperty('level');
+    const where = JSON.stringify({ users: pointerTo('_User', user.id), objectId: id });
+    const found = await api.request('GET', `/1.1/roles?where=${where}`, { app, master: true });
+    expect(found.body.results).toEqual([]);
+  });
+
+  test('is kept out by a condition that is not met', async () => {
+    const { id } = await createRole(api, app, { level: 1, ACL: everybody, users: [user.id] });
+    const where = (condition: object) => `?where=${encodeURIComponent(JSON.stringify(condition))}`;
+    expect(refusalOf(await put(id, { a: 1 }, where({ level: 2 })))).toEqual(refused(305));
+    expect(refusalOf(await put(id, { a: 1 }, where({ ACL: 1 })))).toEqual(refused(105));
+    expect((await put(id, { a: 1 }, where({ level: 1, users: pointerTo('_User', user.id) }))).status).toBe(
+      200,
+    );
+    const remove = (condition: object) =>
+      api.request('DELETE', `/1.1/roles/${id}${where(condition)}`, { app });
+    expect(refusalOf(await remove({ level: 2 }))).toEqual(refused(305));
+    expect((await remove({ level: 1 })).status).toBe(200);
+  });
+
+  test('adds and removes members, also in one Batch, in its order', async () => {
+    const [a, b] = [await signUp(api, app), await signUp(api, app)];
+    const { id } = await createRole(api, app, { users: [a.id] });
+    const has = async ({ id: userId }: TestUser) => {
+      const where = JSON.stringify({ users: pointerTo('_User', userId), objectId: id });
+      const found = await api.request('GET', `/1.1/roles?where=${where}`, { app });
+      return found.body.results.length === 1;
+    };
+    expect([await has(a), await has(b)]).toEqual([true, false]);
+    const ops = [adding('_User', b.id), removing('_User', a.id, 'nobody')];
+    expect((await put(id, { users: { __op: 'Batch', ops } }, '', { master: true })).status).toBe(200);
+    expect([await has(a), await has(b)]).toEqual([false, true]);
+    const again = [removing('_User', b.id), adding('_User', b.id, b.id, a.id)];
+    await put(id, { users: { __op: 'Batch', ops: again } }, '', { master: true });
+    expect([await has(a), await has(b)]).toEqual([true, true]);
+  });
+
+  test('takes a thousand members at once', async () => {
+    const { id } = await createRole(api, app, { ACL: everybody });
+    const names = Array.from({ length: 999 }, (_, i) => `x${i}`);
+    const reply = await put(id, { users: removing('_User', user.id, ...names) });
+    expect(reply.status).toBe(200);
+  });
+});
+
+describe('a deletion', () => {
+  test('of a role or a user takes its memberships with it', async () => {
+    const member = await signUp(api, app);
+    const child = await createRole(api, app, { users: [member.id, user.id] });
+    const parent = await createRole(api, app, { roles: [child.id], users: [member.id] });
+    const rolesWith = async (where: object) =>
+      (
+        await api.request('GET', `/1.1/roles?where=${encodeURIComponent(JSON.stringify(where))}`, { app })
+      ).body.results.map(({ objectId }: { objectId: string }) => objectId);
+    const ofMember = { users: pointerTo('_User', member.id) };
+    expect((await rolesWith(ofMember)).sort()).toEqual([child.id, parent.id].sort());
+    expect((await member.request('DELETE', `/1.1/users/${member.id}`)).status).toBe(200);
+    expect(await rolesWith(ofMember)).toEqual([]);
+    expect(await rolesWith({ roles: pointerTo('_Role', child.id) })).toEqual([parent.id]);
+    const gone = await api.request('DELETE', `/1.1/classes/_Role/${child.id}`, { app, master: true });
+    expect(gone.status).toBe(200);
+    expect(await rolesWith({ roles: pointerTo('_Role', child.id) })).toEqual([]);
+    expect(await rolesWith({ users: pointerTo('_User', user.id), objectId: child.id })).toEqual([]);
+  });
+
+  test('takes several ids, as many as a hundred', async () => {
+    const [a, b] = [await createRole(api, app), await createRole(api, app)];
+    const remove = (ids: string[]) =>
+      api.request('DELETE', `/1.1/roles/${ids.join()}`, { app, master: true });
+    const tooMany = Array.from({ length: 101 }, (_, i) => `r${i}`);
+    expect(refusalOf(await remove(tooMany))).toEqual(refused(116));
+    expect((await remove([a.id, 'nobody', b.id])).status).toBe(200);
+    for (const { id } of [a, b]) expect((await get(id)).body).toEqual({});
+  });
+
+  test('of roles and of their members, and changes, at the same time end well', async () => {
+    const members = await Promise.all(Array.from({ length: 6 }, () => signUp(api, app)));
+    const ids = members.map(({ id }) => id);
+    for (let round = 0; round < 3; round += 1) {
+      const [left, right] = [ids.slice(0, 3), ids.slice(3)];
+      const roles = await Promise.all([1, 2, 3, 4].map(() => createRole(api, app, { users: ids })));
+      const swapping = (users: string[]) => ({
+        __op: 'Batch',
+        ops: [removing('_User', ...users), adding('_User', ...users)],
+      });
+      const replies = await Promise.all([
+        ...roles.slice(0, 2).map((role) => changeRole(api, app, role, { users: swapping(left) })),
+        ...roles.slice(0, 2).map((role) => changeRole(api, app, role, { users: swapping(right) })),
+        ...roles.slice(2).map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
+        ...members.map((member) => member.put({ round })),
+      ]);
+      expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200));
+      await Promise.all(
+        roles.slice(0, 2).map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
+      );
+    }
+    const roles = await Promise.all([1, 2, 3].map(() => createRole(api, app, { users: ids })));
+    const gone = await Promise.all([
+      ...members.map((member) => member.request('DELETE', `/1.1/users/${member.id}`)),
+      ...roles.map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
+    ]);
+    expect(gone.map(({ status }) => status)).toEqual(gone.map(() => 200));
+  });
+
+  test('of an app takes its roles', async () => {
+    const doomed = await api.createApp();
+    const member = await signUp(api, doomed, { username: newName() });
+    await createRole(api, doomed, { users: [member.id] });
+    const gone = await api.request('DELETE', `/console/api/apps/${doomed.appId}`, { admin: true });
+    expect(gone.status).toBeLessThan(300);
+  });
+});

@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../../shared/domain/app.ts';
+import { startTestApi, type TestApi } from '../../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+});
+
+afterAll(async () => {
+  await api.close();
+  await database.drop();
+});
+
+const pathOf = (app: { appId: string }, kind: 'templates' | 'signatures', rest = '') =>
+  `/console/api/apps/${app.appId}/sms-${kind}${rest}`;
+const admin = (method: string, path: string, body?: unknown) =>
+  api.request(method, path, { admin: true, body });
+const template = (app: App, name: string, text: string, type = 'verification') =>
+  admin('PUT', pathOf(app, 'templates', `/${name}`), { type, text });
+const approve = (app: App, name: string) =>
+  admin('POST', pathOf(app, 'templates', `/${encodeURIComponent(name)}/approve`));
+
+let next = 0;
+const numberOf = (n: number) => `+86139${String(n * 10_007).padStart(8, '0')}`;
+/** Each message goes to another number, so that no limit is in the way. */
+async function send(app: App, body: object) {
+  next += 1;
+  const to = numberOf(next);
+  const reply = await api.request('POST', '/1.1/requestSmsCode', {
+    app,
+    body: { mobilePhoneNumber: to, ...body },
+  });
+  const { body: sent } = await admin(
+    'GET',
+    `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(to)}`,
+  );
+  return { code: reply.body.code, message: sent.results[0] };
+}
+
+describe('templates of messages', () => {
+  test('are for the operator, of an app that exists', async () => {
+    const app = await api.createApp();
+    const body = { type: 'verification', text: '{{code}}' };
+    const path = pathOf(app, 'templates', '/x');
+    expect((await api.request('PUT', path, { app, master: true, body })).status).toBe(401);
+    const nobody = { appId: 'nobody' };
+    expect((await admin('PUT', pathOf(nobody, 'templates', '/x'), body)).status).toBe(404);
+    expect((await admin('GET', pathOf(nobody, 'templates'))).status).toBe(404);
+    for (const [method, rest] of [
+      ['GET', ''],
+      ['DELETE', ''],
+      ['POST', '/approve'],
+    ] as const)
+      expect((await admin(method, `${path}${rest}`)).status).toBe(404);
+  });
+
+  test.each([
+    [{}],
+    [{ type: 'verification' }],
+    [{ type: 'marketing', text: '{{code}}' }],
+    [{ type: { $ne: 1 }, text: '{{code}}' }],
+    [{ type: 'verification', text: { $ne: 1 } }],
+    [{ type: 'verification', text: '' }],
+    [{ type: 'verification', text: `{{code}}${'x'.repeat(500)}` }],
+    [{ type: 'verification', text: 'no code' }],
+    [{ type: 'notification', text: '{{code}}' }],
+    [{ type: 'verification', text: '{{code} ' }],
+    [{ type: 'verification', text: '{{code}}{{#each x}}{{/each}}' }],
+    [{ type: 'verification', text: '{{code}}{{constructor.constructor}}' }],
+    [{ type: 'verification', text: 'get it at https://evil.example {{code}}' }],
+    [{ type: 'verification', text: '【Bank】{{code}}' }],
+    [{ type: 'verification', text: '{{code}}', status: 'approved' }],
+  ])('refuse %j', async (body) => {
+    const app = await api.createApp();
+    const reply = await admin('PUT', pathOf(app, 'templates', '/x'), body);
+    expect(reply.status).toBe(400);
+    expect(reply.body.error).toEqual(expect.any(String));
+    expect((await admin('GET', pathOf(app, 'templates'))).body).toEqual({ results: [] });
+  });
+
+  test('need 200 currency units of balance to be made or changed', async () => {
+    const app = await api.createApp({ smsBalance: 199.99 });
+    expect((await template(app, 'a', '{{code}}')).body.code).toBe(160);
+    await admin('PATCH', `/console/api/apps/${app.appId}`, { options: { smsBalance: 200 } });
+    expect((await template(app, 'a', '{{code}}')).status).toBe(200);
+    await admin('PATCH', `/console/api/apps/${app.appId}`, { options: { smsBalance: 10 } });
+    expect((await template(app, 'a', 'x{{code}}')).body.code).toBe(160);
+  });
+
+  test('are used once they were approved: 604 without, 605 before', async () => {
+    const app = await api.createApp();
+    expect((await send(app, { template: 'a' })).code).toBe(604);
+    const made = await template(app, 'a', 'Your code: {{code}}');
+    expect(made.body).toEqual({
+      name: 'a',
+      type: 'verification',
+      text: 'Your code: {{code}}',
+      status: 'pending',
+      active: null,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+    });
+    expect((await send(app, { template: 'a' })).code).toBe(605);
+    expect((await approve(app, 'a')).body).toMatchObject({ name: 'a', status: 'approved' });
+    const { message } = await send(app, { template: 'a' });
+    expect(message.text).toBe(`【Test app】Your code: ${message.code}`);
+  });
+
+  test('stay in use while a change waits for its review', async () => {
+    const app = await api.createApp();
+    await template(app, 'a', 'old {{code}}');
+    await approve(app, 'a');
+    expect((await template(app, 'a', 'new {{code}}')).body).toMatchObject({
+      text: 'new {{code}}',
+      status: 'pending',
+      active: { type: 'verification', text: 'old {{code}}' },
+    });
+    expect((await send(app, { template: 'a' })).message.text).toMatch(/old/);
+    await approve(app, 'a');
+    expect((await send(app, { template: 'a' })).message.text).toMatch(/new/);
+    const path = pathOf(app, 'templates', '/a');
+    expect((await admin('GET', path)).body).toMatchObject({ status: 'approved', text: 'new {{code}}' });
+    expect((await admin('DELETE', path)).body).toEqual({});
+    expect((await send(app, { template: 'a' })).code).toBe(604);
+  });
+
+  test('are filled with the usual variables and the values that were sent', async () => {
+    const app = await api.createApp();
+    await template(
+      app,
+      'order',
+      '{{name}}|{{{op}}}|{{ttl}}|{{sign}}|{{template}}|{{code}}|{{order}}|{{paid}}',
+    );
+    await approve(app, 'order');
+    const { message } = await send(app, {
+      template: 'order',
+      ttl: 3,
+      op: 'a & b',
+      order: 17,
+      paid: true,
+      code: '000000',
+    });
+    expect(message.text).toBe(`【Test app】Test app|a & b|3|Test app|order|${message.code}|17|true`);
+  });
+
+  test.each([
+    [{}, 606],
+    [{ order: null }, 111],
+    [{ order: { $ne: 1 } }, 111],
+    [{ order: ['x'] }, 111],
+    [{ order: 'http://evil.example' }, 1],
+    [{ order: 'www.evil.example' }, 1],
+    [{ order: 'x'.repeat(101) }, 1],
+    [{ order: 'a\r\nb' }, 1],
+  ])('refuse the values %j with code %i', async (values, code) => {
+    const app = await api.createApp();
+    await template(app, 'a', '{{code}} {{order}}');
+    await approve(app, 'a');
+    expect(await send(app, { template: 'a', ...values })).toMatchObject({ code, message: undefined });
+  });
+
+  test('show nothing that was not sent, whatever their variables are called', async () => {
+    const app = await api.createApp();
+    for (const name of ['toString', '__proto__', 'hasOwnProperty']) {
+      await template(app, name, `{{code}} {{${name}}}`);
+      await approve(app, name);
+      expect([604, 606]).toContain((await send(app, { template: name })).code);
+    }
+  });
+
+  test('make notifications: without a code, with limits of their own', async () => {
+    const app = await api.createApp();
+    await template(app, 'n', 'Order {{order}} left.', 'notification');
+    await approve(app, 'n');
+    const { message } = await send(app, { template: 'n', order: 'A1' });
+    expect(message).toMatchObject({ type: 'notification', text: '【Test app】Order A1 left.' });
+    expect(message.code).toBeUndefined();
+    expect((await send(app, { template: 'n', order: 'A1', smsType: 'voice' })).code).toBe(1);
+  });
+});
+
+describe('signatures of messages', () => {
+  test('begin with an approved one of the name of the app', async () => {
+    const app = await api.createApp();
+    const { body } = await admin('GET', pathOf(app, 'signatures'));
+    expect(body.results).toMatchObject([{ name: 'Test app', status: 'approved' }]);
+  });
+
+  test('are used once they were approved: 600 before', async () => {
+    const app = await api.createApp();
+    const path = pathOf(app, 'signatures', `/${encodeURIComponent('商店')}`);
+    expect((await admin('PUT', path, {})).body).toMatchObject({ name: '商店', status: 'pending' });
+    expect((await send(app, { sign: '商店' })).code).toBe(600);
+    expect((await admin('POST', `${path}/approve`)).body).toMatchObject({ status: 'approved' });
+    expect((await admin('PUT', path, {})).body).toMatchObject({ status: 'approved' });
+    expect((await send(app, { sign: '商店' })).message.text).toMatch(/^【商店】/);
+    expect((await send(app, {})).message.text).toMatch(/^【Test app】/);
+  });
+
+  test('are needed: an app without one sends nothing (600)', async () => {
+    const app = await api.createApp();
+    expect((await admin('DELETE', pathOf(app, 'signatures', '/Test%20app'))).body).toEqual({});
+    expect((await admin('GET', pathOf(app, 'signatures', '/Test%20app'))).status).toBe(404);
+    expect((await send(app, {})).code).toBe(600);
+  });
+
+  test.each(['%20x', 'a%0Ab', '%E3%80%90x', 'http:%2F%2Fx', 'x'.repeat(101)])(
+    'refuse the name %s',
+    async (name) => {
+      const app = await api.createApp();
+      expect((await admin('PUT', pathOf(app, 'signatures', `/${name}`), {})).status).toBe(400);
+    },
+  );
+
+  test('go with their app', async () => {
+    const app = await api.createApp();
+    await template(app, 'a', '{{code}}');
+    await send(app, {});
+    expect((await admin('DELETE', `/console/api/apps/${app.appId}`)).status).toBe(200);
+    expect((await admin('GET', pathOf(app, 'signatures'))).status).toBe(404);
+  });
+});

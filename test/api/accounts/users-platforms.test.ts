@@ -1,0 +1,435 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/app.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { newUid, refusalOf, refused, signUp } from '../../support/users.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let platform: Platform;
+/** Milliseconds that the service's clock is ahead. */
+let aheadMs = 0;
+const clock = { now: () => Date.now() + aheadMs, monotonicMs: () => performance.now() + aheadMs };
+
+/** The platforms as their interfaces describe them: who has which token, and the keys that are published. */
+interface Platform {
+  url: string;
+  server: Server;
+  /** Token → whose it is, and for which app. */
+  tokens: Map<string, { id: string; app: string; unionid?: string }>;
+  keys: JWK[];
+  asked: string[];
+  isIll: boolean;
+}
+
+async function startPlatform(): Promise<Platform> {
+  const state = { tokens: new Map(), keys: [], asked: [], isIll: false } as Omit<Platform, 'url' | 'server'>;
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url ?? '', 'http://platform');
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    platform.asked.push(url.pathname);
+    if (platform.isIll) return response.writeHead(503).end('<html>');
+    const token = url.searchParams.get('access_token') ?? new URLSearchParams(body).get('access_token') ?? '';
+    const { status = 200, reply } = answer(url, platform.tokens.get(token));
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { ...state, server, url: `http://127.0.0.1:${port}` };
+}
+
+function answer(url: URL, owner: { id: string; app: string; unionid?: string } | undefined) {
+  const openid = url.searchParams.get('openid');
+  switch (url.pathname) {
+    case '/sns/auth':
+      return {
+        reply:
+          owner?.id === openid ? { errcode: 0, errmsg: 'ok' } : { errcode: 40003, errmsg: 'invalid openid' },
+      };
+    case '/sns/userinfo':
+      return { reply: owner?.id === openid ? { openid, unionid: owner?.unionid } : { errcode: 40003 } };
+    case '/oauth2.0/me':
+      return owner
+        ? { reply: { client_id: owner.app, openid: owner.id, unionid: owner.unionid } }
+        : { reply: { error: 100016, error_description: 'access token check failed' } };
+    case '/oauth2/get_token_info':
+      return owner
+        ? { reply: { uid: owner.id, appkey: owner.app, expire_in: 3600 } }
+        : { status: 400, reply: { error: 'invalid_access_token', error_code: 21332 } };
+    case '/keys':
+      return { reply: { keys: platform.keys } };
+    default:
+      return { status: 404, reply: {} };
+  }
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url, clock });
+  platform = await startPlatform();
+});
+afterAll(async () => {
+  await api.close();
+  platform.server.close();
+  await database.drop();
+});
+beforeEach(() => {
+  platform.isIll = false;
+});
+
+const enter = (app: App, authData: object) => api.request('POST', '/1.1/users', { app, body: { authData } });
+const give = (owner: { id: string; app: string; unionid?: string }) => {
+  const token = newUid();
+  platform.tokens.set(token, owner);
+  return token;
+};
+
+describe('access tokens', () => {
+  const names = ['weixin', 'qq', 'weibo'] as const;
+  const idName = { weixin: 'openid', qq: 'openid', weibo: 'uid' } as const;
+  const code = { weixin: 252, qq: 251, weibo: 251 } as const;
+  const checking = () =>
+    api.createApp({
+      authPlatforms: Object.fromEntries(
+        names.map((name) => [name, { endpoint: platform.url, appId: 'ours' }]),
+      ),
+    });
+
+  test.each(names)('of %s are refused when they are missing, made up, or of somebody else', async (name) => {
+    const app = await checking();
+    const id = newUid();
+    const theirs = give({ id: newUid(), app: 'ours' });
+    const entries = [
+      { access_token: 'made up' },
+      { access_token: theirs },
+      { access_token: '' },
+      {},
+      // A token of another kind is none.
+      { identity_token: 'x.y.z' },
+    ];
+    for (const more of entries)
+      expect([more, refusalOf(await enter(app, { [name]: { [idName[name]]: id, ...more } }))]).toEqual([
+        more,
+        refused(code[name]),
+      ]);
+  });
+
+  test.each(names)('of %s let in whom they belong to', async (name) => {
+    const app = await checking();
+    const id = newUid();
+    const entry = { [idName[name]]: id, access_token: give({ id, app: 'ours' }) };
+    const first = await enter(app, { [name]: entry });
+    expect(first.status).toBe(201);
+    const again = { ...entry, access_token: give({ id, app: 'ours' }) };
+    expect((await enter(app, { [name]: again })).body.objectId).toBe(first.body.objectId);
+    expect(refusalOf(await enter(app, { [name]: { ...entry, access_token: 'x' } }))).toEqual(
+      refused(code[name]),
+    );
+  });
+
+  test.each(['qq', 'weibo'] as const)('of %s must have been made for our app', async (name) => {
+    const app = await checking();
+    const id = newUid();
+    const entry = { [idName[name]]: id, access_token: give({ id, app: 'theirs' }) };
+    expect(refusalOf(await enter(app, { [name]: entry }))).toEqual(refused(251));
+  });
+
+  test('every platform of a request is checked: none rides on another', async () => {
+    const app = await checking();
+    const [id, victim] = [newUid(), newUid()];
+    await enter(app, { weibo: { uid: victim, access_token: give({ id: victim, app: 'ours' }) } });
+    const good = { openid: id, access_token: give({ id, app: 'ours' }) };
+    const both = { weixin: good, weibo: { uid: victim, access_token: 'x' } };
+    expect(refusalOf(await enter(app, both))).toEqual(refused(251));
+    const user = await signUp(api, app);
+    expect(refusalOf(await user.put({ authData: both }))).toEqual(refused(251));
+    expect(refusalOf(await user.put({ 'authData.weibo': both.weibo }))).toEqual(refused(251));
+  });
+
+  test('an entry that is stored already may be sent again with a token that has ended', async () => {
+    const app = await checking();
+    const user = await signUp(api, app);
+    const id = newUid();
+    const weixin = { openid: id, access_token: give({ id, app: 'ours' }) };
+    expect((await user.put({ authData: { weixin } })).status).toBe(200);
+    platform.tokens.delete(weixin.access_token);
+    expect((await user.put({ authData: { weixin } })).status).toBe(200);
+    const other = { ...weixin, openid: newUid() };
+    expect(refusalOf(await user.put({ authData: { weixin: other } }))).toEqual(refused(252));
+  });
+
+  test('a UnionID counts only where the platform tells it', async () => {
+    const app = await checking();
+    const [id, unionid] = [newUid(), newUid()];
+    const union = { unionid, platform: 'weixin', main_account: true };
+    const token = give({ id, app: 'ours', unionid });
+    const owner = await enter(app, { weixin: { openid: id, access_token: token, ...union } });
+    expect(owner.status).toBe(201);
+    const thief = newUid();
+    const claims = [
+      { weixin: { openid: thief, access_token: give({ id: thief, app: 'ours' }), ...union } },
+      {
+        weixin: {
+          openid: thief,
+          access_token: give({ id: thief, app: 'ours', unionid: newUid() }),
+          ...union,
+        },
+      },
+      { weixin_2: { uid: thief, access_token: 'anything', ...union } },
+      { weibo: { uid: thief, access_token: give({ id: thief, app: 'ours' }), ...union } },
+    ];
+    for (const claim of claims) expect((await enter(app, claim)).body.code).toBe(251);
+    const qq = { openid: newUid(), ...union };
+    const same = { qq: { ...qq, access_token: give({ id: qq.openid, app: 'ours', unionid }) } };
+    expect((await enter(app, same)).body.objectId).toBe(owner.body.objectId);
+  });
+
+  test('other platforms are not checked, and checks begin and end at once with the option', async () => {
+    const app = await checking();
+    const before = platform.asked.length;
+    expect((await enter(app, { github: { uid: newUid(), access_token: 'anything' } })).status).toBe(201);
+    expect(platform.asked.length).toBe(before);
+    const entry = { weibo: { uid: newUid(), access_token: 'anything' } };
+    expect((await enter(app, entry)).status).toBe(400);
+    await api.services.apps.change(app.appId, { options: { authPlatforms: {} } });
+    expect((await enter(app, entry)).status).toBe(201);
+  });
+
+  test('with checkedPlatformsOnly no other platform is let in, in a sentence that names the options', async () => {
+    const app = await checking();
+    const github = { github: { uid: newUid(), access_token: 'anything' } };
+    expect((await enter(app, github)).status).toBe(201);
+    await api.services.apps.change(app.appId, { options: { checkedPlatformsOnly: true } });
+    const user = await signUp(api, app);
+    for (const reply of [await enter(app, github), await user.put({ authData: github })]) {
+      expect(refusalOf(reply)).toEqual(refused(251));
+      expect(reply.body.error).toMatch(/github.*checkedPlatformsOnly.*authPlatforms/);
+    }
+    const id = newUid();
+    const weixin = { openid: id, access_token: give({ id, app: 'ours' }) };
+    expect((await enter(app, { weixin })).status).toBe(201);
+    expect((await enter(app, { anonymous: { id: newUid() } })).status).toBe(201);
+  });
+
+  test('a platform that cannot be asked is 503 with a time, and lets nobody in', async () => {
+    const app = await checking();
+    const id = newUid();
+    const entry = { weixin: { openid: id, access_token: give({ id, app: 'ours' }) } };
+    platform.isIll = true;
+    const reply = await enter(app, entry);
+    expect([reply.status, reply.body.code, reply.headers.get('retry-after')]).toEqual([503, 503, '5']);
+    platform.isIll = false;
+    expect((await enter(app, entry)).status).toBe(201);
+    const nowhere = await api.createApp({ authPlatforms: { weixin: { endpoint: 'http://127.0.0.1:1' } } });
+    expect((await enter(nowhere, entry)).status).toBe(503);
+  });
+});
+
+describe('identity tokens', () => {
+  const issuer = 'https://appleid.apple.com';
+  const audience = 'com.example.app';
+  let app: App;
+  let pair: Awaited<ReturnType<typeof generateKeyPair>>;
+  const inSeconds = (seconds: number) => Math.floor(clock.now() / 1000) + seconds;
+
+  beforeAll(async () => {
+    pair = await generateKeyPair('RS256');
+    platform.keys = [{ ...(await exportJWK(pair.publicKey)), kid: 'one', alg: 'RS256', use: 'sig' }];
+    app = await api.createApp({ authPlatforms: { lc_apple: { audience, jwksUrl: `${platform.url}/keys` } } });
+  });
+
+  const claims = (sub: string): JWTPayload => ({ sub, iss: issuer, aud: audience, exp: inSeconds(600) });
+  const sign = (payload: JWTPayload, { kid = 'one', header = {} } = {}) =>
+    new SignJWT(payload).setProtectedHeader({ alg: 'RS256', kid, ...header }).sign(pair.privateKey);
+  const apple = (uid: string, identity_token: unknown) => ({ lc_apple: { uid, identity_token, code: 'c' } });
+
+  test('let in whom they are about', async () => {
+    const uid = newUid();
+    const first = await enter(app, apple(uid, await sign(claims(uid))));
+    expect(first.status).toBe(201);
+    const second = await enter(app, apple(uid, await sign({ ...claims(uid), aud: [audience, 'other'] })));
+    expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
+  });
+
+  test('are refused with a wrong algorithm, key, audience, issuer, time or person', async () => {
+    const uid = newUid();
+    const good = claims(uid);
+    const other = await generateKeyPair('RS256');
+    const publicText = new TextEncoder().encode(JSON.stringify(platform.keys[0]));
+    const { exp: _, ...endless } = good;
+    const [head, body, signature] = (await sign(good)).split('.');
+    const tokens: [string, unknown][] = [
+      ['none', undefined],
+      ['no text', { $ne: null }],
+      ['no token', 'x'],
+      ['no algorithm', new UnsecuredJWT(good).encode()],
+      [
+        'the public key as a secret',
+        await new SignJWT(good).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(publicText),
+      ],
+      [
+        'another key',
+        await new SignJWT(good).setProtectedHeader({ alg: 'RS256', kid: 'one' }).sign(other.privateKey),
+      ],
+      [
+        'a key it brings itself',
+        await new SignJWT(good)
+          .setProtectedHeader({ alg: 'RS256', jwk: await exportJWK(other.publicKey) })
+          .sign(other.privateKey),
+      ],
+      [
+        'a key that it says where to find',
+        await new SignJWT(good)
+          .setProtectedHeader({ alg: 'RS256', jku: `${platform.url}/evil`, x5u: `${platform.url}/evil` })
+          .sign(other.privateKey),
+      ],
+      ['a broken signature', `${head}.${body}.${signature?.slice(0, -2)}AA`],
+      ['another audience', await sign({ ...good, aud: 'com.example.other' })],
+      ['no audience', await sign({ sub: uid, iss: issuer, exp: good.exp ?? 0 })],
+      ['another issuer', await sign({ ...good, iss: 'https://evil.example' })],
+      ['no end', await sign(endless)],
+      ['an end that is past', await sign({ ...good, exp: inSeconds(-60) })],
+      ['a beginning that is to come', await sign({ ...good, nbf: inSeconds(600) })],
+      ['another person', await sign(claims(newUid()))],
+      ['nobody', await sign({ iss: issuer, aud: audience, exp: inSeconds(600) })],
+    ];
+    for (const [name, token] of tokens) {
+      const reply = await enter(app, apple(uid, token));
+      expect([name, reply.status]).toEqual([name, 400]);
+      expect([105, 111, 250, 251]).toContain(reply.body.code);
+    }
+    expect(platform.asked).not.toContain('/evil');
+  });
+
+  test('are refused, in sign-up, link and batch, until the option says how to verify them', async () => {
+    const open = await api.createApp();
+    const user = await signUp(api, open);
+    const uid = newUid();
+    const token = await sign(claims(uid));
+    const entries = [
+      { lc_apple: { uid, identity_token: token, code: 'c' } },
+      { lc_apple: { uid, identity_token: 'made up' } },
+      { lc_apple: { uid, access_token: 'a token' } },
+      { lc_apple: { uid } },
+      { lc_google: { uid, identity_token: token } },
+      { google: { uid, identity_token: token } },
+    ];
+    for (const authData of entries) {
+      const [platform = ''] = Object.keys(authData);
+      const batch = {
+        requests: [{ method: 'POST', path: '/1.1/users', body: { authData } }],
+      };
+      const [inner] = (await api.request('POST', '/1.1/batch', { app: open, body: batch })).body;
+      const replies = [
+        await enter(open, authData),
+        await user.put({ authData }),
+        await user.put({ [`authData.${platform}`]: Object.values(authData)[0] }),
+        await api.request('POST', '/1.1/users', { app: open, master: true, body: { authData } }),
+        { status: 400, body: inner.error },
+      ];
+      for (const { status, body } of replies) {
+        expect([authData, status, body.code]).toEqual([authData, 400, 251]);
+        expect(body.error).toMatch(new RegExp(`${platform}.*authPlatforms`));
+      }
+    }
+    await api.services.apps.change(open.appId, {
+      options: { authPlatforms: { lc_apple: { audience, jwks: { keys: platform.keys } } } },
+    });
+    expect((await enter(open, { lc_apple: { uid, identity_token: token } })).status).toBe(201);
+  });
+
+  test('no access token stands in for one', async () => {
+    const authData = { lc_apple: { uid: newUid(), access_token: 'a token' } };
+    expect(refusalOf(await enter(app, authData))).toEqual(refused(251));
+  });
+
+  test('of a new key are good once the platform publishes it; keys are not asked for all the time', async () => {
+    const next = await generateKeyPair('ES256');
+    const uid = newUid();
+    const token = () =>
+      new SignJWT(claims(uid)).setProtectedHeader({ alg: 'ES256', kid: 'two' }).sign(next.privateKey);
+    expect((await enter(app, apple(uid, await token()))).body.code).toBe(251);
+    platform.keys.push({ ...(await exportJWK(next.publicKey)), kid: 'two', alg: 'ES256', use: 'sig' });
+    const count = () => platform.asked.filter((path) => path === '/keys').length;
+    const before = count();
+    for (let i = 0; i < 5; i += 1) expect((await enter(app, apple(uid, await token()))).body.code).toBe(251);
+    expect(count()).toBe(before);
+    aheadMs += 31_000;
+    expect((await enter(app, apple(uid, await token()))).status).toBe(201);
+    expect(count()).toBe(before + 1);
+  });
+
+  test('keys may stand in the option itself, for any platform', async () => {
+    const local = await api.createApp({
+      authPlatforms: {
+        lc_google: {
+          audience,
+          issuer: 'https://accounts.google.com',
+          algorithms: ['RS256'],
+          jwks: { keys: platform.keys },
+        },
+      },
+    });
+    const uid = newUid();
+    const token = await sign({ ...claims(uid), iss: 'https://accounts.google.com' });
+    expect((await enter(local, { lc_google: { uid, identity_token: token } })).status).toBe(201);
+    const wrong = await sign(claims(uid));
+    expect((await enter(local, { lc_google: { uid, identity_token: wrong } })).body.code).toBe(251);
+  });
+
+  test('keys that cannot be had are 503, and not remembered', async () => {
+    const fresh = await api.createApp({
+      authPlatforms: { lc_apple: { audience, jwksUrl: `${platform.url}/keys?fresh` } },
+    });
+    const uid = newUid();
+    const token = await sign(claims(uid));
+    platform.isIll = true;
+    expect((await enter(fresh, apple(uid, token))).status).toBe(503);
+    platform.isIll = false;
+    expect((await enter(fresh, apple(uid, token))).status).toBe(201);
+  });
+});
+
+describe('the option authPlatforms', () => {
+  const patch = async (authPlatforms: unknown) => {
+    const app = await api.createApp();
+    const path = `/console/api/apps/${app.appId}`;
+    return api.request('PATCH', path, { admin: true, body: { options: { authPlatforms } } });
+  };
+
+  test('is refused when a platform could not be checked with it, in a sentence without its values', async () => {
+    const settings = [
+      { lc_apple: {} },
+      { lc_apple: { audience: '' } },
+      { lc_apple: { audience: 'a', algorithms: ['none'] } },
+      { lc_apple: { audience: 'a', algorithms: ['HS256'] } },
+      { lc_apple: { audience: 'a', jwksUrl: 'file:///etc/passwd' } },
+      { lc_apple: { audience: 'a', jwks: { keys: [] } } },
+      { weibo: { endpoint: 'https://api.weibo.com' } },
+      { weixin: { endpoint: 'SESAME' } },
+      { github: { appId: 'x' } },
+      { 'a.b': { audience: 'a' } },
+      { weixin: 'x' },
+      [],
+    ];
+    for (const one of settings) {
+      const { status, body } = await patch(one);
+      expect([one, status]).toEqual([one, 400]);
+      expect(body.error).not.toMatch(/SESAME|passwd/);
+    }
+  });
+
+  test('is taken with what a platform needs', async () => {
+    for (const one of [
+      { weixin: {} },
+      { qq: { appId: 'x', appKey: 'y' } },
+      { weibo: { appId: 'x' } },
+      { lc_apple: { audience: ['a', 'b'] } },
+    ])
+      expect((await patch(one)).status).toBe(200);
+  });
+});

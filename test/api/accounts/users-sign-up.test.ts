@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Database } from '../../../shared/db/pool.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { newName, newPhone, refusalOf, refused, signUp } from '../../support/users.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let app: App;
+let db: Database;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+  app = await api.createApp();
+  db = new Database({ url: database.url, applicationName: 'test' });
+});
+afterAll(async () => {
+  await api.close();
+  await db.close();
+  await database.drop();
+});
+
+const post = (body: unknown, path = '/1.1/users') => api.request('POST', path, { app, body });
+const user = (more: object = {}) => ({ username: newName(), password: 'a password', ...more });
+
+describe('POST /1.1/users with a password refuses', () => {
+  const bodies: [string, unknown, number][] = [
+    ['nothing', {}, 200],
+    ['no JSON', '{', 107],
+    ['an array', [], 107],
+    ['no username', { password: 'p' }, 200],
+    ['an empty username', { username: '', password: 'p' }, 200],
+    ['a blank username', { username: ' \t', password: 'p' }, 217],
+    ['an operator as username', { username: { $ne: null }, password: 'p' }, 217],
+    ['an operation as username', { username: { __op: 'Delete' }, password: 'p' }, 217],
+    ['a list as username', { username: ['a'], password: 'p' }, 217],
+    ['a number as username', { username: 1, password: 'p' }, 217],
+    ['a username with NUL', { username: 'a\u0000', password: 'p' }, 217],
+    ['half a character as username', '{"username":"\\ud800","password":"p"}', 217],
+    ['an endless username', { username: 'x'.repeat(100_000), password: 'p' }, 217],
+    ['no password', { username: 'a' }, 201],
+    ['an empty password', { username: 'a', password: '' }, 201],
+    ['a blank password', { username: 'a', password: '  ' }, 218],
+    ['an operator as password', { username: 'a', password: { $gt: '' } }, 218],
+    ['a number as password', { username: 'a', password: 123456 }, 218],
+    ['an endless password', { username: 'a', password: 'x'.repeat(1_000_000) }, 218],
+    ['an address without an @', user({ email: 'nobody' }), 125],
+    ['an address with a line break', user({ email: 'a@b.cn\r\nBcc: c@d.cn' }), 125],
+    ['an operator as address', user({ email: { $ne: 1 } }), 125],
+    ['two addresses', user({ email: 'a@b.cn,c@d.cn' }), 125],
+    ['a number that is none', user({ mobilePhoneNumber: '123' }), 127],
+    ['an operator as number', user({ mobilePhoneNumber: { $ne: 1 } }), 127],
+    ['a number as number', user({ mobilePhoneNumber: 13800000000 }), 127],
+    ['an ACL that is none', user({ ACL: 'public' }), 123],
+    ['an ACL that forbids', user({ ACL: { '*': { read: false } } }), 123],
+    ['an ACL with another permission', user({ ACL: { '*': { admin: true } } }), 123],
+    ['an object id', user({ objectId: '0'.repeat(24) }), 117],
+    ['a session token', user({ sessionToken: 'x'.repeat(25) }), 117],
+    ['a verified address', user({ email: 'v@b.cn', emailVerified: true }), 117],
+    ['a verified number', user({ mobilePhoneVerified: true }), 117],
+    ['a verified number by its other name', user({ mobilePhoneNumberVerified: true }), 117],
+    ['a time of creation', user({ createdAt: '2020-01-01T00:00:00.000Z' }), 117],
+    ['an empty authData without a name', { authData: {}, password: 'p' }, 250],
+    ['an authData that is a text', user({ authData: 'x' }), 111],
+    ['a member with a dash', user({ 'a-b': 1 }), 105],
+    ['a member with a quote', user({ "a'b": 1 }), 105],
+    ['a member with $', user({ $where: '1' }), 105],
+    ['an inner member with $', user({ a: { $ne: 1 } }), 105],
+    ['a text with NUL', user({ a: 'x\u0000' }), 111],
+    ['an unknown operation', user({ a: { __op: 'Explode' } }), 111],
+    ['a malformed pointer', user({ a: { __type: 'Pointer', className: '_User' } }), 106],
+    ['an oversize member', user({ a: 'x'.repeat(1_100_000) }), 116],
+    ['too many members', user(Object.fromEntries(Array.from({ length: 301 }, (_, i) => [`f${i}`, 1]))), 116],
+    ['deep nesting', `{"username":"n","password":"p","a":${'['.repeat(5000)}${']'.repeat(5000)}}`, 107],
+  ];
+  test.each(bodies)('%s', async (_name, body, code) => {
+    expect(refusalOf(await post(body))).toEqual(refused(code));
+  });
+
+  test('wrong keys', async () => {
+    const reply = await api.request('POST', '/1.1/users', {
+      body: user(),
+      headers: { 'X-LC-Id': app.appId },
+    });
+    expect(reply.status).toBe(401);
+  });
+
+  test('a name, an address and a number that another user of the app has', async () => {
+    const phone = newPhone();
+    const taken = await signUp(api, app, { email: `${newName()}@b.cn`, mobilePhoneNumber: phone });
+    const cases: [object, number][] = [
+      [{ username: taken.body.username }, 202],
+      [{ email: taken.body.email }, 203],
+      [{ mobilePhoneNumber: phone.slice(3) }, 214],
+    ];
+    for (const [more, code] of cases) expect(refusalOf(await post(user(more)))).toEqual(refused(code));
+    // Another app is another world.
+    const other = await api.createApp();
+    await signUp(api, other, { username: taken.body.username, mobilePhoneNumber: phone });
+  });
+});
+
+describe('POST /1.1/users with a password', () => {
+  test('registers: 201, Location, the whole user but its password', async () => {
+    const sent = user({ email: `${newName()}@example.com`, phone: '415-392-0202', gender: null });
+    const { status, headers, body } = await post(sent);
+    expect(status).toBe(201);
+    expect(headers.get('location')).toBe(`http://carillon.test/1.1/users/${body.objectId}`);
+    const { password: _, ...shown } = sent;
+    expect(body).toEqual({
+      ...shown,
+      emailVerified: null,
+      mobilePhoneVerified: false,
+      objectId: expect.stringMatching(/^[0-9a-f]{24}$/),
+      sessionToken: expect.stringMatching(/^[a-z0-9]{25}$/),
+      createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      updatedAt: body.createdAt,
+    });
+  });
+
+  test('works under the name that SDKs use, and with a session that means nothing', async () => {
+    const reply = await api.request('POST', '/1.1/classes/_User?new=true', {
+      app,
+      body: { ...user(), __internalId: 'x', _private: 1, className: '_User' },
+      headers: { 'X-LC-Session': 'of-somebody-long-gone-000' },
+    });
+    expect(reply.status).toBe(201);
+    expect(Object.keys(reply.body)).not.toContain('__internalId');
+    expect(Object.keys(reply.body)).not.toContain('className');
+  });
+
+  test('a number is stored in international form, Chinese where it does not say', async () => {
+    const number = newPhone();
+    const { body } = await signUp(api, app, {
+      mobilePhoneNumber: ` ${number.slice(3, 6)} ${number.slice(6)}`,
+    });
+    expect(body).toMatchObject({ mobilePhoneNumber: number, mobilePhoneVerified: false });
+  });
+
+  test('case decides: another case is another user', async () => {
+    const name = newName();
+    await signUp(api, app, { username: name, email: `${name}@b.cn` });
+    await signUp(api, app, { username: name.toUpperCase(), email: `${name.toUpperCase()}@b.cn` });
+  });
+
+  test('operations begin at nothing', async () => {
+    const { body } = await signUp(api, app, {
+      score: { __op: 'Increment', amount: 3 },
+      tags: { __op: 'AddUnique', objects: ['a', 'a'] },
+    });
+    expect(body).toMatchObject({ score: 3, tags: ['a'] });
+  });
+
+  test('members with dangerous names are plain members', async () => {
+    const text = JSON.stringify(user({ constructor: 1, toString: 'x', hasOwnProperty: true }));
+    const { status, body } = await post(`${text.slice(0, -1)},"__proto__":{"polluted":1}}`);
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ constructor: 1, toString: 'x', hasOwnProperty: true });
+    expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
+  });
+
+  test('e-mail verification makes the address unverified, at once when the option is set', async () => {
+    const verifying = await api.createApp();
+    const before = await signUp(api, verifying, { email: 'a@b.cn' });
+    await api.services.apps.change(verifying.appId, { options: { emailVerification: true } });
+    const after = await signUp(api, verifying, { email: 'c@d.cn' });
+    const without = await signUp(api, verifying);
+    expect([before, after, without].map(({ body }) => body.emailVerified)).toEqual([null, false, null]);
+  });
+
+  test('fifty at the same time with one name make one user', async () => {
+    const body = user();
+    const replies = await Promise.all(Array.from({ length: 50 }, () => post(body)));
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(replies.filter(({ body: { code } }) => code === 202)).toHaveLength(49);
+  });
+
+  test('neither password nor token is stored', async () => {
+    const made = await signUp(api, app, { password: 'SESAME' });
+    const { rows } = await db.query<{ text: string; password_hash: string }>(
+      'SELECT app_user::text AS text, password_hash FROM app_user WHERE object_id = $1',
+      [made.id],
+    );
+    expect(rows[0]?.password_hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+    expect(rows[0]?.text).not.toMatch(/SESAME/);
+    expect(rows[0]?.text).not.toContain(made.token);
+    expect(rows[0]?.text).not.toContain(Buffer.from(made.token).toString('hex'));
+  });
+
+  test('users go with their app', async () => {
+    const gone = await api.createApp();
+    const made = await signUp(api, gone);
+    await api.services.apps.delete(gone.appId);
+    const { rows } = await db.query('SELECT 1 FROM app_user WHERE object_id = $1', [made.id]);
+    expect(rows).toEqual([]);
+  });
+});
+
+test('GET /1.1/date tells the time, without keys too', async () => {
+  const time = { __type: 'Date', iso: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) };
+  expect((await api.request('GET', '/1.1/date', { app })).body).toEqual(time);
+  expect(await api.request('GET', '/1.1/date')).toMatchObject({ status: 200, body: time });
+});

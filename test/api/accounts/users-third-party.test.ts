@@ -1,0 +1,519 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Vault } from '../../../shared/crypto.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { sealAuthDataOfOldRows } from '../../../shared/db/tables/unsealed-users.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { enterWith, newName, newUid, refusalOf, refused, shown, signUp } from '../../support/users.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let app: App;
+let db: Database;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+  app = await api.createApp();
+  db = new Database({ url: database.url, applicationName: 'test' });
+});
+afterAll(async () => {
+  await api.close();
+  await db.close();
+  await database.drop();
+});
+
+const post = (authData: unknown, { query = '', more = {} } = {}) =>
+  api.request('POST', `/1.1/users${query}`, { app, body: { authData, ...more } });
+
+const github = (uid = newUid()) => ({ github: { uid, access_token: 'a token' } });
+const weixin = (openid = newUid()) => ({ weixin: { openid, access_token: 'a token', expires_in: 7200 } });
+const pointerTo = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
+const anonymous = (id: string = randomUUID()) => ({ anonymous: { id } });
+
+describe('POST /1.1/users with authData refuses', () => {
+  const entries: [string, unknown, number][] = [
+    ['an empty one', {}, 250],
+    ['a list', [], 111],
+    ['a text', 'weixin', 111],
+    ['a platform that is null', { weixin: null }, 250],
+    ['a platform that is a text', { weixin: 'openid' }, 250],
+    ['a platform that is a list', { weixin: [] }, 250],
+    ['a platform that is empty', { weixin: {} }, 250],
+    ['a platform that is taken away', { weixin: { __op: 'Delete' } }, 250],
+    ['a platform with a bad name', { 'wei-xin': { uid: 'u', access_token: 't' } }, 105],
+    ['a platform with a dotted name', { 'weixin.openid': { uid: 'u', access_token: 't' } }, 105],
+    ['an empty id', { github: { uid: '', access_token: 't' } }, 250],
+    ['a blank id', { github: { uid: ' ', access_token: 't' } }, 250],
+    ['an id that is null', { github: { uid: null, access_token: 't' } }, 250],
+    ['an operator as id', { github: { uid: { $ne: null }, access_token: 't' } }, 105],
+    ['a dictionary as id', { github: { uid: { a: 1 }, access_token: 't' } }, 111],
+    ['a list as id', { github: { uid: ['u'], access_token: 't' } }, 111],
+    ['a number as id', { github: { uid: 5, access_token: 't' } }, 111],
+    ['true as id', { github: { uid: true, access_token: 't' } }, 111],
+    ['an id with NUL', { github: { uid: 'u\u0000', access_token: 't' } }, 111],
+    ['an endless id', { github: { uid: 'u'.repeat(300), access_token: 't' } }, 250],
+    ['no token', { github: { uid: 'u' } }, 251],
+    ['no token of weibo', { weibo: { uid: 'u' } }, 251],
+    ['no token of weixin', { weixin: { openid: 'o' } }, 252],
+    ['an operator as token', { github: { uid: 'u', access_token: { $ne: 1 } } }, 105],
+    ['a number as token', { github: { uid: 'u', access_token: 5 } }, 111],
+    ['an anonymous id that can be guessed', { anonymous: { id: '1' } }, 250],
+    ['an anonymous id that is none', { anonymous: { uid: randomUUID() } }, 250],
+    ['one good and one bad', { ...github(), weibo: { uid: '' } }, 250],
+    [
+      'a UnionID that is no text',
+      { wx: { uid: 'u', access_token: 't', unionid: 5, platform: 'weixin' } },
+      111,
+    ],
+    ['a UnionID of no platform', { wx: { uid: 'u', access_token: 't', unionid: 'n', platform: 'a.b' } }, 111],
+    ['a main account that is neither', { wx: { uid: 'u', access_token: 't', main_account: 'maybe' } }, 111],
+    ['a huge entry', { github: { uid: 'u', access_token: 't', more: 'x'.repeat(20_000) } }, 116],
+    [
+      'too many platforms',
+      Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`p${i}`, { uid: 'u', access_token: 't' }])),
+      116,
+    ],
+  ];
+  test.each(entries)('%s', async (_name, authData, code) => {
+    expect(refusalOf(await post(authData))).toEqual(refused(code));
+  });
+
+  test('an account that nobody has, with failOnNotExist, and makes nobody', async () => {
+    const authData = github();
+    const reply = await post(authData, { query: '?failOnNotExist=true' });
+    expect([reply.status, reply.body]).toEqual([400, { code: 211, error: 'Could not find user.' }]);
+    const user = await enterWith(api, app, authData);
+    expect((await post(authData, { query: '?failOnNotExist=true' })).body.objectId).toBe(user.id);
+  });
+
+  test('platforms of two users', async () => {
+    const [one, two] = [github(), weixin()];
+    await enterWith(api, app, one);
+    await enterWith(api, app, two);
+    expect(refusalOf(await post({ ...one, ...two }))).toEqual(refused(208));
+  });
+});
+
+describe('POST /1.1/users with authData', () => {
+  test('registers, then logs in: 201 and 200, Location, the whole user', async () => {
+    const authData = weixin();
+    const first = await post(authData);
+    expect(first.status).toBe(201);
+    expect(first.body).toEqual({
+      username: expect.stringMatching(/^[a-z0-9]{25}$/),
+      emailVerified: null,
+      mobilePhoneVerified: false,
+      authData: shown(authData),
+      objectId: expect.stringMatching(/^[0-9a-f]{24}$/),
+      sessionToken: expect.stringMatching(/^[a-z0-9]{25}$/),
+      createdAt: expect.any(String),
+      updatedAt: first.body.createdAt,
+    });
+    const again = { weixin: { ...authData.weixin, access_token: 'another', refresh_token: 'r' } };
+    const second = await post(again, { more: { username: newName(), level: 9 } });
+    expect(second.status).toBe(200);
+    expect(second.body).toEqual({ ...first.body, authData: shown(again), updatedAt: expect.any(String) });
+    for (const { headers } of [first, second])
+      expect(headers.get('location')).toBe(`http://carillon.test/1.1/users/${first.body.objectId}`);
+  });
+
+  const shapes: [string, Record<string, object>][] = [
+    ['weibo', { weibo: { uid: newUid(), access_token: 't', expiration_in: '36000' } }],
+    ['qq', { qq: { openid: newUid(), access_token: 't', expires_in: 7200 } }],
+    ['a platform of its own', { wxleanoffice: { uid: newUid(), access_token: 't', more: { a: [1] } } }],
+    ['one that names its id openid', { wxleanoffice: { openid: newUid(), access_token: 't' } }],
+    ['one with a dangerous name', { constructor: { uid: newUid(), access_token: 't' } }],
+    ['anonymous', anonymous()],
+    ['anonymous without dashes', anonymous(newUid())],
+  ];
+  test.each(shapes)('knows %s again', async (_name, authData) => {
+    const user = await enterWith(api, app, authData);
+    const again = await post(authData);
+    expect([again.status, again.body.objectId, again.body.sessionToken]).toEqual([200, user.id, user.token]);
+    expect(again.body.authData).toEqual(shown(authData));
+  });
+
+  test('an id is of its platform and of its app', async () => {
+    const uid = newUid();
+    const users = [
+      await enterWith(api, app, { github: { uid, access_token: 't' } }),
+      await enterWith(api, app, { gitlab: { uid, access_token: 't' } }),
+      await enterWith(api, await api.createApp(), { github: { uid, access_token: 't' } }),
+    ];
+    expect(new Set(users.map(({ id }) => id)).size).toBe(3);
+  });
+
+  test('takes a name, and a password, for a new user', async () => {
+    const username = newName();
+    const { status, body } = await post(github(), { more: { username, password: 'p', nick: 'x' } });
+    expect([status, body.username, body.nick]).toEqual([201, username, 'x']);
+    const entered = await api.request('POST', '/1.1/login', { app, body: { username, password: 'p' } });
+    expect(entered.body.objectId).toBe(body.objectId);
+    expect(refusalOf(await post(github(), { more: { username } }))).toEqual(refused(202));
+  });
+
+  test('takes several platforms; any of them finds the user', async () => {
+    const [one, two, three] = [github(), weixin(), { weibo: { uid: newUid(), access_token: 't' } }];
+    const user = await enterWith(api, app, { ...one, ...two });
+    for (const authData of [one, two, { ...two, ...three }, three])
+      expect((await enterWith(api, app, authData)).id).toBe(user.id);
+    expect((await user.me()).authData).toEqual(shown({ ...one, ...two, ...three }));
+  });
+
+  test('cannot log in with a password that was never set', async () => {
+    const user = await enterWith(api, app, github());
+    for (const password of ['null', 'undefined', 'a token']) {
+      const body = { username: user.body.username, password };
+      expect(refusalOf(await api.request('POST', '/1.1/login', { app, body }))).toEqual(refused(210));
+    }
+  });
+
+  test('fifty at the same time with one account make one user, known to all', async () => {
+    const authData = { ...github(), ...weixin() };
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, () => post(authData, { more: { username: 'one-of-fifty' } })),
+    );
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(49);
+    expect(new Set(replies.map(({ body }) => `${body.objectId} ${body.sessionToken}`)).size).toBe(1);
+  });
+
+  test('is seen by the user and the master key, by nobody else', async () => {
+    const user = await enterWith(api, app, { ...github(), ...weixin() });
+    const path = `/1.1/users/${user.id}`;
+    const stranger = await signUp(api, app);
+    const seen = [
+      await api.request('GET', path, { app }),
+      await stranger.request('GET', path),
+      await user.request('GET', path),
+      await api.request('GET', path, { app, master: true }),
+    ].map(({ body }) => Object.hasOwn(body, 'authData'));
+    expect(seen).toEqual([false, false, true, true]);
+  });
+});
+
+describe('UnionID', () => {
+  const wx = (platform: string, unionid: string, main: boolean | string = true) => ({
+    [platform]: {
+      uid: newUid(),
+      access_token: 't',
+      expires_in: 1,
+      platform: 'weixin',
+      unionid,
+      main_account: main,
+    },
+  });
+
+  test('is shown in authData and beside it, and finds the user from another platform', async () => {
+    const unionid = newUid();
+    const [one, two] = [wx('weixin_1', unionid), wx('weixin_2', unionid, 'false')];
+    const first = await post(one);
+    expect(first.status).toBe(201);
+    expect(first.body).toMatchObject({
+      authData: { ...shown(one), _weixin_unionid: { uid: unionid } },
+      _weixin_unionid: { uid: unionid },
+      updatedAt: expect.any(String),
+      emailVerified: null,
+      mobilePhoneVerified: false,
+    });
+    const second = await post(two);
+    expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
+    expect(second.body.authData).toEqual({ ...shown({ ...one, ...two }), _weixin_unionid: { uid: unionid } });
+    // The UnionID that we show comes back from clients.
+    expect((await post({ ...second.body.authData, ...one, ...two })).body.objectId).toBe(first.body.objectId);
+  });
+
+  test('of two platforms in one request is one', async () => {
+    const unionid = newUid();
+    const both = { ...wx('weixin_1', unionid), ...wx('weixin_2', unionid) };
+    const user = await enterWith(api, app, both);
+    expect((await enterWith(api, app, wx('weixin_3', unionid))).id).toBe(user.id);
+  });
+
+  test('stays with a login that does not mention it, and goes with its last platform', async () => {
+    const unionid = newUid();
+    const one = wx('weixin_1', unionid);
+    const user = await enterWith(api, app, one);
+    await enterWith(api, app, { weixin_1: { uid: one.weixin_1?.uid, access_token: 'u' } });
+    expect((await user.me())._weixin_unionid).toEqual({ uid: unionid });
+    await user.put({ 'authData.weixin_1': { __op: 'Delete' } });
+    expect((await user.me()).authData).toEqual({});
+    expect((await enterWith(api, app, wx('weixin_2', unionid))).id).not.toBe(user.id);
+  });
+
+  test('does not take a user away from the account it has', async () => {
+    const unionid = newUid();
+    const plain = await enterWith(api, app, { weixin_1: { uid: 'plain', access_token: 't' } });
+    const owner = await enterWith(api, app, wx('weixin_2', unionid));
+    const both = { weixin_1: { uid: 'plain', access_token: 't', unionid, platform: 'weixin' } };
+    expect((await enterWith(api, app, both)).id).toBe(plain.id);
+    expect((await enterWith(api, app, wx('weixin_3', unionid))).id).toBe(owner.id);
+  });
+
+  test('many at the same time from as many platforms make one user', async () => {
+    const unionid = newUid();
+    const replies = await Promise.all(Array.from({ length: 19 }, (_, i) => post(wx(`weixin_${i}`, unionid))));
+    expect(new Set(replies.map(({ body }) => body.objectId)).size).toBe(1);
+  });
+});
+
+describe('linking and unlinking', () => {
+  test('refuses what is none, what is another user has, and what goes deeper', async () => {
+    const user = await signUp(api, app);
+    const taken = github();
+    await enterWith(api, app, taken);
+    const cases: [object, number][] = [
+      [{ authData: { github: {} } }, 250],
+      [{ authData: { github: { uid: 'u' } } }, 251],
+      [{ authData: 5 }, 111],
+      [{ authData: taken }, 208],
+      [{ 'authData.github': taken.github }, 208],
+      [{ 'authData.github.uid': 'u' }, 105],
+      [{ 'authData.github.uid': { __op: 'Delete' } }, 105],
+      [{ 'authData._weixin_unionid': { uid: 'u' } }, 105],
+      [{ 'authData.__proto__': { uid: 'u', access_token: 't' } }, 105],
+      [{ authData: { __op: 'Add', objects: [] } }, 250],
+      [{ 'authData.github': { __op: 'Increment' } }, 250],
+    ];
+    for (const [body, code] of cases)
+      expect([body, refusalOf(await user.put(body))]).toEqual([body, refused(code)]);
+    expect(await user.me()).not.toHaveProperty('authData');
+  });
+
+  test.each([
+    ['null in authData', { authData: { weixin: null } }],
+    ['null under its path', { 'authData.weixin': null }],
+    ['a deletion in authData', { authData: { weixin: { __op: 'Delete' } } }],
+    ['a deletion under its path', { 'authData.weixin': { __op: 'Delete' } }],
+  ])('an account is unlinked by %s', async (_name, body) => {
+    const user = await signUp(api, app);
+    const authData = { ...weixin(), ...github() };
+    await user.put({ authData });
+    expect((await user.put(body)).status).toBe(200);
+    expect((await user.me()).authData).toEqual(shown({ github: authData.github }));
+    expect((await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code).toBe(211);
+    // What is not linked can be unlinked.
+    expect((await user.put(body)).status).toBe(200);
+  });
+
+  test('a linked account logs in, an unlinked one no longer', async () => {
+    const user = await signUp(api, app);
+    const authData = { ...weixin(), ...github() };
+    const linked = await user.put({ authData }, '?new=true');
+    expect([linked.status, linked.body]).toEqual([
+      200,
+      { authData: shown(authData), updatedAt: expect.any(String), objectId: user.id },
+    ]);
+    expect((await enterWith(api, app, { weixin: authData.weixin })).id).toBe(user.id);
+    const path = `/1.1/classes/_User/${user.id}`;
+    const gone = await user.request('PUT', path, { 'authData.weixin': { __op: 'Delete' } });
+    expect([gone.status, Object.keys(gone.body).sort()]).toEqual([200, ['objectId', 'updatedAt']]);
+    expect((await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code).toBe(211);
+    expect((await enterWith(api, app, { github: authData.github })).id).toBe(user.id);
+    // Another one may have it now.
+    expect((await enterWith(api, app, { weixin: authData.weixin })).id).not.toBe(user.id);
+  });
+
+  test('unlinking what is not there does nothing; all of it may go at once', async () => {
+    const user = await enterWith(api, app, { ...github(), ...weixin() });
+    expect((await user.put({ 'authData.weibo': { __op: 'Delete' } })).status).toBe(200);
+    expect((await user.put({ authData: { __op: 'Delete' } })).status).toBe(200);
+    expect((await user.me()).authData).toEqual({});
+    const { rows } = await db.query(
+      'SELECT 1 FROM user_identity JOIN app_user u ON u.id = user_id WHERE u.object_id = $1',
+      [user.id],
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test('an anonymous user is one no longer with another platform', async () => {
+    const id = anonymous();
+    const user = await enterWith(api, app, id);
+    const real = github();
+    expect((await user.put({ authData: real }, '?fetchWhenSave=true')).body.authData).toEqual(shown(real));
+    expect((await enterWith(api, app, real)).id).toBe(user.id);
+    expect((await enterWith(api, app, id)).id).not.toBe(user.id);
+  });
+
+  test('nor with a name and a password', async () => {
+    const id = anonymous();
+    const user = await enterWith(api, app, id);
+    const username = newName();
+    expect((await user.put({ username, password: 'p' })).status).toBe(200);
+    expect(await user.me()).toMatchObject({ username, authData: {}, sessionToken: user.token });
+    const entered = await api.request('POST', '/1.1/login', { app, body: { username, password: 'p' } });
+    expect(entered.body.objectId).toBe(user.id);
+    expect((await enterWith(api, app, id)).id).not.toBe(user.id);
+  });
+
+  test('of many users that link one account at the same time one has it', async () => {
+    const users = await Promise.all(Array.from({ length: 10 }, () => enterWith(api, app, anonymous())));
+    const authData = github();
+    const replies = await Promise.all([...users, ...users].map((user) => user.put({ authData })));
+    const winners = new Set(replies.flatMap(({ status }, i) => (status === 200 ? [users[i % 10]?.id] : [])));
+    expect(winners.size).toBe(1);
+    for (const { status, body } of replies) if (status !== 200) expect(body.code).toBe(208);
+    expect(winners).toContain((await enterWith(api, app, authData)).id);
+  });
+
+  test('linking, unlinking and logging in at the same time leave users and accounts in step', async () => {
+    const authData = github();
+    const user = await signUp(api, app);
+    const work = Array.from({ length: 50 }, (_, i) => {
+      if (i % 3 === 0) return user.put({ authData });
+      return i % 3 === 1 ? user.put({ 'authData.github': { __op: 'Delete' } }) : post(authData);
+    });
+    const replies = await Promise.all(work);
+    for (const { status, body } of replies)
+      expect([200, 201, 208]).toContain(status === 400 ? body.code : status);
+    const { rows } = await db.query(
+      `SELECT u.object_id FROM app_user u WHERE app_id = $1
+        AND (SELECT count(*) FROM jsonb_object_keys(coalesce(auth_data, '{}')))
+         <> (SELECT count(*) FROM user_identity i WHERE i.user_id = u.id AND i.platform NOT LIKE '\\_%')`,
+      [app.appId],
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test("users that want each other's accounts at the same time get them or 208, and nobody waits in a ring", async () => {
+    const account = () => github().github;
+    const rounds = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const [one, two] = await Promise.all([signUp(api, app), signUp(api, app)]);
+        const [a, z] = [account(), account()];
+        await one.put({ authData: { zeta: z } });
+        await two.put({ authData: { alpha: a } });
+        return { one, two, a, z };
+      }),
+    );
+    const replies = await Promise.all(
+      rounds.flatMap(({ one, two, a, z }) => [
+        one.put({ 'authData.zeta': { __op: 'Delete' }, 'authData.alpha': a }),
+        two.put({ 'authData.alpha': { __op: 'Delete' }, 'authData.zeta': z }),
+      ]),
+    );
+    for (const { status, body } of replies) expect([200, 208]).toContain(status === 400 ? body.code : status);
+  });
+});
+
+describe('tokens of platforms', () => {
+  const secrets = {
+    access_token: 'SESAME-access',
+    refresh_token: 'SESAME-refresh',
+    code: 'SESAME-code',
+    id_token: 'SESAME-id',
+    session_key: 'SESAME-session',
+    openid_secret: 'SESAME-secret',
+    nested: { deep: [{ accessToken: 'SESAME-deep' }] },
+  };
+  const open = (uid: string) => ({ uid, expires_in: 7200, scope: 'read', nick: 'x' });
+  const full = (uid: string) => ({ github: { ...open(uid), ...secrets } });
+  const stored = async (id: string) =>
+    (await db.query<{ row: string }>('SELECT u::text AS row FROM app_user u WHERE object_id = $1', [id]))
+      .rows[0]?.row ?? '';
+
+  test('are in no reply to a client, and in reads with the master key only', async () => {
+    const own = await api.createApp({ allowUserQuery: true });
+    const uid = newUid();
+    const body = { authData: full(uid), username: newName(), password: 'a password' };
+    const made = await api.request('POST', '/1.1/users', { app: own, body });
+    const headers = { 'X-LC-Session': String(made.body.sessionToken) };
+    const call = (method: string, path: string, more?: unknown) =>
+      api.request(method, `/1.1/${path}`, { app: own, headers, ...(more ? { body: more } : {}) });
+    const path = `users/${made.body.objectId}`;
+    const install = { deviceType: 'android', installationId: newUid(), owner: pointerTo(made.body.objectId) };
+    await call('POST', 'installations', install);
+    const calls = [
+      made,
+      await call('POST', 'users', { authData: full(uid) }),
+      await call('POST', 'login', { username: body.username, password: 'a password' }),
+      await call('GET', 'users/me'),
+      await call('GET', path),
+      await call('GET', `${path}?keys=authData`),
+      await call('GET', 'users'),
+      await call('GET', `cloudQuery?cql=${encodeURIComponent('select * from _User')}`),
+      await call('PUT', `${path}?new=true`, { authData: { ...full(uid), gitlab: { uid, ...secrets } } }),
+      await call('PUT', `${path}/refreshSessionToken`, {}),
+    ];
+    headers['X-LC-Session'] = String(calls.at(-1)?.body.sessionToken);
+    calls.push(
+      await call('POST', 'batch', { requests: [{ method: 'GET', path: `/1.1/${path}` }] }),
+      await call('POST', 'batch', {
+        requests: [{ method: 'POST', path: '/1.1/users', body: { authData: full(uid) } }],
+      }),
+    );
+    for (const { status, body: shownBody } of calls) {
+      expect(status, JSON.stringify(shownBody)).toBeLessThan(300);
+      expect(JSON.stringify(shownBody)).not.toMatch(/SESAME|_sealed/);
+    }
+    expect(made.body.authData).toEqual({ github: open(uid) });
+    const master = { app: own, master: true };
+    const reads = [
+      (await api.request('GET', `/1.1/${path}`, master)).body,
+      (await api.request('GET', '/1.1/users', master)).body.results[0],
+      (await api.request('GET', '/1.1/scan/classes/_User', master)).body.results[0],
+    ];
+    for (const read of reads) expect(read.authData).toEqual({ ...full(uid), gitlab: { uid, ...secrets } });
+  });
+
+  test('are sealed in the database, also those of rows from before once they are written', async () => {
+    const uid = newUid();
+    const user = await enterWith(api, app, full(uid));
+    expect(await stored(user.id)).not.toMatch(/SESAME/);
+    await db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
+      user.id,
+      JSON.stringify(full(uid)),
+    ]);
+    expect((await user.me()).authData).toEqual({ github: open(uid) });
+    expect((await enterWith(api, app, { github: { uid, access_token: 'another' } })).id).toBe(user.id);
+    expect(await stored(user.id)).not.toMatch(/SESAME|another/);
+    const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
+    expect(body.authData).toEqual({ github: { ...full(uid).github, access_token: 'another' } });
+  });
+
+  test('do not open in another row, and no client plants a sealed value', async () => {
+    const [one, two] = [await enterWith(api, app, full(newUid())), await enterWith(api, app, full(newUid()))];
+    await db.query(
+      `UPDATE app_user SET auth_data = jsonb_set(auth_data, '{github,_sealed}',
+         (SELECT auth_data #> '{github,_sealed}' FROM app_user WHERE object_id = $1)) WHERE object_id = $2`,
+      [one.id, two.id],
+    );
+    const read = await api.request('GET', `/1.1/users/${two.id}`, { app, master: true });
+    expect([read.status, JSON.stringify(read.body)]).toEqual([200, expect.not.stringMatching(/SESAME/)]);
+    const uid = newUid();
+    const planted = { github: { uid, access_token: 't', _sealed: 'PLANTED' } };
+    const user = await enterWith(api, app, planted);
+    expect(await stored(user.id)).not.toMatch(/PLANTED/);
+    await user.put({ 'authData.gitlab': planted.github });
+    expect(await stored(user.id)).not.toMatch(/PLANTED/);
+  });
+
+  test('need not come back: an entry as it was shown changes nothing', async () => {
+    const uid = newUid();
+    const user = await enterWith(api, app, full(uid));
+    const { authData } = await user.me();
+    const more = { ...(authData as object), ...weixin() };
+    expect((await user.put({ authData: more })).status).toBe(200);
+    const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
+    expect(body.authData.github).toEqual(full(uid).github);
+    expect(refusalOf(await user.put({ authData: { github: { uid: newUid() } } }))).toEqual(refused(251));
+  });
+
+  test('of rows from before are sealed by a duty, and queries by id go on', async () => {
+    const user = await enterWith(api, app, full('old-row'));
+    await db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
+      user.id,
+      JSON.stringify(full('old-row')),
+    ]);
+    const { secrets: keys } = testConfig(database.url);
+    const vault = new Vault(keys);
+    expect(await sealAuthDataOfOldRows(db, vault, 500)).toBe(1);
+    expect(await sealAuthDataOfOldRows(db, vault, 500)).toBe(0);
+    expect(await stored(user.id)).not.toMatch(/SESAME/);
+    const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
+    expect(body.authData).toEqual(full('old-row'));
+    expect((await enterWith(api, app, { github: { uid: 'old-row', access_token: 't' } })).id).toBe(user.id);
+  });
+});

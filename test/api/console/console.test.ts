@@ -1,0 +1,374 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import Koa from 'koa';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadRoutes } from '../../../api/load.ts';
+import { OperatorGate } from '../../../api/middleware/operator.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { insertOutboxMessage } from '../../../shared/db/tables/outbox.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { Refusal } from '../../../shared/domain/errors.ts';
+import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let db: Database;
+let vault: Vault;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+  db = new Database({ url: database.url, applicationName: 'test' });
+  vault = new Vault(testConfig(database.url).secrets);
+});
+
+afterAll(async () => {
+  await api.close();
+  await db.close();
+  await database.drop();
+});
+
+const apps = '/console/api/apps';
+const admin = (method: string, path: string, body?: unknown) =>
+  api.request(method, path, { admin: true, ...(body === undefined ? {} : { body }) });
+
+describe('the operator', () => {
+  const calls: [string, string][] = [
+    ['GET', apps],
+    ['POST', apps],
+    ['GET', `${apps}/x`],
+    ['PATCH', `${apps}/x`],
+    ['DELETE', `${apps}/x`],
+    ['GET', `${apps}/x/profiles`],
+    ['PUT', `${apps}/x/profiles/apns/_default`],
+    ['DELETE', `${apps}/x/profiles/apns/_default`],
+    ['GET', `${apps}/x/outbox`],
+  ];
+
+  test.each(calls)('%s %s is refused with 401 without the right token', async (method, path) => {
+    const wrong = ['Bearer wrong', 'Bearer ', 'Basic YTpi', testConfig(database.url).adminToken];
+    for (const headers of [{}, ...wrong.map((Authorization) => ({ Authorization }))]) {
+      const { status, body } = await api.request(method, path, { headers });
+      expect({ status, body }).toEqual({ status: 401, body: { code: 401, error: 'Unauthorized.' } });
+    }
+  });
+
+  test("an app's master key does not open the admin API", async () => {
+    const app = await api.createApp();
+    expect((await api.request('GET', apps, { app, master: true })).status).toBe(401);
+  });
+
+  test('no page of another origin may read the admin API', async () => {
+    const { headers } = await api.request('GET', apps, {
+      admin: true,
+      headers: { Origin: 'https://evil.test' },
+    });
+    expect(headers.get('access-control-allow-origin')).toBeNull();
+  });
+
+  test('nor by another spelling of the path, nor after asking first: every route', async () => {
+    const routes = (await loadRoutes()).filter(({ auth }) => auth === 'admin');
+    expect(routes.length).toBeGreaterThan(20);
+    for (const path of routes.flatMap(({ paths }) => paths))
+      for (const spelled of [path, path.toUpperCase(), path.replace('/console', '/Console'), `${path}/`])
+        for (const method of ['GET', 'OPTIONS']) {
+          const { headers } = await api.request(method, spelled, {
+            headers: { Origin: 'https://evil.test', 'Access-Control-Request-Method': 'GET' },
+          });
+          expect([spelled, headers.get('access-control-allow-origin')]).toEqual([spelled, null]);
+        }
+  });
+
+  test('takes bodies of the type application/json only', async () => {
+    const body = JSON.stringify({ name: 'a' });
+    const types = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', ''];
+    for (const type of types) {
+      const headers = { 'Content-Type': type };
+      const reply = await api.request('POST', apps, { admin: true, body, headers });
+      expect([reply.status, reply.body]).toEqual([415, { code: 415, error: expect.stringMatching('json') }]);
+    }
+    const headers = { 'Content-Type': 'application/json; charset=utf-8' };
+    expect((await api.request('POST', apps, { admin: true, body, headers })).status).toBe(201);
+  });
+});
+
+describe('guesses of the admin token', () => {
+  let movedMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + movedMs };
+  const guess = (of: TestApi, token: string, from = '192.0.2.1') =>
+    of.request('GET', apps, { headers: { Authorization: `Bearer ${token}`, 'X-Forwarded-For': from } });
+  const right = () => testConfig(database.url).adminToken;
+
+  test('are ten a minute and address, then even the right one waits for the end of the minute', async () => {
+    const own = await startTestApi({ databaseUrl: database.url, clock, env: { TRUSTED_PROXIES: '1' } });
+    for (let i = 0; i < 20; i += 1)
+      expect((await own.request('GET', apps, { headers: { 'X-Forwarded-For': '192.0.2.1' } })).status).toBe(
+        401,
+      );
+    for (let i = 0; i < 10; i += 1) expect((await guess(own, `guess ${i}`)).status).toBe(401);
+    const refused = await guess(own, right());
+    expect([refused.status, refused.body.code]).toEqual([429, 429]);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await guess(own, right(), '192.0.2.2')).status).toBe(200);
+    // Addresses of one network of IPv6 are one.
+    for (let i = 0; i < 10; i += 1) await guess(own, `guess ${i}`, `2001:db8::${i + 1}`);
+    expect((await guess(own, right(), '2001:db8::ffff')).status).toBe(429);
+    movedMs = 60_001;
+    expect((await guess(own, right())).status).toBe(200);
+    await own.close();
+  });
+
+  test('of more addresses than are remembered forget the one that began first', () => {
+    const gate = new OperatorGate({ adminToken: 'a token of the operator', clock, maxAddresses: 2 });
+    const app = new Koa();
+    app.proxy = true;
+    const statusOf = (ip: string, token: string): number => {
+      const request = new IncomingMessage(new Socket());
+      request.headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': ip };
+      try {
+        gate.admit(app.createContext(request, new ServerResponse(request)));
+        return 200;
+      } catch (error) {
+        return error instanceof Refusal ? error.status : 500;
+      }
+    };
+    for (let i = 0; i < 10; i += 1) statusOf('192.0.2.1', 'wrong');
+    expect(statusOf('192.0.2.1', 'wrong')).toBe(429);
+    for (const ip of ['192.0.2.2', '192.0.2.3']) statusOf(ip, 'wrong');
+    expect(statusOf('192.0.2.1', 'a token of the operator')).toBe(200);
+  });
+});
+
+test('the metrics ask for METRICS_TOKEN where it is set, and nothing else does', async () => {
+  const token = 'a token of Prometheus';
+  const own = await startTestApi({ databaseUrl: database.url, env: { METRICS_TOKEN: token } });
+  const scrape = (authorization?: string) =>
+    own.request('GET', '/metrics', { headers: authorization ? { Authorization: authorization } : {} });
+  for (const wrong of [undefined, 'Bearer', `Bearer ${token}x`, `Basic ${token}`, token])
+    expect((await scrape(wrong)).body).toEqual({ code: 401, error: expect.any(String) });
+  expect((await scrape(`Bearer ${token}`)).body).toContain('carillon_');
+  expect((await own.request('GET', '/readyz')).status).toBe(200);
+  await own.close();
+  expect((await api.request('GET', '/metrics')).status).toBe(200);
+});
+
+describe('POST /console/api/apps', () => {
+  test.each([
+    ['malformed JSON', '{"name"', 107],
+    ['a list', [], 107],
+    ['no name', {}, 111],
+    ['an empty name', { name: '  ' }, 111],
+    ['a name that is no text', { name: 1 }, 111],
+    ['a name with control characters', { name: 'a\u0000b' }, 111],
+    ['a name too long', { name: 'x'.repeat(101) }, 111],
+    ['an unknown edition', { name: 'a', edition: 'moon' }, 111],
+    ['an unknown plan', { name: 'a', plan: 'gold' }, 111],
+    ['an unknown member', { name: 'a', appId: 'mine' }, 111],
+    ['an unknown option', { name: 'a', options: { hybrid: true } }, 111],
+    ['an option of the wrong type', { name: 'a', options: { hybridPush: 'yes' } }, 111],
+    ['a member of every object', '{"name":"a","options":{"__proto__":{"hybridPush":true}}}', 111],
+    ['a rate above the plan', { name: 'a', plan: 'development', options: { pushCallsPerMinute: 61 } }, 1],
+    ['a rate above all plans', { name: 'a', options: { pushCallsPerMinute: 9601 } }, 111],
+  ])('%s is refused with 400', async (_case, sent, code) => {
+    const { status, body } = await admin('POST', apps, sent);
+    expect({ status, code: body.code }).toEqual({ status: 400, code });
+    expect(body.error).toMatch(/\w/);
+  });
+
+  test('an app starts with keys of its own and the defaults of the contract', async () => {
+    const { status, body } = await admin('POST', apps, { name: 'Alpha' });
+    expect(status).toBe(201);
+    expect(Object.keys(body).sort()).toEqual(
+      ['appId', 'appKey', 'edition', 'hookKey', 'masterKey', 'name', 'options', 'plan'].sort(),
+    );
+    expect(new Set([body.appId, body.appKey, body.masterKey, body.hookKey]).size).toBe(4);
+    expect(body).toMatchObject({ name: 'Alpha', edition: 'home', plan: 'commercial' });
+    expect(body.options).toEqual({
+      emailVerification: false,
+      forbidUnverifiedEmailLogin: false,
+      reloginAfterPasswordChange: true,
+      generalSms: true,
+      captchaForSms: false,
+      hybridPush: false,
+      forbidClientPush: true,
+      allowUserQuery: false,
+      allowInstallationQuery: false,
+      allowInstallationDelete: false,
+      allowRoleCreate: true,
+      maxRoles: 10_000,
+      pushCallsPerMinute: 600,
+      dailyRecipientCap: 1_000_000,
+      installationValidityDays: 90,
+      functionsUrl: null,
+      functionsStagingUrl: null,
+      authPlatforms: {},
+      mailTemplates: {},
+      smsBalance: 200,
+      signUpsPerAddressPerHour: 500,
+      signUpBytesPerAddressPerDay: 32 * 1024 * 1024,
+      userBytes: 128 * 1024,
+      smsPerAddressPerHour: 500,
+      smsPerAppPerDay: 100_000,
+      unknownOutcome: 'repeat',
+      checkedPlatformsOnly: false,
+      trustUnverifiedNumbers: false,
+      concealUsers: false,
+    });
+  });
+
+  test('a development app has its smaller numbers', async () => {
+    const { body } = await admin('POST', apps, {
+      name: 'Dev',
+      plan: 'development',
+      edition: 'international',
+    });
+    expect(body).toMatchObject({ plan: 'development', edition: 'international' });
+    expect(body.options).toMatchObject({ pushCallsPerMinute: 60, dailyRecipientCap: 10_000 });
+  });
+});
+
+describe('GET /console/api/apps', () => {
+  test('an unknown app is 404', async () => {
+    for (const id of ['nowhere', '%00', '..%2F..', "x'--"]) {
+      const { status, body } = await admin('GET', `${apps}/${id}`);
+      expect([400, 404]).toContain(status);
+      expect(body.error).toMatch(/\w/);
+    }
+    expect((await admin('GET', `${apps}/nowhere`)).body).toEqual({
+      code: 404,
+      error: 'There is no such app.',
+    });
+  });
+
+  test('the list holds every app, and one app is the same with its keys', async () => {
+    const app = await api.createApp();
+    const { body } = await admin('GET', apps);
+    const found = body.results.find((one: App) => one.appId === app.appId);
+    expect(found).toMatchObject({ masterKey: app.masterKey, appKey: app.appKey, hookKey: app.hookKey });
+    expect((await admin('GET', `${apps}/${app.appId}`)).body).toEqual(found);
+  });
+});
+
+describe('PATCH /console/api/apps/:appId', () => {
+  test.each([
+    ['an unknown option', { options: { pushCalls: 1 } }, 111],
+    ['an option of the wrong type', { options: { dailyRecipientCap: '10' } }, 111],
+    ['a URL that is none', { options: { functionsUrl: 'javascript:alert(1)' } }, 111],
+    ['the plan', { plan: 'commercial' }, 111],
+    ['the keys', { masterKey: 'mine' }, 111],
+    ['malformed JSON', '{', 107],
+    ['days beyond a year', { options: { installationValidityDays: 366 } }, 111],
+  ])('%s is refused with 400 and changes nothing', async (_case, sent, code) => {
+    const app = await api.createApp();
+    const { status, body } = await admin('PATCH', `${apps}/${app.appId}`, sent);
+    expect({ status, code: body.code }).toEqual({ status: 400, code });
+    expect((await admin('GET', `${apps}/${app.appId}`)).body.options).toEqual(app.options);
+  });
+
+  test('an unknown app is 404', async () => {
+    expect((await admin('PATCH', `${apps}/nowhere`, { name: 'x' })).status).toBe(404);
+  });
+
+  test('options are merged over those that were set before', async () => {
+    const app = await api.createApp({ hybridPush: true });
+    const path = `${apps}/${app.appId}`;
+    await admin('PATCH', path, {
+      options: { pushCallsPerMinute: 1200, authPlatforms: { weixin: { key: 'k' } } },
+    });
+    const { status, body } = await admin('PATCH', path, { name: 'Renamed', options: { generalSms: false } });
+    expect(status).toBe(200);
+    expect(body.name).toBe('Renamed');
+    expect(body.options).toMatchObject({
+      hybridPush: true,
+      pushCallsPerMinute: 1200,
+      generalSms: false,
+      authPlatforms: { weixin: { key: 'k' } },
+    });
+    expect((await admin('PATCH', path, {})).body).toEqual(body);
+  });
+
+  test('changes made at the same time are all kept', async () => {
+    const app = await api.createApp();
+    const path = `${apps}/${app.appId}`;
+    const names = ['emailVerification', 'captchaForSms', 'hybridPush', 'allowUserQuery'];
+    await Promise.all(names.map((name) => admin('PATCH', path, { options: { [name]: true } })));
+    const { body } = await admin('GET', path);
+    expect(names.map((name) => body.options[name])).toEqual([true, true, true, true]);
+  });
+
+  test('a changed option counts at once in the process that took it', async () => {
+    const app = await api.createApp();
+    expect((await api.services.directory.app(app.appId))?.options.forbidClientPush).toBe(true);
+    await admin('PATCH', `${apps}/${app.appId}`, { options: { forbidClientPush: false } });
+    expect((await api.services.directory.app(app.appId))?.options.forbidClientPush).toBe(false);
+  });
+});
+
+describe('DELETE /console/api/apps/:appId', () => {
+  test('an app is gone with its profiles and messages', async () => {
+    const app = await api.createApp();
+    await admin('PUT', `${apps}/${app.appId}/profiles/vendor_d/_default`, { appKey: '1', masterSecret: 's' });
+    await insertOutboxMessage(db, vault, app.appId, { kind: 'sms', to: '+1', type: 'code', text: 'x' });
+    expect(await admin('DELETE', `${apps}/${app.appId}`)).toMatchObject({ status: 200, body: {} });
+    for (const path of ['', '/profiles', '/outbox'])
+      expect((await admin('GET', `${apps}/${app.appId}${path}`)).status).toBe(404);
+    expect((await admin('DELETE', `${apps}/${app.appId}`)).status).toBe(404);
+    for (const table of ['push_profile', 'outbox']) {
+      const { rows } = await db.query(`SELECT 1 FROM ${table} WHERE app_id = $1`, [app.appId]);
+      expect(rows).toEqual([]);
+    }
+  });
+});
+
+describe('GET /console/api/apps/:appId/outbox', () => {
+  test('an unknown kind is 400, an unknown app 404', async () => {
+    const app = await api.createApp();
+    expect((await admin('GET', `${apps}/${app.appId}/outbox?kind=fax`)).status).toBe(400);
+    expect((await admin('GET', `${apps}/${app.appId}/outbox?to=a&to=b`)).status).toBe(400);
+    expect((await admin('GET', `${apps}/nowhere/outbox`)).status).toBe(404);
+  });
+
+  test('messages come newest first, by kind and address, and are encrypted at rest', async () => {
+    const [app, other] = [await api.createApp(), await api.createApp()];
+    const sms = {
+      kind: 'sms',
+      to: '+8613800000000',
+      type: 'verification',
+      text: 'Code 123456',
+      code: '123456',
+    } as const;
+    const mail = {
+      kind: 'mail',
+      to: 'a@b.test',
+      type: 'passwordReset',
+      text: 'Open',
+      link: 'http://x/y',
+    } as const;
+    await insertOutboxMessage(db, vault, app.appId, sms);
+    await insertOutboxMessage(db, vault, app.appId, mail);
+    await insertOutboxMessage(db, vault, other.appId, sms);
+    const path = `${apps}/${app.appId}/outbox`;
+    const createdAt = expect.stringMatching(/Z$/);
+    expect((await admin('GET', path)).body).toEqual({
+      results: [
+        { ...mail, createdAt },
+        { ...sms, createdAt },
+      ],
+    });
+    for (const query of ['kind=sms', 'to=%2B8613800000000', 'kind=sms&to=+8613800000000'])
+      expect((await admin('GET', `${path}?${query}`)).body).toEqual({ results: [{ ...sms, createdAt }] });
+    expect((await admin('GET', `${path}?kind=mail&to=nobody@b.test`)).body).toEqual({ results: [] });
+    const { rows } = await db.query<{ body: Buffer }>('SELECT body FROM outbox WHERE app_id = $1', [
+      app.appId,
+    ]);
+    for (const row of rows) expect(row.body.toString('latin1')).not.toMatch(/123456|http|Code|Open/);
+  });
+});
+
+test('unknown paths and methods under /console/api answer in JSON', async () => {
+  expect((await admin('GET', '/console/api/nothing')).body).toEqual({ code: 404, error: 'Not found.' });
+  expect((await admin('PUT', apps, {})).body.code).toBe(405);
+});

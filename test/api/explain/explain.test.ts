@@ -1,0 +1,233 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { App, AppOptionsPatch } from '../../../shared/domain/app.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service?.close());
+
+const data = { alert: 'Hello' };
+
+const ask = (app: Pick<App, 'appId'>, body: object) =>
+  service.api.request('POST', `/console/api/apps/${app.appId}/push/explain`, { admin: true, body });
+
+async function explain(app: App, body: object) {
+  const reply = await ask(app, body);
+  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
+  return reply.body;
+}
+
+async function appWith(ios: number, options: AppOptionsPatch = {}): Promise<{ app: App; tokens: string[] }> {
+  const app = await service.api.createApp(options);
+  await service.addApnsProfile(app);
+  return { app, tokens: await service.addIosInstallations(app, ios) };
+}
+
+/** Android devices, straight into the table; `fields` by number. */
+const addAndroid = (app: App, count: number, vendor: string | null = null) =>
+  service.db.query(
+    `INSERT INTO installation (app_id, object_id, device_type, installation_id, vendor, registration_id, fields)
+     SELECT $1, encode(sha256((random()::text || i)::bytea), 'hex')::varchar(24), 'android', gen_random_uuid(),
+            $3::text, CASE WHEN $3 IS NOT NULL THEN gen_random_uuid()::text END, jsonb_build_object('n', i)
+       FROM generate_series(1, $2::int) AS i`,
+    [app.appId, count, vendor],
+  );
+
+describe('the audience', () => {
+  test('is counted exactly, by connector and profile, with payload and size', async () => {
+    const { app, tokens } = await appWith(7);
+    await addAndroid(app, 5);
+    await service.db.query('UPDATE installation SET valid = false WHERE app_id = $1 AND device_token = $2', [
+      app.appId,
+      tokens[0],
+    ]);
+    const told = await explain(app, { data });
+    expect(told).toMatchObject({
+      devices: 11,
+      connectors: {
+        apns: { devices: 6, profiles: { _default: 6 }, payload: { aps: { alert: 'Hello' } } },
+        channel: { devices: 5, profiles: { android: 5 }, payload: { alert: 'Hello' } },
+      },
+      limits: [],
+      estimatedSeconds: null,
+    });
+    expect(told.connectors.apns.payloadBytes).toBe('{"aps":{"alert":"Hello"}}'.length);
+    expect(told.connectors.apns.problem).toBeUndefined();
+  });
+
+  test('warns of members that a push ignores', async () => {
+    const { app } = await appWith(1);
+    const told = await explain(app, { data, where: {}, chanels: 'news' });
+    expect(told.warnings).toEqual(['"chanels" is no member of a push and was ignored.']);
+    expect(await explain(app, { data })).not.toHaveProperty('warnings');
+  });
+
+  test('follows where, channels and lists of devices', async () => {
+    const { app, tokens } = await appWith(4);
+    await addAndroid(app, 9);
+    expect((await explain(app, { data, where: { n: { $lte: 3 } } })).devices).toBe(3);
+    expect((await explain(app, { data, channels: 'news' })).devices).toBe(0);
+    const listed = { data, device_type: 'ios', device_ids: tokens.slice(0, 2) };
+    const told = await explain(app, listed);
+    expect(told.devices).toBe(2);
+    for (const token of tokens) expect(JSON.stringify(told)).not.toContain(token);
+  });
+
+  test('a counted badge is shown as the first one', async () => {
+    const { app } = await appWith(1);
+    const told = await explain(app, { data: { ...data, badge: 'Increment' } });
+    expect(told.connectors.apns.payload).toEqual({ aps: { badge: 1, alert: 'Hello' } });
+  });
+
+  test('what cannot be sent is told with the number of devices', async () => {
+    const { app } = await appWith(3);
+    await service.db.query(`UPDATE installation SET topic = 'com.other' WHERE app_id = $1`, [app.appId]);
+    const { connectors } = await explain(app, { data });
+    expect(connectors.apns).toMatchObject({
+      profiles: {},
+      problem: 'no APNs profile owns the topic (3 devices)',
+    });
+    const big = await explain(app, { data: { alert: 'x'.repeat(4200) } });
+    expect(big.connectors.apns).toMatchObject({ payload: null, payloadBytes: null });
+    expect(big.connectors.apns.problem).toContain('APNs takes at most 4096');
+  });
+});
+
+describe('limits that would bite', () => {
+  const limitsOf = async (app: App, body: object): Promise<string> =>
+    (await explain(app, { data, ...body })).limits.join('\n');
+
+  test('the daily cap, and what is left of it', async () => {
+    const { app } = await appWith(10, { dailyRecipientCap: 6 });
+    expect(await limitsOf(app, {})).toContain('cap of 6 leaves 6');
+    await service.db.query(
+      `INSERT INTO usage_day (app_id, day, recipients) VALUES ($1, (now() AT TIME ZONE 'UTC')::date, 5)`,
+      [app.appId],
+    );
+    expect(await limitsOf(app, {})).toMatch(/leaves 1 on .*: 9 devices would be counted capped/);
+  });
+
+  test('a body that is too large', async () => {
+    const { app } = await appWith(1);
+    expect(await limitsOf(app, { _padding: 'x'.repeat(4096) })).toMatch(/would be refused: .* under 4096/);
+  });
+
+  test('pending pushes', async () => {
+    const app = await service.api.createApp({}, 'development');
+    const push_time = new Date(Date.now() + 3_600_000).toISOString();
+    for (let i = 0; i < 10; i += 1)
+      await service.api.request('POST', '/1.1/push', { app, master: true, body: { data, push_time } });
+    expect(await limitsOf(app, { push_time })).toContain('10 scheduled pushes are pending');
+    expect(await limitsOf(app, {})).toBe('');
+  });
+
+  test('a missing profile', async () => {
+    const app = await service.api.createApp({ hybridPush: true });
+    await addAndroid(app, 2, 'vendor_a');
+    expect(await limitsOf(app, {})).toContain('would be refused: There is no Huawei profile named _default');
+  });
+
+  test('a development certificate that serves a limited number of devices', async () => {
+    const app = await service.api.createApp();
+    const client = await service.apns.authority.issueClient({
+      commonName: 'Apple Push',
+      userId: 'com.example.app',
+    });
+    const credentials = { auth: 'certificate', ...client, topic: 'com.example.app', environment: 'dev' };
+    const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
+    expect((await service.api.request('PUT', path, { admin: true, body: credentials })).status).toBe(200);
+    await service.addIosInstallations(app, 20_001);
+    const sentence =
+      'The profile _default of apns serves at most 20000 devices per push: dev profile disabled';
+    expect(await limitsOf(app, { prod: 'dev' })).toContain(`${sentence} for massive push.`);
+    await service.db.query(
+      `UPDATE installation SET valid = false WHERE app_id = $1
+          AND id = (SELECT max(id) FROM installation WHERE app_id = $1)`,
+      [app.appId],
+    );
+    expect(await limitsOf(app, { prod: 'dev' })).toBe('');
+  });
+
+  test('flow control: its least, the time it takes, and an expiry before the end', async () => {
+    const { app } = await appWith(1);
+    await addAndroid(app, 2500);
+    const told = await explain(app, { data, flow_control: 10, expiration_interval: 1 });
+    expect(told.estimatedSeconds).toBe(3);
+    expect(told.limits.join('\n')).toMatch(/flow_control 10 counts as 1000[\s\S]*before all are sent to/);
+  });
+
+  test('content that no gateway takes', async () => {
+    const { app } = await appWith(1);
+    expect(await limitsOf(app, { where: { deviceType: 'android' }, data: { title: 'x' } })).toContain(
+      'would be refused: data: Android content needs an alert.',
+    );
+  });
+});
+
+describe("the database's plan", () => {
+  test('warns of a scan without an index, and not where one serves; it quotes no condition', async () => {
+    const { app } = await appWith(0);
+    await addAndroid(app, 20_000);
+    await service.db.query('ANALYZE installation');
+    const scan = await explain(app, { data, where: { n: { $gt: 19_990 } } });
+    expect(scan.devices).toBe(10);
+    expect(scan.warning).toMatch(/^No index serves this condition: .* about \d{5} installations to find 10/);
+    expect(JSON.stringify(scan)).not.toMatch(/19990|jsonb|SELECT/);
+    const served = await explain(app, { data, where: { n: 7 } });
+    expect(served).toMatchObject({ devices: 1, plan: expect.arrayContaining([expect.any(String)]) });
+    expect(served.plan.join('\n')).toContain('installation_fields');
+    expect(served.warning).toBeUndefined();
+    expect((await explain(app, { data })).warning).toBeUndefined();
+  });
+});
+
+describe('nothing is sent and nothing is changed', () => {
+  const tables = async (): Promise<Record<string, string>> => {
+    const { rows } = await service.db.query<{ name: string }>(
+      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+        WHERE schemaname = 'public' OR (schemaname = 'pgboss' AND tablename LIKE 'job%')`,
+    );
+    const digests: Record<string, string> = {};
+    for (const { name } of rows) {
+      // Nodes and sessions are seen to while we look; they belong to no push.
+      if (/channel_node|rate_limit/.test(name)) continue;
+      const found = await service.db.query<{ digest: string }>(
+        `SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, '' ORDER BY t::text)), '') AS digest FROM ${name} t`,
+      );
+      digests[name] = found.rows[0]?.digest ?? '';
+    }
+    return digests;
+  };
+
+  beforeEach(() => service.dispatch());
+
+  test('every row of every table is the same, and the gateway was asked nothing', async () => {
+    const { app, tokens } = await appWith(50);
+    await addAndroid(app, 5);
+    const before = await tables();
+    expect(Object.keys(before)).toContain('public.notification');
+    const body = { data: { alert: 'x', badge: 'Increment' }, req_id: 'once', notification_id: 'n1' };
+    expect((await explain(app, body)).devices).toBe(55);
+    await explain(app, { ...body, push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    await explain(app, { data, device_type: 'ios', device_ids: tokens });
+    expect(await tables()).toEqual(before);
+    expect(tokens.filter((token) => service.apns.seen(token) > 0)).toEqual([]);
+    // The same req_id is free: nothing was noted of it.
+    const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+    expect(sent.status).toBe(200);
+    expect(await service.untilDone(app, sent.body.objectId)).toMatchObject({ devices: 55 });
+  });
+});
+
+test('what the push call refuses as malformed is refused the same way', async () => {
+  const { app } = await appWith(1);
+  expect((await ask(app, {})).body).toMatchObject({ code: 1, error: 'data is required.' });
+  expect((await ask(app, { data, where: { a: { $near: 1 } } })).body).toMatchObject({ code: 102 });
+  expect((await ask(app, { data, channels: 'no blanks' })).body).toMatchObject({ code: 112 });
+  expect((await ask({ appId: 'none' }, { data })).status).toBe(404);
+  const path = `/console/api/apps/${app.appId}/push/explain`;
+  expect((await service.api.request('POST', path, { app, master: true, body: { data } })).status).toBe(401);
+});

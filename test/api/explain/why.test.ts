@@ -1,0 +1,329 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { connectDevices } from '../../../ops/sandbox/devices/devices.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService();
+  await service.dispatch();
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+async function appWithIos(count: number, fields = {}): Promise<{ app: App; tokens: string[] }> {
+  const app = await service.api.createApp();
+  await service.addApnsProfile(app);
+  return { app, tokens: await service.addIosInstallations(app, count, fields) };
+}
+
+async function begin(app: App, body: object = {}): Promise<string> {
+  const whole = { data: { alert: 'Hello' }, ...body };
+  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
+  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
+  return reply.body.objectId;
+}
+
+async function push(app: App, body: object = {}): Promise<string> {
+  const objectId = await begin(app, body);
+  await service.untilDone(app, objectId);
+  return objectId;
+}
+
+const ask = (app: App, objectId: string, device: string) =>
+  service.api.request(
+    'GET',
+    `/console/api/apps/${app.appId}/notifications/${objectId}/devices/${encodeURIComponent(device)}`,
+    { admin: true },
+  );
+
+async function why(app: App, objectId: string, device: string) {
+  const { status, body } = await ask(app, objectId, device);
+  expect({ status, body }).toMatchObject({ status: 200 });
+  expect(JSON.stringify(body)).not.toMatch(/[0-9a-f]{64}/);
+  return body;
+}
+
+async function objectIdOf(app: App, token: string): Promise<string> {
+  const { rows } = await service.db.query<{ object_id: string }>(
+    'SELECT object_id FROM installation WHERE app_id = $1 AND device_token = $2',
+    [app.appId, token],
+  );
+  return rows[0]?.object_id ?? '';
+}
+
+const change = (app: App, token: string, assignment: string) =>
+  service.db.query(`UPDATE installation SET ${assignment} WHERE app_id = $1 AND device_token = $2`, [
+    app.appId,
+    token,
+  ]);
+
+describe('a device that the push came to', () => {
+  test('was handed over: batch, way and time are told as facts, under each of its names', async () => {
+    const { app, tokens } = await appWithIos(3);
+    const objectId = await push(app);
+    const [token = ''] = tokens;
+    const installation = await objectIdOf(app, token);
+    const told = await why(app, objectId, token);
+    expect(told).toMatchObject({
+      installation,
+      isMatched: true,
+      clause: null,
+      isValid: true,
+      isFresh: true,
+      route: { connector: 'apns', profile: '_default' },
+      batch: { attempt: 0, settled: true },
+      outcome: 'sent',
+      status: null,
+      reason: null,
+      letter: null,
+    });
+    expect(told.sentence).toContain('handed over to APNs (profile _default)');
+    expect(Date.parse(told.at)).not.toBeNaN();
+    expect(await why(app, objectId, installation)).toEqual(told);
+  });
+
+  test('stays a fact when the device changed since', async () => {
+    const { app, tokens } = await appWithIos(1, { level: 1 });
+    const objectId = await push(app, { where: { level: 1 } });
+    await change(app, tokens[0] ?? '', `fields = '{"level":2}', valid = false`);
+    expect(await why(app, objectId, tokens[0] ?? '')).toMatchObject({
+      isMatched: true,
+      clause: null,
+      isValid: false,
+      outcome: 'sent',
+    });
+  });
+
+  test('a refusal is told with the status and reason of the gateway', async () => {
+    const { app, tokens } = await appWithIos(2);
+    service.apns.tokenTopics.set(tokens[0] ?? '', 'com.example.other');
+    const told = await why(app, await push(app), tokens[0] ?? '');
+    expect(told).toMatchObject({ outcome: 'failed', status: 400, reason: 'DeviceTokenNotForTopic' });
+    expect(told.sentence).toContain('did not take it (400 DeviceTokenNotForTopic)');
+  });
+
+  test('a device deleted for its dead token is answered from what was noted', async () => {
+    const { app, tokens } = await appWithIos(5);
+    const [token = ''] = tokens;
+    const installation = await objectIdOf(app, token);
+    service.apns.deadTokens.set(token, Date.now() + 60_000);
+    const objectId = await push(app);
+    const told = await why(app, objectId, installation);
+    expect(told).toMatchObject({
+      installation,
+      isMatched: true,
+      isValid: null,
+      outcome: 'invalid_token',
+      status: 410,
+      route: { connector: 'apns', profile: '_default' },
+    });
+    expect(told.sentence).toMatch(/dead .* deleted since/);
+    expect((await ask(app, objectId, token)).status).toBe(404);
+  });
+
+  test('one over the daily cap is told so', async () => {
+    const app = await service.api.createApp({ dailyRecipientCap: 2 });
+    await service.addApnsProfile(app);
+    const tokens = await service.addIosInstallations(app, 3);
+    const objectId = await push(app);
+    const told = await Promise.all(tokens.map((token) => why(app, objectId, token)));
+    expect(told.map(({ outcome }) => outcome).sort()).toEqual(['capped', 'sent', 'sent']);
+    const capped = told.find(({ outcome }) => outcome === 'capped');
+    expect(capped.sentence).toBe('It was not sent: the daily recipient cap of 2 is reached.');
+  });
+
+  test('a device that no profile serves is told why', async () => {
+    const { app, tokens } = await appWithIos(2);
+    await change(app, tokens[0] ?? '', `topic = 'com.example.unknown'`);
+    const told = await why(app, await push(app), tokens[0] ?? '');
+    expect(told).toMatchObject({
+      outcome: 'failed',
+      route: { connector: 'apns', profile: '', problem: 'no APNs profile owns the topic' },
+    });
+    expect(told.sentence).toContain('no APNs profile owns the topic');
+  });
+});
+
+describe('a device of a push that did not go through', () => {
+  const objectIdNow = (app: App, tokens: string[]) => objectIdOf(app, tokens[0] ?? '');
+  const control = (app: App, objectId: string, verb: string) =>
+    service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
+      admin: true,
+    });
+
+  /** A push to a device whose gateway asks for a wait of ten minutes. */
+  async function putOff(body: object = {}) {
+    const { app, tokens } = await appWithIos(1);
+    const [token = ''] = tokens;
+    const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '600', token };
+    service.apns.misbehave({ kind: 'answer', ...answer });
+    const objectId = await begin(app, body);
+    await expect
+      .poll(async () => (await why(app, objectId, token)).batch?.attempt, { timeout: 15_000 })
+      .toBe(1);
+    return { app, token, objectId, installation: await objectIdNow(app, tokens) };
+  }
+
+  test('expired before its first try', async () => {
+    const { app, tokens } = await appWithIos(1);
+    const objectId = await push(app, { expiration_time: new Date(Date.now() - 1000).toISOString() });
+    expect(await why(app, objectId, tokens[0] ?? '')).toMatchObject({
+      isMatched: true,
+      batch: { attempt: 0, settled: true },
+      outcome: 'expired',
+      sentence: 'The push expired before it was sent to this device (expired before it was sent).',
+    });
+  });
+
+  test('expired between two tries: the last answer is told', async () => {
+    const { app, token, objectId } = await putOff({ expiration_interval: 3 });
+    await service.untilDone(app, objectId);
+    expect(await why(app, objectId, token)).toMatchObject({
+      batch: { attempt: 1, settled: true },
+      outcome: 'expired',
+      sentence:
+        'The push expired before it was sent to this device (expired; the last try: TooManyRequests).',
+    });
+  });
+
+  test('waits for another try', async () => {
+    const { app, token, objectId, installation } = await putOff();
+    expect(await why(app, objectId, installation)).toMatchObject({
+      installation,
+      batch: { attempt: 1, settled: false },
+      outcome: null,
+      at: null,
+      sentence:
+        'It was matched and goes by APNs (profile _default): it was tried once and will be tried again. The last try: TooManyRequests.',
+    });
+    await control(app, objectId, 'cancel');
+    expect((await why(app, objectId, token)).sentence).toContain('the push was cancelled');
+  });
+
+  test('paused before it was matched, then cancelled', async () => {
+    const { app, tokens } = await appWithIos(1);
+    const [token = ''] = tokens;
+    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    // As an operator finds it who pauses a push between its time and its planning.
+    await service.db.query(`UPDATE notification SET state = 'paused' WHERE object_id = $1`, [objectId]);
+    const paused = await why(app, objectId, token);
+    expect(paused).toMatchObject({
+      isMatched: true,
+      batch: null,
+      outcome: null,
+      route: { connector: 'apns' },
+    });
+    expect(paused.sentence).toContain('The push is paused and has not come to this device');
+    expect((await control(app, objectId, 'cancel')).status).toBe(200);
+    expect(await why(app, objectId, token)).toMatchObject({
+      batch: null,
+      outcome: null,
+      sentence: 'The push was cancelled before this device was matched.',
+    });
+  });
+
+  test('cancelled while it was sent: dropped', async () => {
+    const { app, tokens } = await appWithIos(3000);
+    service.apns.misbehave({ kind: 'slow', delayMs: 400 });
+    const already = service.apns.total;
+    const objectId = await begin(app);
+    await service.apns.waitFor(already + 1);
+    await control(app, objectId, 'cancel');
+    const missed = async () => {
+      const { rows } = await service.db.query<{ object_id: string }>(
+        `SELECT object_id FROM push_failure WHERE app_id = $1 AND outcome = 'dropped' LIMIT 1`,
+        [app.appId],
+      );
+      return rows[0]?.object_id ?? '';
+    };
+    await expect.poll(missed, { timeout: 15_000 }).not.toBe('');
+    expect(tokens).toHaveLength(3000);
+    expect(await why(app, objectId, await missed())).toMatchObject({
+      outcome: 'dropped',
+      sentence: 'It was dropped and not sent: cancelled.',
+    });
+  });
+});
+
+describe('a device that the push did not mean', () => {
+  const where = { $and: [{ city: 'Paris' }, { age: { $gte: 18, $lt: 30 } }] };
+
+  test.each([
+    [`fields = '{"city":"Rome","age":20}'`, '{"city":"Paris"}'],
+    [`fields = '{"city":"Paris","age":17}'`, '{"age":{"$gte":18}}'],
+    [`fields = '{"city":"Paris","age":30}'`, '{"age":{"$lt":30}}'],
+    [`channels = '{sport}'`, '{"channels":["news"]}'],
+    ['valid = false', 'valid'],
+    [`updated_at = now() - interval '91 days'`, 'updatedAt'],
+  ])('%s: the clause is named as it was written', async (assignment, clause) => {
+    const { app, tokens } = await appWithIos(1, { city: 'Paris', age: 20 });
+    await change(app, tokens[0] ?? '', `channels = '{news}'`);
+    await change(app, tokens[0] ?? '', assignment);
+    const objectId = await push(app, { where, channels: 'news' });
+    const told = await why(app, objectId, tokens[0] ?? '');
+    expect(told).toMatchObject({ isMatched: false, clause, batch: null, outcome: null, at: null });
+    expect(told.sentence).toMatch(/^It was not matched: /);
+  });
+
+  test('addresses in a condition are not quoted', async () => {
+    const { app, tokens } = await appWithIos(2);
+    const objectId = await push(app, { where: { deviceToken: { $in: [tokens[0] ?? ''] } } });
+    expect(await why(app, objectId, tokens[1] ?? '')).toMatchObject({
+      clause: '{"deviceToken":{"$in":["…"]}}',
+    });
+  });
+
+  test('one that came later is told so', async () => {
+    const { app } = await appWithIos(1);
+    const objectId = await push(app);
+    const [token = ''] = await service.addIosInstallations(app, 1);
+    const told = await why(app, objectId, token);
+    expect(told).toMatchObject({ isMatched: true, batch: null, outcome: null });
+    expect(told.sentence).toContain('after the push was made');
+  });
+});
+
+test('a scheduled push is told as it would go now', async () => {
+  const { app, tokens } = await appWithIos(1);
+  const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+  const told = await why(app, objectId, tokens[0] ?? '');
+  expect(told).toMatchObject({ isMatched: true, batch: null, route: { connector: 'apns' } });
+  expect(told.sentence).toContain('is scheduled');
+});
+
+test('own channel: the letter waits, then it was acknowledged', async () => {
+  const app = await service.api.createApp();
+  const installationId = 'device-1';
+  await service.api.request('POST', '/1.1/installations', {
+    app,
+    body: { deviceType: 'android', installationId },
+  });
+  const objectId = await push(app);
+  expect(await why(app, objectId, installationId)).toMatchObject({
+    outcome: 'sent',
+    letter: 'waiting',
+    route: { connector: 'channel' },
+    sentence: expect.stringContaining('waits in the inbox'),
+  });
+  const devices = await connectDevices({
+    apiUrl: service.api.url,
+    appId: app.appId,
+    installationIds: [installationId],
+  });
+  await devices.acked(1);
+  await expect.poll(async () => (await why(app, objectId, installationId)).letter).toBe('acknowledged');
+  await devices.close();
+});
+
+test('unknown apps, pushes and devices are 404, and only the operator may ask', async () => {
+  const { app, tokens } = await appWithIos(1);
+  const objectId = await push(app);
+  expect((await ask(app, 'AAAAAAAAAAAAAAAA', tokens[0] ?? '')).status).toBe(404);
+  expect((await ask(app, objectId, 'nobody')).status).toBe(404);
+  expect((await ask(app, objectId, 'a\0b')).status).toBe(404);
+  expect((await ask({ ...app, appId: 'none' }, objectId, 'x')).status).toBe(404);
+  const path = `/console/api/apps/${app.appId}/notifications/${objectId}/devices/x`;
+  expect((await service.api.request('GET', path, { app, master: true })).status).toBe(401);
+});

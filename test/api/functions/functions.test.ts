@@ -1,0 +1,423 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/app.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { answerWith, startFunctionHost, type TestFunctionHost } from '../../support/function-host.ts';
+import { refusalOf, refused } from '../../support/users.ts';
+
+/** protocol/functions.md#function-calls: what is refused, and what reaches the host of an app. */
+let api: TestApi;
+let host: TestFunctionHost;
+let app: App;
+let close: () => Promise<void>;
+
+beforeAll(async () => {
+  const database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+  host = await startFunctionHost();
+  app = await api.createApp({ functionsUrl: `${host.url}/base` });
+  close = async () => {
+    await api.close();
+    await host.close();
+    await database.drop();
+  };
+});
+afterAll(() => close());
+
+const call = (name: string, request: Parameters<TestApi['request']>[2] = {}) =>
+  api.request('POST', `/1.1/functions/${name}`, { app, body: {}, ...request });
+
+const on = (name: string, answer: Parameters<TestFunctionHost['answers']['set']>[1]) =>
+  host.answers.set(`/base/1.1/functions/${name}`, answer);
+
+const seen = () => host.requests.at(-1);
+
+describe('refused without asking the host', () => {
+  test.each([
+    ['no key', { app: undefined, headers: {} }],
+    ['a wrong key', { app: { appId: 'nobody', appKey: 'x', masterKey: 'x' } }],
+  ])('%s', async (_, request) => {
+    const before = host.requests.length;
+    expect(refusalOf(await call('hello', request as object))).toEqual(refused(401, 401));
+    expect(host.requests.length).toBe(before);
+  });
+
+  test.each([
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    '__defineGetter__',
+    'prototype',
+    '.',
+    '%2e%2e',
+    'a%2fb',
+    'a%0d%0aX-LC-Hook-Key:%20x',
+    'a%00b',
+    'a%20b',
+    'a%3fb',
+    '1st',
+    'x'.repeat(129),
+  ])('the name %s, which no function has', async (name) => {
+    const before = host.requests.length;
+    const reply = await call(name, { master: true });
+    expect(reply.status).toBe(404);
+    expect(reply.body.code).toSatisfy((code) => code === 1 || code === 404);
+    expect(host.requests.length).toBe(before);
+  });
+
+  test('names of hooks and other internals, for whoever has only the app key', async () => {
+    const before = host.requests.length;
+    for (const name of ['__before_save_for__User', '_messageReceived', '__on_login__User'])
+      expect(refusalOf(await call(name))).toEqual(refused(401, 401));
+    const wrong = { headers: { 'X-LC-Hook-Key': app.masterKey } };
+    expect(refusalOf(await call('_internal', wrong))).toEqual(refused(401, 401));
+    expect(host.requests.length).toBe(before);
+    expect(await call('_internal', { headers: { 'X-LC-Hook-Key': app.hookKey } })).toMatchObject({
+      status: 200,
+    });
+    expect(seen()?.headers['x-lc-hook-key']).toBe(app.hookKey);
+    expect(await call('_internal', { master: true })).toMatchObject({ status: 200 });
+  });
+
+  test('paths of hooks are no functions', async () => {
+    for (const path of ['_User/beforeSave', 'onVerified/sms', '_User/onLogin'])
+      expect(refusalOf(await call(path, { master: true }))).toEqual(refused(404, 404));
+  });
+
+  test('an app without an address for functions', async () => {
+    const bare = await api.createApp();
+    const reply = await call('hello', { app: bare });
+    expect(refusalOf(reply)).toEqual(refused(1, 404));
+    expect(reply.body.error).toContain('functionsUrl');
+  });
+
+  test('a body that says that it is too long, and one that turns out to be', async () => {
+    const long = `{"a":"${'x'.repeat(21 * 1024 * 1024)}"}`;
+    expect(refusalOf(await call('hello', { body: long }))).toEqual(refused(413, 413));
+    const headers = { 'Content-Encoding': 'gzip', 'Content-Type': 'application/json' };
+    const packed = await fetch(`${api.url}/1.1/functions/hello`, {
+      method: 'POST',
+      headers: { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, ...headers },
+      body: gzipSync(long),
+    });
+    expect({ status: packed.status, body: await packed.json() }).toMatchObject({
+      status: 413,
+      body: { code: 413 },
+    });
+  });
+
+  test('a body packed in a way that nobody knows', async () => {
+    for (const encoding of ['compress', 'constructor', 'gzip, gzip'])
+      expect(refusalOf(await call('hello', { headers: { 'Content-Encoding': encoding } }))).toEqual(
+        refused(415, 415),
+      );
+  });
+
+  test('a body that says it is packed and is not, also where no function reads it', async () => {
+    const plain = await api.createApp();
+    const headers = { 'Content-Encoding': 'gzip' };
+    const before = host.requests.length;
+    expect(refusalOf(await call('hello', { headers, body: 'no gzip' }))).toEqual(refused(107));
+    // An error that nobody listens for would end the process, here the test run.
+    expect((await call('hello', { app: plain, headers, body: 'no gzip' })).status).toBeLessThan(500);
+    expect(host.requests.length).toBe(before);
+  });
+
+  test('the list of names, without the master key', async () => {
+    const list = (master: boolean) => api.request('GET', '/1.1/functions/_ops/metadatas', { app, master });
+    expect(refusalOf(await list(false))).toEqual(refused(401, 401));
+    host.answers.set('/base/1.1/functions/_ops/metadatas', answerWith(200, { result: ['hello'] }));
+    expect(await list(true)).toMatchObject({ status: 200, body: { result: ['hello'] } });
+  });
+
+  test('an address of functions that holds a password, a query or no HTTP', async () => {
+    for (const functionsUrl of ['http://u:p@127.0.0.1/', 'http://127.0.0.1/?a=1', 'file:///etc/passwd', 'x'])
+      expect(
+        await api.request('PATCH', `/console/api/apps/${app.appId}`, {
+          admin: true,
+          body: { options: { functionsUrl } },
+        }),
+      ).toMatchObject({ status: 400 });
+  });
+});
+
+describe('what the host is asked', () => {
+  test('the path behind its base, the body as it was sent, and whose call it is', async () => {
+    let body = '';
+    on('hello', (request, response) => {
+      void text(request).then((sent) => {
+        body = sent;
+        answerWith(200, { result: { n: 1 } })(request, response);
+      });
+    });
+    const sent = '{"a": [1, {"__type":"Date","iso":"2026-01-01T00:00:00.000Z"}],  "__proto__": 1}';
+    const headers = {
+      'X-LC-Session': 'abcdefghijklmnopqrstuvwxy',
+      'X-LC-UA': 'LeanCloud-JS/4.15',
+      'User-Agent': 'test',
+    };
+    const reply = await call('hello', { body: sent, headers });
+    expect(reply).toMatchObject({ status: 200, body: { result: { n: 1 } } });
+    expect(body).toBe(sent);
+    expect(seen()).toMatchObject({ method: 'POST', path: '/base/1.1/functions/hello' });
+    expect(seen()?.headers).toMatchObject({
+      'x-lc-id': app.appId,
+      'x-lc-key': app.appKey,
+      'x-lc-session': 'abcdefghijklmnopqrstuvwxy',
+      'x-lc-prod': '1',
+      'x-real-ip': '127.0.0.1',
+      'x-lc-ua': 'LeanCloud-JS/4.15',
+      'user-agent': 'test',
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': String(Buffer.byteLength(sent)),
+    });
+  });
+
+  test('nothing of the caller that could change what the request is', async () => {
+    await call('hello', {
+      headers: {
+        'X-LC-Hook-Key': 'guessed',
+        'X-Real-IP': '9.9.9.9',
+        'X-Forwarded-For': '9.9.9.9',
+        Forwarded: 'for=9.9.9.9',
+        'X-AVOSCloud-Master-Key': '',
+        'X-Carillon-Functions-Token': 'guessed',
+        Authorization: 'Bearer x',
+        Cookie: 'a=b',
+        'Proxy-Authorization': 'x',
+        TE: 'trailers',
+        'X-LC-Session': 'not a token',
+      },
+    });
+    const names = Object.keys(seen()?.headers ?? {});
+    expect(seen()?.headers['x-real-ip']).toBe('127.0.0.1');
+    expect(seen()?.headers['x-forwarded-for']).toBe('127.0.0.1');
+    for (const name of [
+      'x-lc-hook-key',
+      'forwarded',
+      'x-avoscloud-master-key',
+      'x-carillon-functions-token',
+      'authorization',
+      'cookie',
+      'proxy-authorization',
+      'te',
+      'x-lc-session',
+    ])
+      expect(names, name).not.toContain(name);
+  });
+
+  test('the master key, signs and old names of headers', async () => {
+    await call('hello', { master: true });
+    expect(seen()?.headers['x-lc-key']).toBe(`${app.masterKey},master`);
+    await api.request('POST', '/1.1/call/hello', {
+      headers: {
+        'X-AVOSCloud-Application-Id': app.appId,
+        'X-AVOSCloud-Application-Key': app.appKey,
+        'X-AVOSCloud-Session-Token': 'abcdefghijklmnopqrstuvwxy',
+      },
+      body: {},
+    });
+    expect(seen()?.path).toBe('/base/1.1/call/hello');
+    expect(seen()?.headers).toMatchObject({
+      'x-lc-key': app.appKey,
+      'x-lc-session': 'abcdefghijklmnopqrstuvwxy',
+    });
+  });
+
+  test('credentials inside a text body become headers, and stay out of the arguments', async () => {
+    let body = '';
+    on('hello', (request, response) => {
+      void text(request).then((sent) => {
+        body = sent;
+        answerWith(200, { result: 1 })(request, response);
+      });
+    });
+    const reply = await call('hello', {
+      app: undefined,
+      headers: { 'Content-Type': 'text/plain' },
+      body: JSON.stringify({
+        _ApplicationId: app.appId,
+        _ApplicationKey: app.appKey,
+        _ApplicationProduction: 0,
+        a: 1,
+      }),
+    } as object);
+    expect(reply.status).toBe(200);
+    expect(JSON.parse(body)).toEqual({ a: 1 });
+    expect(seen()?.headers['x-lc-prod']).toBe('0');
+  });
+
+  test('staging by X-LC-Prod 0 and its aliases; where there is no staging host, production answers', async () => {
+    const staging = await startFunctionHost();
+    const both = await api.createApp({ functionsUrl: host.url, functionsStagingUrl: staging.url });
+    for (const [name, value] of [
+      ['X-LC-Prod', '0'],
+      ['X-Uluru-Application-Production', 'false'],
+    ] as const)
+      await call('stage', { app: both, headers: { [name]: value } });
+    expect(staging.requests.map(({ headers }) => headers['x-lc-prod'])).toEqual(['0', '0']);
+    const before = host.requests.length;
+    for (const value of ['', '1', 'anything'])
+      await call('stage', { app: both, headers: { 'X-LC-Prod': value } });
+    expect(host.requests.length).toBe(before + 3);
+    await call('stage', { headers: { 'X-LC-Prod': '0' } });
+    expect(host.requests.length).toBe(before + 4);
+    expect(staging.requests).toHaveLength(2);
+    await staging.close();
+  });
+
+  test('many calls go over few connections', async () => {
+    const before = host.connections();
+    for (let i = 0; i < 20; i += 1) expect(await call('again')).toMatchObject({ status: 200 });
+    expect(host.connections() - before).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('what the host answers', () => {
+  test.each([
+    [400, { code: 1, error: 'no' }],
+    [401, { code: 211, error: 'Verify sessionToken failed' }],
+    [404, { code: 1, error: "No such cloud function 'x'" }],
+    [422, { code: 4711, error: 'own' }],
+    [500, { code: 1, error: 'broken' }],
+    [503, { code: 124, error: 'The request timed out on the server.' }],
+  ])('an error of its own is handed through: %i %j', async (status, body) => {
+    on('fails', answerWith(status, body));
+    expect(await call('fails')).toMatchObject({ status, body });
+  });
+
+  test('a 405 or 501 of its own is passed on as it is', async () => {
+    for (const status of [405, 501]) {
+      const said = { code: 1, error: `of the host: ${status}` };
+      on('strict', answerWith(status, said));
+      expect(await call('strict')).toMatchObject({ status, body: said });
+    }
+  });
+
+  test('a redirect is followed nowhere', async () => {
+    on('moved', answerWith(302, {}, { location: `${host.url}/base/1.1/functions/hello` }));
+    const before = host.requests.length;
+    expect(refusalOf(await call('moved'))).toEqual(refused(502, 502));
+    expect(host.requests.length).toBe(before + 1);
+  });
+
+  test('a page in place of data, whatever its status', async () => {
+    const page = (status: number) =>
+      answerWith(status, '<script>1</script>', { 'content-type': 'text/html' });
+    for (const [status, code] of [
+      [200, 502],
+      [404, 502],
+      [503, 503],
+      [504, 524],
+    ] as const) {
+      on('page', page(status));
+      expect(refusalOf(await call('page'))).toEqual(refused(code, code));
+    }
+  });
+
+  test('its headers stay behind', async () => {
+    on(
+      'headers',
+      answerWith(200, { result: 1 }, { 'set-cookie': 'a=b', 'x-lc-key': 'secret', 'retry-after': '7' }),
+    );
+    const { headers } = await call('headers');
+    expect(headers.get('set-cookie')).toBeNull();
+    expect(headers.get('x-lc-key')).toBeNull();
+    expect(headers.get('retry-after')).toBe('7');
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+  });
+
+  test('a large reply streams through, one above the limit does not', async () => {
+    const piece = 'x'.repeat(64 * 1024);
+    const large =
+      (pieces: number) =>
+      (
+        request: Parameters<ReturnType<typeof answerWith>>[0],
+        response: Parameters<ReturnType<typeof answerWith>>[1],
+      ) => {
+        request.resume();
+        response.writeHead(200, { 'content-type': 'application/json' }).write('{"result":"');
+        let left = pieces;
+        const more = () => {
+          while (left > 0) {
+            left -= 1;
+            if (!response.write(piece)) return void response.once('drain', more);
+          }
+          response.end('"}');
+        };
+        more();
+      };
+    on('large', large(256));
+    expect((await call('large')).body.result.length).toBe(256 * piece.length);
+    on('large', large(1024));
+    await expect(call('large')).rejects.toThrow();
+    on('large', answerWith(200, `"${'x'.repeat(20 * 1024 * 1024)}"`));
+    expect(refusalOf(await call('large'))).toEqual(refused(502, 502));
+  });
+
+  test('a host that breaks off, that is gone, and that leads back to us', async () => {
+    on('broken', (request) => void request.socket.destroy());
+    expect(refusalOf(await call('broken'))).toEqual(refused(502, 502));
+    const gone = await startFunctionHost();
+    await gone.close();
+    const orphan = await api.createApp({ functionsUrl: gone.url });
+    const reply = await call('hello', { app: orphan });
+    expect(refusalOf(reply)).toEqual(refused(503, 503));
+    expect(reply.headers.get('retry-after')).not.toBeNull();
+    const loop = await api.createApp({ functionsUrl: api.url });
+    expect(refusalOf(await call('hello', { app: loop }))).toEqual(refused(502, 502));
+  });
+});
+
+describe('two requests in one', () => {
+  /** Sends bytes as they are; gives everything that comes back. */
+  async function raw(lines: string[], body: string): Promise<string> {
+    const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
+    await once(socket, 'connect');
+    socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`);
+    return text(socket);
+  }
+  const head = () => [
+    'POST /1.1/functions/smuggle HTTP/1.1',
+    'Host: x',
+    `X-LC-Id: ${app.appId}`,
+    `X-LC-Key: ${app.appKey}`,
+    'Content-Type: application/json',
+  ];
+  const hidden =
+    'POST /base/1.1/functions/hidden HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+
+  test.each([
+    ['both ways of telling a length', ['Content-Length: 4', 'Transfer-Encoding: chunked']],
+    ['two lengths', ['Content-Length: 4', 'Content-Length: 100']],
+    ['an unknown transfer encoding', ['Transfer-Encoding: xchunked']],
+  ])('%s', async (_, more) => {
+    const before = host.requests.length;
+    const answer = await raw([...head(), ...more], `0\r\n\r\n${hidden}`);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(host.requests.length).toBe(before);
+  });
+
+  test('what follows a body stays out of the request that goes on', async () => {
+    const before = host.requests.length;
+    const answer = await raw([...head(), 'Content-Length: 2'], `{}${hidden}`);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(host.requests.slice(before).map(({ path }) => path)).toEqual(['/base/1.1/functions/smuggle']);
+  });
+
+  test('a chunked body goes on as one, and its trailers do not', async () => {
+    const answer = await raw(
+      [...head(), 'Connection: close', 'Transfer-Encoding: chunked', 'Trailer: X-LC-Hook-Key'],
+      '2\r\n{}\r\n0\r\nX-LC-Hook-Key: x\r\n\r\n',
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(seen()?.headers['x-lc-hook-key']).toBeUndefined();
+    expect(seen()?.headers.trailer).toBeUndefined();
+  });
+});

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/app.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { answerWith, startFunctionHost } from '../../support/function-host.ts';
+import { newName, refusalOf, refused } from '../../support/users.ts';
+
+/** A function host that goes away, and an api process that has never seen it. */
+const list = '/1.1/functions/_ops/metadatas';
+let database: TestDatabase;
+let api: TestApi;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+});
+afterAll(async () => {
+  await api.close();
+  await database.drop();
+});
+
+const signUpAt = (of: TestApi, app: App) =>
+  of.request('POST', '/1.1/users', { app, body: { username: newName(), password: 'a password' } });
+
+/** Lets a host declare hooks to one process, ends it, and signs up at another that starts then. */
+async function signUpAfter(names: string[], change?: (app: App) => Promise<void>) {
+  const host = await startFunctionHost();
+  host.answers.set(list, answerWith(200, { result: names }));
+  host.answers.set('/1.1/functions/_User/beforeSave', answerWith(200, {}));
+  const app = await api.createApp({ functionsUrl: host.url });
+  expect((await signUpAt(api, app)).status).toBe(201);
+  await host.close();
+  await change?.(app);
+  const later = await startTestApi({ databaseUrl: database.url });
+  const reply = await signUpAt(later, app);
+  await later.close();
+  return reply;
+}
+
+describe('a function host that is away', () => {
+  test('fails no sign-up where the hooks that it last declared guard none, also in a process that starts then', async () => {
+    expect((await signUpAfter(['hello', '__after_update_for__User'])).status).toBe(201);
+  });
+
+  test('fails the sign-ups that a hook of its last list guards', async () => {
+    expect(refusalOf(await signUpAfter(['__before_save_for__User']))).toEqual(refused(503, 503));
+  });
+
+  test('fails all of them where it was never reached: also at a new address of the app', async () => {
+    const nowhere = await startFunctionHost();
+    await nowhere.close();
+    const unreached = await api.createApp({ functionsUrl: nowhere.url });
+    expect(refusalOf(await signUpAt(api, unreached))).toEqual(refused(503, 503));
+    const moved = await signUpAfter(['hello'], async ({ appId }) => {
+      const body = { options: { functionsUrl: nowhere.url } };
+      await api.request('PATCH', `/console/api/apps/${appId}`, { admin: true, body });
+    });
+    expect(refusalOf(moved)).toEqual(refused(503, 503));
+  });
+
+  test('counts with its newest list', async () => {
+    const host = await startFunctionHost();
+    const app = await api.createApp({ functionsUrl: host.url });
+    host.answers.set(list, answerWith(200, { result: ['__before_save_for__User'] }));
+    host.answers.set('/1.1/functions/_User/beforeSave', answerWith(200, {}));
+    expect((await signUpAt(api, app)).status).toBe(201);
+    host.answers.set(list, answerWith(404, {}));
+    const second = await startTestApi({ databaseUrl: database.url });
+    expect((await signUpAt(second, app)).status).toBe(201);
+    await second.close();
+    await host.close();
+    const third = await startTestApi({ databaseUrl: database.url });
+    expect((await signUpAt(third, app)).status).toBe(201);
+    await third.close();
+  });
+});

@@ -1,0 +1,143 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+/** Clients that are slow, say nothing, or say nonsense: what they hold is given back, and no other client waits. */
+let database: TestDatabase;
+let api: TestApi;
+const opened: Socket[] = [];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({
+    databaseUrl: database.url,
+    serverLimits: { headersMs: 1000, checkEveryMs: 100, lingerMs: 100, pipelined: 16 },
+    channelLimits: { loginWithinMs: 300, tickEveryMs: 100 },
+  });
+});
+afterAll(async () => {
+  for (const socket of opened) socket.destroy();
+  await api.close();
+  await database.drop();
+});
+
+interface Client {
+  socket: Socket;
+  received: () => string;
+  hasEnded: () => boolean;
+  /** The server has ended it. */
+  closed: Promise<void>;
+}
+
+/** A connection by hand that reads, but never closes by itself. */
+async function open(head = '', at = api): Promise<Client> {
+  const socket = connect({ port: Number(new URL(at.url).port), host: '127.0.0.1', allowHalfOpen: true });
+  opened.push(socket);
+  let received = '';
+  socket.on('data', (chunk) => {
+    received += chunk;
+  });
+  socket.on('error', () => undefined);
+  let hasEnded = false;
+  const closed = new Promise<void>((resolve) => {
+    const end = () => {
+      hasEnded = true;
+      resolve();
+    };
+    socket.once('end', end).once('close', end);
+  });
+  await once(socket, 'connect');
+  if (head !== '') socket.write(head);
+  return { socket, received: () => received, hasEnded: () => hasEnded, closed };
+}
+
+const isWell = async () => expect((await api.request('GET', '/healthz')).status).toBe(200);
+
+describe('connections', () => {
+  test('that send their headers bit by bit are ended with 408', async () => {
+    const client = await open('GET /healthz HTTP/1.1\r\nHost: x\r\n');
+    const drip = setInterval(() => client.socket.writable && client.socket.write('X-More: x\r\n'), 50);
+    await client.closed;
+    clearInterval(drip);
+    expect(client.received()).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":408/);
+  });
+
+  test('that never finish the upgrade of a device are ended too', async () => {
+    const client = await open(
+      'GET /1.1/channel HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n',
+    );
+    await client.closed;
+    expect(client.received()).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  test('that upgrade and do not log in are ended, whether or not they answer our close', async () => {
+    const client = await open(
+      `GET /1.1/channel HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${'a'.repeat(22)}==\r\n\r\n`,
+    );
+    await client.closed;
+    expect(client.received()).toMatch(/^HTTP\/1\.1 101 /);
+  });
+
+  test('5,000 that say nothing cost bounded memory, hold up nobody, and are ended', {
+    timeout: 60_000,
+  }, async () => {
+    const before = process.memoryUsage().rss;
+    const idle: Client[] = [];
+    for (let i = 0; i < 50; i += 1)
+      idle.push(...(await Promise.all(Array.from({ length: 100 }, () => open()))));
+    await isWell();
+    // Both ends of each are in this process.
+    expect(process.memoryUsage().rss - before).toBeLessThan(400 * 1024 * 1024);
+    await Promise.all(idle.map(({ closed }) => closed));
+    await isWell();
+  });
+
+  test('beyond the most that a process has are closed at once, and places come back', async () => {
+    const small = await startTestApi({ databaseUrl: database.url, serverLimits: { connections: 20 } });
+    const clients = await Promise.all(Array.from({ length: 30 }, () => open('', small)));
+    await expect.poll(() => clients.filter(({ hasEnded }) => hasEnded()).length).toBe(10);
+    for (const { socket } of clients) socket.destroy();
+    await expect.poll(async () => (await small.request('GET', '/healthz')).status).toBe(200);
+    await small.close();
+  });
+});
+
+describe('what is no conversation', () => {
+  test.each([
+    ['nonsense', '\x00\x01\x02 garbage\r\n\r\n'],
+    [
+      'a request and nonsense behind it',
+      'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n\x16\x03\x01 garbage\r\n\r\n'.repeat(3),
+    ],
+    ['another version', 'GET / HTTP/9.9\r\n\r\n'],
+    ['two lengths', 'POST /1.1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
+    [
+      'a length and chunks',
+      'POST /1.1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+  ])('is answered 400, and the connection ends: %s', async (_what, text) => {
+    const client = await open(text);
+    await client.closed;
+    expect(client.received()).toMatch(/HTTP\/1\.1 400 [\s\S]*"code":400/);
+    await isWell();
+  });
+
+  test('headers beyond 16 KB are 431', async () => {
+    const client = await open(`GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`);
+    await client.closed;
+    expect(client.received()).toMatch(/^HTTP\/1\.1 431 /);
+  });
+
+  test('as many requests in one go as are allowed are answered in order; more end the connection', async () => {
+    const request = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n';
+    const few = await open(request.repeat(15));
+    await expect.poll(() => few.received().split('HTTP/1.1 200').length - 1).toBe(15);
+    const before = process.memoryUsage().rss;
+    const many = await open(request.repeat(50_000));
+    await many.closed;
+    expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024);
+    await isWell();
+  });
+});
