@@ -10,11 +10,11 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { currentEnvironment } from '../../shared/config.ts';
 import { moduleUrl } from '../../shared/module-url.ts';
-import { type Bench, withBench } from './bench-service.ts';
-import { type BenchApp, createApp, planOf, push, untilDone, untilPlanned } from './client.ts';
-import type { Figure } from './figure.ts';
-import { processUse } from './process-use.ts';
-import { readArgs } from './settings.ts';
+import { readArgs } from './harness/arguments.ts';
+import { type Bench, withBench } from './harness/bench-service.ts';
+import { type BenchApp, createApp, planOf, push, untilDone, untilPlanned } from './harness/client.ts';
+import type { Figure } from './harness/figure.ts';
+import { processUse } from './harness/process-use.ts';
 
 const defaultRows = 1_000_000;
 const cities = [

@@ -3,7 +3,7 @@ import { benchAccounts } from './accounts.ts';
 import { benchChannel } from './channel/bench.ts';
 import { benchConnectors } from './connectors/bench.ts';
 import { benchControl } from './control.ts';
-import type { Figure } from './figure.ts';
+import type { Figure } from './harness/figure.ts';
 import { benchHttp2 } from './http2/compare.ts';
 import { benchImport } from './import.ts';
 import { benchFairness, benchLatency } from './latency.ts';

@@ -1,9 +1,9 @@
-import { type Bench, withBench } from './bench-service.ts';
-import { type BenchApp, createApp, pushAndWait } from './client.ts';
-import type { Figure } from './figure.ts';
-import { processUse } from './process-use.ts';
-import { writeInstallations } from './seed.ts';
-import { readArgs, type Setup } from './settings.ts';
+import { readArgs, type Setup } from './harness/arguments.ts';
+import { type Bench, withBench } from './harness/bench-service.ts';
+import { type BenchApp, createApp, pushAndWait } from './harness/client.ts';
+import type { Figure } from './harness/figure.ts';
+import { processUse } from './harness/process-use.ts';
+import { writeInstallations } from './harness/seed.ts';
 
 const defaultDevices = 100_000;
 

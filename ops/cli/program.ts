@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { z } from 'zod';
-import { addAppCommands } from './commands/app.ts';
-import { addBreakerCommands } from './commands/breakers.ts';
-import { addControlCommands } from './commands/control.ts';
-import { addDoctorCommand } from './commands/doctor.ts';
-import { addImportCommand, addMoveInCommand } from './commands/import.ts';
-import { addOutboxCommand } from './commands/outbox.ts';
-import { addProcessCommands } from './commands/processes.ts';
-import { addProfileCommands } from './commands/profile.ts';
-import { addPushCommand } from './commands/push.ts';
-import { addSandboxCommand } from './commands/sandbox.ts';
-import { addUsageCommand } from './commands/usage.ts';
-import { addUserCommands } from './commands/user.ts';
-import { addWhyCommand } from './commands/why.ts';
+import { addAppCommands } from './commands/apps/app.ts';
+import { addImportCommand, addMoveInCommand } from './commands/apps/import.ts';
+import { addProfileCommands } from './commands/apps/profile.ts';
+import { addUsageCommand } from './commands/apps/usage.ts';
+import { addUserCommands } from './commands/apps/user.ts';
+import { addControlCommands } from './commands/pushes/control.ts';
+import { addPushCommand } from './commands/pushes/push.ts';
+import { addWhyCommand } from './commands/pushes/why.ts';
+import { addBreakerCommands } from './commands/service/breakers.ts';
+import { addDoctorCommand } from './commands/service/doctor.ts';
+import { addOutboxCommand } from './commands/service/outbox.ts';
+import { addProcessCommands } from './commands/service/processes.ts';
+import { addSandboxCommand } from './commands/service/sandbox.ts';
 import { printReport, type Shell } from './report.ts';
 
 /** Every command with its options; nothing runs until it parses arguments. */

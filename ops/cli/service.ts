@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type LocalConfig, readLocalConfig } from '../../shared/config.ts';
+import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
-import { readWhere } from '../local/where.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /** Longer than the slowest call of the api (a query is ended after 30 s). */
@@ -20,7 +20,7 @@ export interface Access {
  */
 export async function findService(config: LocalConfig = readLocalConfig()): Promise<Access> {
   const [where, secrets] = await Promise.all([
-    readWhere(config.dataDir),
+    readRunInfo(config.dataDir),
     readSecrets(config.dataDir, { adminToken: config.adminToken }),
   ]);
   return {

@@ -11,8 +11,8 @@ import { Database, isConnectionFailure } from '../../shared/db/pool.ts';
 import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps.ts';
 import { effectiveOptions, movedInOptions } from '../../shared/domain/app.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
+import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
-import { readWhere } from '../local/where.ts';
 import { type Found, findFiles, type ImportedClass, importedClasses, isImportedClass } from './files.ts';
 import { importFiles } from './import.ts';
 import { showProgress } from './progress.ts';
@@ -64,7 +64,7 @@ export async function prepareImport(
   if (found.files.length === 0)
     throw new CommandFailure(`There is no file of ${importedClasses.join(' or ')} in ${paths.join(', ')}.`);
   const config = readLocalConfig(env);
-  const databaseUrl = config.databaseUrl ?? (await readWhere(config.dataDir)).databaseUrl;
+  const databaseUrl = config.databaseUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
   if (databaseUrl === undefined)
     throw new CommandFailure(
       'There is no database: set DATABASE_URL, or run this in the folder where `npm start` runs.',

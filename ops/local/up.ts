@@ -6,20 +6,20 @@ import { connectDemo, createDemo, type Demo, type DemoApi, pointAtSandbox, readD
 import { showFirstPush } from './first-push.ts';
 import { greeting } from './greeting.ts';
 import { choosePort, isFree } from './ports.ts';
+import { removeRunInfo, writeRunInfo } from './run-info.ts';
 import { ensureSecrets } from './secrets.ts';
 import { LocalService, type Sandbox } from './service.ts';
-import { forgetWhere, writeWhere } from './where.ts';
 
 const usualPort = 8080;
 const usualMetricsPort = 9464;
 /** How often it is looked whether npm, who started us, is still there. */
 const parentCheckMs = 1000;
-const placeAttempts = 5;
+const bindAttempts = 5;
 /** A minute of tries to bring the demo back after a restart of its parts. */
 const resumeAttempts = 120;
 const resumePauseMs = 500;
 
-interface Setting {
+interface StartOptions {
   dataDir: string;
   host: string;
   metricsHost: string;
@@ -34,7 +34,7 @@ interface Setting {
   isNew: boolean;
 }
 
-interface Place extends Setting {
+interface Binding extends StartOptions {
   port: number;
   metricsPort: number;
   publicUrl: string;
@@ -46,7 +46,7 @@ interface Place extends Setting {
  */
 export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   process.title = 'carillon up';
-  const setting = await chooseSetting();
+  const options = await readStartOptions();
   const say = (line: string) => void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
   const log = (line: string) => void process.stderr.write(`carillon: ${line}\n`);
   const stop = stopOnSignals();
@@ -55,7 +55,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
     say('starting the database, the api and the dispatcher …');
     let demo: Demo | undefined;
     let sandbox: Sandbox | undefined;
-    const place = await startSomewhere(setting, log, (candidate) => {
+    const binding = await startOnFreePorts(options, log, (candidate) => {
       service = new LocalService({
         ...candidate,
         env: currentEnvironment(),
@@ -63,18 +63,18 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
         onSandbox: async (started) => {
           sandbox = started;
           // After a restart of the sandbox: its gateways have moved, its devices are gone.
-          if (demo) await insist(() => demo && resumeDemo(candidate, demo, started));
+          if (demo) await retryUntilDone(() => demo && resumeDemo(candidate, demo, started));
         },
       });
       return service;
     });
     if (!sandbox || !service) throw new Error('the sandbox gateways did not start');
-    await writeWhere(place.dataDir, whereOf(place, service));
-    demo = await openDemo(place, sandbox, say);
-    say(greeting(place, demo, sandbox.page));
+    await writeRunInfo(binding.dataDir, runInfoOf(binding, service));
+    demo = await openDemo(binding, sandbox, say);
+    say(greeting(binding, demo, sandbox.page));
     if (isJson)
-      process.stdout.write(`${JSON.stringify({ publicUrl: place.publicUrl, appId: demo.appId })}\n`);
-    say(`carillon ready ${place.publicUrl}`);
+      process.stdout.write(`${JSON.stringify({ publicUrl: binding.publicUrl, appId: demo.appId })}\n`);
+    say(`carillon ready ${binding.publicUrl}`);
   })();
   const failed = starting.then(
     () => stop,
@@ -82,14 +82,14 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   );
   const failure = await Promise.race([stop, failed]);
   log('stopping …');
-  await forgetWhere(setting.dataDir);
+  await removeRunInfo(options.dataDir);
   await service?.stop();
   if (failure) throw failure.error;
   process.exit(0);
 }
 
 /** What is settled once: everything but the ports. */
-async function chooseSetting(): Promise<Setting> {
+async function readStartOptions(): Promise<StartOptions> {
   const local = readLocalConfig();
   const dataDir = resolve(local.dataDir);
   const { adminToken, secret, made } = await ensureSecrets(dataDir, local);
@@ -97,7 +97,7 @@ async function chooseSetting(): Promise<Setting> {
   const { host, metricsHost, databaseUrl, functionsDir, askedPublicUrl, port, metricsPort } = local;
   if (functionsDir !== undefined) await refuseSecretsInside(functionsDir, dataDir);
   const asked = { port, metricsPort };
-  const setting = {
+  const options = {
     dataDir,
     host,
     metricsHost,
@@ -108,8 +108,8 @@ async function chooseSetting(): Promise<Setting> {
     adminToken,
     secret,
   };
-  checkEnvironment(setting);
-  return { ...setting, isNew: made.length > 0 };
+  checkEnvironment(options);
+  return { ...options, isNew: made.length > 0 };
 }
 
 /** Functions can read all of their folder. */
@@ -137,8 +137,8 @@ async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
   );
 }
 
-async function choosePlace(setting: Setting): Promise<Place> {
-  const { host, metricsHost, asked, askedPublicUrl } = setting;
+async function chooseBinding(options: StartOptions): Promise<Binding> {
+  const { host, metricsHost, asked, askedPublicUrl } = options;
   const port = await choosePort({ asked: asked.port, usual: usualPort, host, variable: 'PORT' });
   const metricsPort = await choosePort({
     asked: asked.metricsPort,
@@ -146,32 +146,32 @@ async function choosePlace(setting: Setting): Promise<Place> {
     host: metricsHost,
     variable: 'METRICS_PORT',
   });
-  return { ...setting, port, metricsPort, publicUrl: askedPublicUrl ?? `http://127.0.0.1:${port}` };
+  return { ...options, port, metricsPort, publicUrl: askedPublicUrl ?? `http://127.0.0.1:${port}` };
 }
 
 /**
  * Starts the service, on other ports when the ones it was free to choose were taken between choosing and
  * binding: two clones may be started in the same moment.
  */
-async function startSomewhere(
-  setting: Setting,
+async function startOnFreePorts(
+  options: StartOptions,
   log: (line: string) => void,
-  make: (place: Place) => LocalService,
-): Promise<Place> {
+  make: (binding: Binding) => LocalService,
+): Promise<Binding> {
   for (let attempt = 1; ; attempt += 1) {
-    const place = await choosePlace(setting);
+    const binding = await chooseBinding(options);
     try {
-      await make(place).start();
-      return place;
+      await make(binding).start();
+      return binding;
     } catch (error) {
-      if (attempt === placeAttempts || (await areStillFree(place))) throw error;
+      if (attempt === bindAttempts || (await areStillFree(binding))) throw error;
       log('a port was taken meanwhile; trying again with another');
     }
   }
 }
 
 /** Whether the ports that we chose ourselves, and have let go by now, could still be bound. */
-async function areStillFree({ port, metricsPort, host, metricsHost, asked }: Place): Promise<boolean> {
+async function areStillFree({ port, metricsPort, host, metricsHost, asked }: Binding): Promise<boolean> {
   const chosen = [
     ...(asked.port === undefined ? [{ port, host }] : []),
     ...(asked.metricsPort === undefined ? [{ port: metricsPort, host: metricsHost }] : []),
@@ -181,49 +181,49 @@ async function areStillFree({ port, metricsPort, host, metricsHost, asked }: Pla
 }
 
 /** Refuses an unfit environment here, with one message, before three processes do. */
-function checkEnvironment(setting: Pick<Setting, 'databaseUrl' | 'adminToken' | 'secret'>): Config {
+function checkEnvironment(options: Pick<StartOptions, 'databaseUrl' | 'adminToken' | 'secret'>): Config {
   return readConfig({
     ...currentEnvironment(),
-    DATABASE_URL: setting.databaseUrl ?? 'postgresql://embedded',
-    CARILLON_ADMIN_TOKEN: setting.adminToken,
-    CARILLON_SECRET: setting.secret,
+    DATABASE_URL: options.databaseUrl ?? 'postgresql://embedded',
+    CARILLON_ADMIN_TOKEN: options.adminToken,
+    CARILLON_SECRET: options.secret,
   });
 }
 
-function whereOf(place: Place, service: LocalService) {
+function runInfoOf(binding: Binding, service: LocalService) {
   return {
-    url: place.publicUrl,
+    url: binding.publicUrl,
     databaseUrl: service.databaseUrl,
-    metricsUrl: urlAt(place.metricsHost, place.metricsPort),
+    metricsUrl: urlAt(binding.metricsHost, binding.metricsPort),
   };
 }
 
-const demoApi = (place: Place): DemoApi => ({
-  url: `http://127.0.0.1:${place.port}`,
-  adminToken: place.adminToken,
+const demoApi = (binding: Binding): DemoApi => ({
+  url: `http://127.0.0.1:${binding.port}`,
+  adminToken: binding.adminToken,
 });
 
 /** The demo app: the one of the first start, or a new one with its first push. */
-async function openDemo(place: Place, sandbox: Sandbox, say: (line: string) => void): Promise<Demo> {
-  const known = await readDemo(place.dataDir);
+async function openDemo(binding: Binding, sandbox: Sandbox, say: (line: string) => void): Promise<Demo> {
+  const known = await readDemo(binding.dataDir);
   if (known) {
-    await resumeDemo(place, known, sandbox);
+    await resumeDemo(binding, known, sandbox);
     return known;
   }
   say('a new data directory: making a demo app with 1,000 devices …');
-  const demo = await createDemo(place.dataDir, demoApi(place), sandbox);
-  await connectDemo(demoApi(place), demo, sandbox);
-  await showFirstPush(demoApi(place), demo, say);
+  const demo = await createDemo(binding.dataDir, demoApi(binding), sandbox);
+  await connectDemo(demoApi(binding), demo, sandbox);
+  await showFirstPush(demoApi(binding), demo, say);
   return demo;
 }
 
-async function resumeDemo(place: Place, demo: Demo, sandbox: Sandbox): Promise<void> {
-  await pointAtSandbox(demoApi(place), demo.appId, sandbox);
-  await connectDemo(demoApi(place), demo, sandbox);
+async function resumeDemo(binding: Binding, demo: Demo, sandbox: Sandbox): Promise<void> {
+  await pointAtSandbox(demoApi(binding), demo.appId, sandbox);
+  await connectDemo(demoApi(binding), demo, sandbox);
 }
 
 /** Tries again until it works: the api may be on its way back as well. */
-async function insist(work: () => Promise<void> | undefined): Promise<void> {
+async function retryUntilDone(work: () => Promise<void> | undefined): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();

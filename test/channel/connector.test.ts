@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { channel } from '../../connectors/channel/index.ts';
 import type { Attempt, Mailbox, Message, Recipient } from '../../connectors/connector.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aContext } from '../support/context.ts';
+import { aContext } from '../support/gateways/sender-context.ts';
 
 const expiresAtMs = Date.parse('2030-01-01T00:00:00.000Z');
 const message = (data: JsonObject, more: Partial<Message> = {}): Message => ({

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/app.ts';
-import { movableClock } from '../support/apns.ts';
+import { movableClock } from '../support/gateways/apns.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { ProtobufClient } from './protobuf-client.ts';
 import { eventually } from './support.ts';

@@ -10,7 +10,7 @@ import {
 import { callbackFor } from '../../connectors/kit/callback.ts';
 import { isBetweenHours, untilHourMs } from '../../connectors/kit/china-time.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aMessage } from '../support/apns.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 const huawei: AndroidOptions = {
   connector: 'vendor_a',

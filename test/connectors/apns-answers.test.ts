@@ -3,23 +3,23 @@ import { answerOf, rows } from '../../connectors/apns/errors.ts';
 import type { Attempt } from '../../connectors/connector.ts';
 import type { ApnsGateway } from '../../ops/sandbox/apns/gateway.ts';
 import {
+  type ApnsFixture,
   aMessage,
-  apnsBench,
-  type Bench,
   credentialsOver,
   deviceToken,
   kinds,
   recipients,
   sendAll,
-} from '../support/apns.ts';
-import { transportNames } from '../support/http2-peer.ts';
+  startApnsFixture,
+} from '../support/gateways/apns.ts';
+import { transportNames } from '../support/http2/peer.ts';
 
 describe.each(transportNames)('over the %s transport', (name) => {
-  let bench: Bench;
+  let bench: ApnsFixture;
   let gateway: ApnsGateway;
 
   beforeAll(async () => {
-    bench = await apnsBench({ credentials: credentialsOver(name) });
+    bench = await startApnsFixture({ credentials: credentialsOver(name) });
     gateway = bench.gateway;
   });
   afterAll(() => bench.close());

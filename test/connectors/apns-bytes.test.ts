@@ -4,8 +4,8 @@ import { apnsCredentials } from '../../connectors/apns/credentials.ts';
 import { apnsConnector } from '../../connectors/apns/index.ts';
 import { frame, settingsFrame } from '../../connectors/http2/own/wire-format.ts';
 import { createApnsCredentials } from '../../ops/sandbox/apns/server.ts';
-import { aContext, aMessage, kinds, recipients, sendAll, topic } from '../support/apns.ts';
-import { okFrame, startRawPeer } from '../support/http2-raw-peer.ts';
+import { aContext, aMessage, kinds, recipients, sendAll, topic } from '../support/gateways/apns.ts';
+import { okFrame, startRawPeer } from '../support/http2/raw-peer.ts';
 
 test('the collapse id of a push to many is one byte of each request, once the connection knows it', async () => {
   const blocks: number[] = [];

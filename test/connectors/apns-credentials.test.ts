@@ -8,7 +8,7 @@ import {
   openCertificateAuthority,
 } from '../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { topic } from '../support/apns.ts';
+import { topic } from '../support/gateways/apns.ts';
 
 const { publicKey: _, ...key } = createApnsCredentials();
 const token = { auth: 'token', ...key };

@@ -4,22 +4,22 @@ import { apnsConnector } from '../../connectors/apns/index.ts';
 import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import {
   aContext,
-  apnsBench,
   calmTuning,
   credentialsOver,
   kinds,
   recipients,
   sendAll,
+  startApnsFixture,
   topic,
-} from '../support/apns.ts';
-import { transportNames } from '../support/http2-peer.ts';
-import { alerts, startRefusingPeer } from '../support/refusing-peer.ts';
+} from '../support/gateways/apns.ts';
+import { transportNames } from '../support/http2/peer.ts';
+import { alerts, startRefusingPeer } from '../support/http2/refusing-peer.ts';
 
 describe.each(transportNames)('over the %s transport', (name) => {
   const chosen = credentialsOver(name);
 
   test('a gateway that takes one stream at a time after each refused token loses and repeats nobody', async () => {
-    const bench = await apnsBench({ credentials: chosen, gateway: { isStrictAfterRefusal: true } });
+    const bench = await startApnsFixture({ credentials: chosen, gateway: { isStrictAfterRefusal: true } });
     const to = recipients(400);
     // Trust first: before that there is one stream anyway.
     await sendAll(bench.sender, to.slice(0, 1));

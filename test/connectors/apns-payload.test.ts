@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { renderApns } from '../../connectors/apns/payload.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
-import { aMessage } from '../support/apns.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 function rendered(data: JsonObject, more = {}) {
   const rendering = renderApns(aMessage(data, more));

@@ -3,16 +3,16 @@ import { ProviderTokens } from '../../connectors/apns/provider-token.ts';
 import { createApnsCredentials } from '../../ops/sandbox/apns/credentials.ts';
 import { TokenVerifier } from '../../ops/sandbox/apns/tokens.ts';
 import {
+  type ApnsFixture,
   aMessage,
-  apnsBench,
-  type Bench,
   credentialsOver,
   kinds,
   movableClock,
   recipients,
   sendAll,
-} from '../support/apns.ts';
-import { transportNames } from '../support/http2-peer.ts';
+  startApnsFixture,
+} from '../support/gateways/apns.ts';
+import { transportNames } from '../support/http2/peer.ts';
 
 const minuteMs = 60_000;
 /** Half past eleven on some day: a boundary of the half hours. */
@@ -72,12 +72,12 @@ describe('provider tokens', () => {
 
 describe.each(transportNames)('a refused provider token, over the %s transport', (name) => {
   const chosen = { credentials: credentialsOver(name) };
-  let bench: Bench;
+  let bench: ApnsFixture;
   afterEach(() => bench.close());
 
   test('that is expired by the clock of the gateway is replaced, and the batch goes out once', async () => {
     // The gateway is 57 minutes ahead: a token of the half hour is over an hour old there.
-    bench = await apnsBench({
+    bench = await startApnsFixture({
       ...chosen,
       gateway: { clock: movableClock(halfPastMs + 57 * minuteMs) },
       clock: movableClock(halfPastMs),
@@ -94,7 +94,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
   });
 
   test('in the midst of many is replaced once, on a new connection', async () => {
-    bench = await apnsBench(chosen);
+    bench = await startApnsFixture(chosen);
     const { gateway, sender } = bench;
     await sendAll(sender, recipients(1));
     gateway.misbehave({ kind: 'answer', status: 403, reason: 'ExpiredProviderToken', count: 40 });
@@ -104,7 +104,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
   });
 
   test('that stays invalid halts after one more try', async () => {
-    bench = await apnsBench(chosen);
+    bench = await startApnsFixture(chosen);
     const stranger = createApnsCredentials();
     const sender = bench.open({ keyId: stranger.keyId, privateKey: stranger.privateKey });
     const outcome = await sendAll(sender, recipients(200));
@@ -113,7 +113,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
   });
 
   test('of too many is not replaced: the key pauses', async () => {
-    bench = await apnsBench(chosen);
+    bench = await startApnsFixture(chosen);
     const { gateway, sender } = bench;
     gateway.misbehave({ kind: 'answer', status: 429, reason: 'TooManyProviderTokenUpdates', count: 1 });
     const first = await sendAll(sender, recipients(100));
@@ -125,7 +125,7 @@ describe.each(transportNames)('a refused provider token, over the %s transport',
   });
 
   test('of a key unrelated to the connection is repeated on a new one', async () => {
-    bench = await apnsBench(chosen);
+    bench = await startApnsFixture(chosen);
     const { gateway, sender } = bench;
     gateway.misbehave({ kind: 'answer', status: 403, reason: 'UnrelatedKeyIdInToken', count: 1 });
     expect(kinds(await sendAll(sender, recipients(50)))).toEqual({ sent: 50 });

@@ -4,10 +4,9 @@ import { apnsConnector } from '../../connectors/apns/index.ts';
 import type { ApnsGateway } from '../../ops/sandbox/apns/gateway.ts';
 import { startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import {
+  type ApnsFixture,
   aContext,
   aMessage,
-  apnsBench,
-  type Bench,
   calmTuning,
   credentialsOver,
   deviceToken,
@@ -15,17 +14,18 @@ import {
   kinds,
   recipients,
   sendAll,
+  startApnsFixture,
   topic,
-} from '../support/apns.ts';
-import { transportNames } from '../support/http2-peer.ts';
+} from '../support/gateways/apns.ts';
+import { transportNames } from '../support/http2/peer.ts';
 
 describe.each(transportNames)('over the %s transport', (name) => {
   const chosen = credentialsOver(name);
-  let bench: Bench;
+  let bench: ApnsFixture;
   let gateway: ApnsGateway;
 
   beforeAll(async () => {
-    bench = await apnsBench({ credentials: chosen, topics: [topic, 'com.example.two'] });
+    bench = await startApnsFixture({ credentials: chosen, topics: [topic, 'com.example.two'] });
     gateway = bench.gateway;
   });
   afterAll(() => bench.close());
@@ -242,7 +242,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
 
   describe('a gateway that falls silent', () => {
     test('leaves the recipient unknown, with a hint whether a repeat would be hidden', async () => {
-      const silent = await apnsBench({ credentials: chosen, tuning: impatientTuning });
+      const silent = await startApnsFixture({ credentials: chosen, tuning: impatientTuning });
       silent.gateway.misbehave({ kind: 'hang', count: 2 });
       const plain = await sendAll(silent.sender, recipients(1), aMessage({ 'content-available': 1 }));
       const hidden = await sendAll(silent.sender, recipients(1));

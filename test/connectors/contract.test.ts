@@ -3,7 +3,7 @@ import type { Connector, Message } from '../../connectors/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
-import { aContext, aMessage, kinds, type Outcome, recipients, sendAll } from '../support/apns.ts';
+import { aContext, aMessage, kinds, type Outcome, recipients, sendAll } from '../support/gateways/apns.ts';
 import type { Stand } from './fixtures/fixture.ts';
 import { fixtures } from './fixtures/index.ts';
 

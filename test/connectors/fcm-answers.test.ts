@@ -6,8 +6,8 @@ import { fcmConnector } from '../../connectors/fcm/index.ts';
 import { errorBody } from '../../ops/sandbox/fcm/answers.ts';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../ops/sandbox/fcm/server.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aContext, aMessage, kinds, recipients, sendAll } from '../support/apns.ts';
-import type { TestContext } from '../support/context.ts';
+import { aContext, aMessage, kinds, recipients, sendAll } from '../support/gateways/apns.ts';
+import type { TestContext } from '../support/gateways/sender-context.ts';
 import { fcmToken } from './fixtures/fcm.ts';
 
 const account = createServiceAccount();

@@ -3,7 +3,7 @@ import type { Message } from '../../connectors/connector.ts';
 import { previewFcm, renderFcm } from '../../connectors/fcm/payload.ts';
 import { violationOf } from '../../ops/sandbox/fcm/rules.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aMessage } from '../support/apns.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 /** The message as one device gets it, and whether FCM's own rules take it. */
 function messageOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number) {

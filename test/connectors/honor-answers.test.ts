@@ -4,8 +4,8 @@ import { rows } from '../../connectors/vendor_f_honor/errors.ts';
 import { honor } from '../../connectors/vendor_f_honor/index.ts';
 import { type HonorGateway, startHonorGateway } from '../../ops/sandbox/honor/server.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { aContext, aMessage, kinds, movableClock, recipients, sendAll } from '../support/apns.ts';
-import type { TestContext } from '../support/context.ts';
+import { aContext, aMessage, kinds, movableClock, recipients, sendAll } from '../support/gateways/apns.ts';
+import type { TestContext } from '../support/gateways/sender-context.ts';
 import { honorToken } from './fixtures/honor.ts';
 
 let gateway: HonorGateway;

@@ -5,7 +5,7 @@ import { renderHonor } from '../../connectors/vendor_f_honor/payload.ts';
 import { bodyFault } from '../../ops/sandbox/honor/message.ts';
 import { honorReceiptBody } from '../../ops/sandbox/honor/server.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
-import { aMessage } from '../support/apns.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 /** The body as one device gets it, which the sandbox finds in order. */
 function bodyFor(data: JsonObject, more: Partial<Message> = {}, badgeClass?: string) {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { HeaderDecoder } from '../../connectors/http2/hpack/decoder.ts';
 import { frameOf, settingsFrame } from '../../connectors/http2/own/wire-format.ts';
-import { cuts, payload, readIn, sound } from '../support/http2-frames.ts';
+import { cuts, payload, readIn, sound } from '../support/http2/frames.ts';
 
 describe('frames', () => {
   test('are the same however they are cut', () => {

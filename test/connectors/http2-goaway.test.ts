@@ -1,7 +1,14 @@
 import { constants } from 'node:http2';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { flag, frame, frameOf, numberFrame, settingsFrame } from '../../connectors/http2/own/wire-format.ts';
-import { apnsBench, type Bench, credentialsOver, kinds, recipients, sendAll } from '../support/apns.ts';
+import {
+  type ApnsFixture,
+  credentialsOver,
+  kinds,
+  recipients,
+  sendAll,
+  startApnsFixture,
+} from '../support/gateways/apns.ts';
 import {
   aBatch,
   ok,
@@ -11,13 +18,13 @@ import {
   tally,
   transportNames,
   transportOfTest,
-} from '../support/http2-peer.ts';
-import { behave, block, dataFrame, headersFrame, okFrame, startRawPeer } from '../support/http2-raw-peer.ts';
+} from '../support/http2/peer.ts';
+import { behave, block, dataFrame, headersFrame, okFrame, startRawPeer } from '../support/http2/raw-peer.ts';
 
 describe.each(transportNames)('over the %s transport', (name) => {
-  let bench: Bench;
+  let bench: ApnsFixture;
   beforeEach(async () => {
-    bench = await apnsBench({ credentials: credentialsOver(name) });
+    bench = await startApnsFixture({ credentials: credentialsOver(name) });
     // The connection is trusted and has many streams in flight when the GOAWAYs come.
     await sendAll(bench.sender, recipients(1));
     bench.gateway.forget();

@@ -8,8 +8,8 @@ import {
   setting,
   settingsFrame,
 } from '../../connectors/http2/own/wire-format.ts';
-import { aBatch, repliesOf, tally } from '../support/http2-peer.ts';
-import { againstRawPeer, block, dataFrame, headersFrame, okFrame } from '../support/http2-raw-peer.ts';
+import { aBatch, repliesOf, tally } from '../support/http2/peer.ts';
+import { againstRawPeer, block, dataFrame, headersFrame, okFrame } from '../support/http2/raw-peer.ts';
 
 const hello = settingsFrame([]);
 const times = (count: number, bytes: Uint8Array): Buffer =>

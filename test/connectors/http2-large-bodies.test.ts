@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { aBatch, repliesOf, tally, transportNames, transportOfTest } from '../support/http2-peer.ts';
-import { isProxyInstalled, proxyNames, startBackend, startReverseProxy } from '../support/reverse-proxy.ts';
+import { aBatch, repliesOf, tally, transportNames, transportOfTest } from '../support/http2/peer.ts';
+import {
+  isProxyInstalled,
+  proxyNames,
+  startBackend,
+  startReverseProxy,
+} from '../support/http2/reverse-proxy.ts';
 
 const megabyte = 1_000_000;
 const count = 40;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Batch, Reply } from '../../connectors/http2/transport.ts';
 import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
-import { openTransport, portOf, repliesOf, transportNames } from '../support/http2-peer.ts';
+import { openTransport, portOf, repliesOf, transportNames } from '../support/http2/peer.ts';
 
 /** Debian's package `nghttp2`; /usr/sbin is not on everybody's path. */
 const path = `${process.env.PATH}:/usr/sbin`;

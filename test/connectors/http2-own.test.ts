@@ -11,7 +11,7 @@ import {
   repliesOf,
   tally,
   transportOfTest,
-} from '../support/http2-peer.ts';
+} from '../support/http2/peer.ts';
 
 const open = (peer: Peer, more: Parameters<typeof transportOfTest>[2] = {}, timing = {}) =>
   transportOfTest('own', peer, more, timing);

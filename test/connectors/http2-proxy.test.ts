@@ -16,7 +16,7 @@ import {
   tally,
   transportNames,
   transportOfTest,
-} from '../support/http2-peer.ts';
+} from '../support/http2/peer.ts';
 
 interface Proxy {
   port: number;

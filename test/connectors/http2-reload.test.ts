@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { aBatch, repliesOf, transportNames, transportOfTest } from '../support/http2-peer.ts';
-import { isProxyInstalled, proxyNames, startBackend, startReverseProxy } from '../support/reverse-proxy.ts';
+import { aBatch, repliesOf, transportNames, transportOfTest } from '../support/http2/peer.ts';
+import {
+  isProxyInstalled,
+  proxyNames,
+  startBackend,
+  startReverseProxy,
+} from '../support/http2/reverse-proxy.ts';
 
 const requests = 10_000;
 /** The proxy is asked to reload this often while they are sent. */

@@ -9,8 +9,8 @@ import {
   settingsFrame,
 } from '../../connectors/http2/own/wire-format.ts';
 import { Watchdog } from '../../connectors/http2/watchdog.ts';
-import { aBatch, repliesOf, tally } from '../support/http2-peer.ts';
-import { againstRawPeer, okFrame, type RawConnection } from '../support/http2-raw-peer.ts';
+import { aBatch, repliesOf, tally } from '../support/http2/peer.ts';
+import { againstRawPeer, okFrame, type RawConnection } from '../support/http2/raw-peer.ts';
 
 const megabyte = 1_000_000;
 const largeBodies = (count: number) =>

@@ -8,8 +8,8 @@ import {
   setting,
   settingsFrame,
 } from '../../connectors/http2/own/wire-format.ts';
-import { aBatch, repliesOf, tally } from '../support/http2-peer.ts';
-import { againstRawPeer, behave, block, dataFrame } from '../support/http2-raw-peer.ts';
+import { aBatch, repliesOf, tally } from '../support/http2/peer.ts';
+import { againstRawPeer, behave, block, dataFrame } from '../support/http2/raw-peer.ts';
 
 const megabyte = 1_000_000;
 const template = { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 'x') };

@@ -14,7 +14,7 @@ import {
   tally,
   transportNames,
   transportOfTest,
-} from '../support/http2-peer.ts';
+} from '../support/http2/peer.ts';
 
 describe.each(transportNames)('over the %s transport', (name) => {
   const open = (

@@ -4,8 +4,8 @@ import { rows } from '../../connectors/vendor_a_huawei/errors.ts';
 import { huawei } from '../../connectors/vendor_a_huawei/index.ts';
 import { type HuaweiGateway, startHuaweiGateway } from '../../ops/sandbox/huawei/server.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aContext, aMessage, kinds, recipients, sendAll } from '../support/apns.ts';
-import type { TestContext } from '../support/context.ts';
+import { aContext, aMessage, kinds, recipients, sendAll } from '../support/gateways/apns.ts';
+import type { TestContext } from '../support/gateways/sender-context.ts';
 import { huaweiToken } from './fixtures/huawei.ts';
 
 let gateway: HuaweiGateway;

@@ -5,7 +5,7 @@ import { renderV1 } from '../../connectors/vendor_a_huawei/payload.ts';
 import { v1Fault } from '../../ops/sandbox/huawei/message-v1.ts';
 import { v3Fault } from '../../ops/sandbox/huawei/message-v3.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aMessage } from '../support/apns.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 /** The body as one device gets it; checked by the rules of the sandbox. */
 function bodyFor(data: JsonObject, more: Partial<Message> = {}, deviceType = 'android') {

@@ -5,7 +5,7 @@ import { meizu } from '../../connectors/vendor_c_meizu/index.ts';
 import { renderMeizu } from '../../connectors/vendor_c_meizu/payload.ts';
 import { expectedSign, violationOf } from '../../ops/sandbox/meizu/rules.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aMessage } from '../support/apns.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 /** The message of a push, checked by the rules of the sandbox. */
 function messageFor(data: JsonObject, more: Partial<Message> = {}, nowMs?: number) {

@@ -3,8 +3,13 @@ import { callRows, targetRows } from '../../connectors/vendor_c_meizu/errors.ts'
 import { meizu, meizuConnector } from '../../connectors/vendor_c_meizu/index.ts';
 import { type MeizuGateway, startMeizuGateway } from '../../ops/sandbox/meizu/server.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
-import { aContext, aMessage, kinds } from '../support/apns.ts';
-import { messageIdOf, receiptsDuring, statusMeanings, vendorFixture } from '../support/vendor-fixture.ts';
+import { aContext, aMessage, kinds } from '../support/gateways/apns.ts';
+import {
+  messageIdOf,
+  receiptsDuring,
+  statusMeanings,
+  vendorFixture,
+} from '../support/gateways/vendor-fixture.ts';
 import { meizuApp, pushIdOf } from './fixtures/meizu.ts';
 
 let gateway: MeizuGateway;

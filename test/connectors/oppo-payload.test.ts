@@ -6,7 +6,7 @@ import { renderOppo } from '../../connectors/vendor_d_oppo/payload.ts';
 import { signatureOf } from '../../connectors/vendor_d_oppo/tokens.ts';
 import { notificationFault } from '../../ops/sandbox/oppo/message.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aMessage } from '../support/apns.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 function payloadOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number) {
   const rendering = renderOppo(aMessage(data, more), nowMs);

@@ -4,8 +4,13 @@ import { oppo, oppoConnector } from '../../connectors/vendor_d_oppo/index.ts';
 import { type OppoGateway, startOppoGateway } from '../../ops/sandbox/oppo/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
-import { aContext, aMessage, kinds, movableClock, sendAll } from '../support/apns.ts';
-import { messageIdOf, receiptsDuring, statusMeanings, vendorFixture } from '../support/vendor-fixture.ts';
+import { aContext, aMessage, kinds, movableClock, sendAll } from '../support/gateways/apns.ts';
+import {
+  messageIdOf,
+  receiptsDuring,
+  statusMeanings,
+  vendorFixture,
+} from '../support/gateways/vendor-fixture.ts';
 import { oppoId } from './fixtures/oppo.ts';
 
 let gateway: OppoGateway;

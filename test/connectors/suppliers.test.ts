@@ -7,8 +7,8 @@ import { openSmsWebhook, readReply, signatureHeaders } from '../../connectors/sm
 import { openSmtp } from '../../connectors/smtp/index.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
-import { startMailServer } from '../support/mail-server.ts';
-import { startSmsWebhook } from '../support/sms-webhook.ts';
+import { startMailServer } from '../support/servers/mail-server.ts';
+import { startSmsWebhook } from '../support/servers/sms-webhook.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 const opened = <T extends { close(): Promise<unknown> }>(thing: T): T => {

@@ -5,7 +5,7 @@ import { renderVivo } from '../../connectors/vendor_e_vivo/payload.ts';
 import { signatureOf } from '../../connectors/vendor_e_vivo/tokens.ts';
 import { messageFault } from '../../ops/sandbox/vivo/message.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aMessage } from '../support/apns.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 function payloadOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number) {
   const rendering = renderVivo(aMessage(data, more), nowMs);

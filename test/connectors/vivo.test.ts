@@ -6,8 +6,13 @@ import { startVivoGateway, type VivoGateway } from '../../ops/sandbox/vivo/serve
 import { systemClock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
-import { aContext, aMessage, kinds, movableClock, sendAll } from '../support/apns.ts';
-import { messageIdOf, receiptsDuring, statusMeanings, vendorFixture } from '../support/vendor-fixture.ts';
+import { aContext, aMessage, kinds, movableClock, sendAll } from '../support/gateways/apns.ts';
+import {
+  messageIdOf,
+  receiptsDuring,
+  statusMeanings,
+  vendorFixture,
+} from '../support/gateways/vendor-fixture.ts';
 import { vivoId } from './fixtures/vivo.ts';
 
 let gateway: VivoGateway;

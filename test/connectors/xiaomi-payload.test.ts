@@ -5,7 +5,7 @@ import { xiaomi } from '../../connectors/vendor_b_xiaomi/index.ts';
 import { renderXiaomi } from '../../connectors/vendor_b_xiaomi/payload.ts';
 import { breachOf } from '../../ops/sandbox/xiaomi/rules.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { aMessage } from '../support/apns.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 /** The fields of a push, checked by the rules of the sandbox. */
 function fieldsOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number): Record<string, string> {

@@ -3,8 +3,13 @@ import { rows } from '../../connectors/vendor_b_xiaomi/errors.ts';
 import { xiaomi, xiaomiConnector } from '../../connectors/vendor_b_xiaomi/index.ts';
 import { startXiaomiGateway, type XiaomiGateway } from '../../ops/sandbox/xiaomi/server.ts';
 import { defaultHttpTiming } from '../../shared/http.ts';
-import { aContext, aMessage, kinds } from '../support/apns.ts';
-import { messageIdOf, receiptsDuring, statusMeanings, vendorFixture } from '../support/vendor-fixture.ts';
+import { aContext, aMessage, kinds } from '../support/gateways/apns.ts';
+import {
+  messageIdOf,
+  receiptsDuring,
+  statusMeanings,
+  vendorFixture,
+} from '../support/gateways/vendor-fixture.ts';
 import { regId, xiaomiApp } from './fixtures/xiaomi.ts';
 
 let gateway: XiaomiGateway;

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import type { App } from '../../shared/domain/app.ts';
-import { beginPush, createAppOn, startMortalGateway } from '../support/gateways.ts';
+import { beginPush, createAppOn, startRestartableGateway } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 /** States of a breaker pass in a moment here; to ask for the metrics of a dispatcher costs more than to send to a hundred. */
@@ -60,7 +60,7 @@ async function attempts(app: App): Promise<{ most: number; tries: number }> {
 
 describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
   test('delays its own pushes only, loses nothing and costs no tries', async () => {
-    const mortal = await startMortalGateway();
+    const mortal = await startRestartableGateway();
     const dead = await appOn(mortal.own, 1500);
     const healthy = await appOn(null, 1100);
     await mortal.die();
@@ -121,7 +121,7 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
   });
 
   test('a push that expires before it is back is counted expired, with the last reason', async () => {
-    const mortal = await startMortalGateway();
+    const mortal = await startRestartableGateway();
     const { app } = await appOn(mortal.own, 100);
     await mortal.die();
     const objectId = await begin(app, { expiration_interval: 3 });
@@ -204,7 +204,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
   });
 
   test('closed, asks a gateway that is down again and again', async () => {
-    const mortal = await startMortalGateway();
+    const mortal = await startRestartableGateway();
     const { app, id } = await appOn(mortal.own, 100);
     await mortal.die();
     await force(id, 'close');

@@ -1,6 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/app.ts';
-import { type AppOnGateway, beginPush, createAppOn, startMortalGateway } from '../support/gateways.ts';
+import {
+  type AppOnGateway,
+  beginPush,
+  createAppOn,
+  startRestartableGateway,
+} from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 /** One thread: four batches of a connector have a place at a time. */
@@ -15,7 +20,7 @@ afterEach(() => service.apns.behave());
 
 /** An app whose gateway has just answered its thread, and from now on takes every request and answers none. */
 async function appOnSilence(devices: number) {
-  const gateway = await startMortalGateway();
+  const gateway = await startRestartableGateway();
   // Pushes to more than a thousand are sent by the bulk thread; others by one of their own.
   const silent = await createAppOn(service, gateway.own, Math.min(devices, 1100));
   const successes = silent.tokens.length;

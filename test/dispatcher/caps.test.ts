@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { deleteOldUsage, grantRecipients } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/app.ts';
-import { beginPush } from '../support/gateways.ts';
+import { beginPush } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

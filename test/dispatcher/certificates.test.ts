@@ -4,8 +4,8 @@ import { Vault } from '../../shared/crypto.ts';
 import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { testConfig } from '../support/api.ts';
-import { beginPush, createAppOn } from '../support/gateways.ts';
-import { alerts, startRefusingPeer } from '../support/refusing-peer.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
+import { alerts, startRefusingPeer } from '../support/http2/refusing-peer.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

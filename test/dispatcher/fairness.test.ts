@@ -6,7 +6,7 @@ import { deliverJob } from '../../shared/queue/jobs.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { silentLog } from '../support/api.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { beginPush, createAppOn } from '../support/gateways.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

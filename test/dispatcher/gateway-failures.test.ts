@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
-import { examine } from '../../ops/cli/doctor/examine.ts';
+import { runChecks } from '../../ops/cli/doctor/run-checks.ts';
 import { openCertificateAuthority } from '../../ops/sandbox/kit/certificates.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { createLogger } from '../../shared/logging.ts';
 import { testConfig } from '../support/api.ts';
 import { carillon } from '../support/cli.ts';
-import { beginPush, createAppOn, startMortalGateway } from '../support/gateways.ts';
+import { beginPush, createAppOn, startRestartableGateway } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 const often = { interval: 50, timeout: 20_000 };
@@ -47,7 +47,7 @@ const recordOf = async (app: App, objectId: string) =>
 
 describe('a gateway that refuses connections', () => {
   test('is told of everywhere until it answers again', async () => {
-    const mortal = await startMortalGateway();
+    const mortal = await startRestartableGateway();
     const { app, tokens, id } = await createAppOn(service, mortal.own, 1);
     await mortal.die();
     const pushed = carillon(['push', '--app', app.appId, '--alert', 'x'], { env });
@@ -65,7 +65,7 @@ describe('a gateway that refuses connections', () => {
     expect(why.sentence).toContain('APNs does not answer: ECONNREFUSED');
     const shown = await carillon(['breakers'], { env });
     expect(shown.stdout).toMatch(/ECONNREFUSED at 20/);
-    const { document } = await examine(env);
+    const { document } = await runChecks(env);
     expect(JSON.stringify(document)).toContain(
       `APNs does not answer: ECONNREFUSED (profile _default of app ${app.appId}`,
     );
@@ -80,7 +80,7 @@ describe('a gateway that refuses connections', () => {
   });
 
   test('leaves its code in the record of a push that expired in between', async () => {
-    const mortal = await startMortalGateway();
+    const mortal = await startRestartableGateway();
     const { app } = await createAppOn(service, mortal.own, 1);
     await mortal.die();
     const objectId = await beginPush(service, app, { expiration_interval: 2 });
@@ -89,7 +89,7 @@ describe('a gateway that refuses connections', () => {
   });
 
   test('is named in the log when its breaker opens', async () => {
-    const mortal = await startMortalGateway();
+    const mortal = await startRestartableGateway();
     const { app, id } = await createAppOn(service, mortal.own, 60);
     await mortal.die();
     await beginPush(service, app, { expiration_interval: 5 });
@@ -98,7 +98,7 @@ describe('a gateway that refuses connections', () => {
   });
 
   test('is not told of with --json', async () => {
-    const mortal = await startMortalGateway();
+    const mortal = await startRestartableGateway();
     const { app } = await createAppOn(service, mortal.own, 1);
     await mortal.die();
     const args = ['push', '--app', app.appId, '--alert', 'x', '--expire', '2', '--json'];
@@ -109,7 +109,7 @@ describe('a gateway that refuses connections', () => {
 });
 
 test('a certificate that is not trusted is told by its code', async () => {
-  const mortal = await startMortalGateway();
+  const mortal = await startRestartableGateway();
   const { certificate: ca } = await openCertificateAuthority();
   const { app, id } = await createAppOn(service, { ...mortal.own, ca }, 1);
   const objectId = await beginPush(service, app, { expiration_interval: 30 });
@@ -136,7 +136,7 @@ test('a status is told with its reason, and a gateway that answers some is not t
 });
 
 test('deleting a profile deletes its failure', async () => {
-  const mortal = await startMortalGateway();
+  const mortal = await startRestartableGateway();
   const { app, id } = await createAppOn(service, mortal.own, 1);
   await mortal.die();
   await beginPush(service, app, { expiration_interval: 60 });

@@ -3,13 +3,13 @@ import { type HonorGateway, startHonorGateway } from '../../ops/sandbox/honor/se
 import { type HuaweiGateway, startHuaweiGateway } from '../../ops/sandbox/huawei/server.ts';
 import { honorToken } from '../connectors/fixtures/honor.ts';
 import { huaweiToken } from '../connectors/fixtures/huawei.ts';
-import { beginPush } from '../support/gateways.ts';
-import { some, vendorsOf } from '../support/makers.ts';
+import { beginPush } from '../support/gateways/app-gateway.ts';
+import { some, useVendorService } from '../support/gateways/vendor-service.ts';
 
 let huawei: HuaweiGateway;
 let honor: HonorGateway;
 
-const vendors = vendorsOf(async () => {
+const vendors = useVendorService(async () => {
   huawei = await startHuaweiGateway();
   honor = await startHonorGateway();
   const { appId, appSecret, serviceAccount } = huawei.memory.app;

@@ -5,7 +5,7 @@ import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { silentLog } from '../support/api.ts';
-import { beginPush, createAppOn } from '../support/gateways.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

@@ -7,15 +7,15 @@ import { meizuApp, pushIdOf } from '../connectors/fixtures/meizu.ts';
 import { oppoId } from '../connectors/fixtures/oppo.ts';
 import { vivoId } from '../connectors/fixtures/vivo.ts';
 import { regId, xiaomiApp } from '../connectors/fixtures/xiaomi.ts';
-import { loopbackIdentity } from '../support/identity.ts';
-import { some, vendorsOf } from '../support/makers.ts';
+import { loopbackIdentity } from '../support/gateways/identity.ts';
+import { some, useVendorService } from '../support/gateways/vendor-service.ts';
 
 let xiaomi: XiaomiGateway;
 let meizu: MeizuGateway;
 let oppo: OppoGateway;
 let vivo: VivoGateway;
 
-const vendors = vendorsOf(async () => {
+const vendors = useVendorService(async () => {
   const identity = await loopbackIdentity();
   xiaomi = await startXiaomiGateway({ ...xiaomiApp, ...identity });
   meizu = await startMeizuGateway({ ...meizuApp, ...identity });

@@ -11,8 +11,8 @@ import { createMetrics } from '../../shared/metrics.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
 import { silentLog, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { type MailServer, startMailServer } from '../support/mail-server.ts';
-import { type SmsWebhook, startSmsWebhook } from '../support/sms-webhook.ts';
+import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
+import { type SmsWebhook, startSmsWebhook } from '../support/servers/sms-webhook.ts';
 
 let database: TestDatabase;
 let db: Database;

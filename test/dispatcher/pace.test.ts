@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { changePace } from '../../shared/db/tables/pace.ts';
 import type { App } from '../../shared/domain/app.ts';
-import { beginPush, createAppOn } from '../support/gateways.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

@@ -3,7 +3,7 @@ import { insertBatches } from '../../shared/db/tables/batches.ts';
 import { readProgress, readTotals } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { movedCode, outcomeCode } from '../../shared/domain/outcome.ts';
-import { beginPush, createAppOn } from '../support/gateways.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

@@ -2,12 +2,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import type { App } from '../../shared/domain/app.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
-import { beginPush } from '../support/gateways.ts';
+import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
+import { beginPush } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
-import { startVendors, type Vendors } from '../support/vendors.ts';
 
 let service: TestService;
-let vendors: Vendors;
+let vendors: AllVendors;
 let dispatcher: RunningDispatcher;
 
 beforeAll(async () => {

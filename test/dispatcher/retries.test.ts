@@ -7,7 +7,7 @@ import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { type Batch, findBatch, insertBatches } from '../../shared/db/tables/batches.ts';
 import { deliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import type { App } from '../../shared/domain/app.ts';
-import { beginPush, createAppOn } from '../support/gateways.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

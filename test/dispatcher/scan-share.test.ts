@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ScanShare } from '../../dispatcher/planning/scan-share.ts';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { beginPush, createAppOn } from '../support/gateways.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

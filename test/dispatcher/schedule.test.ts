@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
 import type { App } from '../../shared/domain/app.ts';
-import { movableClock } from '../support/apns.ts';
+import { movableClock } from '../support/gateways/apns.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 /** The api lives an hour ago, so that a time that comes soon is still far enough ahead to be scheduled. */

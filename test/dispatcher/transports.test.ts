@@ -3,7 +3,7 @@ import { TransportLog, TransportReadings } from '../../dispatcher/sending/transp
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { createMetrics } from '../../shared/metrics.ts';
-import { beginPush, createAppOn } from '../support/gateways.ts';
+import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 let service: TestService;

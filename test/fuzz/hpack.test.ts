@@ -6,8 +6,8 @@ import { HeaderDecoder } from '../../connectors/http2/hpack/decoder.ts';
 import { type Field, HeaderEncoder } from '../../connectors/http2/hpack/encoder.ts';
 import { FrameReader } from '../../connectors/http2/own/frame-reader.ts';
 import { errorCode, frame, frameOf, settingsFrame } from '../../connectors/http2/own/wire-format.ts';
-import { Recorder } from '../support/http2-frames.ts';
-import { headersFrame } from '../support/http2-raw-peer.ts';
+import { Recorder } from '../support/http2/frames.ts';
+import { headersFrame } from '../support/http2/raw-peer.ts';
 import { mutated } from './generators/bytes.ts';
 import { fuzz } from './runs.ts';
 

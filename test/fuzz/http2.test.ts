@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { settingsFrame } from '../../connectors/http2/own/wire-format.ts';
-import { cuts, readIn, sound } from '../support/http2-frames.ts';
-import { aBatch, openTransport, repliesOf } from '../support/http2-peer.ts';
-import { behave, block, dataFrame, headersFrame, startRawPeer } from '../support/http2-raw-peer.ts';
+import { cuts, readIn, sound } from '../support/http2/frames.ts';
+import { aBatch, openTransport, repliesOf } from '../support/http2/peer.ts';
+import { behave, block, dataFrame, headersFrame, startRawPeer } from '../support/http2/raw-peer.ts';
 import { mutated } from './generators/bytes.ts';
 import { fuzz } from './runs.ts';
 

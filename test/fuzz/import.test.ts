@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CommandFailure, UsageError } from '../../ops/cli/report.ts';
 import { type RawRecord, splitRecords } from '../../ops/import/splitter.ts';
-import { anInstallation, aUser, newId, useImports } from '../support/imports.ts';
+import { anInstallation, aUser, newId, useImports } from '../support/import/imports.ts';
 import { mutated } from './generators/bytes.ts';
 import { dictionaryOf, members, rawBody } from './generators/values.ts';
 import { fuzz } from './runs.ts';

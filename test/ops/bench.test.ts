@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/arrivals.ts';
 import { openFilesAllowed } from '../../ops/bench/channel/open-files.ts';
 import { benchConnectors } from '../../ops/bench/connectors/bench.ts';
-import { spread } from '../../ops/bench/figure.ts';
-import { processUse } from '../../ops/bench/process-use.ts';
-import { readArgs } from '../../ops/bench/settings.ts';
+import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/gateway/arrivals.ts';
+import { readArgs } from '../../ops/bench/harness/arguments.ts';
+import { spread } from '../../ops/bench/harness/figure.ts';
+import { processUse } from '../../ops/bench/harness/process-use.ts';
 
 describe('what arrives at the gateway of a benchmark', () => {
   test('is told apart by the number in the token, also among millions', () => {

@@ -8,9 +8,9 @@ import { checkCredentials, connectors } from '../../connectors/registry.ts';
 import { choosePort } from '../../ops/local/ports.ts';
 import { isConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
 import { testConfig } from '../support/api.ts';
-import { aMessage, recipients, sendAll } from '../support/apns.ts';
 import { bareEnvironment, carillon, launcher } from '../support/cli.ts';
-import { aContext } from '../support/context.ts';
+import { aMessage, recipients, sendAll } from '../support/gateways/apns.ts';
+import { aContext } from '../support/gateways/sender-context.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 const report = z.object({

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createForwardClient, type ForwardLimits } from '../../shared/http-forward.ts';
-import { answerWith, startFunctionHost, type TestFunctionHost } from '../support/function-host.ts';
+import { answerWith, startFunctionHost, type TestFunctionHost } from '../support/servers/function-host.ts';
 
 let host: TestFunctionHost;
 beforeAll(async () => {

@@ -14,7 +14,7 @@ import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from './api.ts';
 import { createTestDatabase } from './database.ts';
-import { loopbackIdentity } from './identity.ts';
+import { loopbackIdentity } from './gateways/identity.ts';
 
 export interface TestService {
   api: TestApi;

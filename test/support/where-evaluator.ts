@@ -1,19 +1,19 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
 /** Rows of each class, in the order they were made: what sub-queries look at. */
-export type World = Record<string, JsonObject[]>;
+export type Rows = Record<string, JsonObject[]>;
 
 /**
  * What a `where` means, without SQL and without the compiler's own parts: the yardstick of the property
  * test. Documents and conditions are in canonical form; semantics in shared/query/README.md.
  */
-export function matches(document: JsonObject, where: Json, world: World = {}): boolean {
-  if (Array.isArray(where)) return where.every((part) => matches(document, part, world));
+export function matches(document: JsonObject, where: Json, rows: Rows = {}): boolean {
+  if (Array.isArray(where)) return where.every((part) => matches(document, part, rows));
   if (!isJsonObject(where)) throw new Error('a condition is a dictionary');
   return Object.entries(where).every(([name, test]) => {
-    if (name === '$and') return asList(test).every((part) => matches(document, part, world));
-    if (name === '$or') return asList(test).some((part) => matches(document, part, world));
-    return holds(valuesAt(document, name.split('.')), test, world);
+    if (name === '$and') return asList(test).every((part) => matches(document, part, rows));
+    if (name === '$or') return asList(test).some((part) => matches(document, part, rows));
+    return holds(valuesAt(document, name.split('.')), test, rows);
   });
 }
 
@@ -35,7 +35,7 @@ function valuesAt(document: JsonObject, path: string[]): Json[] {
   return values;
 }
 
-function holds(values: Json[], test: Json, world: World): boolean {
+function holds(values: Json[], test: Json, rows: Rows): boolean {
   if (!isJsonObject(test) || !Object.keys(test).some((key) => key.startsWith('$')))
     return equals(values, test);
   const members = Object.entries(test);
@@ -43,16 +43,16 @@ function holds(values: Json[], test: Json, world: World): boolean {
   if (value.length > 0 && !equals(values, Object.fromEntries(value))) return false;
   return members
     .filter(([name]) => name.startsWith('$'))
-    .every(([name, operand]) => operator(values, name, { operand, test, world }));
+    .every(([name, operand]) => operator(values, name, { operand, test, rows }));
 }
 
 interface Asked {
   operand: Json;
   test: JsonObject;
-  world: World;
+  rows: Rows;
 }
 
-function operator(values: Json[], name: string, { operand, test, world }: Asked): boolean {
+function operator(values: Json[], name: string, { operand, test, rows }: Asked): boolean {
   switch (name) {
     case '$ne':
       return !equals(values, operand);
@@ -77,13 +77,13 @@ function operator(values: Json[], name: string, { operand, test, world }: Asked)
     case '$within':
       return items(values).some((item) => isWithin(item, operand));
     case '$inQuery':
-      return isInQuery(values, operand, world);
+      return isInQuery(values, operand, rows);
     case '$notInQuery':
-      return !isInQuery(values, operand, world);
+      return !isInQuery(values, operand, rows);
     case '$select':
-      return isSelected(values, operand, world);
+      return isSelected(values, operand, rows);
     case '$dontSelect':
-      return !isSelected(values, operand, world);
+      return !isSelected(values, operand, rows);
     default:
       return items(values).some((item) => compares(name, item, operand));
   }
@@ -173,9 +173,9 @@ function isWithin(item: Json, operand: Json): boolean {
 }
 
 /** The rows that a sub-query chooses; by `username` or in the order they were made. */
-function chosen(query: JsonObject, world: World): JsonObject[] {
+function chosen(query: JsonObject, rows: Rows): JsonObject[] {
   const className = String(query.className ?? '_User');
-  const found = (world[className] ?? []).filter((row) => matches(row, query.where ?? {}, world));
+  const found = (rows[className] ?? []).filter((row) => matches(row, query.where ?? {}, rows));
   const sign = query.order === '-username' ? -1 : 1;
   if (query.order !== undefined)
     found.sort((a, b) => (String(a.username) < String(b.username) ? -sign : sign));
@@ -183,10 +183,10 @@ function chosen(query: JsonObject, world: World): JsonObject[] {
   return found.slice(skip, skip + Number(query.limit ?? 100));
 }
 
-function isInQuery(values: Json[], operand: Json, world: World): boolean {
+function isInQuery(values: Json[], operand: Json, rows: Rows): boolean {
   const query = asObject(operand);
   const className = query.className ?? '_User';
-  const ids = chosen(query, world).map((row) => row.objectId);
+  const ids = chosen(query, rows).map((row) => row.objectId);
   return items(values).some(
     (item) =>
       isJsonObject(item) &&
@@ -196,9 +196,9 @@ function isInQuery(values: Json[], operand: Json, world: World): boolean {
   );
 }
 
-function isSelected(values: Json[], operand: Json, world: World): boolean {
+function isSelected(values: Json[], operand: Json, rows: Rows): boolean {
   const { key, query } = asObject(operand);
-  const selected = chosen(asObject(query), world).flatMap((row) => valuesAt(row, String(key).split('.')));
+  const selected = chosen(asObject(query), rows).flatMap((row) => valuesAt(row, String(key).split('.')));
   return [...selected, ...items(selected)].some(
     (one) => one !== null && values.length > 0 && equals(values, one),
   );

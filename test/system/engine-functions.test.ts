@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
+import { startEngine, type TestEngine } from '../support/sdk/engine.ts';
 import { refusalOf, refused, signUp } from '../support/users.ts';
 
 /** Both ends as apps have them: the JavaScript SDK calls, `leanengine` runs the functions, we are between them. */

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App, AppOptionsPatch } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { startEngine, type TestEngine } from '../support/engine.ts';
-import { answerWith, startFunctionHost } from '../support/function-host.ts';
+import { startEngine, type TestEngine } from '../support/sdk/engine.ts';
+import { answerWith, startFunctionHost } from '../support/servers/function-host.ts';
 import {
   enterWith,
   newName,

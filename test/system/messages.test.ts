@@ -6,8 +6,8 @@ import { Database } from '../../shared/db/pool.ts';
 import { createLogger } from '../../shared/logging.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { type MailServer, startMailServer } from '../support/mail-server.ts';
-import { type SmsWebhook, startSmsWebhook } from '../support/sms-webhook.ts';
+import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
+import { type SmsWebhook, startSmsWebhook } from '../support/servers/sms-webhook.ts';
 import { signUp } from '../support/users.ts';
 
 let database: TestDatabase;

@@ -9,8 +9,8 @@ import {
   profileConnectorIds,
   successField,
 } from '../../shared/domain/labels.ts';
+import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
 import { startTestService, type TestService } from '../support/service.ts';
-import { startVendors, type Vendors } from '../support/vendors.ts';
 
 /** One push to so many devices, a tenth of them for each channel: more than one batch of a thousand. */
 const devices = Number(currentEnvironment().MIXED_DEVICES ?? 20_000);
@@ -49,7 +49,7 @@ const data = {
 };
 
 let service: TestService;
-let vendors: Vendors;
+let vendors: AllVendors;
 let players: SimulatedDevices | undefined;
 const heard = new Map<string, unknown[]>();
 

@@ -16,11 +16,11 @@ import { eventually } from '../channel/support.ts';
 import { silentLog, startTestApi, type TestApi, testConfig, testEnvironment } from '../support/api.ts';
 import { carillon } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { portOf } from '../support/http2-peer.ts';
-import { loopbackIdentity } from '../support/identity.ts';
-import { anInstallation, aUser, newId, publicHash } from '../support/imports.ts';
-import { item } from '../support/move-in.ts';
-import { freePort, isProxyInstalled, startSites } from '../support/reverse-proxy.ts';
+import { loopbackIdentity } from '../support/gateways/identity.ts';
+import { portOf } from '../support/http2/peer.ts';
+import { freePort, isProxyInstalled, startSites } from '../support/http2/reverse-proxy.ts';
+import { anInstallation, aUser, newId, publicHash } from '../support/import/imports.ts';
+import { item } from '../support/import/move-in.ts';
 
 /**
  * The whole way of docs/moving-in.md: an export is moved in, nginx stands before it with the file of ops/proxy, and the

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/app.ts';
-import { type FixedAddresses, PushClient, startFixedAddresses } from '../support/push-client.ts';
+import { type FixedAddresses, PushClient, startFixedAddresses } from '../support/sdk/push-client.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 /**

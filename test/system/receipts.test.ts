@@ -3,11 +3,11 @@ import { callbackUrl } from '../../shared/callbacks.ts';
 import { Vault } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { testConfig } from '../support/api.ts';
+import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
 import { startTestService, type TestService } from '../support/service.ts';
-import { startVendors, type Vendors } from '../support/vendors.ts';
 
 let service: TestService;
-let vendors: Vendors;
+let vendors: AllVendors;
 
 beforeAll(async () => {
   service = await startTestService();

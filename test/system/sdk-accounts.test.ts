@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { choosePort } from '../../ops/local/ports.ts';
 import type { App } from '../../shared/domain/app.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
-import { movableClock } from '../support/apns.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { movableClock } from '../support/gateways/apns.ts';
 import { newName, newPhone, newUid } from '../support/users.ts';
 
 declare module 'leancloud-storage' {

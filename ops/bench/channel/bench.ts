@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { currentEnvironment } from '../../../shared/config.ts';
-import { type Bench, withBench } from '../bench-service.ts';
-import { type BenchApp, call, createApp, push, pushAndWait, untilDone } from '../client.ts';
-import { type Figure, spread } from '../figure.ts';
-import { type ProcessUse, processUse } from '../process-use.ts';
-import { readArgs } from '../settings.ts';
+import { readArgs } from '../harness/arguments.ts';
+import { type Bench, withBench } from '../harness/bench-service.ts';
+import { type BenchApp, call, createApp, push, pushAndWait, untilDone } from '../harness/client.ts';
+import { type Figure, spread } from '../harness/figure.ts';
+import { type ProcessUse, processUse } from '../harness/process-use.ts';
 import { type BenchDevices, type DevicesSeen, startBenchDevices } from './devices.ts';
 import { openFilesAllowed } from './open-files.ts';
 

@@ -8,9 +8,9 @@ import { systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config.ts';
 import { Supervised } from '../../local/supervised.ts';
 import { addressOf, kinds, type SandboxConnector, sandboxConnectors } from '../../sandbox/all/kinds.ts';
-import type { Figure } from '../figure.ts';
-import { type ProcessUse, processUse } from '../process-use.ts';
-import { readArgs } from '../settings.ts';
+import { readArgs } from '../harness/arguments.ts';
+import type { Figure } from '../harness/figure.ts';
+import { type ProcessUse, processUse } from '../harness/process-use.ts';
 import { memoryContext } from './memory.ts';
 
 const defaultRecipients = 20_000;

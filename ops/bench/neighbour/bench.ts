@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { type Bench, withBench } from '../bench-service.ts';
-import { type BenchApp, call, createApp, push, pushAndWait } from '../client.ts';
-import { type Figure, spread } from '../figure.ts';
-import { processUse } from '../process-use.ts';
-import { writeInstallations } from '../seed.ts';
-import { readArgs } from '../settings.ts';
+import { readArgs } from '../harness/arguments.ts';
+import { type Bench, withBench } from '../harness/bench-service.ts';
+import { type BenchApp, call, createApp, push, pushAndWait } from '../harness/client.ts';
+import { type Figure, spread } from '../harness/figure.ts';
+import { processUse } from '../harness/process-use.ts';
+import { writeInstallations } from '../harness/seed.ts';
 import { Attack } from './attack.ts';
 import { hostilePatterns, type Pattern } from './patterns.ts';
 import { writeHostileRows } from './seed.ts';

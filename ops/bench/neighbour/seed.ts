@@ -1,4 +1,4 @@
-import type { Bench } from '../bench-service.ts';
+import type { Bench } from '../harness/bench-service.ts';
 import type { Targets } from './patterns.ts';
 
 /** Devices of the hostile app: no list of them without an index is quick. */

@@ -9,26 +9,26 @@ import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 /** A certificate that ends within this time is worth a warning: getting a new one takes people. */
 const warnBeforeMs = 30 * 86_400_000;
 
-interface Patient {
+interface CheckContext {
   db: Handle;
   vault: Vault;
   nowMs: number;
 }
 
 /** Opens every app and profile with CARILLON_SECRET, and looks at what the credentials say of themselves. */
-export async function checkCredentials(patient: Patient): Promise<Finding[]> {
+export async function checkCredentials(context: CheckContext): Promise<Finding[]> {
   const sealed: Finding[] = [];
   const unwell: Finding[] = [];
   let apps = 0;
   let profiles = 0;
-  for (const appId of await listAppIds(patient.db)) {
+  for (const appId of await listAppIds(context.db)) {
     apps += 1;
-    const closed = await attempt(`app ${appId}`, () => findApp(patient.db, patient.vault, appId));
+    const closed = await attempt(`app ${appId}`, () => findApp(context.db, context.vault, appId));
     if (closed) sealed.push(closed);
-    for (const { connector, name } of await listProfiles(patient.db, appId)) {
+    for (const { connector, name } of await listProfiles(context.db, appId)) {
       profiles += 1;
       const id = { appId, connector, name };
-      const found = await attempt(labelOf(id), async () => unwell.push(...(await inspect(patient, id))));
+      const found = await attempt(labelOf(id), async () => unwell.push(...(await inspect(context, id))));
       if (found) sealed.push(found);
     }
   }
@@ -60,7 +60,7 @@ async function attempt(what: string, open: () => Promise<unknown>): Promise<Find
   }
 }
 
-async function inspect({ db, vault, nowMs }: Patient, id: ProfileId): Promise<Finding[]> {
+async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promise<Finding[]> {
   const profile = await openProfile(db, vault, id);
   if (!profile) return [];
   if (!isConnectorId(id.connector))

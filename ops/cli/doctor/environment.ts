@@ -7,12 +7,12 @@ import {
   readConfig,
   readLocalConfig,
 } from '../../../shared/config.ts';
+import { type RunInfo, readRunInfo } from '../../local/run-info.ts';
 import { readSecrets, type Secrets } from '../../local/secrets.ts';
-import { readWhere, type Where } from '../../local/where.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 /** What the processes would start with, as far as it is known. */
-export interface Surroundings {
+export interface LocalEnvironment {
   findings: Finding[];
   /** There only when the environment is fit to start. */
   config: Config | undefined;
@@ -23,21 +23,21 @@ export interface Surroundings {
 }
 
 /** Reads the environment, and what the data directory adds to it under the embedded mode. */
-export async function readSurroundings(env: Environment): Promise<Surroundings> {
+export async function readLocalEnvironment(env: Environment): Promise<LocalEnvironment> {
   const findings: Finding[] = [];
   const local = attempt(() => readLocalConfig(env), findings);
-  const where = local ? await readWhere(local.dataDir) : {};
+  const runInfo = local ? await readRunInfo(local.dataDir) : {};
   const secrets = local ? await secretsOf(local, findings) : {};
-  const config = attempt(() => readConfig(completeEnvironment(env, { local, where, secrets })), findings);
+  const config = attempt(() => readConfig(completeEnvironment(env, { local, runInfo, secrets })), findings);
   for (const warning of environmentWarnings(env))
     findings.push(warn('environment', warning, 'Correct the name, or take the variable away.'));
   if (findings.length === 0) findings.push(ok('environment', 'every variable is as expected'));
   return {
     findings: withoutRepeats(findings),
     config,
-    databaseUrl: local?.databaseUrl ?? where.databaseUrl,
-    url: local?.publicUrl ?? where.url ?? 'http://127.0.0.1:8080',
-    metricsUrl: local?.metricsUrl ?? where.metricsUrl ?? 'http://127.0.0.1:9464',
+    databaseUrl: local?.databaseUrl ?? runInfo.databaseUrl,
+    url: local?.publicUrl ?? runInfo.url ?? 'http://127.0.0.1:8080',
+    metricsUrl: local?.metricsUrl ?? runInfo.metricsUrl ?? 'http://127.0.0.1:9464',
     adminToken: secrets.adminToken,
   };
 }
@@ -56,13 +56,13 @@ function completeEnvironment(
   env: Environment,
   {
     local,
-    where,
+    runInfo,
     secrets,
-  }: { local: LocalConfig | undefined; where: Partial<Where>; secrets: Partial<Secrets> },
+  }: { local: LocalConfig | undefined; runInfo: Partial<RunInfo>; secrets: Partial<Secrets> },
 ): Environment {
   return {
     ...env,
-    DATABASE_URL: env.DATABASE_URL || local?.databaseUrl || where.databaseUrl,
+    DATABASE_URL: env.DATABASE_URL || local?.databaseUrl || runInfo.databaseUrl,
     CARILLON_ADMIN_TOKEN: env.CARILLON_ADMIN_TOKEN || secrets.adminToken,
     CARILLON_SECRET: env.CARILLON_SECRET || secrets.secret,
   };

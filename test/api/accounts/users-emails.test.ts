@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../shared/db/pool.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-import { movableClock } from '../../support/apns.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { movableClock } from '../../support/gateways/apns.ts';
 import { newName, newPhone, newUid, refusalOf, refused, signUp, TestUser } from '../../support/users.ts';
 
 let database: TestDatabase;

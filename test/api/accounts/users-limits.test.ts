@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/app.ts';
 import { startTestApi, type TestApi, type TestRequest, type TestResponse } from '../../support/api.ts';
-import { movableClock } from '../../support/apns.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { movableClock } from '../../support/gateways/apns.ts';
 import { newName, newPhone, newUid, refusalOf, refused, signUp } from '../../support/users.ts';
 
 let database: TestDatabase;

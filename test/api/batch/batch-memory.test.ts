@@ -8,7 +8,7 @@ import type { App, AppOptionsPatch } from '../../../shared/domain/app.ts';
 import { Refusal } from '../../../shared/domain/errors.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { answerWith, startFunctionHost } from '../../support/function-host.ts';
+import { answerWith, startFunctionHost } from '../../support/servers/function-host.ts';
 
 const mebibyte = 1024 * 1024;
 const path = '/1.1/installations';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/app.ts';
 import { startTestApi, type TestApi, type TestRequest } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { answerWith, startFunctionHost } from '../../support/function-host.ts';
+import { answerWith, startFunctionHost } from '../../support/servers/function-host.ts';
 import { newName, signUp } from '../../support/users.ts';
 
 let database: TestDatabase;

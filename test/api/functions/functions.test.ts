@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
-import { answerWith, startFunctionHost, type TestFunctionHost } from '../../support/function-host.ts';
+import { answerWith, startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 import { refusalOf, refused } from '../../support/users.ts';
 
 /** protocol/functions.md#function-calls: what is refused, and what reaches the host of an app. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
 import type { App, Plan } from '../../../shared/domain/app.ts';
-import { movableClock } from '../../support/apns.ts';
+import { movableClock } from '../../support/gateways/apns.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
 const clock = movableClock(systemClock.now());

@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
-import { startFunctionHost, type TestFunctionHost } from '../../support/function-host.ts';
-import { metricOf, RawRequest } from '../../support/raw.ts';
+import { metricOf, RawRequest } from '../../support/raw-request.ts';
+import { startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 
 /** Bytes of bodies that a process holds: of all senders, of one, and of those without a key. */
 const kb = 1024;

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
-import { startFunctionHost, type TestFunctionHost } from '../../support/function-host.ts';
-import { RawRequest } from '../../support/raw.ts';
+import { RawRequest } from '../../support/raw-request.ts';
+import { startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 import { refusalOf, refused } from '../../support/users.ts';
 
 /** Who may send how much, and what it may hold. */

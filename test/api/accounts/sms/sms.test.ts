@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../../shared/db/pool.ts';
 import type { App, AppOptionsPatch } from '../../../../shared/domain/app.ts';
 import { startTestApi, type TestApi, type TestResponse } from '../../../support/api.ts';
-import { movableClock } from '../../../support/apns.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import { movableClock } from '../../../support/gateways/apns.ts';
 
 const second = 1000;
 const minute = 60 * second;

@@ -1,0 +1,101 @@
+import { Option } from 'commander';
+import { confirm } from '../../confirm.ts';
+import { parsePairs } from '../../input.ts';
+import { keptAppId, readKeptKeys } from '../../keys-file.ts';
+import { type Report, type Shell, table, UsageError } from '../../report.ts';
+import { type AppReply, appReply, connect } from '../../service.ts';
+
+const pathOf = (appId: string) => `/apps/${encodeURIComponent(appId)}`;
+
+/** `carillon app …`: applications and their options. */
+export function addAppCommands({ program, act, isJson }: Shell): void {
+  const app = program.command('app').description('applications and their options');
+  app
+    .command('create <name> [option=value...]')
+    .description('make an application and print its keys')
+    .addOption(new Option('--edition <edition>', 'home or international').choices(['home', 'international']))
+    .option('--app-id <id>', 'id that an app keeps when it moves in; without it one is made')
+    .option(
+      '--keys-file <file>',
+      'JSON with the appKey, masterKey and hookKey that it keeps, or - for standard input; missing ones are made',
+    )
+    .addOption(
+      new Option('--plan <plan>', 'commercial or development').choices(['commercial', 'development']),
+    )
+    .action(act(create));
+  app.command('list').description('all applications').action(act(list));
+  app
+    .command('show <appId>')
+    .description('one application with its keys and options')
+    .action(act(async (appId: string) => describe(await (await connect()).app(appId))));
+  app
+    .command('set <appId> <option=value...>')
+    .description('change options, or the name: values are JSON, and what is no JSON is a text')
+    .action(act(set));
+  app
+    .command('delete <appId>')
+    .description('delete an application with all that belongs to it')
+    .option('--yes', 'do not ask')
+    .action(act((appId: string, { yes }: { yes?: boolean }) => remove(appId, yes || isJson())));
+}
+
+interface CreateOptions {
+  edition?: string;
+  plan?: string;
+  appId?: string;
+  keysFile?: string;
+}
+
+async function create(
+  name: string,
+  pairs: string[],
+  { edition, plan, appId: asked, keysFile }: CreateOptions,
+): Promise<Report> {
+  const options = Object.fromEntries(parsePairs(pairs));
+  const appId = asked === undefined ? undefined : keptAppId(asked);
+  const keys = await readKeptKeys(keysFile);
+  const service = await connect();
+  const body = { name, edition, plan, appId, ...keys, ...(pairs.length > 0 ? { options } : {}) };
+  return describe(appReply.parse(await service.admin('POST', '/apps', body)));
+}
+
+async function list(): Promise<Report> {
+  const results = await (await connect()).apps();
+  const rows = results.map((one) => [one.appId, one.name, one.edition, one.plan]);
+  const text = rows.length > 0 ? table(['app id', 'name', 'edition', 'plan'], rows) : 'There are no apps.';
+  return { document: { results }, text };
+}
+
+async function set(appId: string, pairs: string[]): Promise<Report> {
+  const values = parsePairs(pairs);
+  const name = values.get('name');
+  values.delete('name');
+  if (name === '') throw new UsageError('name expects a text');
+  const body = {
+    ...(name === undefined ? {} : { name: typeof name === 'string' ? name : JSON.stringify(name) }),
+    ...(values.size > 0 ? { options: Object.fromEntries(values) } : {}),
+  };
+  const service = await connect();
+  return describe(appReply.parse(await service.admin('PATCH', pathOf(appId), body)));
+}
+
+/** A program that asks for JSON is not asked in return. */
+async function remove(appId: string, isSure: boolean): Promise<Report> {
+  if (!isSure) await confirm(`Delete app ${appId} with its users, installations and pushes for good?`);
+  const document = await (await connect()).admin('DELETE', pathOf(appId));
+  return { document, text: `App ${appId} is deleted.` };
+}
+
+/** An app as people read it: keys first, then every option. */
+function describe(app: AppReply): Report {
+  const rows = [
+    ['app id', app.appId],
+    ['app key', app.appKey],
+    ['master key', app.masterKey],
+    ['hook key', app.hookKey],
+    ['edition', app.edition],
+    ['plan', app.plan],
+    ...Object.entries(app.options).map(([key, value]) => [key, JSON.stringify(value)]),
+  ];
+  return { document: app, text: table(['name', app.name], rows) };
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import {
+  brandOf,
+  type ConnectorId,
+  connectorNamed,
+  displayName,
+  profileConnectorIds,
+} from '../../../../shared/domain/labels.ts';
+import { type CredentialOptions, credentialsFrom } from '../../credentials/credentials.ts';
+import { describeCredentials, describeGateways } from '../../credentials/help.ts';
+import { type Report, type Shell, table, UsageError } from '../../report.ts';
+import { connect } from '../../service.ts';
+
+const entries = z.object({
+  results: z.array(
+    z.looseObject({
+      connector: z.string(),
+      name: z.string(),
+      createdAt: z.string(),
+      updatedAt: z.string(),
+    }),
+  ),
+});
+
+const profilePath = (appId: string, connector: ConnectorId, name: string) =>
+  `/apps/${encodeURIComponent(appId)}/profiles/${connector}/${encodeURIComponent(name)}`;
+
+/** `carillon profile …`: the credentials of push gateways, which go in and never come out. */
+export function addProfileCommands({ program, act }: Shell): void {
+  // `profile help` explains credentials; the list of commands stays under --help.
+  const profile = program.command('profile').description('credentials of push gateways').helpCommand(false);
+  profile
+    .command('put <appId> <connector> <files...>')
+    .description(
+      'store credentials: a JSON file, - for standard input, or files as the vendor hands them out (.p8, .p12, PEM, service account)',
+    )
+    .option('--name <name>', 'name of the profile', '_default')
+    .option('--team <id>', 'Apple: Team ID of a .p8 key')
+    .option('--key <id>', 'Apple: Key ID, where the name of the .p8 file does not tell it')
+    .option('--topic <bundleIds...>', 'Apple: bundle ids that the key or certificate serves')
+    .option('--environment <name>', 'Apple: prod or dev, where the profile serves one only')
+    .option('--password-file <file>', 'password of a .p12 file; without it you are asked')
+    .option(
+      '--secret-file <file>',
+      'Huawei: app secret beside agconnect-services.json; without it you are asked',
+    )
+    .action(act(put));
+  profile
+    .command('help [connector]')
+    .description('what the credentials of a gateway are and where its console shows them')
+    .action(act(help));
+  profile.command('list <appId>').description('profiles of an application').action(act(list));
+  profile
+    .command('delete <appId> <connector>')
+    .description('delete a profile')
+    .option('--name <name>', 'name of the profile', '_default')
+    .action(act(remove));
+}
+
+/** The connector that was named, by its id or as people call it. Throws `UsageError`. */
+function connectorOf(name: string): ConnectorId {
+  const connector = connectorNamed(name);
+  if (connector && profileConnectorIds.some((id) => id === connector)) return connector;
+  const known = profileConnectorIds.map((id) => `${id} (${brandOf[id]})`).join(', ');
+  throw new UsageError(`there is no gateway of that name: expected one of ${known}`);
+}
+
+async function put(
+  appId: string,
+  gateway: string,
+  files: string[],
+  { name, ...options }: CredentialOptions & { name: string },
+): Promise<Report> {
+  const connector = connectorOf(gateway);
+  const credentials = await credentialsFrom(connector, files, options);
+  const document = await (await connect()).admin('PUT', profilePath(appId, connector, name), credentials);
+  return { document, text: `Profile ${connector}/${name} (${brandOf[connector]}) is stored.` };
+}
+
+async function help(gateway: string | undefined): Promise<Report> {
+  return gateway === undefined ? describeGateways() : describeCredentials(connectorOf(gateway));
+}
+
+async function list(appId: string): Promise<Report> {
+  const reply = await (await connect()).admin('GET', `/apps/${encodeURIComponent(appId)}/profiles`);
+  const { results } = entries.parse(reply);
+  const rows = results.map((one) => [
+    one.connector,
+    displayName(one.connector),
+    one.name,
+    one.createdAt,
+    one.updatedAt,
+  ]);
+  const text =
+    rows.length > 0
+      ? table(['connector', 'gateway', 'name', 'created', 'updated'], rows)
+      : 'There are no profiles.';
+  return { document: reply, text };
+}
+
+async function remove(appId: string, gateway: string, { name }: { name: string }): Promise<Report> {
+  const connector = connectorOf(gateway);
+  const document = await (await connect()).admin('DELETE', profilePath(appId, connector, name));
+  return { document, text: `Profile ${connector}/${name} (${brandOf[connector]}) is deleted.` };
+}

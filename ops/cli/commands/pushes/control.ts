@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { wholeNumber } from '../../input.ts';
+import { type Report, type Shell, table } from '../../report.ts';
+import { chooseApp, connect } from '../../service.ts';
+import { pushRecord } from './result.ts';
+
+interface AppOption {
+  app?: string;
+}
+
+/** What a record says after each verb. */
+const results = { pause: 'is paused', resume: 'goes on', cancel: 'is cancelled' } as const;
+type Verb = keyof typeof results;
+
+/** `carillon pause|resume|cancel` a push that is not done, and `carillon schedule` of those that wait for their time. */
+export function addControlCommands({ program, act }: Shell): void {
+  const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
+  program
+    .command('pause <objectId>')
+    .description('stop sending a push for now')
+    .option(...app)
+    .action(act((objectId: string, options: AppOption) => control('pause', objectId, options)));
+  program
+    .command('resume <objectId>')
+    .description('go on with a paused push')
+    .option(...app)
+    .option('--flow-control <per second>', 'at most so many recipients per second from now on, from 1000')
+    .action(
+      act((objectId: string, options: AppOption & { flowControl?: string }) =>
+        control('resume', objectId, options),
+      ),
+    );
+  program
+    .command('cancel <objectId>')
+    .description('end a push: what was not sent is never sent')
+    .option(...app)
+    .action(act((objectId: string, options: AppOption) => control('cancel', objectId, options)));
+  const schedule = program.command('schedule').description('pushes that wait for their time');
+  schedule
+    .command('list')
+    .description('the pushes that wait, the next one first')
+    .option(...app)
+    .action(act(listSchedule));
+  schedule
+    .command('cancel <id>')
+    .description('cancel the push under this number of the list')
+    .option(...app)
+    .action(act(cancelSchedule));
+}
+
+async function control(
+  verb: Verb,
+  objectId: string,
+  { app, flowControl }: AppOption & { flowControl?: string },
+): Promise<Report> {
+  const body =
+    flowControl === undefined ? {} : { flow_control: wholeNumber('--flow-control', flowControl, 1) };
+  const service = await connect();
+  const { appId } = await chooseApp(service, app);
+  const path = `/apps/${encodeURIComponent(appId)}/notifications/${encodeURIComponent(objectId)}/${verb}`;
+  const reply = await service.admin('POST', path, body);
+  const record = pushRecord.parse(reply);
+  return { document: reply, text: `Push ${record.objectId} ${results[verb]}.` };
+}
+
+const entry = z.looseObject({
+  id: z.number(),
+  expire_time: z.number(),
+  push_msg: z.looseObject({ id: z.string() }),
+});
+
+async function listSchedule({ app }: AppOption): Promise<Report> {
+  const service = await connect();
+  const reply = await service.asMaster(await chooseApp(service, app), 'GET', '/1.1/scheduledPushMessages');
+  const rows = z
+    .object({ results: z.array(entry) })
+    .parse(reply)
+    // The member is named for the real service; it holds the time of sending (protocol/push.md#scheduled-push-entry).
+    .results.map((one) => [one.id, new Date(one.expire_time).toISOString(), one.push_msg.id]);
+  return {
+    document: reply,
+    text: rows.length > 0 ? table(['id', 'sent at', 'push'], rows) : 'No push waits for its time.',
+  };
+}
+
+async function cancelSchedule(id: string, { app }: AppOption): Promise<Report> {
+  const service = await connect();
+  const path = `/1.1/scheduledPushMessages/${encodeURIComponent(id)}`;
+  const reply = await service.asMaster(await chooseApp(service, app), 'DELETE', path);
+  return { document: reply, text: `Scheduled push ${id} is cancelled.` };
+}

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { connectorIds, displayName, successField } from '../../../../shared/domain/labels.ts';
+import { type Report, table } from '../../report.ts';
+
+/** A push record as `GET /1.1/tables/Notifications/:objectId` gives it (protocol/push-records.md#record-fields). */
+export const pushRecord = z.looseObject({
+  objectId: z.string(),
+  status: z.string(),
+  devices: z.number().default(0),
+  successes: z.number().default(0),
+  invalidTokens: z.number().default(0),
+  errors: z.union([z.string(), z.number()]).default(''),
+  outcomes: z.record(z.string(), z.number()).default({}),
+  'push-time': z.string().optional(),
+});
+export type PushRecord = z.infer<typeof pushRecord>;
+
+/** What `POST /1.1/push` answers; warnings are about members that it ignored. */
+export const acceptedPush = z.looseObject({
+  objectId: z.string(),
+  createdAt: z.string(),
+  warnings: z.array(z.string()).optional(),
+});
+
+/** A report on a push with the warnings of its acceptance: people read them first. */
+export function withWarnings(report: Report, warnings: string[] = []): Report {
+  if (warnings.length === 0) return report;
+  const { document, text } = report;
+  return {
+    ...report,
+    document: typeof document === 'object' ? { ...document, warnings } : document,
+    text: [...warnings.map((sentence) => `Warning: ${sentence}`), text].join('\n'),
+  };
+}
+
+/** True until every recipient has its outcome; any other status but `done` is the sentence of a failure. */
+export const isOpen = ({ status }: PushRecord): boolean => status === 'in-queue' || status === 'scheduled';
+
+/** Recipients whose outcome is known. */
+export const settledOf = ({ outcomes }: PushRecord): number =>
+  Object.values(outcomes).reduce((sum, count) => sum + count, 0);
+
+const outcomeNames: Record<string, string> = {
+  sent: 'handed over',
+  invalid_token: 'invalid token',
+  failed: 'failed',
+  expired: 'expired',
+  capped: 'over the daily cap',
+  dropped: 'dropped',
+};
+
+/** The result by connector, then how all recipients ended. */
+export function describeResult(record: PushRecord): string {
+  const byField = new Map(connectorIds.map((connector) => [successField[connector], connector]));
+  const rows = [...byField].flatMap(([field, connector]) => {
+    const count = record[field];
+    return typeof count === 'number' ? [[displayName(connector), count]] : [];
+  });
+  const ends = Object.entries(record.outcomes).map(([name, count]) => [outcomeNames[name] ?? name, count]);
+  return [
+    `Push ${record.objectId}: ${record.status}`,
+    ...(rows.length > 0 ? ['', table(['connector', 'successes'], rows)] : []),
+    '',
+    table(['recipients', 'count'], [...ends, ['all', record.devices]]),
+    ...(record.devices === 0 && record.status === 'done'
+      ? ['', 'Nothing was sent: no installation meets the conditions.']
+      : []),
+    ...(record.errors === '' || record.errors === 0 ? [] : ['', `Errors: ${record.errors}`]),
+  ].join('\n');
+}

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import type { Report, Shell } from '../../report.ts';
+import { chooseApp, connect } from '../../service.ts';
+
+const answer = z.looseObject({ sentence: z.string() });
+
+/** `carillon why`: what became of one device in one push. */
+export function addWhyCommand({ program, act }: Shell): void {
+  program
+    .command('why')
+    .description('why a device did, or did not, get a push')
+    .argument('<objectId>', 'the push')
+    .argument('<installation>', "the device: its installation's objectId, installationId or device token")
+    .option('--app <appId>', 'the application; not needed when there is only one')
+    .action(act(tell));
+}
+
+async function tell(objectId: string, installation: string, options: { app?: string }): Promise<Report> {
+  const service = await connect();
+  const { appId } = await chooseApp(service, options.app);
+  const [app, push, device] = [appId, objectId, installation].map(encodeURIComponent);
+  const reply = await service.admin('GET', `/apps/${app}/notifications/${push}/devices/${device}`);
+  return { document: reply, text: answer.parse(reply).sentence };
+}

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { displayName } from '../../../../shared/domain/labels.ts';
+import { type Report, type Shell, table } from '../../report.ts';
+import { connect } from '../../service.ts';
+
+const breaker = z.looseObject({
+  id: z.string(),
+  connector: z.string(),
+  appId: z.string(),
+  profile: z.string(),
+  state: z.string(),
+  forced: z.string().nullable(),
+  since: z.string(),
+  lastFailure: z.object({ reason: z.string(), at: z.string() }).nullish(),
+});
+
+const verbs = {
+  open: 'ask this gateway no more until it is closed or released',
+  close: 'ask this gateway whatever it answers',
+  release: 'go back to what the gateway shows',
+} as const;
+
+/** `carillon breakers …`: which gateways are not asked at the moment, and forcing one. */
+export function addBreakerCommands({ program, act }: Shell): void {
+  const breakers = program
+    .command('breakers')
+    .description('circuit breakers of gateways: an open one is not asked')
+    .action(act(list));
+  for (const [verb, description] of Object.entries(verbs))
+    breakers
+      .command(`${verb} <id>`)
+      .description(description)
+      .action(act((id: string) => force(id, verb)));
+}
+
+async function list(): Promise<Report> {
+  const reply = await (await connect()).admin('GET', '/breakers');
+  const { results } = z.object({ results: z.array(breaker) }).parse(reply);
+  const rows = results.map(rowOf);
+  const text = rows.length > 0 ? table(headings, rows) : 'There is no breaker: no app has a profile.';
+  return { document: reply, text };
+}
+
+async function force(id: string, verb: string): Promise<Report> {
+  const reply = await (await connect()).admin('POST', `/breakers/${encodeURIComponent(id)}/${verb}`);
+  return { document: reply, text: table(headings, [rowOf(breaker.parse(reply))]) };
+}
+
+const headings = ['id', 'gateway', 'state', 'forced', 'since', 'last failure'];
+
+const rowOf = ({ id, connector, state, forced, since, lastFailure }: z.infer<typeof breaker>) => [
+  id,
+  displayName(connector),
+  state,
+  forced ?? '-',
+  since,
+  lastFailure ? `${lastFailure.reason} at ${lastFailure.at}` : '-',
+];

@@ -1,0 +1,68 @@
+import { systemClock } from '../../../shared/clock.ts';
+import { currentEnvironment, type Environment } from '../../../shared/config.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import type { Report } from '../report.ts';
+import { checkCredentials } from './credentials.ts';
+import { checkDatabase, checkMigrations, checkStandby, openForCheckup } from './database.ts';
+import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
+
+import { type Finding, reasonOf, warn } from './finding.ts';
+import { checkGateways } from './gateways.ts';
+import { checkPlatforms } from './platforms.ts';
+import { checkAdminToken, checkProcess } from './processes.ts';
+import { checkProviders } from './providers.ts';
+
+/**
+ * Checks in the order in which one thing depends on another; what cannot be checked is left out.
+ *
+ * @param env the variables that the processes would start with
+ */
+export async function runChecks(env: Environment = currentEnvironment()): Promise<Report> {
+  const environment = await readLocalEnvironment(env);
+  const { url, metricsUrl, adminToken, config } = environment;
+  const checks = [
+    ...environment.findings,
+    ...(await runDatabaseChecks(environment)),
+    await checkProcess('api', url),
+    ...(await checkAdminToken(url, adminToken)),
+    await checkProcess('dispatcher', metricsUrl),
+    ...(config ? await checkProviders(config) : []),
+  ];
+  return { document: { checks }, text: describe(checks), isBad: checks.some(isFailed) };
+}
+
+const isFailed = ({ status }: Finding) => status === 'fail';
+
+async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Promise<Finding[]> {
+  if (databaseUrl === undefined) return [];
+  const db = openForCheckup(databaseUrl);
+  try {
+    const findings = await checkDatabase(db, systemClock);
+    if (findings.some(isFailed)) return findings;
+    findings.push(await checkMigrations(databaseUrl));
+    if (config && config.databaseReadUrl !== config.databaseUrl)
+      findings.push(await checkStandby(config.databaseReadUrl));
+    if (!config || findings.some(isFailed)) return findings;
+    const context = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
+    findings.push(...(await checkCredentials(context)), ...(await checkGateways(db)));
+    const areAppsOpen = !findings.some(({ name, status }) => name === 'secrets' && status === 'fail');
+    return areAppsOpen ? [...findings, ...(await checkPlatforms(context))] : findings;
+  } catch (error) {
+    return [warn('database', `the check-up broke off: ${reasonOf(error)}`, 'Run it again.')];
+  } finally {
+    await db.close();
+  }
+}
+
+const marks = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
+
+function describe(checks: Finding[]): string {
+  const width = Math.max(...checks.map(({ name }) => name.length));
+  const lines = checks.flatMap(({ name, status, detail, advice }) => [
+    `${marks[status]}  ${name.padEnd(width)}  ${detail}`,
+    ...(advice === '' ? [] : [`${' '.repeat(width + 8)}${advice}`]),
+  ]);
+  const failed = checks.filter(isFailed).length;
+  const warned = checks.filter(({ status }) => status === 'warn').length;
+  return [...lines, '', `${checks.length} checks, ${failed} failed, ${warned} to look at`].join('\n');
+}

@@ -1,0 +1,79 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newKey } from '../../../shared/domain/ids.ts';
+import { startTestApi, type TestApi, testEnvironment } from '../../support/api.ts';
+import { type CliOptions, carillon } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+/** `carillon app create --app-id … --keys-file …`. */
+let database: TestDatabase;
+let api: TestApi;
+let folder: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+  folder = await mkdtemp(join(tmpdir(), 'carillon-identity-'));
+});
+afterAll(async () => {
+  await api.close();
+  await database.drop();
+  await rm(folder, { recursive: true });
+});
+
+const create = (args: string[], options: CliOptions = {}) => {
+  const env = { ...testEnvironment(database.url), PUBLIC_URL: api.url };
+  return carillon(['app', 'create', 'Shop', ...args, '--json'], { cwd: folder, env, ...options });
+};
+const newKeys = () => ({ appKey: newKey(), masterKey: newKey(), hookKey: newKey() });
+
+describe('carillon app create', () => {
+  test('takes id and keys from a file, or standard input, and makes what is missing', async () => {
+    const first = { appId: `${newKey()}-gzGzoHsz`, ...newKeys() };
+    const { appId, ...keys } = first;
+    await writeFile(join(folder, 'keys.json'), JSON.stringify(keys));
+    const made = await create(['hybridPush=true', '--app-id', appId, '--keys-file', 'keys.json']);
+    expect(made).toMatchObject({ code: 0, stderr: '' });
+    expect(made.json()).toMatchObject({
+      ...first,
+      options: { hybridPush: true, trustUnverifiedNumbers: true },
+    });
+
+    const { masterKey } = newKeys();
+    const stdin = JSON.stringify({ masterKey });
+    const other = (await create(['--app-id', newKey(), '--keys-file', '-'], { stdin })).json();
+    expect(other).toMatchObject({ masterKey, appKey: expect.stringMatching(/^\w{24}$/) });
+
+    const again = await create(['--app-id', appId, '--keys-file', 'keys.json']);
+    expect(again.code).toBe(1);
+    expect(again.json()).toEqual({ code: 409, error: 'There is an app with this id already.' });
+  });
+
+  test('ends with 2 for an id that can be none, and names the option', async () => {
+    const { code, json } = await create(['--app-id', 'a shop']);
+    expect(code).toBe(2);
+    expect(json().error).toMatch(/^--app-id must be /);
+  });
+
+  test.each([
+    [
+      'a member that is no key',
+      { appKey: newKey(), restKey: 'SESAME' },
+      'standard input: there is no member restKey.',
+    ],
+    [
+      'a malformed key',
+      { appKey: 'SESAME' },
+      'standard input: appKey must be 16 to 64 letters, digits, - and _.',
+    ],
+    ['equal keys', { appKey: 'SESAME'.repeat(3), hookKey: 'SESAME'.repeat(3) }, 'must differ'],
+    ['a list', ['SESAME'], 'holds no JSON dictionary'],
+  ])('ends with 1 for %s and quotes no key', async (_case, keys, sentence) => {
+    const { code, stdout, json } = await create(['--keys-file', '-'], { stdin: JSON.stringify(keys) });
+    expect(code).toBe(1);
+    expect(json().error).toContain(sentence);
+    expect(stdout).not.toContain('SESAME');
+  });
+});

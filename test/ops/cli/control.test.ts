@@ -1,0 +1,168 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { futureTime } from '../../../ops/cli/time.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { testConfig } from '../../support/api.ts';
+import { type CliResult, carillon } from '../../support/cli.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+let folder: string;
+let app: App;
+
+beforeAll(async () => {
+  service = await startTestService();
+  folder = await mkdtemp(join(tmpdir(), 'carillon-cli-'));
+  app = await service.api.createApp();
+  await service.addApnsProfile(app);
+});
+
+afterAll(async () => {
+  await service.close();
+  await rm(folder, { recursive: true });
+});
+
+const run = (args: string[], stdin = ''): Promise<CliResult> =>
+  carillon(args, {
+    cwd: folder,
+    stdin,
+    env: { PUBLIC_URL: service.api.url, CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken },
+  });
+
+const now = Date.parse('2027-01-01T00:00:00Z');
+
+describe('times', () => {
+  test.each([
+    ['+10m', '2027-01-01T00:10:00.000Z'],
+    ['+30s', '2027-01-01T00:00:30.000Z'],
+    ['+2d', '2027-01-03T00:00:00.000Z'],
+    ['2027-01-01T12:00Z', '2027-01-01T12:00:00.000Z'],
+    ['2027-01-01 12:00:30+08:00', '2027-01-01T04:00:30.000Z'],
+  ])('%s is %s', (text, time) => {
+    expect(futureTime('--at', text, now)).toBe(time);
+  });
+
+  test.each([
+    'tomorrow',
+    '2027-01-02',
+    '12:00',
+    '2027-01-01T12:00',
+    '+10',
+    '+m',
+    '2027-13-01T00:00Z',
+    '1800000000',
+  ])('%s is no time', (text) => {
+    expect(() => futureTime('--at', text, now)).toThrow(/^--at expects a time such as/);
+  });
+
+  test.each(['2026-12-31T23:59Z', '2027-01-01T00:00Z', '+0s'])('%s is past', (text) => {
+    expect(() => futureTime('--expire', text, now)).toThrow('--expire names a time that is past');
+  });
+
+  test.each([
+    ['--at', '2020-01-01T00:00Z'],
+    ['--expire', '2020-01-01T00:00Z'],
+  ])('%s in the past is wrong usage and sends nothing', async (option, time) => {
+    const { code, stderr } = await run(['push', '--app', app.appId, '--alert', 'x', option, time]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`${option} names a time that is past`);
+  });
+});
+
+test('--version prints the version of the package', async () => {
+  const { version } = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8'));
+  expect(await run(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n` });
+});
+
+test.each([
+  [['app', 'create', 'x', '--plan', 'gold'], '--plan'],
+  [['outbox', '--kind', 'fax'], '--kind'],
+  [['resume', 'x', '--flow-control', 'fast'], '--flow-control'],
+  [['user', 'list', '--limit', 'all'], '--limit'],
+])('%j is wrong usage and names the option', async (args, option) => {
+  const { code, stderr } = await run(args);
+  expect(code).toBe(2);
+  expect(stderr).toContain(option);
+});
+
+describe('carillon app delete', () => {
+  test('asks, and deletes nothing without a yes', async () => {
+    const { appId } = await service.api.createApp();
+    const refused = await run(['app', 'delete', appId]);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('--yes');
+    expect((await run(['app', 'delete', appId], 'no\n')).code).toBe(1);
+    expect((await run(['app', 'show', appId])).code).toBe(0);
+    expect((await run(['app', 'delete', appId], 'y\n')).code).toBe(0);
+    expect((await run(['app', 'show', appId])).code).toBe(1);
+  });
+
+  test('does not ask with --yes', async () => {
+    const { appId } = await service.api.createApp();
+    expect((await run(['app', 'delete', appId, '--yes'])).code).toBe(0);
+  });
+});
+
+describe('a push that is not done', () => {
+  const send = async (at: string): Promise<string> =>
+    (await run(['push', '--app', app.appId, '--alert', 'x', '--at', at, '--json'])).json().objectId;
+
+  test('is paused, resumed with another pace and cancelled', async () => {
+    // No dispatcher runs in this test: a push that is due stays queued.
+    const args = ['push', '--app', app.appId, '--alert', 'x', '--no-wait', '--json'];
+    await service.addIosInstallations(app, 1);
+    const { objectId } = (await run(args)).json();
+    expect((await run(['pause', objectId, '--app', app.appId])).stdout).toBe(`Push ${objectId} is paused.\n`);
+    const resumed = await run(['resume', objectId, '--app', app.appId, '--flow-control', '2000', '--json']);
+    expect(resumed.json()).toMatchObject({ objectId });
+    expect((await run(['cancel', objectId, '--app', app.appId])).code).toBe(0);
+    const again = await run(['cancel', objectId, '--app', app.appId]);
+    expect(again.code).toBe(1);
+  });
+
+  test('is listed while it waits for its time, and cancelled by its number', async () => {
+    const objectId = await send('+2h');
+    const listed = await run(['schedule', 'list', '--app', app.appId]);
+    const row = listed.stdout.split('\n').find((line) => line.endsWith(objectId)) ?? '';
+    const [id = ''] = row.trim().split(' ');
+    expect((await run(['schedule', 'cancel', id, '--app', app.appId])).code).toBe(0);
+    expect((await run(['schedule', 'list', '--app', app.appId])).stdout).toBe(
+      'No push waits for its time.\n',
+    );
+  });
+});
+
+test('carillon breakers lists, opens and releases', async () => {
+  const id = `apns:${app.appId}:_default`;
+  expect((await run(['breakers'])).stdout).toMatch(/APNs +closed +-/);
+  expect((await run(['breakers', 'open', id])).stdout).toMatch(/APNs +open +open/);
+  expect((await run(['breakers', '--json'])).json().results).toMatchObject([{ id, forced: 'open' }]);
+  expect((await run(['breakers', 'release', id])).code).toBe(0);
+});
+
+test('carillon usage shows the day of an app', async () => {
+  const { code, stdout } = await run(['usage', '--app', app.appId]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/push calls +\d+/);
+  const wrong = await run(['usage', '--app', app.appId, '--day', 'yesterday']);
+  expect(wrong.code).toBe(1);
+  expect(wrong.stderr).toContain('expected a day as YYYY-MM-DD');
+});
+
+test('carillon user lists, shows and deletes users', async () => {
+  const created = await service.api.request('POST', '/1.1/users', {
+    app,
+    body: { username: 'ada', password: 'open sesame' },
+  });
+  const { objectId } = Object(created.body);
+  const where = ['--where', '{"username":"ada"}'];
+  expect((await run(['user', 'list', '--app', app.appId, ...where])).stdout).toContain(objectId);
+  expect((await run(['user', 'show', objectId, '--app', app.appId])).stdout).toMatch(/username +ada/);
+  expect((await run(['user', 'delete', objectId, '--app', app.appId])).code).toBe(1);
+  expect((await run(['user', 'delete', objectId, '--app', app.appId, '--yes'])).code).toBe(0);
+  expect((await run(['user', 'list', '--app', app.appId, ...where])).stdout).toBe(
+    'There are no such users.\n',
+  );
+});

@@ -1,0 +1,268 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+// Must come first: the certificate library asks for it.
+import '../../../ops/sandbox/kit/reflect.ts';
+import * as x509 from '@peculiar/x509';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runChecks } from '../../../ops/cli/doctor/run-checks.ts';
+import { writeRunInfo } from '../../../ops/local/run-info.ts';
+import { ensureSecrets } from '../../../ops/local/secrets.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { testConfig } from '../../support/api.ts';
+import { carillon } from '../../support/cli.ts';
+import { startMailServer } from '../../support/servers/mail-server.ts';
+import { startSmsWebhook } from '../../support/servers/sms-webhook.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+let folder: string;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  service = await startTestService();
+  const dispatcher = await service.dispatch();
+  folder = await mkdtemp(join(tmpdir(), 'carillon-doctor-'));
+  const { adminToken, secrets } = testConfig(service.databaseUrl);
+  env = {
+    PUBLIC_URL: service.api.url,
+    METRICS_PORT: String(dispatcher.metricsPort),
+    DATABASE_URL: service.databaseUrl,
+    CARILLON_ADMIN_TOKEN: adminToken,
+    CARILLON_SECRET: secrets.map((key) => key.toString('base64')).join(','),
+  };
+});
+
+afterAll(async () => {
+  await service.close();
+  await rm(folder, { recursive: true });
+});
+
+interface Check {
+  name: string;
+  status: string;
+  detail: string;
+  advice: string;
+}
+
+/** The document of a check-up, and of its findings those that are not ok: each of them comes with advice. */
+function findingsIn(printed: string) {
+  const checks: Check[] = JSON.parse(printed).checks;
+  for (const check of checks) expect(check.advice === '').toBe(check.status === 'ok');
+  return { checks, bad: checks.filter(({ status }) => status !== 'ok') };
+}
+
+/** Runs the command with these variables beside those of the service. */
+async function runDoctor(more: Record<string, string> = {}) {
+  const { code, stdout } = await carillon(['doctor', '--json'], { cwd: folder, env: { ...env, ...more } });
+  return { code, ...findingsIn(stdout) };
+}
+
+/** What the command prints, and whether it would end with 1, without a process of its own. */
+async function checkUp(more: Record<string, string> = {}) {
+  const { document, isBad } = await runChecks({ ...env, CARILLON_DATA_DIR: folder, ...more });
+  return { isBad, ...findingsIn(JSON.stringify(document)) };
+}
+
+describe('carillon doctor', () => {
+  test('a service that is well gets nothing but ok, and 0', async () => {
+    const { code, checks, bad } = await runDoctor();
+    expect({ code, bad }).toEqual({ code: 0, bad: [] });
+    expect(checks.map(({ name }) => name)).toEqual([
+      'environment',
+      'database',
+      'clock',
+      'migrations',
+      'secrets',
+      'credentials',
+      'gateways',
+      'platforms',
+      'api',
+      'admin token',
+      'dispatcher',
+    ]);
+    const { stdout } = await carillon(['doctor'], { env, cwd: folder });
+    expect(stdout).toMatch(/11 checks, 0 failed, 0 to look at/);
+  });
+
+  test('unfit variables are named, and what is right is still looked at', async () => {
+    const { code, bad } = await runDoctor({ LOG_LEVEL: 'loud', DISPATCHER_THREADS: '0' });
+    expect(code).toBe(1);
+    expect(bad.map(({ detail }) => detail)).toEqual([
+      'DISPATCHER_THREADS is wrong: expected at least 1',
+      expect.stringContaining('LOG_LEVEL is wrong: expected one of'),
+    ]);
+  });
+
+  test('a database that does not answer', async () => {
+    const { isBad, bad } = await checkUp({ DATABASE_URL: 'postgresql://someone:SESAME@127.0.0.1:9/x' });
+    expect(isBad).toBe(true);
+    expect(bad).toMatchObject([{ name: 'database', status: 'fail' }]);
+    expect(bad[0]?.detail).toContain('ECONNREFUSED');
+    expect(JSON.stringify(bad)).not.toContain('SESAME');
+  });
+
+  test('a variable with a slip in its name', async () => {
+    const { isBad, bad } = await checkUp({ CARILLON_SECERT: 'SESAME' });
+    expect(isBad).toBe(false);
+    expect(bad).toMatchObject([{ name: 'environment', status: 'warn' }]);
+    expect(bad[0]?.detail).toContain('did you mean CARILLON_SECRET?');
+    expect(JSON.stringify(bad)).not.toContain('SESAME');
+  });
+
+  test('a database that was never migrated', async () => {
+    const url = service.databaseUrl.replace(/test_[0-9a-f]{16}/, 'doctor_empty');
+    await service.db.query('CREATE DATABASE doctor_empty');
+    const { isBad, bad } = await checkUp({ DATABASE_URL: url });
+    await service.db.query('DROP DATABASE doctor_empty WITH (FORCE)');
+    expect(isBad).toBe(true);
+    expect(bad).toMatchObject([{ name: 'migrations', status: 'fail', advice: 'Run `carillon migrate`.' }]);
+  });
+
+  test('secrets that do not open are named one by one', async () => {
+    const app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    const { isBad, bad } = await checkUp({ CARILLON_SECRET: Buffer.alloc(32, 7).toString('base64') });
+    expect(isBad).toBe(true);
+    expect(bad.every(({ name, status }) => name === 'secrets' && status === 'fail')).toBe(true);
+    const details = bad.map(({ detail }) => detail).join('\n');
+    expect(details).toContain(`app ${app.appId} does not open`);
+    expect(details).toContain(`profile apns/_default of app ${app.appId} does not open`);
+  });
+
+  test('platforms that users have accounts of and that are not checked are named', async () => {
+    const app = await service.api.createApp({ authPlatforms: { weixin: {} } });
+    for (const platform of ['github', 'gitlab'])
+      await service.api.request('POST', '/1.1/users', {
+        app,
+        body: {
+          authData: { [platform]: { uid: 'u', access_token: 't' }, anonymous: { id: 'a'.repeat(32) } },
+        },
+      });
+    const { bad } = await checkUp();
+    expect(bad).toMatchObject([{ name: 'platforms', status: 'warn' }]);
+    expect(bad[0]?.detail).toBe(
+      `app ${app.appId} lets users in by platforms that are not checked: github, gitlab`,
+    );
+    await service.api.services.apps.change(app.appId, { options: { checkedPlatformsOnly: true } });
+    expect((await checkUp()).bad).toEqual([]);
+  });
+
+  test('processes that do not answer, and a token that is not theirs', async () => {
+    const nobody = await checkUp({ PUBLIC_URL: 'http://127.0.0.1:9', METRICS_PORT: '9' });
+    expect(nobody.bad.map(({ name }) => name)).toEqual(['api', 'dispatcher']);
+    const stranger = await checkUp({ CARILLON_ADMIN_TOKEN: 'x'.repeat(20) });
+    expect(stranger.bad.map(({ name }) => name)).toEqual(['admin token']);
+  });
+
+  test('under the embedded mode all of it is found in the data directory', async () => {
+    const cwd = await mkdtemp(join(folder, 'embedded-'));
+    const dataDir = join(cwd, '.carillon');
+    await ensureSecrets(dataDir);
+    await writeRunInfo(dataDir, {
+      url: service.api.url,
+      databaseUrl: service.databaseUrl,
+      metricsUrl: `http://127.0.0.1:${env.METRICS_PORT}`,
+    });
+    const { stdout } = await carillon(['doctor', '--json'], { cwd });
+    const names = (checks: Check[]) =>
+      checks.filter(({ status }) => status === 'fail').map(({ name }) => name);
+    // Its own secrets are others than those of the service under test: found, and found wrong.
+    expect(new Set(names(JSON.parse(stdout).checks))).toEqual(new Set(['secrets', 'admin token']));
+  });
+});
+
+describe('suppliers', () => {
+  test('that are there are well', async () => {
+    const [mail, webhook] = [await startMailServer(), await startSmsWebhook()];
+    const { isBad, checks } = await checkUp({ SMTP_URL: mail.url, SMS_WEBHOOK_URL: webhook.url });
+    expect(checks.slice(-2).map(({ name, status }) => [name, status])).toEqual([
+      ['mail', 'ok'],
+      ['messages', 'ok'],
+    ]);
+    expect(isBad).toBe(false);
+    // Nothing was sent anywhere.
+    expect([mail.mails, webhook.requests]).toEqual([[], []]);
+    await Promise.all([mail.close(), webhook.close()]);
+  });
+
+  test('that are not, or refuse our password, are named without their address', async () => {
+    const mail = await startMailServer({
+      authOptional: false,
+      allowInsecureAuth: true,
+      onAuth: (_auth, _session, callback) => callback(new Error('no')),
+    });
+    const SMTP_URL = mail.url.replace('smtp://', 'smtp://someone:SESAME@');
+    const SMS_WEBHOOK_URL = 'https://someone:SESAME@127.0.0.1:9/hook';
+    const { isBad, bad } = await checkUp({ SMTP_URL, SMS_WEBHOOK_URL });
+    expect(isBad).toBe(true);
+    expect(bad).toMatchObject([
+      { name: 'mail', status: 'fail', advice: 'Correct user and password in SMTP_URL.' },
+      { name: 'messages', status: 'fail', detail: expect.stringContaining('ECONNREFUSED') },
+    ]);
+    expect(JSON.stringify(bad)).not.toContain('SESAME');
+    await mail.close();
+  });
+});
+
+describe('certificates', () => {
+  const dayMs = 86_400_000;
+  let app: App;
+
+  beforeAll(async () => {
+    app = await service.api.createApp();
+  });
+
+  async function certificateUntil(endMs: number) {
+    const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+    const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+    const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+      name: 'CN=Apple Push Services: com.example.app',
+      notBefore: new Date(endMs - 365 * dayMs),
+      notAfter: new Date(endMs),
+      signingAlgorithm: algorithm,
+      keys,
+    });
+    const privateKey = x509.PemConverter.encode(
+      await crypto.subtle.exportKey('pkcs8', keys.privateKey),
+      'PRIVATE KEY',
+    );
+    return {
+      auth: 'certificate',
+      certificate: certificate.toString('pem'),
+      privateKey,
+      topic: 'com.example.app',
+    };
+  }
+
+  test.each([
+    ['ended yesterday', -1, 'fail'],
+    ['ends in 29 days', 29, 'warn'],
+    ['ends in 31 days', 31, 'ok'],
+  ])('one that %s is found', async (_case, days, status) => {
+    await putProfile(service.db, new Vault(testConfig('postgresql://x').secrets), {
+      appId: app.appId,
+      connector: 'apns',
+      name: 'Release',
+      credentials: await certificateUntil(Date.now() + days * dayMs),
+    });
+    const { isBad, bad } = await checkUp();
+    expect(isBad).toBe(status === 'fail');
+    expect(bad).toMatchObject(status === 'ok' ? [] : [{ name: 'credentials', status }]);
+    if (status !== 'ok')
+      expect(bad[0]?.advice).toContain(`carillon profile put ${app.appId} apns <file> --name Release`);
+  });
+
+  test('credentials that no longer pass their schema are told', async () => {
+    await putProfile(service.db, new Vault(testConfig('postgresql://x').secrets), {
+      appId: app.appId,
+      connector: 'apns',
+      name: 'Release',
+      credentials: { auth: 'token' },
+    });
+    const { bad } = await checkUp();
+    expect(bad).toMatchObject([{ name: 'credentials', status: 'fail' }]);
+  });
+});

@@ -1,0 +1,135 @@
+import { spawn } from 'node:child_process';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { apiFlags, dispatcherFlags } from '../../../ops/local/node-flags.ts';
+import { testConfig } from '../../support/api.ts';
+import { bareEnvironment, carillon, launcher } from '../../support/cli.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+/** Makes the launcher believe that it runs on Node 20; what it starts has no such argument. */
+const pretendOld = [
+  '--import',
+  `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.0.0'}})`,
+];
+
+let database: TestDatabase;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const { adminToken, secrets } = testConfig(database.url);
+  env = {
+    ...bareEnvironment(),
+    DATABASE_URL: database.url,
+    CARILLON_ADMIN_TOKEN: adminToken,
+    CARILLON_SECRET: secrets.map((key) => key.toString('base64')).join(','),
+    HOST: '127.0.0.1',
+    PORT: '0',
+    METRICS_PORT: '0',
+  };
+});
+
+afterAll(() => database.drop());
+
+describe('on a Node that is too old', () => {
+  test('the command runs on the Node that npm brought, with arguments, input, output and exit code', async () => {
+    expect(await carillon(['--help'], { nodeArgs: pretendOld })).toMatchObject({ code: 0, stderr: '' });
+    const wrong = await carillon(['app', 'list', '--json'], { nodeArgs: pretendOld, env: { PORT: '9' } });
+    expect(wrong.code).toBe(1);
+    expect(wrong.json().error).toContain('There is no admin token');
+    expect((await carillon(['nonsense'], { nodeArgs: pretendOld })).code).toBe(2);
+  });
+
+  test('without that Node it says so in one sentence and ends with 1', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'carillon-launcher-'));
+    const copy = join(folder, 'carillon.mjs');
+    await copyFile(launcher, copy);
+    const child = spawn(process.execPath, [...pretendOld, copy, 'up'], { env: bareEnvironment() });
+    const [stderr, code] = await Promise.all([
+      text(child.stderr),
+      new Promise((resolve) => child.once('close', resolve)),
+    ]);
+    await rm(folder, { recursive: true });
+    expect(code).toBe(1);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(stderr).toMatch(/^Node 24 is missing \(this is v.*Run `npm ci --ignore-scripts=false`/);
+  });
+});
+
+interface Announced {
+  pid: number;
+  process: string;
+}
+
+/** Starts a long-running command and waits for its document. */
+async function start(name: string, nodeArgs: string[] = []) {
+  const child = spawn(process.execPath, [...nodeArgs, launcher, name, '--json'], {
+    env,
+    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+  });
+  const messages: unknown[] = [];
+  child.on('message', (message) => messages.push(message));
+  const ended = new Promise<{ code: number | null; signal: string | null }>((resolve) =>
+    child.once('exit', (code, signal) => resolve({ code, signal })),
+  );
+  const document = await new Promise<Announced>((resolve, reject) => {
+    child.stdout?.once('data', (chunk: Buffer) => resolve(JSON.parse(chunk.toString())));
+    void ended.then(() => reject(new Error('it ended')));
+  });
+  return { child, document, ended, messages };
+}
+
+/** Waits until a process is gone; false when it is still there after `timeoutMs`. */
+async function isGone(pid: number, timeoutMs = 5000): Promise<boolean> {
+  for (let waitedMs = 0; waitedMs < timeoutMs; waitedMs += 50) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return true;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return false;
+}
+
+test.each([
+  ['dispatcherFlags', dispatcherFlags],
+  ['apiFlags', apiFlags],
+])('the command line starts a process with the same %s as `npm start`', async (name, flags) => {
+  expect(await readFile(launcher, 'utf8')).toContain(
+    `const ${name} = [${flags.map((flag) => `'${flag}'`).join(', ')}];`,
+  );
+});
+
+describe.each([
+  ['api', []],
+  ['dispatcher', []],
+  ['api', pretendOld],
+])('carillon %s %j', (name, nodeArgs) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('%s stops it cleanly with exit code 0', async (signal) => {
+    const { child, document, ended, messages } = await start(name, nodeArgs);
+    expect(document).toMatchObject({ process: name });
+    // Each is started by another process, with bounds of its memory.
+    expect(document.pid === child.pid).toBe(false);
+    child.kill(signal);
+    expect(await ended).toEqual({ code: 0, signal: null });
+    expect(await isGone(document.pid)).toBe(true);
+    expect(messages).toContainEqual({ ready: true });
+  });
+});
+
+test('a launcher that is killed takes the process with it', async () => {
+  const { child, document } = await start('api', pretendOld);
+  child.kill('SIGKILL');
+  expect(await isGone(document.pid)).toBe(true);
+});
+
+test('a supervisor that goes away stops the process', async () => {
+  const { child, document, ended } = await start('api', pretendOld);
+  child.disconnect();
+  expect(await ended).toEqual({ code: 0, signal: null });
+  expect(await isGone(document.pid)).toBe(true);
+});

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { describeExplanation } from '../../../ops/cli/commands/pushes/explanation.ts';
+import { withWarnings } from '../../../ops/cli/commands/pushes/result.ts';
+
+const warning = '"channel" is no member of a push and was ignored. Did you mean "channels"?';
+
+test('warnings of an accepted push are read first, and are in the document', () => {
+  const report = { document: { objectId: 'x' }, text: 'Push x: done', isBad: false };
+  expect(withWarnings(report, [warning])).toEqual({
+    document: { objectId: 'x', warnings: [warning] },
+    text: `Warning: ${warning}\nPush x: done`,
+    isBad: false,
+  });
+  expect(withWarnings(report)).toBe(report);
+});
+
+test('warnings of a dry run are shown', () => {
+  const told = { devices: 1, connectors: {}, limits: [], estimatedSeconds: null, pace: 'At once.', plan: [] };
+  expect(describeExplanation({ ...told, warnings: [warning] }).text).toContain(`Warnings:\n  ${warning}`);
+  expect(describeExplanation(told).text).not.toContain('Warnings');
+});

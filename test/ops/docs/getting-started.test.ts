@@ -1,0 +1,124 @@
+import { spawn } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Vault } from '../../../shared/crypto.ts';
+import { findApp } from '../../../shared/db/tables/apps.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { testConfig } from '../../support/api.ts';
+import { bareEnvironment, launcher } from '../../support/cli.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+let folder: string;
+/** Shell blocks of the page, in order; the first starts the service, which runs here already. */
+let blocks: string[];
+
+beforeAll(async () => {
+  service = await startTestService();
+  folder = await mkdtemp(join(tmpdir(), 'carillon-started-'));
+  blocks = await blocksOf('getting-started.md', 'sh');
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
+  await writeFile(join(folder, 'AuthKey_ABCDE12345.p8'), pem);
+});
+
+afterAll(async () => {
+  await service.close();
+  await rm(folder, { recursive: true });
+});
+
+/** Fenced blocks of a page in one language. */
+async function blocksOf(page: string, language: string): Promise<string[]> {
+  const text = await readFile(new URL(`../../../docs/${page}`, import.meta.url), 'utf8');
+  const fences = text.matchAll(/```(\w*)\n([\s\S]*?)```/g);
+  return [...fences].filter(([, tag]) => tag === language).map(([, , block = '']) => block);
+}
+
+/** Runs commands as a reader does, in one shell; `npx carillon` is the command line of this checkout. */
+async function shell(commands: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const npx = `npx() { shift; "${process.execPath}" "${launcher}" "$@"; }`;
+  const child = spawn('bash', ['-e', '-c', [npx, ...commands].join('\n')], {
+    cwd: folder,
+    env: {
+      ...bareEnvironment(),
+      PUBLIC_URL: service.api.url,
+      CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
+    },
+  });
+  child.stdin.end();
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { code, stdout, stderr };
+}
+
+test('every command of docs/getting-started.md works as it stands there', async () => {
+  const [start, create = '', profile = '', register = '', dryRun = '', send = '', ...more] = blocks;
+  expect(start).toBe('npm ci && npm start\n');
+  expect(more).toEqual([]);
+  const prepared = await shell([create, profile, register, dryRun]);
+  expect(prepared, prepared.stderr).toMatchObject({ code: 0 });
+  expect(prepared.stdout).toContain('objectId');
+  expect(prepared.stdout).toContain('APNs');
+
+  // Apple is not asked: from here on the profile points at the sandbox.
+  const { appId } = JSON.parse(await readFile(join(folder, 'app.json'), 'utf8'));
+  const app = await findApp(service.db, new Vault(testConfig(service.databaseUrl).secrets), appId);
+  if (!app) throw new Error('the app is not there');
+  await service.addApnsProfile(app);
+  await service.dispatch();
+  const sent = await shell([create.replace(/^npx.*\n/, ''), send]);
+  expect(sent, sent.stderr).toMatchObject({ code: 0 });
+  const { objectId } = JSON.parse(await readFile(join(folder, 'push.json'), 'utf8'));
+  expect(JSON.parse(sent.stdout)).toMatchObject({ objectId });
+  expect(await service.untilDone(app, objectId)).toMatchObject({ status: 'done', devices: 1 });
+  expect(service.apns.accepted).toBe(1);
+});
+
+describe('docs/sending.md', () => {
+  let app: App;
+
+  beforeAll(async () => {
+    app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    await service.addIosInstallations(app, 1, { channels: ['news'] });
+  });
+
+  test('has a call for the shell that is accepted', async () => {
+    const [call = ''] = await blocksOf('sending.md', 'sh');
+    const variables = `URL=${service.api.url} APP_ID=${app.appId} MASTER_KEY=${app.masterKey}`;
+    const { stdout } = await shell([variables, call]);
+    expect(JSON.parse(stdout)).toEqual({ objectId: expect.any(String), createdAt: expect.any(String) });
+  });
+
+  test('has content that is accepted without a warning', async () => {
+    const [content = ''] = await blocksOf('sending.md', 'json');
+    const { status, body } = await service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: JSON.parse(content),
+    });
+    expect([status, Object.keys(body)]).toEqual([200, ['objectId', 'createdAt']]);
+  });
+
+  test('has a call for the JavaScript SDK that is accepted', async () => {
+    const [call = ''] = await blocksOf('sending.md', 'js');
+    const script = [
+      "import AV from 'leancloud-storage';",
+      'const [appId, appKey, masterKey] = process.argv.slice(1);',
+      call.replace('https://push.example.com', service.api.url).replace('await AV', 'const reply = await AV'),
+      'console.log(JSON.stringify(reply));',
+    ].join('\n');
+    const child = spawn(
+      process.execPath,
+      ['--input-type=module', '-e', script, app.appId, app.appKey, app.masterKey],
+      { cwd: fileURLToPath(new URL('../../..', import.meta.url)), env: bareEnvironment() },
+    );
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    expect(stdout, stderr).toContain('objectId');
+  });
+});

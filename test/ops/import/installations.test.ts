@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'vitest';
+import { deleteIdleInstallations } from '../../../shared/db/tables/installations.ts';
+import { anInstallation, newId, useImports } from '../../support/import/imports.ts';
+
+const world = useImports();
+const { run, imported, importedByCommand, exportFile, installationAt, countOf, asMaster } = world;
+
+describe('installations', () => {
+  test('keep their ids, times, channels and every typed value, as the REST API gives them', async () => {
+    const custom = {
+      city: 'São\tPaulo \\N "{x}" \n 你好',
+      level: 7.25,
+      flags: [true, null, { a: [] }],
+      seenAt: { __type: 'Date', iso: '2025-01-31T12:00:00.000Z' },
+      owner: { __type: 'Pointer', className: '_User', objectId: newId() },
+      place: { __type: 'GeoPoint', latitude: 31.5, longitude: -121 },
+      bytes: { __type: 'Bytes', base64: 'aGVsbG8=' },
+      constructor: 'a name',
+      nothing: null,
+    };
+    const ios = anInstallation({
+      ...custom,
+      channels: ['news', '新闻', ''],
+      apnsTopic: 'com.example.app',
+      apnsTeamId: 'TEAM',
+      timeZone: 'Asia/Shanghai',
+      badge: 3,
+      valid: false,
+    });
+    const android = anInstallation({
+      deviceType: 'android',
+      deviceToken: undefined,
+      installationId: newId(),
+      vendor: 'HMS',
+      registrationId: 'r:1',
+      deviceProfile: 'Beta',
+      channels: [],
+    });
+    await exportFile('_Installation.0.jsonl', [ios, android], '_Installation');
+    expect(await importedByCommand(world.folder)).toMatchObject({
+      code: 0,
+      stderr: '',
+      dryRun: false,
+      classes: { _Installation: { read: 2, imported: 2, alreadyThere: 0, refused: 0 } },
+      refusals: [],
+    });
+    expect(await installationAt(ios.objectId)).toEqual(ios);
+    const { deviceToken: _, ...sent } = android;
+    expect(await installationAt(android.objectId)).toEqual({ ...sent, valid: true });
+  });
+
+  test('are found by where and channel, and go on registering themselves under their ids', async () => {
+    const one = anInstallation({ channels: ['news'], level: 9 });
+    await imported(await exportFile('_Installation.jsonl', [one]));
+    const where = encodeURIComponent(JSON.stringify({ level: { $gt: 8 }, channels: 'news' }));
+    const { body } = await asMaster(`/installations?where=${where}`);
+    expect(body.results).toEqual([{ ...one, valid: true }]);
+    const { deviceType, deviceToken } = one;
+    const again = await world.api.request('POST', '/1.1/installations', {
+      app: world.app,
+      body: { deviceType, deviceToken },
+    });
+    expect(again.body.objectId).toBe(one.objectId);
+  });
+
+  test('a second run changes nothing and says what was there', async () => {
+    const records = Array.from({ length: 50 }, (_, i) => anInstallation({ level: i }));
+    const path = await exportFile('_Installation.jsonl.gz', [...records, records[0] ?? {}]);
+    expect((await imported(path)).classes._Installation).toMatchObject({ imported: 50, alreadyThere: 1 });
+    const rows = () =>
+      world.db.query('SELECT * FROM installation WHERE app_id = $1 ORDER BY id', [world.app.appId]);
+    const before = await rows();
+    const renewed = { ...records[1], level: 'other', updatedAt: new Date(Date.now() + 5000).toISOString() };
+    await exportFile('_Installation.jsonl.gz', [...records.slice(2), renewed]);
+    expect(await imported(path)).toMatchObject({
+      code: 0,
+      classes: {
+        _Installation: { read: 49, imported: 0, alreadyThere: 49, newerInFile: 1, refused: 0 },
+      },
+    });
+    expect((await rows()).rows).toEqual(before.rows);
+  });
+
+  test('what another object has already is refused, in the app and within the file, with a dry run too', async () => {
+    const live = await world.api.request('POST', '/1.1/installations', {
+      app: world.app,
+      body: { deviceType: 'android', installationId: newId(), deviceToken: newId() },
+    });
+    const there = await installationAt(live.body.objectId);
+    const first = anInstallation();
+    const path = await exportFile('_Installation.jsonl', [
+      first,
+      anInstallation({ deviceToken: there.deviceToken }),
+      anInstallation({ installationId: there.installationId }),
+      anInstallation({ deviceToken: first.deviceToken }),
+      first,
+    ]);
+    const expected = {
+      code: 1,
+      classes: { _Installation: { read: 5, imported: 1, alreadyThere: 1, refused: 3 } },
+      refusals: expect.arrayContaining([
+        expect.objectContaining({ line: 2, error: `deviceToken belongs to ${there.objectId} already.` }),
+        expect.objectContaining({ line: 3, error: `installationId belongs to ${there.objectId} already.` }),
+        expect.objectContaining({ line: 4, error: `deviceToken belongs to ${first.objectId} already.` }),
+      ]),
+    };
+    expect(await importedByCommand(path, '--dry-run')).toMatchObject({ ...expected, dryRun: true });
+    expect(await countOf('installation')).toBe(1);
+    expect(await imported(path)).toMatchObject({ ...expected, dryRun: false });
+    expect(await countOf('installation')).toBe(2);
+    expect(await installationAt(there.objectId)).toEqual(there);
+  });
+
+  test('are idle from the import at the earliest: they get pushes and are not deleted until then', async () => {
+    const updatedAt = '2020-01-01T00:00:00.000Z';
+    const one = anInstallation({
+      updatedAt,
+      deviceType: 'android',
+      installationId: newId(),
+      deviceToken: undefined,
+    });
+    await imported(await exportFile('_Installation.jsonl', [one]));
+    expect((await installationAt(one.objectId)).updatedAt).toBe(updatedAt);
+    const { appId } = world.app;
+    const body = { data: { alert: 'Hello' } };
+    const devices = async () =>
+      (await world.api.request('POST', `/console/api/apps/${appId}/push/explain`, { admin: true, body })).body
+        .devices;
+    const deleteOlderThan = (before: Date) => deleteIdleInstallations(world.db, { appId, before, limit: 10 });
+    expect(await devices()).toBe(1);
+    expect(await deleteOlderThan(new Date(Date.now() - 60_000))).toBe(0);
+    await world.db.query(
+      `UPDATE installation SET imported_at = now() - interval '366 days' WHERE app_id = $1`,
+      [appId],
+    );
+    expect(await devices()).toBe(0);
+    expect(await deleteOlderThan(new Date(Date.now() - 365 * 86_400_000))).toBe(1);
+  });
+
+  test('those that the app takes for idle are counted', async () => {
+    const path = await exportFile('_Installation.jsonl', [
+      anInstallation({ updatedAt: '2020-01-01T00:00:00.000Z' }),
+      anInstallation(),
+    ]);
+    const { code, stdout } = await run([path]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/1 installations were last seen more than 365 days ago/);
+  });
+});

@@ -1,0 +1,138 @@
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { testEnvironment } from '../../support/api.ts';
+import { carillon } from '../../support/cli.ts';
+import { anInstallation, aUser, newId, useImports } from '../../support/import/imports.ts';
+import { newUid } from '../../support/users.ts';
+
+const world = useImports();
+const { run, imported, importedByCommand, exportFile, installationAt, countOf } = world;
+
+describe('records that cannot be imported', () => {
+  test('are refused with a line and a sentence that quotes no value; the others are imported', async () => {
+    const secret = 'SESAME';
+    const good = anInstallation();
+    const lines: [RegExp, object | string][] = [
+      [/not JSON/, `{"deviceToken":"${secret}`],
+      [/not JSON/, `{"deviceToken":"${secret}\0"}`],
+      [/no JSON dictionary/, `["${secret}"]`],
+      [/not JSON/, '\0\0\0'],
+      [/objectId is missing/, { deviceType: 'ios', deviceToken: secret }],
+      [/objectId is missing/, anInstallation({ objectId: `../${secret}` })],
+      [/deviceType must be one of/, anInstallation({ deviceType: secret })],
+      [/Invalid device token/, anInstallation({ deviceToken: [secret] })],
+      [/Invalid device token/, anInstallation({ deviceToken: `${secret} `.repeat(100) })],
+      [/Invalid channel/, anInstallation({ channels: [`${secret} !`] })],
+      [/channels must be an array/, anInstallation({ channels: secret })],
+      [/badge must be a whole number/, anInstallation({ badge: secret })],
+      [/valid must be a boolean/, anInstallation({ valid: secret })],
+      [/note: A text holds a character/, anInstallation({ note: `${secret}\0` })],
+      [/note: A text holds a character/, anInstallation({ note: `${secret}\uD800` })],
+      [/note: .*inside a value/, anInstallation({ note: { __op: 'Increment', amount: 1 } })],
+      [/owner: Malformed pointer/, anInstallation({ owner: { __type: 'Pointer', className: secret } })],
+      [/name that cannot be stored/, anInstallation({ 'a.b$': secret })],
+      [
+        /nested too deeply/,
+        `{"objectId":"${newId()}","deviceType":"ios","note":${'['.repeat(2000)}1${']'.repeat(2000)}}`,
+      ],
+      [/createdAt is no time/, anInstallation({ createdAt: secret })],
+      [/neither a deviceToken nor/, anInstallation({ deviceToken: undefined })],
+      [/at most 131072 bytes/, anInstallation({ note: secret.repeat(30_000) })],
+      [/longer than 4 MB/, anInstallation({ note: secret.repeat(800_000) })],
+    ];
+    const path = await exportFile('_Installation.jsonl', [...lines.map(([, line]) => line), good]);
+    const report = await imported(path);
+    expect(report).toMatchObject({
+      code: 1,
+      classes: { _Installation: { read: lines.length + 1, imported: 1, refused: lines.length } },
+    });
+    expect(report.refusals.map(({ line }: { line: number }) => line)).toEqual(lines.map((_, i) => i + 1));
+    lines.forEach(([sentence], i) => {
+      expect(report.refusals[i].error).toMatch(sentence);
+    });
+    const plain = await run([path]);
+    expect(plain.stdout).toContain(`${path}:1: This record is not JSON.`);
+    expect(JSON.stringify(report) + plain.stdout + plain.stderr).not.toContain(secret);
+    expect(await installationAt(good.objectId)).toMatchObject({ deviceToken: good.deviceToken });
+  });
+
+  test('of users likewise, and a refused one has no part in the app', async () => {
+    const uid = newUid();
+    const users: [RegExp, object][] = [
+      [/Invalid username/, { username: ' ' }],
+      [/username must be a text/, { username: { $gt: '' } }],
+      [/email address was invalid/, { email: 'nobody' }],
+      [/phone number was invalid/, { mobilePhoneNumber: '12' }],
+      [/emailVerified must be true or false/, { emailVerified: 'yes' }],
+      [/authData must be a dictionary/, { authData: 'weixin' }],
+      [/authData.weixin: Linked id missing/, { authData: { weixin: { access_token: 'SESAME' } } }],
+      [/authData.weixin: The id in authData must be a text/, { authData: { weixin: { openid: 7 } } }],
+      [/Invalid ACL/, { ACL: { '*': { read: 'SESAME' } } }],
+      [/password is no hash/, { password: 'SESAME', authData: { weibo: { uid } } }],
+      [/sessionToken is no token/, { sessionToken: 'SESAME' }],
+    ];
+    const path = await exportFile(
+      '_User.jsonl',
+      users.map(([, member]) => aUser(member)),
+    );
+    const report = await imported(path);
+    expect(report).toMatchObject({ code: 1, classes: { _User: { imported: 0, refused: users.length } } });
+    users.forEach(([sentence], i) => {
+      expect(report.refusals[i].error).toMatch(sentence);
+    });
+    expect(JSON.stringify(report)).not.toContain('SESAME');
+    expect([await countOf('app_user'), await countOf('user_identity')]).toEqual([0, 0]);
+  });
+
+  test('the report lists a hundred; all of them go to the file that is asked for', async () => {
+    const path = await exportFile(
+      '_User.jsonl',
+      Array.from({ length: 250 }, () => ({ username: 'x' })),
+    );
+    const all = join(world.folder, 'refused.jsonl');
+    const report = await importedByCommand(path, '--refused', all);
+    expect(report.refusals).toHaveLength(100);
+    expect(report.refusalsNotListed).toBe(150);
+    const lines = (await readFile(all, 'utf8')).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line).line)).toEqual(Array.from({ length: 250 }, (_, i) => i + 1));
+    expect((await stat(all)).mode & 0o777).toBe(0o600);
+  });
+
+  test('a line of 100 MB does not fill the memory', async () => {
+    const path = join(world.folder, '_Installation.jsonl');
+    const file = createWriteStream(path);
+    file.write('{"note":"');
+    for (let i = 0; i < 100; i += 1)
+      if (!file.write(Buffer.alloc(1024 * 1024, 'x'))) await once(file, 'drain');
+    file.end(`"}\n${JSON.stringify(anInstallation())}\n`);
+    await once(file, 'close');
+    const { code, stdout } = await carillon(['import', path, '--app', world.app.appId, '--json'], {
+      env: testEnvironment(world.databaseUrl),
+      nodeArgs: ['--max-old-space-size=64'],
+    });
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({
+      code: 1,
+      classes: { _Installation: { read: 2, imported: 1, refused: 1 } },
+      refusals: [{ line: 1, error: 'This record is longer than 4 MB.' }],
+    });
+  });
+
+  test('a damaged archive is imported up to the damage, and says so', async () => {
+    const records = Array.from({ length: 8000 }, () => anInstallation());
+    const path = await exportFile('_Installation.jsonl.gz', records);
+    const whole = await readFile(path);
+    await writeFile(path, whole.subarray(0, Math.round(whole.length * 0.7)));
+    const report = await imported(path);
+    expect(report).toMatchObject({ code: 1, error: expect.stringContaining('is damaged') });
+    expect(report.classes._Installation.imported).toBeGreaterThan(0);
+    expect(await countOf('installation')).toBe(report.classes._Installation.imported);
+    await writeFile(path, whole);
+    const { code, classes } = await imported(path);
+    expect(code).toBe(0);
+    expect(classes._Installation.imported + classes._Installation.alreadyThere).toBe(8000);
+    expect(await countOf('installation')).toBe(8000);
+  });
+});

@@ -1,0 +1,171 @@
+import { randomBytes } from 'node:crypto';
+import { hash as bcrypt } from 'bcryptjs';
+import { describe, expect, test } from 'vitest';
+import { aUser, publicHash, useImports } from '../../support/import/imports.ts';
+import { enterWith, newName, newPhone, newUid, signUp } from '../../support/users.ts';
+
+const world = useImports();
+const { imported, importedByCommand, exportFile, countOf, asMaster } = world;
+
+describe('users', () => {
+  test('keep everything, log in with the passwords of the export once and for all, and with their accounts', async () => {
+    const [salt, openid, phone] = [randomBytes(24).toString('hex'), newUid(), newPhone()];
+    const custom = {
+      email: `${newName()}@example.com`,
+      nickname: '小明',
+      born: { __type: 'Date', iso: '1990-01-01T00:00:00.000Z' },
+    };
+    const salted = aUser({
+      ...custom,
+      emailVerified: true,
+      mobilePhoneNumber: phone.slice(3),
+      mobilePhoneVerified: true,
+      password: publicHash('open sesame', salt),
+      salt,
+      ACL: { '*': { read: true, write: false }, 'role:admin': { write: true } },
+      authData: {
+        weixin: {
+          openid,
+          access_token: 'SESAME',
+          _sealed: 'SESAME',
+          expires_in: 7200,
+          unionid: 'u1',
+          platform: 'weixin',
+        },
+        _weixin_unionid: { uid: 'u1' },
+        qq: null,
+      },
+    });
+    const bcrypted = aUser({ password: await bcrypt('another one', 4) });
+    const path = await exportFile('_User.0.jsonl', [salted, bcrypted], '_User');
+    expect(await imported(path)).toMatchObject({ code: 0, classes: { _User: { imported: 2 } } });
+
+    const { body } = await asMaster(`/users/${salted.objectId}`);
+    expect(body).toMatchObject({
+      objectId: salted.objectId,
+      createdAt: salted.createdAt,
+      updatedAt: salted.updatedAt,
+      username: salted.username,
+      ...custom,
+      emailVerified: true,
+      mobilePhoneNumber: phone,
+      mobilePhoneVerified: true,
+    });
+    for (const name of ['password', 'salt', 'sessionToken']) expect(body).not.toHaveProperty(name);
+    expect(body.authData.weixin).toEqual({
+      openid,
+      access_token: 'SESAME',
+      expires_in: 7200,
+      unionid: 'u1',
+      platform: 'weixin',
+    });
+    const { rows: sealed } = await world.db.query(
+      'SELECT 1 FROM app_user u WHERE u.object_id = $1 AND u::text LIKE $2',
+      [salted.objectId, '%SESAME%'],
+    );
+    expect(sealed).toEqual([]);
+    const login = (username: string, password: string) =>
+      world.api.request('POST', '/1.1/login', { app: world.app, body: { username, password } });
+    expect((await login(salted.username, 'wrong')).status).toBe(400);
+    for (const [user, password] of [
+      [salted, 'open sesame'],
+      [bcrypted, 'another one'],
+    ] as const) {
+      expect((await login(user.username, password)).body.objectId).toBe(user.objectId);
+      const { rows } = await world.db.query<{ password_hash: string }>(
+        'SELECT password_hash FROM app_user WHERE app_id = $1 AND object_id = $2',
+        [world.app.appId, user.objectId],
+      );
+      expect(rows[0]?.password_hash).toMatch(/^\$argon2id\$/);
+      expect((await login(user.username, password)).status).toBe(200);
+    }
+    const byWeixin = await enterWith(world.api, world.app, { weixin: { openid, access_token: 'new' } });
+    expect(byWeixin.id).toBe(salted.objectId);
+    const byUnion = await enterWith(world.api, world.app, {
+      weixin_mini: { uid: newUid(), access_token: 'new', unionid: 'u1', platform: 'weixin' },
+    });
+    expect(byUnion.id).toBe(salted.objectId);
+  });
+
+  test('the session of the export goes on, is given out at the next login, and ends when it is replaced', async () => {
+    const token = randomBytes(16).toString('hex').slice(0, 25);
+    const salt = 'salt';
+    const user = aUser({ sessionToken: token, password: publicHash('a password', salt), salt });
+    await imported(await exportFile('_User.jsonl', [user]));
+    const me = (session: string) =>
+      world.api.request('GET', '/1.1/users/me', { app: world.app, headers: { 'X-LC-Session': session } });
+    expect((await me(token)).body).toMatchObject({ objectId: user.objectId });
+    const { username } = user;
+    const login = await world.api.request('POST', '/1.1/login', {
+      app: world.app,
+      body: { username, password: 'a password' },
+    });
+    expect(login.body.sessionToken).toBe(token);
+    expect((await me(token)).status).toBe(200);
+    const { rows } = await world.db.query<{ row: string }>(
+      'SELECT app_user::text AS row FROM app_user WHERE app_id = $1',
+      [world.app.appId],
+    );
+    expect(rows[0]?.row).not.toContain(Buffer.from(token).toString('hex'));
+    const refreshed = await world.api.request('PUT', `/1.1/users/${user.objectId}/refreshSessionToken`, {
+      app: world.app,
+      headers: { 'X-LC-Session': token },
+    });
+    expect(refreshed.status).toBe(200);
+    expect(refreshed.body.sessionToken).not.toBe(token);
+    expect((await me(token)).status).toBe(400);
+    expect((await me(refreshed.body.sessionToken)).status).toBe(200);
+  });
+
+  test('what another user has is refused, in the app and within the file, with a dry run too', async () => {
+    const uid = newUid();
+    const there = await signUp(world.api, world.app, {
+      email: `${newName()}@example.com`,
+      mobilePhoneNumber: newPhone(),
+    });
+    const linked = await enterWith(world.api, world.app, { weibo: { uid, access_token: 't' } });
+    const [fileUid, sessionToken] = [newUid(), randomBytes(20).toString('hex')];
+    const first = aUser({ authData: { weibo: { uid: fileUid } }, sessionToken });
+    const conflicts: [string, object][] = [
+      [`username belongs to ${there.id}`, { username: there.body.username }],
+      [`email belongs to ${there.id}`, { email: there.body.email }],
+      [`mobilePhoneNumber belongs to ${there.id}`, { mobilePhoneNumber: there.body.mobilePhoneNumber }],
+      [`authData.weibo belongs to ${linked.id}`, { authData: { weibo: { uid } } }],
+      [`authData.weibo belongs to ${first.objectId}`, { authData: { weibo: { uid: fileUid } } }],
+      [`sessionToken belongs to ${first.objectId}`, { sessionToken }],
+    ];
+    const path = await exportFile('_User.jsonl', [first, ...conflicts.map(([, member]) => aUser(member))]);
+    for (const args of [['--dry-run'], []]) {
+      const report = await importedByCommand(path, ...args);
+      expect(report).toMatchObject({
+        code: 1,
+        classes: { _User: { imported: 1, refused: conflicts.length } },
+      });
+      const byLine = new Map(
+        report.refusals.map((one: { line: number; error: string }) => [one.line, one.error]),
+      );
+      conflicts.forEach(([sentence], i) => {
+        expect(byLine.get(i + 2)).toBe(`${sentence} already.`);
+      });
+      expect(await countOf('app_user')).toBe(args.length > 0 ? 2 : 3);
+    }
+    expect(await countOf('user_identity')).toBe(2);
+  });
+
+  test('who is refused for one account does not keep out who shares another with it', async () => {
+    const [taken, shared] = [newUid(), newUid()];
+    const there = await enterWith(world.api, world.app, { weibo: { uid: taken, access_token: 't' } });
+    const out = aUser({ username: 'the same', authData: { weibo: { uid: taken }, qq: { openid: shared } } });
+    const next = aUser({ username: 'the same', authData: { qq: { openid: shared } } });
+    const path = await exportFile('_User.jsonl', [out, next]);
+    for (const args of [['--dry-run'], []])
+      expect(await importedByCommand(path, ...args)).toMatchObject({
+        classes: { _User: { imported: 1, refused: 1 } },
+        refusals: [{ line: 1, error: `authData.weibo belongs to ${there.id} already.` }],
+      });
+    expect((await enterWith(world.api, world.app, { qq: { openid: shared, access_token: 't' } })).id).toBe(
+      next.objectId,
+    );
+    expect((await imported(path)).classes._User).toMatchObject({ imported: 0, alreadyThere: 1, refused: 1 });
+  });
+});

@@ -1,0 +1,122 @@
+import { spawnSync } from 'node:child_process';
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readRunInfo, removeRunInfo, writeRunInfo } from '../../../ops/local/run-info.ts';
+import { ensureSecrets, readSecrets } from '../../../ops/local/secrets.ts';
+import { carillon } from '../../support/cli.ts';
+
+let parent: string;
+beforeAll(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'carillon-secrets-'));
+});
+afterAll(() => rm(parent, { recursive: true }));
+
+let count = 0;
+const newFolder = () => {
+  count += 1;
+  return join(parent, `data-${count}`);
+};
+
+const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
+
+describe('ensureSecrets', () => {
+  test('the first start makes both with mode 600, whatever the umask; the second finds them', async () => {
+    const folder = newFolder();
+    const umask = process.umask(0);
+    const first = await ensureSecrets(folder);
+    process.umask(umask);
+    expect(first.made).toEqual(['adminToken', 'secret']);
+    expect(first.adminToken).toMatch(/^[\w-]{32}$/);
+    expect(Buffer.from(first.secret, 'base64')).toHaveLength(32);
+    expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
+    for (const name of ['admin-token', 'secret']) expect(await modeOf(join(folder, name))).toBe(0o600);
+    expect(await ensureSecrets(folder)).toEqual({ ...first, made: [] });
+    expect(await readSecrets(folder)).toEqual({ adminToken: first.adminToken, secret: first.secret });
+  });
+
+  test('starts at the same time agree on the same secrets', async () => {
+    const folder = newFolder();
+    const all = await Promise.all(Array.from({ length: 20 }, () => ensureSecrets(folder)));
+    expect(new Set(all.map(({ adminToken, secret }) => `${adminToken} ${secret}`)).size).toBe(1);
+    expect(all.flatMap(({ made }) => made).sort()).toEqual(['adminToken', 'secret']);
+    expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
+  });
+
+  test('the environment wins, and is written nowhere', async () => {
+    const folder = newFolder();
+    const given = { adminToken: 'from the environment', secret: 'as well' };
+    expect(await ensureSecrets(folder, given)).toEqual({ ...given, made: [] });
+    expect(await readdir(folder)).toEqual([]);
+    await ensureSecrets(folder);
+    expect(await readSecrets(folder, given)).toEqual(given);
+    const { secret } = await readSecrets(folder, { adminToken: 'mine' });
+    expect(secret).toBe((await readFile(join(folder, 'secret'), 'utf8')).trim());
+  });
+
+  test('an empty file is refused, since another secret would open nothing', async () => {
+    const folder = newFolder();
+    await ensureSecrets(folder);
+    await writeFile(join(folder, 'secret'), '\n');
+    await expect(ensureSecrets(folder)).rejects.toThrow('secret is empty');
+  });
+
+  test('a file that others can read is closed', async () => {
+    const folder = newFolder();
+    await ensureSecrets(folder);
+    await chmod(join(folder, 'secret'), 0o644);
+    await readSecrets(folder);
+    expect(await modeOf(join(folder, 'secret'))).toBe(0o600);
+  });
+
+  test.runIf(process.getuid?.() === 0)('another user is told whose it is', async () => {
+    const folder = newFolder();
+    await ensureSecrets(folder);
+    await chmod(parent, 0o755);
+    const module = new URL('../../../ops/local/secrets.ts', import.meta.url).href;
+    // The child gives up root only after it has loaded the sources, since the other user may not reach them.
+    const script = `import('${module}').then((m) => {
+      process.setgroups([]); process.setgid(65534); process.setuid(65534);
+      return m.readSecrets('${folder}');
+    }).then(() => console.log('read them'), (e) => console.log(e.message))`;
+    const child = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', cwd: '/' });
+    expect(child).toMatchObject({ status: 0, signal: null, stderr: '' });
+    expect(child.error).toBeUndefined();
+    expect(child.stdout).toContain('belongs to another user');
+  });
+});
+
+describe('the note of a running service', () => {
+  test('it is read back, closed to others, and taken away at the end', async () => {
+    const folder = newFolder();
+    await ensureSecrets(folder);
+    expect(await readRunInfo(folder)).toEqual({});
+    const where = {
+      url: 'http://127.0.0.1:1',
+      databaseUrl: 'postgresql://x',
+      metricsUrl: 'http://127.0.0.1:2',
+    };
+    await writeRunInfo(folder, { ...where, url: 'http://127.0.0.1:9' });
+    await writeRunInfo(folder, where);
+    expect(await readRunInfo(folder)).toEqual(where);
+    expect(await modeOf(join(folder, 'database-url'))).toBe(0o600);
+    await removeRunInfo(folder);
+    expect(await readRunInfo(folder)).toEqual({});
+    expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
+  });
+
+  test('a command in the same folder follows it, unless the environment says otherwise', async () => {
+    const cwd = newFolder();
+    const folder = join(cwd, '.carillon');
+    await ensureSecrets(folder);
+    await writeRunInfo(folder, {
+      url: 'http://127.0.0.1:9',
+      databaseUrl: 'postgresql://x',
+      metricsUrl: 'http://127.0.0.1:9',
+    });
+    expect((await carillon(['app', 'list'], { cwd })).stderr).toContain('at http://127.0.0.1:9:');
+    const elsewhere = await carillon(['app', 'list'], { cwd, env: { PORT: '11' } });
+    expect(elsewhere.stderr).toContain('at http://127.0.0.1:11:');
+  });
+});

@@ -1,0 +1,182 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { newKey } from '../../../shared/domain/ids.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { anInstallation, aUser, newId, publicHash } from '../../support/import/imports.ts';
+import { item, newKeys, useMoveIn } from '../../support/import/move-in.ts';
+
+/** `carillon move-in`: a whole app of the public service in one command. */
+const world = useMoveIn();
+const { write, run, moveIn } = world;
+
+describe('carillon move-in', () => {
+  test('makes the app, imports all of it, and goes on when it is run again', async () => {
+    const own = newKeys();
+    const user = aUser({ username: 'tom', password: publicHash('secret', 'salt'), salt: 'salt' });
+    await write('_User.jsonl', [user]);
+    await write('_Installation.jsonl', [anInstallation(), anInstallation()]);
+    await writeFile(join(world.folder, 'keys.json'), JSON.stringify(own));
+    const args = ['--keys-file', 'keys.json', '--name', 'Shop', '--edition', 'international'];
+
+    const first = await moveIn(args);
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first.json()).toMatchObject({
+      app: { appId: world.appId, name: 'Shop', isNew: true },
+      dryRun: false,
+      import: { classes: { _User: { imported: 1 }, _Installation: { imported: 2 } } },
+    });
+    expect(item(first.json(), 'keys')).toMatchObject({ state: 'done' });
+    expect(first.stdout).not.toContain(own.masterKey);
+    const stored = await world.stored();
+    expect(stored.body).toMatchObject({ ...own, edition: 'international' });
+    const login = { username: 'tom', password: 'secret' };
+    const session = await world.api.request('POST', '/1.1/login', {
+      app: { appId: world.appId, ...own },
+      body: login,
+    });
+    expect(session.body.objectId).toBe(user.objectId);
+
+    const installation = anInstallation();
+    await write('_Installation.2.jsonl', [installation]);
+    const second = await moveIn(args);
+    expect(second.json()).toMatchObject({
+      app: { isNew: false },
+      import: {
+        classes: { _User: { imported: 0, alreadyThere: 1 }, _Installation: { imported: 1, alreadyThere: 2 } },
+      },
+    });
+    // Without the file too: the app keeps its keys.
+    const third = await moveIn();
+    expect(third.code).toBe(0);
+    expect(item(third.json(), 'keys')).toMatchObject({ state: 'check' });
+    expect(await readdir(world.folder)).not.toContain(`${world.appId}.refused.jsonl`);
+  });
+
+  test('with --dry-run checks everything and makes nothing, not even the app', async () => {
+    await write('_User.jsonl', [aUser()]);
+    await write('_Installation.jsonl', [anInstallation(), { objectId: newId(), deviceType: 'ios' }]);
+    const { code, json } = await moveIn(['--dry-run', '--keys-file', '-'], {
+      stdin: JSON.stringify(newKeys()),
+    });
+    expect(code).toBe(1);
+    expect(json()).toMatchObject({
+      app: { appId: world.appId, name: null, isNew: true },
+      dryRun: true,
+      import: { classes: { _User: { imported: 1 }, _Installation: { imported: 1, refused: 1 } } },
+    });
+    expect((await world.stored()).status).toBe(404);
+  });
+
+  test('takes the last export whole after the app was deleted, under the same id and keys', async () => {
+    const own = newKeys();
+    const stdin = JSON.stringify(own);
+    const user = { objectId: newId(), username: 'ann', salt: 'salt', email: 'ann@example.com' };
+    const role = { objectId: newId(), name: 'editors', ACL: { '*': { read: true } } };
+    await write('_User.jsonl', [aUser({ ...user, password: publicHash('before', 'salt') })]);
+    await write('_Installation.jsonl', [anInstallation()]);
+    await write('_Role.jsonl', [role]);
+    await write('_Join_users__Role.jsonl', [{ owningId: role.objectId, relatedId: user.objectId }]);
+    const first = await moveIn(['--keys-file', '-'], { stdin });
+    expect(first.code).toBe(0);
+    const changed = { password: publicHash('after', 'salt'), updatedAt: '2026-01-01T00:00:00.000Z' };
+    await write('_User.jsonl', [aUser({ ...user, ...changed })]);
+    const second = (await moveIn(['--keys-file', '-'], { stdin })).json();
+    expect(second.import.classes._User).toMatchObject({ imported: 0, alreadyThere: 1, newerInFile: 1 });
+    expect(item(second, 'newer')).toMatchObject({ state: 'check' });
+
+    expect((await run(['app', 'delete', world.appId, '--yes'])).code).toBe(0);
+    const whole = (await moveIn(['--keys-file', '-'], { stdin })).json();
+    expect(whole.app.isNew).toBe(true);
+    expect(whole.import.classes).toEqual(first.json().import.classes);
+    const login = (password: string) =>
+      world.api.request('POST', '/1.1/login', {
+        app: { appId: world.appId, ...own },
+        body: { username: 'ann', password },
+      });
+    expect((await login('before')).body.code).toBe(210);
+    expect((await login('after')).body.objectId).toBe(user.objectId);
+  });
+
+  test('imports roles with their members, also in a dry run of an app that is not there', async () => {
+    const user = aUser();
+    const role = { objectId: newId(), name: 'editors', ACL: { '*': { read: true } } };
+    await write('_User.jsonl', [user]);
+    await write('_Role.jsonl', [role]);
+    await write('_Join_users__Role.jsonl', [{ owningId: role.objectId, relatedId: user.objectId }]);
+    const rehearsal = await moveIn(['--dry-run']);
+    expect(rehearsal).toMatchObject({ code: 0 });
+    expect(rehearsal.json().import.classes).toMatchObject({ _Role: { imported: 1 } });
+    const { code, json } = await moveIn();
+    expect(code).toBe(0);
+    expect(json().import.classes).toEqual(rehearsal.json().import.classes);
+    const { body: app } = await world.stored();
+    const where = encodeURIComponent(JSON.stringify({ name: 'editors' }));
+    const found = await world.api.request('GET', `/1.1/roles?where=${where}`, { app, master: true });
+    expect(found.body.results).toMatchObject([{ objectId: role.objectId }]);
+  });
+
+  test('says what is refused, and where all of it stands', async () => {
+    await write('_Installation.jsonl', [{ objectId: newId(), deviceType: 'ios' }]);
+    const { code, json } = await moveIn();
+    expect(code).toBe(1);
+    const report = `${world.appId}.refused.jsonl`;
+    expect(item(json(), 'refused')).toMatchObject({ state: 'todo', text: expect.stringContaining(report) });
+    expect(await readFile(join(world.folder, report), 'utf8')).toMatch(/"line":1.*neither a deviceToken/);
+  });
+});
+
+describe('is refused before anything is made', () => {
+  const untouched = async () => expect((await world.stored()).status).toBe(404);
+
+  test('without an id, or with a malformed one: 2', async () => {
+    const missing = await run(['move-in', 'export', '--json']);
+    expect(missing).toMatchObject({ code: 2 });
+    expect(missing.json().error).toContain('--app-id');
+    world.appId = 'a shop';
+    const wrong = await moveIn();
+    expect(wrong.code).toBe(2);
+    expect(wrong.json().error).toMatch(/^--app-id must be /);
+  });
+
+  test('with a world.folder that is not there or holds no export: 1', async () => {
+    const empty = await moveIn();
+    expect(empty.code).toBe(1);
+    expect(empty.json().error).toContain('There is no file of _User');
+    await rm(join(world.folder, 'export'), { recursive: true });
+    expect((await moveIn()).json().error).toContain('export cannot be read (ENOENT)');
+    await untouched();
+  });
+
+  test('without a database, or for users without the secret: 1', async () => {
+    await write('_User.jsonl', [aUser()]);
+    for (const variable of ['DATABASE_URL', 'CARILLON_SECRET']) {
+      const { code, json } = await moveIn([], { env: { [variable]: '' } });
+      expect(code).toBe(1);
+      expect(json().error).toContain(variable);
+    }
+    await untouched();
+  });
+
+  test('with other keys than the app has: 1, and names them', async () => {
+    await write('_Installation.jsonl', [anInstallation()]);
+    const own = newKeys();
+    const stdin = JSON.stringify(own);
+    expect((await moveIn(['--keys-file', '-'], { stdin })).code).toBe(0);
+    const other = JSON.stringify({ ...own, masterKey: newKey() });
+    const { code, json } = await moveIn(['--keys-file', '-'], { stdin: other });
+    expect(code).toBe(1);
+    expect(json().error).toBe(
+      `App ${world.appId} is there with another masterKey than the file has: nothing was imported.`,
+    );
+  });
+
+  test('where the service is another one than that of the database: 1, and says so', async () => {
+    await write('_Installation.jsonl', [anInstallation()]);
+    const other = await createTestDatabase();
+    const { code, json } = await moveIn([], { env: { DATABASE_URL: other.url } });
+    expect(code).toBe(1);
+    expect(json().error).toContain('There is no such app in this database');
+    await other.drop();
+  });
+});

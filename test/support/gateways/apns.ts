@@ -1,0 +1,149 @@
+import { type ApnsTuning, defaultTuning } from '../../../connectors/apns/client.ts';
+import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
+import { apnsConnector } from '../../../connectors/apns/index.ts';
+import type { Attempt, GatewayCall, Message, Recipient, Sender } from '../../../connectors/connector.ts';
+import type { ApnsGateway, ApnsGatewayOptions } from '../../../ops/sandbox/apns/gateway.ts';
+import { createApnsCredentials, startApnsGateway } from '../../../ops/sandbox/apns/server.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { TransportName } from '../http2/peer.ts';
+import { loopbackIdentity } from './identity.ts';
+import { aContext } from './sender-context.ts';
+
+export { aContext } from './sender-context.ts';
+
+export const topic = 'com.example.app';
+
+/** The usual deadlines, but nobody waits long at the end. */
+export const calmTuning: ApnsTuning = {
+  ...defaultTuning,
+  timing: { ...defaultTuning.timing, drainMs: 500 },
+};
+
+/** An answer is waited for so long only: for tests in which none comes. */
+export const impatientTuning: ApnsTuning = {
+  ...calmTuning,
+  timing: { ...calmTuning.timing, requestMs: 300 },
+};
+
+export function aMessage(data: JsonObject = { alert: 'Hello' }, more: Partial<Message> = {}): Message {
+  const createdAtMs = systemClock.now();
+  return {
+    pushId: 'PushRecord000001',
+    data,
+    prod: 'prod',
+    expiresAtMs: createdAtMs + 3_600_000,
+    createdAtMs,
+    ...more,
+  };
+}
+
+/** Device token number `n`. */
+export const deviceToken = (n: number): string => n.toString(16).padStart(64, '0');
+
+export function recipients(count: number, more: Partial<Recipient> = {}): Recipient[] {
+  return Array.from({ length: count }, (_, index) => ({
+    index,
+    id: String(1000 + index),
+    address: deviceToken(index),
+    deviceType: 'ios',
+    topic: null,
+    teamId: null,
+    badge: null,
+    updatedAtMs: 0,
+    ...more,
+  }));
+}
+
+/** What `send` reported: one attempt per recipient, and how often each was reported. */
+export interface Outcome {
+  attempts: Attempt[];
+  reports: number[];
+}
+
+export async function sendAll(
+  sender: Sender,
+  to: Recipient[],
+  message: Message = aMessage(),
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Outcome> {
+  const outcome: Outcome = { attempts: [], reports: to.map(() => 0) };
+  const report = (index: number, attempt: Attempt) => {
+    outcome.attempts[index] = attempt;
+    outcome.reports[index] = (outcome.reports[index] ?? 0) + 1;
+  };
+  await sender.send({ message, recipients: to, report, signal });
+  return outcome;
+}
+
+/** How many attempts there are of each kind. */
+export function kinds({ attempts }: Outcome): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { kind } of attempts) counts[kind] = (counts[kind] ?? 0) + 1;
+  return counts;
+}
+
+export interface ApnsFixture {
+  gateway: ApnsGateway;
+  sender: Sender;
+  calls: GatewayCall[];
+  /** Another door to the same gateway. */
+  open(more?: JsonObject): Sender;
+  close(): Promise<void>;
+}
+
+export interface ApnsFixtureOptions {
+  gateway?: ApnsGatewayOptions;
+  tuning?: ApnsTuning;
+  clock?: Clock;
+  topics?: string[];
+  /** Members beside those of the token. */
+  credentials?: JsonObject;
+}
+
+/** Members of a profile that choose a transport. */
+export const credentialsOver = (name: TransportName): JsonObject =>
+  name === 'standard' ? { transport: 'standard' } : {};
+
+/** A gateway on loopback and a token sender to it. */
+export async function startApnsFixture(options: ApnsFixtureOptions = {}): Promise<ApnsFixture> {
+  const { publicKey, ...token } = createApnsCredentials(options.topics ?? [topic]);
+  const identity = await loopbackIdentity();
+  const gateway = await startApnsGateway({
+    keys: [{ ...token, publicKey }],
+    ...identity,
+    ...options.gateway,
+  });
+  const context = aContext(options.clock);
+  const connector = apnsConnector(options.tuning ?? calmTuning);
+  const senders: Sender[] = [];
+  const open = (more: JsonObject = {}) => {
+    const base = { auth: 'token', ...token, endpoint: gateway.url, ca: gateway.ca };
+    const credentials = apnsCredentials.parse({ ...base, ...options.credentials, ...more });
+    const sender = connector.open(credentials, context);
+    senders.push(sender);
+    return sender;
+  };
+  return {
+    gateway,
+    sender: open(),
+    calls: context.calls,
+    open,
+    close: async () => {
+      await Promise.all(senders.map((sender) => sender.close()));
+      await gateway.close();
+    },
+  };
+}
+
+/** A clock that stands still until it is moved, at a given epoch time. */
+export function movableClock(nowMs: number): Clock & { moveMs(ms: number): void } {
+  let at = nowMs;
+  return {
+    now: () => at,
+    monotonicMs: () => systemClock.monotonicMs(),
+    moveMs: (ms) => {
+      at += ms;
+    },
+  };
+}

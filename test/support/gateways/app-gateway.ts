@@ -1,0 +1,70 @@
+import { expect } from 'vitest';
+import {
+  type ApnsGateway,
+  createApnsCredentials,
+  startApnsGateway,
+} from '../../../ops/sandbox/apns/server.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { testConfig } from '../api.ts';
+import type { TestService } from '../service.ts';
+import { loopbackIdentity } from './identity.ts';
+
+/** A gateway of one app's own, beside that of the service; it can be gone and come back at the same address. */
+export interface RestartableGateway {
+  /** Credentials of a profile that points at it. */
+  own: Record<string, unknown>;
+  now(): ApnsGateway;
+  die(): Promise<void>;
+  rise(): Promise<void>;
+}
+
+export async function startRestartableGateway(): Promise<RestartableGateway> {
+  const credentials = createApnsCredentials();
+  const identity = await loopbackIdentity();
+  const start = (port = 0) => startApnsGateway({ keys: [credentials], ...identity, port });
+  let gateway: ApnsGateway = await start();
+  const port = Number(new URL(gateway.url).port);
+  const { publicKey: _, ...own } = credentials;
+  return {
+    own: { auth: 'token', ...own, endpoint: gateway.url, ca: gateway.ca },
+    now: () => gateway,
+    die: () => gateway.close(),
+    async rise() {
+      gateway = await start(port);
+    },
+  };
+}
+
+export interface AppOnGateway {
+  app: App;
+  tokens: string[];
+  /** The breaker's id. */
+  id: string;
+}
+
+/** An app with so many iOS devices, on the gateway of these credentials, or on the service's own with null. */
+export async function createAppOn(
+  service: TestService,
+  credentials: Record<string, unknown> | null,
+  devices: number,
+): Promise<AppOnGateway> {
+  const app = await service.api.createApp();
+  if (credentials === null) await service.addApnsProfile(app);
+  else {
+    const vault = new Vault(testConfig(service.databaseUrl).secrets);
+    const profile = { appId: app.appId, connector: 'apns', name: '_default', credentials } as const;
+    await putProfile(service.db, vault, profile);
+  }
+  const tokens = await service.addIosInstallations(app, devices);
+  return { app, tokens, id: `apns:${app.appId}:_default` };
+}
+
+/** Calls for a push and gives its id. */
+export async function beginPush(service: TestService, app: App, body: object = {}): Promise<string> {
+  const whole = { data: { alert: 'Hello' }, ...body };
+  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
+  expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
+  return reply.body.objectId;
+}

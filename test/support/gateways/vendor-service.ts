@@ -1,0 +1,93 @@
+import { afterAll, afterEach, beforeAll } from 'vitest';
+import type { SandboxGateway } from '../../../ops/sandbox/http/server.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { type ConnectorId, canonicalVendor } from '../../../shared/domain/labels.ts';
+import { testConfig } from '../api.ts';
+import { startTestService, type TestService } from '../service.ts';
+import { beginPush } from './app-gateway.ts';
+
+/** The gateway of one maker of phones, and a profile at it without its address. */
+export interface VendorGateway {
+  connector: ConnectorId;
+  gateway: SandboxGateway;
+  credentials: object;
+}
+
+/** Pushes through a dispatcher to gateways of makers. */
+export interface VendorService {
+  readonly service: TestService;
+  /** An app with a profile at each gateway; `more` by connector, over what the profile has. */
+  app(more?: Partial<Record<ConnectorId, object>>): Promise<App>;
+  /** Writes phones of a vendor (any name that the maker goes by) straight into the table; gives their addresses. */
+  add(app: App, vendor: string, addresses: string[]): Promise<string[]>;
+  /** Sends, and gives the record when it is closed. `more`: members of the call beside `data`. */
+  push(app: App, data: object, more?: object): Promise<Record<string, unknown>>;
+  /** Addresses of the app's phones that are still there. */
+  left(app: App): Promise<string[]>;
+}
+
+/** One service, one dispatcher and these gateways for all tests of a file; what a test has gateways do ends with it. */
+export function useVendorService(start: () => Promise<VendorGateway[]>): VendorService {
+  let service: TestService;
+  let vendors: VendorGateway[] = [];
+  beforeAll(async () => {
+    service = await startTestService();
+    vendors = await start();
+    await service.dispatch();
+  });
+  afterAll(async () => {
+    await service?.close();
+    await Promise.all(vendors.map(({ gateway }) => gateway.close()));
+  });
+  afterEach(() => {
+    for (const { gateway } of vendors) {
+      gateway.behave();
+      gateway.forget();
+      gateway.deadTokens.clear();
+    }
+  });
+  return {
+    get service() {
+      return service;
+    },
+    async app(more = {}) {
+      const app = await service.api.createApp({ hybridPush: true });
+      const vault = new Vault(testConfig(service.databaseUrl).secrets);
+      for (const { connector, gateway, credentials } of vendors) {
+        const { url, ca } = gateway;
+        const own = { ...credentials, endpoint: url, ca, ...more[connector] };
+        await putProfile(service.db, vault, {
+          appId: app.appId,
+          connector,
+          name: '_default',
+          credentials: own,
+        });
+      }
+      return app;
+    },
+    async add(app, vendor, addresses) {
+      await service.db.query(
+        `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name)
+         SELECT $1, encode(sha256((random()::text || address)::bytea), 'hex')::varchar(24), 'android',
+                gen_random_uuid()::text, address, $2, $3 FROM unnest($4::text[]) AS address`,
+        [app.appId, canonicalVendor(vendor), vendor, addresses],
+      );
+      return addresses;
+    },
+    push: async (app, data, more = {}) =>
+      service.untilDone(app, await beginPush(service, app, { data, ...more })),
+    async left(app) {
+      const { rows } = await service.db.query<{ registration_id: string }>(
+        'SELECT registration_id FROM installation WHERE app_id = $1',
+        [app.appId],
+      );
+      return rows.map((row) => row.registration_id);
+    },
+  };
+}
+
+/** Addresses number `from` to `from + count - 1`. */
+export const some = (address: (n: number) => string, count: number, from = 0): string[] =>
+  Array.from({ length: count }, (_, i) => address(from + i));
