@@ -8,7 +8,7 @@ function isRoute(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'paths' in value && 'run' in value && hasLimit(value);
 }
 
-/** Whether a route declares what it reads at most: one that does not would read anything. */
+/** Tells whether a route declares how much it reads: without a limit it would read any body. */
 function hasLimit(value: object): boolean {
   const limit = 'limit' in value ? value.limit : undefined;
   return (
@@ -18,9 +18,10 @@ function hasLimit(value: object): boolean {
 
 const isBytes = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
 
-/** Finds the routes by reading the folder: adding an endpoint edits no list (style.md 5.1). */
+/** Loads the routes of every file below a folder, so that a new endpoint needs no entry in a list. */
 export async function loadRoutes(folder: URL = new URL('./routes/', import.meta.url)): Promise<Route[]> {
-  const files = (await readdir(folder)).filter((name) => /\.[jt]s$/.test(name)).sort();
+  const names = await readdir(folder, { recursive: true });
+  const files = names.filter((name) => /\.[jt]s$/.test(name)).sort();
   const modules = await Promise.all(files.map((name) => import(new URL(name, folder).href)));
   return modules.flatMap((module, i) => {
     const parsed = routeModule.safeParse(module);

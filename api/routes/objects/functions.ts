@@ -1,6 +1,6 @@
-import { type AppCall, largestBody, noBody, type Reply, route } from '../route.ts';
-import type { FunctionReply } from '../services/functions/functions.ts';
-import type { Services } from '../services/services.ts';
+import { type AppCall, largestBody, noBody, type Reply, route } from '../../route.ts';
+import type { FunctionReply } from '../../services/functions/functions.ts';
+import type { Services } from '../../services/services.ts';
 
 const replyWith = ({ status, headers, body }: FunctionReply): Reply => ({ status, headers, body });
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, noBody, operatorBody, route, smallBody } from '../route.ts';
+import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 
 /** Templates and signatures of messages (protocol/admin-api.md#sms-texts). */
 const templates = '/console/api/apps/:appId/sms-templates';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { flowControl } from '../../shared/domain/push-body.ts';
-import { json, operatorBody, route, smallBody } from '../route.ts';
+import { flowControl } from '../../../shared/domain/push-body.ts';
+import { json, operatorBody, route, smallBody } from '../../route.ts';
 
 /** Cancel, pause and resume a push that is not done (protocol/admin-api.md#control-of-a-push): each gives the push record. */
 const pushPath = '/console/api/apps/:appId/notifications/:id';

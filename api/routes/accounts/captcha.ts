@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, noBody, route, smallBody } from '../route.ts';
+import { json, noBody, route, smallBody } from '../../route.ts';
 
 /** A whole number within a range; digits only, since `Number` would also read 0x50 and a blank. */
 const within = (low: number, high: number) =>

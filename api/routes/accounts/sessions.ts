@@ -1,5 +1,5 @@
-import { anyObject, anyQuery } from '../object-call.ts';
-import { json, noBody, route, smallBody } from '../route.ts';
+import { anyObject, anyQuery } from '../../object-call.ts';
+import { json, noBody, route, smallBody } from '../../route.ts';
 
 /** Login, and what a user does with its own session (protocol/users.md#session-tokens). */
 

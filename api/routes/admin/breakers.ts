@@ -1,5 +1,5 @@
-import type { BreakerView } from '../../shared/domain/breaker.ts';
-import { json, noBody, route, smallBody } from '../route.ts';
+import type { BreakerView } from '../../../shared/domain/breaker.ts';
+import { json, noBody, route, smallBody } from '../../route.ts';
 
 /** Circuit breakers (protocol/admin-api.md#breakers): seen over all dispatchers, forced for all of them. */
 const base = '/console/api/breakers';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, noBody, route } from '../route.ts';
+import { json, noBody, route } from '../../route.ts';
 
 const usageQuery = z.object({ day: z.iso.date('expected a day as YYYY-MM-DD').optional() });
 

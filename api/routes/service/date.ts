@@ -1,4 +1,4 @@
-import { json, noBody, route } from '../route.ts';
+import { json, noBody, route } from '../../route.ts';
 
 export default [
   // The time of the server, for clients whose own is wrong, before they sign anything by it (protocol/clients.md#server-time).

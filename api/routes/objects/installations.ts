@@ -1,7 +1,7 @@
-import type { JsonObject } from '../../shared/domain/json.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching } from '../object-call.ts';
-import { type AppCall, installationBody, json, noBody, type Reply, route, smallBody } from '../route.ts';
-import type { Services } from '../services/services.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../object-call.ts';
+import { type AppCall, installationBody, json, noBody, type Reply, route, smallBody } from '../../route.ts';
+import type { Services } from '../../services/services.ts';
 
 /** protocol/installations.md#calls-for-installations; the second path is what most SDKs use. */
 const collection = ['/1.1/installations', '/1.1/classes/_Installation'];

@@ -1,4 +1,4 @@
-import { json, noBody, route, smallBody } from '../route.ts';
+import { json, noBody, route, smallBody } from '../../route.ts';
 
 /** Pushes that wait for their time (protocol/push.md#scheduled-pushes). */
 export default [

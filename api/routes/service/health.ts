@@ -1,4 +1,4 @@
-import { json, noBody, route } from '../route.ts';
+import { json, noBody, route } from '../../route.ts';
 
 export default [
   route({

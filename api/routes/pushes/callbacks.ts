@@ -1,4 +1,4 @@
-import { json, noBody, route } from '../route.ts';
+import { json, noBody, route } from '../../route.ts';
 
 /** Where gateways send delivery receipts (shared/callbacks.ts); each connector reads its gateway's form of them. */
 const path = '/callbacks/:connector/:appId/:secret';

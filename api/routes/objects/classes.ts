@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { refuse } from '../../shared/domain/errors.ts';
-import { json, noBody, route } from '../route.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import { json, noBody, route } from '../../route.ts';
 
 const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, noBody, route } from '../route.ts';
+import { json, noBody, route } from '../../route.ts';
 
 /** `installationId`, `secure`, `features` and others are sent too, and decide nothing here. */
 const query = z.object({ appId: z.string().regex(/^[\w-]{1,64}$/, 'expected an application id') });

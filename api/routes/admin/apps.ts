@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type App, appOptionsPatch } from '../../shared/domain/app.ts';
-import { broughtAppId, broughtKeys } from '../../shared/domain/app-identity.ts';
-import { json, noBody, operatorBody, route, smallBody } from '../route.ts';
+import { type App, appOptionsPatch } from '../../../shared/domain/app.ts';
+import { broughtAppId, broughtKeys } from '../../../shared/domain/app-identity.ts';
+import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 
 /** The admin API (protocol/admin-api.md#calls): apps, push profiles, outbox. */
 const appPath = '/console/api/apps/:appId';

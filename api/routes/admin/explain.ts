@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, noBody, operatorBody, route } from '../route.ts';
+import { json, noBody, operatorBody, route } from '../../route.ts';
 
 /** What people ask when a push does not do what they thought (protocol/admin-api.md#calls). */
 const appPath = '/console/api/apps/:appId';

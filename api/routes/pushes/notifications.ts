@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, noBody, route, smallBody } from '../route.ts';
+import { json, noBody, route, smallBody } from '../../route.ts';
 
 const maxLimit = 1000;
 const defaultLimit = 100;

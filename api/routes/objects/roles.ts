@@ -1,7 +1,7 @@
-import type { JsonObject } from '../../shared/domain/json.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching } from '../object-call.ts';
-import { type AppCall, json, type Limit, noBody, type Reply, route, smallBody } from '../route.ts';
-import type { Services } from '../services/services.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../object-call.ts';
+import { type AppCall, json, type Limit, noBody, type Reply, route, smallBody } from '../../route.ts';
+import type { Services } from '../../services/services.ts';
 
 /** Roles (protocol/roles.md#role-fields); the second path is what most SDKs use (protocol/clients.md#calls-of-the-javascript-sdk). */
 const collection = ['/1.1/roles', '/1.1/classes/_Role'];

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, noBody, route } from '../route.ts';
+import { json, noBody, route } from '../../route.ts';
 
 export default [
   // `select` statements over users and installations (protocol/queries.md#cql).

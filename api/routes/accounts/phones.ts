@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { anyObject, anyQuery } from '../object-call.ts';
-import { type AppCall, json, route, smallBody, userBody } from '../route.ts';
-import type { Services } from '../services/services.ts';
+import { anyObject, anyQuery } from '../../object-call.ts';
+import { type AppCall, json, route, smallBody, userBody } from '../../route.ts';
+import type { Services } from '../../services/services.ts';
 
 /** Accounts by phone (protocol/codes.md#phone-accounts). */
 

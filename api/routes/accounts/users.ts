@@ -1,7 +1,7 @@
-import type { JsonObject } from '../../shared/domain/json.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching, isOn } from '../object-call.ts';
-import { type AppCall, json, noBody, type Reply, route, smallBody, userBody } from '../route.ts';
-import type { Services } from '../services/services.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching, isOn } from '../../object-call.ts';
+import { type AppCall, json, noBody, type Reply, route, smallBody, userBody } from '../../route.ts';
+import type { Services } from '../../services/services.ts';
 
 /** protocol/users.md#calls-for-users; the second path is what most SDKs use (protocol/clients.md#calls-of-the-javascript-sdk). */
 const collection = ['/1.1/users', '/1.1/classes/_User'];

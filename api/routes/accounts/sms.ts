@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { json, route, smallBody } from '../route.ts';
+import { json, route, smallBody } from '../../route.ts';
 
 const text = z.string('expected a text').max(1000, 'must be at most 1000 characters').nullish();
 const given = (value: string | null | undefined) => value ?? undefined;

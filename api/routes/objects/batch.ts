@@ -1,5 +1,5 @@
-import { anyObject } from '../object-call.ts';
-import { largestBody, route } from '../route.ts';
+import { anyObject } from '../../object-call.ts';
+import { largestBody, route } from '../../route.ts';
 
 /** Several calls in one (protocol/objects.md#batches): each is admitted, counted and refused as if it had come by itself. */
 
