@@ -63,14 +63,13 @@ module.exports = {
     {
       name: 'a gateway imports the contract, http2, the kit and the ground, never another gateway, db or queue',
       severity: 'error',
-      from: { path: '^connectors/([^/]+)/' },
+      from: { path: '^connectors/((?:vendors/)?[^/]+)/' },
       to: {
         path: '^(api|dispatcher|ops|test)/|^shared/(db|queue|query)/|^connectors/',
         pathNot: [
           '^connectors/$1/',
-          '^connectors/connector\\.ts$',
+          '^connectors/contract/',
           '^connectors/provider\\.ts$',
-          '^connectors/(credentials|guide)\\.ts$',
           '^connectors/http2/',
           '^connectors/kit/',
         ],
@@ -88,7 +87,7 @@ module.exports = {
       from: { path: '^dispatcher/' },
       to: {
         path: '^(api|ops|test)/|^connectors/',
-        pathNot: '^connectors/(registry|connector|routing|providers|provider|trouble)\\.ts$',
+        pathNot: '^connectors/(contract/|(registry|routing|providers|provider)\\.ts$)',
       },
     },
     {
@@ -109,7 +108,7 @@ module.exports = {
       from: { path: '^api/' },
       to: {
         path: '^(dispatcher|ops|test)/|^connectors/',
-        pathNot: '^connectors/(registry|connector|routing)\\.ts$',
+        pathNot: '^connectors/(contract/|(registry|routing)\\.ts$)',
       },
     },
     {

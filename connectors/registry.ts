@@ -3,15 +3,15 @@ import { issueText } from '../shared/domain/issue-text.ts';
 import { type ConnectorId, profileConnectorIds } from '../shared/domain/labels.ts';
 import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';
-import type { Connector, CredentialReport } from './connector.ts';
+import type { Connector, CredentialReport } from './contract/connector.ts';
+import type { CredentialGuide } from './contract/guide.ts';
 import { fcm, vendorG } from './fcm/index.ts';
-import type { CredentialGuide } from './guide.ts';
-import { huawei } from './vendor_a_huawei/index.ts';
-import { xiaomi } from './vendor_b_xiaomi/index.ts';
-import { meizu } from './vendor_c_meizu/index.ts';
-import { oppo } from './vendor_d_oppo/index.ts';
-import { vivo } from './vendor_e_vivo/index.ts';
-import { honor } from './vendor_f_honor/index.ts';
+import { honor } from './vendors/honor/index.ts';
+import { huawei } from './vendors/huawei/index.ts';
+import { meizu } from './vendors/meizu/index.ts';
+import { oppo } from './vendors/oppo/index.ts';
+import { vivo } from './vendors/vivo/index.ts';
+import { xiaomi } from './vendors/xiaomi/index.ts';
 
 /** Every connector that can send. Adding a vendor is one line here (develop/architecture.md#connectors). */
 export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<ConnectorId, Connector>([

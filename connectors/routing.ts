@@ -13,7 +13,7 @@ import {
   messageOf,
   type NamedCredentials,
   type ProfileChoice,
-} from './connector.ts';
+} from './contract/connector.ts';
 import { connectors } from './registry.ts';
 
 /** A push profile as it is stored, its credentials open. */

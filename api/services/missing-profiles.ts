@@ -1,4 +1,4 @@
-import { messageOf, type NamedCredentials } from '../../connectors/connector.ts';
+import { messageOf, type NamedCredentials } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { type Handle, isStatementTimeout } from '../../shared/db/pool.ts';
 import type { StoredProfile } from '../../shared/db/tables/profiles.ts';

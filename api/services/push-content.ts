@@ -1,4 +1,4 @@
-import { type MessageSource, messageOf } from '../../connectors/connector.ts';
+import { type MessageSource, messageOf } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { listDeviceTypes } from '../../shared/db/tables/audience.ts';

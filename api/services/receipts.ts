@@ -1,4 +1,4 @@
-import type { Receipt, ReceiptCall } from '../../connectors/connector.ts';
+import type { Receipt, ReceiptCall } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { isCallbackSecret } from '../../shared/callbacks.ts';
 import { isDeadlock } from '../../shared/db/pool.ts';

@@ -1,8 +1,8 @@
 /** Turns what happened to one request into what the dispatcher is told. */
 import { hash } from 'node:crypto';
-import type { Attempt } from '../connector.ts';
+import type { Attempt } from '../contract/connector.ts';
 import type { Reply, TransportReason } from '../http2/transport.ts';
-import { failed, halt, retry, withCause } from '../kit/attempts.ts';
+import { failed, halt, retry, withCause } from '../kit/attempt-results.ts';
 import type { Answer } from './errors.ts';
 
 /** How long a key rests after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off, do not mint). */

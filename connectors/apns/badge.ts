@@ -1,5 +1,5 @@
 import { isJsonObject, type Json } from '../../shared/domain/json.ts';
-import type { Message } from '../connector.ts';
+import type { Message } from '../contract/connector.ts';
 
 /**
  * The badge that an Apple device gets: a number, or the case-sensitive word `Increment`, from the `ios`

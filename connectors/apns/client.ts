@@ -1,4 +1,4 @@
-import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../connector.ts';
+import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
 import { openTransport } from '../http2/open.ts';
 import {
   defaultTiming,
@@ -6,7 +6,7 @@ import {
   type TransportLoad,
   type TransportTiming,
 } from '../http2/transport.ts';
-import { failed, halt, retry } from '../kit/attempts.ts';
+import { failed, halt, retry } from '../kit/attempt-results.ts';
 import { pauseMs } from './attempt.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { type ApnsSession, Delivery, malformed } from './delivery.ts';

@@ -1,7 +1,7 @@
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import type { CredentialReport } from '../connector.ts';
-import { keyOf, proxyUrl } from '../credentials.ts';
+import type { CredentialReport } from '../contract/connector.ts';
+import { keyOf, proxyUrl } from '../contract/credentials.ts';
 
 /** Members both kinds of credentials take (protocol/admin-api.md#credentials-of-a-push-profile). */
 const common = {

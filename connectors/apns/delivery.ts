@@ -1,6 +1,6 @@
-import type { Attempt, GatewayCall, Message, Recipient, Report } from '../connector.ts';
+import type { Attempt, GatewayCall, Message, Recipient, Report } from '../contract/connector.ts';
 import type { Reply, RequestTemplate, Transport, TransportRequest, Verdict } from '../http2/transport.ts';
-import { failed, sent } from '../kit/attempts.ts';
+import { failed, sent } from '../kit/attempt-results.ts';
 import { apnsIdOf, attemptOf, unansweredOf } from './attempt.ts';
 import { type Answer, answerOf } from './errors.ts';
 import type { ApnsPayload } from './payload.ts';

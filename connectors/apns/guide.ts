@@ -1,4 +1,4 @@
-import type { CredentialGuide } from '../guide.ts';
+import type { CredentialGuide } from '../contract/guide.ts';
 
 /** Apple's credentials (protocol/apns.md#hosts). */
 export const apnsGuide: CredentialGuide = {

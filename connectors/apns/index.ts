@@ -1,4 +1,4 @@
-import type { Connector } from '../connector.ts';
+import type { Connector } from '../contract/connector.ts';
 import { badgeOf } from './badge.ts';
 import { type ApnsTuning, defaultTuning, openApns } from './client.ts';
 import { type ApnsCredentials, apnsCredentials, inspectApns } from './credentials.ts';

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
-import type { Message, Rendering } from '../connector.ts';
+import type { Message, Rendering } from '../contract/connector.ts';
 import { checkAps, isShowing, PayloadProblem, textOf, withoutEmpty } from './aps.ts';
 import { allPushTypes, plainPushTypes, pushTypeOf } from './push-types.ts';
 

@@ -1,4 +1,10 @@
-import type { MassLimit, Message, NamedCredentials, ProfileChoice, RouteTraits } from '../connector.ts';
+import type {
+  MassLimit,
+  Message,
+  NamedCredentials,
+  ProfileChoice,
+  RouteTraits,
+} from '../contract/connector.ts';
 import { type ApnsCredentials, topicsOf } from './credentials.ts';
 import { sendableTopic } from './push-types.ts';
 

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
-import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../connector.ts';
+import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
 import { depositFailed, stopping, unfit } from './errors.ts';
 import { renderChannelContent } from './payload.ts';
 

@@ -1,4 +1,4 @@
-import type { Attempt } from '../connector.ts';
+import type { Attempt } from '../contract/connector.ts';
 
 /**
  * Our own channel has no gateway that could refuse: it writes to our database, or it does not.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import type { Connector } from '../connector.ts';
+import type { Connector } from '../contract/connector.ts';
 import { ChannelSender } from './client.ts';
 import { renderChannelContent } from './payload.ts';
 

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
-import type { Message, Rendering } from '../connector.ts';
+import type { Message, Rendering } from '../contract/connector.ts';
 
 const typeNames = { string: 'a string', boolean: 'true or false' } as const;
 

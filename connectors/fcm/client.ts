@@ -1,5 +1,5 @@
 import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shared/http.ts';
-import type { Attempt, Sender, SenderContext, SendRequest } from '../connector.ts';
+import type { Attempt, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
 import { openTransport } from '../http2/open.ts';
 import {
   defaultTiming,
@@ -8,7 +8,7 @@ import {
   type TransportTiming,
 } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
-import { expired, unfit } from '../kit/attempts.ts';
+import { expired, unfit } from '../kit/attempt-results.ts';
 import type { FcmCredentials } from './credentials.ts';
 import { Delivery } from './delivery.ts';
 import { type FcmLabel, renderFcm } from './payload.ts';

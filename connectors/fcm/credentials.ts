@@ -1,6 +1,14 @@
 import { z } from 'zod';
-import type { CredentialReport } from '../connector.ts';
-import { authEndpoint, baseUrl, common, inspectTrust, keyOf, proxyUrl, secretText } from '../credentials.ts';
+import type { CredentialReport } from '../contract/connector.ts';
+import {
+  authEndpoint,
+  baseUrl,
+  common,
+  inspectTrust,
+  keyOf,
+  proxyUrl,
+  secretText,
+} from '../contract/credentials.ts';
 
 /** Google's file as it is downloaded: members that we do not need are dropped, not refused. */
 const serviceAccount = z.object(

@@ -1,8 +1,8 @@
-import type { Attempt, Recipient, SenderContext, SendRequest } from '../connector.ts';
+import type { Attempt, Recipient, SenderContext, SendRequest } from '../contract/connector.ts';
 import type { Reply, Transport, Verdict } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
-import { failed, halt, retry, sent, stopping, withCause } from '../kit/attempts.ts';
-import { attemptOf } from '../kit/rows.ts';
+import { failed, halt, retry, sent, stopping, withCause } from '../kit/attempt-results.ts';
+import { attemptOf } from '../kit/response-rules.ts';
 import { answerOf, type FcmRow } from './errors.ts';
 import type { FcmPayload } from './payload.ts';
 

@@ -4,7 +4,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parseObject } from '../kit/access-token.ts';
-import { type Row, rowOfStatus, tableOf } from '../kit/rows.ts';
+import { type Row, rowOfStatus, tableOf } from '../kit/response-rules.ts';
 
 export interface FcmRow extends Row {
   /** Said of every token it is no dead token but wrong credentials: judged when the whole send is known. */

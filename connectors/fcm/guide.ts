@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import type { CredentialGuide, VendorFile } from '../guide.ts';
+import type { CredentialGuide, VendorFile } from '../contract/guide.ts';
 
 const needed = ['project_id', 'client_email', 'private_key', 'private_key_id', 'token_uri'];
 

@@ -1,4 +1,4 @@
-import type { Connector } from '../connector.ts';
+import type { Connector } from '../contract/connector.ts';
 import { defaultTuning, type FcmTuning, openFcm } from './client.ts';
 import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.ts';
 import { fcmGuide } from './guide.ts';

@@ -3,7 +3,7 @@
  * member `payload` with all of the push as JSON text). Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import type { Capabilities, ConnectorLimits, Message, Rendering } from '../connector.ts';
+import type { Capabilities, ConnectorLimits, Message, Rendering } from '../contract/connector.ts';
 import { type AndroidContent, androidContent, bodyProblem } from '../kit/android.ts';
 import { merge } from '../kit/merge.ts';
 

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpClient } from '../../shared/http.ts';
-import type { TokenStore } from '../connector.ts';
+import type { TokenStore } from '../contract/connector.ts';
 import { AccessTokens, type Fetched, fetchedFrom, grantIn } from '../kit/access-token.ts';
 import { signJwt } from '../kit/signed-jwt.ts';
 import type { FcmCredentials } from './credentials.ts';

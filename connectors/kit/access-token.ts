@@ -5,8 +5,8 @@
 import { type Clock, sleep } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { HttpReply } from '../../shared/http.ts';
-import type { Attempt, StoredToken, TokenStore } from '../connector.ts';
-import { halt, retry, unanswered } from './attempts.ts';
+import type { Attempt, StoredToken, TokenStore } from '../contract/connector.ts';
+import { halt, retry, unanswered } from './attempt-results.ts';
 
 /** `livesMs`: how long to use it, which may be less than the gateway grants. */
 export interface Granted {

@@ -5,7 +5,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
-import type { Capabilities, ConnectorLimits, Message, Rendering } from '../connector.ts';
+import type { Capabilities, ConnectorLimits, Message, Rendering } from '../contract/connector.ts';
 
 export interface AndroidContent {
   /** Text of the notification; empty where the message is silent or the vendor's body is native. */

@@ -1,4 +1,4 @@
-import type { SenderContext } from '../connector.ts';
+import type { SenderContext } from '../contract/connector.ts';
 
 /** Addresses of this machine only: no gateway on the internet could send a receipt there. */
 const loopback = /^https?:\/\/(localhost|127(\.\d+){3}|\[::1\])([:/]|$)/i;

@@ -1,5 +1,5 @@
-import type { Rate, TestLimit } from '../../connectors/connector.ts';
-import { messageOf } from '../../connectors/connector.ts';
+import type { Rate, TestLimit } from '../../connectors/contract/connector.ts';
+import { messageOf } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import type { DeliverSnapshot } from '../../shared/db/tables/delivery.ts';
 import { grantTest } from '../../shared/db/tables/gateway-days.ts';

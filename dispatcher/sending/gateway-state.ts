@@ -1,4 +1,4 @@
-import type { DayQuota, TokenStore } from '../../connectors/connector.ts';
+import type { DayQuota, TokenStore } from '../../connectors/contract/connector.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { closeClass, closedReason, type GatewayKey } from '../../shared/db/tables/gateway-days.ts';

@@ -1,4 +1,4 @@
-import type { Connector, GatewayCall, Mailbox, Sender } from '../../connectors/connector.ts';
+import type { Connector, GatewayCall, Mailbox, Sender } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { callbackUrl } from '../../shared/callbacks.ts';
 import type { Clock } from '../../shared/clock.ts';

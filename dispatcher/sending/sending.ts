@@ -1,5 +1,5 @@
-import type { Message, Recipient, Report } from '../../connectors/connector.ts';
-import { messageOf } from '../../connectors/connector.ts';
+import type { Message, Recipient, Report } from '../../connectors/contract/connector.ts';
+import { messageOf } from '../../connectors/contract/connector.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Directory } from '../../shared/db/directory.ts';
 import type { Database } from '../../shared/db/pool.ts';

@@ -1,4 +1,4 @@
-import type { Attempt, Sender, SendRequest } from '../../connectors/connector.ts';
+import type { Attempt, Sender, SendRequest } from '../../connectors/contract/connector.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { SendSlot } from './task.ts';
 

@@ -1,5 +1,5 @@
-import type { Attempt } from '../../connectors/connector.ts';
-import { showsTrouble, troubleOf } from '../../connectors/trouble.ts';
+import type { Attempt } from '../../connectors/contract/connector.ts';
+import { showsTrouble, troubleOf } from '../../connectors/contract/gateway-health.ts';
 import type { Showing } from '../../shared/breaker.ts';
 import type { Batch, Failure } from '../../shared/db/tables/batches.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateway-messages.ts';

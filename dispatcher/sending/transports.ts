@@ -3,7 +3,7 @@
  * connections did and hold, the main thread adds up.
  */
 import { z } from 'zod';
-import type { SenderContext } from '../../connectors/connector.ts';
+import type { SenderContext } from '../../connectors/contract/connector.ts';
 import { type ConnectorId, connectorIds } from '../../shared/domain/labels.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 

@@ -1,4 +1,4 @@
-import { type CredentialGuide, commonMembers } from '../../connectors/guide.ts';
+import { type CredentialGuide, commonMembers } from '../../connectors/contract/guide.ts';
 import { credentialsOf, guideOf } from '../../connectors/registry.ts';
 import { brandOf, type ConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
 import { code, fenced, page, table } from './markdown.ts';

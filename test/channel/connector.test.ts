@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { channel } from '../../connectors/channel/index.ts';
-import type { Attempt, Mailbox, Message, Recipient } from '../../connectors/connector.ts';
+import type { Attempt, Mailbox, Message, Recipient } from '../../connectors/contract/connector.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { aContext } from '../support/gateways/sender-context.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../ops/sandbox/fcm/server.ts';
-import { startHuaweiGateway } from '../../ops/sandbox/huawei/server.ts';
+import { startHuaweiGateway } from '../../ops/sandbox/vendors/huawei/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { listGatewayMessages } from '../../shared/db/tables/gateway-messages.ts';

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { type HonorGateway, startHonorGateway } from '../../ops/sandbox/honor/server.ts';
-import { type HuaweiGateway, startHuaweiGateway } from '../../ops/sandbox/huawei/server.ts';
-import { honorToken } from '../connectors/fixtures/honor.ts';
-import { huaweiToken } from '../connectors/fixtures/huawei.ts';
+import { type HonorGateway, startHonorGateway } from '../../ops/sandbox/vendors/honor/server.ts';
+import { type HuaweiGateway, startHuaweiGateway } from '../../ops/sandbox/vendors/huawei/server.ts';
+import { honorToken } from '../connectors/vendors/honor/fixture.ts';
+import { huaweiToken } from '../connectors/vendors/huawei/fixture.ts';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { some, useVendorService } from '../support/gateways/vendor-service.ts';
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { type MeizuGateway, startMeizuGateway } from '../../ops/sandbox/meizu/server.ts';
-import { type OppoGateway, startOppoGateway } from '../../ops/sandbox/oppo/server.ts';
-import { startVivoGateway, type VivoGateway } from '../../ops/sandbox/vivo/server.ts';
-import { startXiaomiGateway, type XiaomiGateway } from '../../ops/sandbox/xiaomi/server.ts';
-import { meizuApp, pushIdOf } from '../connectors/fixtures/meizu.ts';
-import { oppoId } from '../connectors/fixtures/oppo.ts';
-import { vivoId } from '../connectors/fixtures/vivo.ts';
-import { regId, xiaomiApp } from '../connectors/fixtures/xiaomi.ts';
+import { type MeizuGateway, startMeizuGateway } from '../../ops/sandbox/vendors/meizu/server.ts';
+import { type OppoGateway, startOppoGateway } from '../../ops/sandbox/vendors/oppo/server.ts';
+import { startVivoGateway, type VivoGateway } from '../../ops/sandbox/vendors/vivo/server.ts';
+import { startXiaomiGateway, type XiaomiGateway } from '../../ops/sandbox/vendors/xiaomi/server.ts';
+import { meizuApp, pushIdOf } from '../connectors/vendors/meizu/fixture.ts';
+import { oppoId } from '../connectors/vendors/oppo/fixture.ts';
+import { vivoId } from '../connectors/vendors/vivo/fixture.ts';
+import { regId, xiaomiApp } from '../connectors/vendors/xiaomi/fixture.ts';
 import { loopbackIdentity } from '../support/gateways/identity.ts';
 import { some, useVendorService } from '../support/gateways/vendor-service.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Recipient, SendRequest } from '../../connectors/connector.ts';
+import type { Recipient, SendRequest } from '../../connectors/contract/connector.ts';
 import { Punctuality, sendInTime } from '../../dispatcher/sending/slices.ts';
 import type { Clock } from '../../shared/clock.ts';
 

@@ -1,4 +1,4 @@
-import type { Message } from '../../../connectors/connector.ts';
+import type { Message } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import type { Router } from '../../../connectors/routing.ts';
 import type { DeviceGroup } from '../../../shared/db/tables/audience.ts';

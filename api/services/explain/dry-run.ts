@@ -1,4 +1,4 @@
-import { messageOf } from '../../../connectors/connector.ts';
+import { messageOf } from '../../../connectors/contract/connector.ts';
 import { Router } from '../../../connectors/routing.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { countAudience, maxGroups } from '../../../shared/db/tables/audience.ts';

@@ -1,4 +1,4 @@
-import type { MessageSource } from '../../../connectors/connector.ts';
+import type { MessageSource } from '../../../connectors/contract/connector.ts';
 import { type Profile, Router } from '../../../connectors/routing.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { countPending } from '../../../shared/db/tables/audience.ts';

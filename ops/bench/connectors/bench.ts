@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Attempt, Message, Recipient, Sender } from '../../../connectors/connector.ts';
+import type { Attempt, Message, Recipient, Sender } from '../../../connectors/contract/connector.ts';
 import { checkCredentials, connectors } from '../../../connectors/registry.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config.ts';

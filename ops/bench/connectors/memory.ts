@@ -1,4 +1,4 @@
-import type { SenderContext, StoredToken } from '../../../connectors/connector.ts';
+import type { SenderContext, StoredToken } from '../../../connectors/contract/connector.ts';
 import { systemClock } from '../../../shared/clock.ts';
 
 /** What a worker thread hands to a sender, kept in this process: a benchmark of connectors needs no database. */

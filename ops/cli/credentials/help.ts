@@ -1,4 +1,4 @@
-import { commonMembers } from '../../../connectors/guide.ts';
+import { commonMembers } from '../../../connectors/contract/guide.ts';
 import { guideOf } from '../../../connectors/registry.ts';
 import { brandOf, type ConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { type Report, table } from '../report.ts';

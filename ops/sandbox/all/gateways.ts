@@ -1,14 +1,14 @@
 /** All gateways together: one stand-in for each connector, on free ports or on ports in a row. */
 import { startApnsGateway } from '../apns/server.ts';
 import { startFcmGateway } from '../fcm/server.ts';
-import { startHonorGateway } from '../honor/server.ts';
 import type { SandboxOptions } from '../http/server.ts';
-import { startHuaweiGateway } from '../huawei/server.ts';
 import { type CertificateAuthority, openCertificateAuthority } from '../kit/certificates.ts';
-import { startMeizuGateway } from '../meizu/server.ts';
-import { startOppoGateway } from '../oppo/server.ts';
-import { startVivoGateway } from '../vivo/server.ts';
-import { startXiaomiGateway } from '../xiaomi/server.ts';
+import { startHonorGateway } from '../vendors/honor/server.ts';
+import { startHuaweiGateway } from '../vendors/huawei/server.ts';
+import { startMeizuGateway } from '../vendors/meizu/server.ts';
+import { startOppoGateway } from '../vendors/oppo/server.ts';
+import { startVivoGateway } from '../vendors/vivo/server.ts';
+import { startXiaomiGateway } from '../vendors/xiaomi/server.ts';
 import { createSandboxSecrets, type SandboxSecrets } from './secrets.ts';
 import { type Gateways, type Stand, standsOf } from './stands.ts';
 

@@ -4,11 +4,11 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { type ApnsCredentials, createApnsCredentials } from '../apns/server.ts';
 import { createServiceAccount, type ServiceAccount } from '../fcm/server.ts';
-import { createHonorApp, type HonorApp } from '../honor/server.ts';
-import { createHuaweiApp, type HuaweiApp } from '../huawei/server.ts';
 import { type KeyPairPem, openCertificateAuthority } from '../kit/certificates.ts';
-import { createOppoApp } from '../oppo/server.ts';
-import { createVivoApp, type VivoApp } from '../vivo/server.ts';
+import { createHonorApp, type HonorApp } from '../vendors/honor/server.ts';
+import { createHuaweiApp, type HuaweiApp } from '../vendors/huawei/server.ts';
+import { createOppoApp } from '../vendors/oppo/server.ts';
+import { createVivoApp, type VivoApp } from '../vendors/vivo/server.ts';
 import { sandboxConnectors } from './kinds.ts';
 
 /** What gateways accept, so that they can be started again with the same. */

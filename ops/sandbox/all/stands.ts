@@ -2,13 +2,13 @@
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { ApnsGateway } from '../apns/server.ts';
 import type { FcmGateway } from '../fcm/server.ts';
-import type { HonorGateway } from '../honor/server.ts';
 import type { SandboxGateway } from '../http/server.ts';
-import type { HuaweiGateway } from '../huawei/server.ts';
-import type { MeizuGateway } from '../meizu/server.ts';
-import type { OppoGateway } from '../oppo/server.ts';
-import type { VivoGateway } from '../vivo/server.ts';
-import type { XiaomiGateway } from '../xiaomi/server.ts';
+import type { HonorGateway } from '../vendors/honor/server.ts';
+import type { HuaweiGateway } from '../vendors/huawei/server.ts';
+import type { MeizuGateway } from '../vendors/meizu/server.ts';
+import type { OppoGateway } from '../vendors/oppo/server.ts';
+import type { VivoGateway } from '../vendors/vivo/server.ts';
+import type { XiaomiGateway } from '../vendors/xiaomi/server.ts';
 import { addressOf, kinds, type SandboxConnector } from './kinds.ts';
 import type { SandboxSecrets } from './secrets.ts';
 

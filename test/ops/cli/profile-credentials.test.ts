@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import forge from 'node-forge';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { commonMembers } from '../../../connectors/guide.ts';
+import { commonMembers } from '../../../connectors/contract/guide.ts';
 import { credentialsOf, guideOf } from '../../../connectors/registry.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { openProfiles } from '../../../shared/db/tables/profiles.ts';

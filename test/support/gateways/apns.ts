@@ -1,7 +1,13 @@
 import { type ApnsTuning, defaultTuning } from '../../../connectors/apns/client.ts';
 import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
 import { apnsConnector } from '../../../connectors/apns/index.ts';
-import type { Attempt, GatewayCall, Message, Recipient, Sender } from '../../../connectors/connector.ts';
+import type {
+  Attempt,
+  GatewayCall,
+  Message,
+  Recipient,
+  Sender,
+} from '../../../connectors/contract/connector.ts';
 import type { ApnsGateway, ApnsGatewayOptions } from '../../../ops/sandbox/apns/gateway.ts';
 import { createApnsCredentials, startApnsGateway } from '../../../ops/sandbox/apns/server.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';

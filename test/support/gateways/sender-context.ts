@@ -4,7 +4,7 @@ import type {
   SenderContext,
   StoredToken,
   TokenStore,
-} from '../../../connectors/connector.ts';
+} from '../../../connectors/contract/connector.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 
 /** A sender context whose shared state is in this process: what a thread hands in, without a database. */

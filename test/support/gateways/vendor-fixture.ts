@@ -9,7 +9,7 @@ import type {
   ReceiptReading,
   Recipient,
   Sender,
-} from '../../../connectors/connector.ts';
+} from '../../../connectors/contract/connector.ts';
 import type { SandboxGateway } from '../../../ops/sandbox/http/server.ts';
 import { aContext, type Outcome, recipients, sendAll } from './apns.ts';
 import type { TestContext } from './sender-context.ts';

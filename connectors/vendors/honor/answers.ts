@@ -1,0 +1,63 @@
+/** Reads what Honor answers to one request (protocol/honor.md#answers): `code` is a number, and 200 may still name failures. */
+import { isJsonObject, type Json } from '../../../shared/domain/json.ts';
+import type { HttpResponse } from '../../../shared/http.ts';
+import { parseObject } from '../../kit/access-token.ts';
+import { type Reading, unreadable } from '../../kit/multicast.ts';
+import type { Row } from '../../kit/response-rules.ts';
+import { notSent, rowOf, rowOfHttp, spoiltRequest, tokenRows } from './errors.ts';
+
+/** What an answer means. */
+export function readAnswer(reply: HttpResponse): Reading {
+  const { retryAfterMs, status } = reply;
+  const body = parseObject(reply.body);
+  const code = codeIn(body?.code);
+  if (!body || code === undefined) {
+    const reading = unreadable(reply);
+    return reading.kind === 'answer' ? { ...reading, row: rowOfHttp(status) } : reading;
+  }
+  const row = rowOf(status, code, body.message);
+  if (row.reaction !== 'sent') return { kind: 'answer', status, row, retryAfterMs };
+  const { expireTokens, failTokens, requestId, sendResult } = isJsonObject(body.data) ? body.data : {};
+  const targets = new Map<string, Row>();
+  for (const token of strings(failTokens)) targets.set(token, tokenRows.failTokens);
+  for (const token of strings(expireTokens)) targets.set(token, tokenRows.expireTokens);
+  return {
+    kind: 'answer',
+    status,
+    row: sendResult === false ? notSent : row,
+    targets,
+    messageId: typeof requestId === 'string' && requestId !== '' ? requestId.slice(0, 200) : undefined,
+  };
+}
+
+const codeIn = (code: Json | undefined): string | undefined =>
+  typeof code === 'number' || typeof code === 'string' ? String(code) : undefined;
+
+const strings = (value: Json | undefined): string[] =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+
+/** In a thousand devices halves find one in ten steps; so many refusals without a success are the access token's. */
+const enoughRefusals = 12;
+const recentMs = 60_000;
+
+/**
+ * Errors that speak of a token without saying which (protocol/honor.md#answers: refresh once, then it is something else). The first is taken
+ * for the access token; with another one the request is halved, until nobody at all does well.
+ */
+export class TokenDoubt {
+  #refused: { token: string; atMs: number } | null = null;
+  #refusals = 0;
+
+  /** The reading as it is to be judged; `nowMs` in epoch milliseconds. */
+  weigh(reading: Reading, token: string, nowMs: number): Reading {
+    if (reading.kind !== 'answer') return reading;
+    if (reading.row.reaction === 'sent') this.#refusals = 0;
+    if (reading.row.reason !== spoiltRequest.reason) return reading;
+    this.#refusals += 1;
+    const isRenewed =
+      this.#refused !== null && this.#refused.token !== token && nowMs - this.#refused.atMs < recentMs;
+    if (isRenewed && this.#refusals <= enoughRefusals) return { ...reading, row: spoiltRequest };
+    if (!isRenewed) this.#refused = { token, atMs: nowMs };
+    return reading;
+  }
+}

@@ -1,0 +1,31 @@
+import type { HttpTiming } from '../../../shared/http.ts';
+import type { Connector } from '../../contract/connector.ts';
+import { openHonor } from './client.ts';
+import { type HonorCredentials, honorCredentials, inspectHonor } from './credentials.ts';
+import { honorGuide } from './guide.ts';
+import { bodyOf, can, type HonorPayload, limits, renderHonor, testLimit } from './payload.ts';
+import { readReceipts } from './receipts.ts';
+
+/** The connector with other deadlines than the usual ones. */
+export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials, HonorPayload> {
+  return {
+    id: 'vendor_f',
+    can,
+    limits,
+    address: 'registrationId',
+    credentials: honorCredentials,
+    guide: honorGuide,
+    render: (message) => renderHonor(message),
+    preview: (payload) => bodyOf(payload, ['TOKEN']),
+    // Honor publishes no number (protocol/honor.md#message); counted in devices, as its elder sibling does.
+    rate: ({ ratePerSecond: perSecond }) =>
+      perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
+    testLimit,
+    inspect: inspectHonor,
+    receipts: readReceipts,
+    open: (credentials, context) => openHonor(credentials, context, timing),
+  };
+}
+
+/** Honor Push (protocol/honor.md). */
+export const honor = honorConnector();

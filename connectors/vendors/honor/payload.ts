@@ -1,0 +1,126 @@
+/**
+ * `data` of a push → the body Honor takes (protocol/honor.md#message; protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap opens an
+ * intent with the app's members, or with `silent` a data message of all of them. Pure.
+ */
+import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import type {
+  Capabilities,
+  ConnectorLimits,
+  Message,
+  Rendering,
+  TestLimit,
+} from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../../kit/android.ts';
+import { merge } from '../../kit/merge.ts';
+import { badgeOf, hasOwnText, objectOf, placed } from './members.ts';
+
+/** Badges come from the push (protocol/push.md#badges-by-vendor). */
+export const can: Capabilities = { passThrough: true, badge: true, collapse: true };
+
+/** Honor publishes neither: 1000 devices and 4096 bytes without them, as its clients assume (protocol/honor.md#message). */
+export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 4096 };
+
+/** A rendered push: what all its recipients share. */
+export interface HonorPayload {
+  /** The body around the device tokens. */
+  head: string;
+  tail: string;
+  /** A repeat replaces what is shown already (protocol/honor.md#repeats). */
+  isRepeatHidden: boolean;
+}
+
+export interface RenderOptions {
+  /** The app's entry activity, where the push names none. */
+  badgeClass?: string | undefined;
+  /** When it is sent, which decides how long it may still live; absent: when it was made. */
+  nowMs?: number;
+}
+
+/** What taps open for the clients of this protocol (protocol/push.md#what-a-tap-opens). */
+const intentHost = 'cn.leancloud.push';
+/** 15 days (protocol/honor.md#message). */
+const longestTtlS = 1_296_000;
+const titleChars = 40;
+
+/** Renders a push. The vendor's object may be Honor's own body. */
+export function renderHonor(message: Message, options: RenderOptions = {}): Rendering<HonorPayload> {
+  const content = androidContent(message, { connector: 'vendor_f', can, limits, isNative });
+  if (!content.ok) return content;
+  const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, biTag: message.pushId };
+  const { token: _token, ...body } = merge({ android }, ownBody(content.payload, message, options));
+  const text = JSON.stringify({ ...body, token: [] });
+  const problem = bodyProblem('vendor_f', Buffer.byteLength(text), limits);
+  if (problem !== null) return { ok: false, problem };
+  const tail = ']}';
+  const { notifyId, tag } = objectOf(objectOf(body.android).notification);
+  const isRepeatHidden = (typeof tag === 'string' && tag !== '') || typeof notifyId === 'number';
+  return { ok: true, payload: { head: text.slice(0, -tail.length), tail, isRepeatHidden } };
+}
+
+/** Such an object needs no alert: it has a text, or data for the app. */
+const isNative = (vendor: JsonObject): boolean => hasOwnText(vendor) || typeof vendor.data === 'string';
+
+function ownBody(content: AndroidContent, { pushId }: Message, { badgeClass }: RenderOptions): JsonObject {
+  const { alert, custom, data, silent, vendor } = content;
+  if (hasOwnText(vendor)) {
+    const { notification, ...rest } = vendor;
+    return notification === undefined ? placed(rest) : { ...placed(rest), notification };
+  }
+  const own = placed(vendor);
+  if (silent || alert.trim() === '') {
+    // With a notification beside it, data would not be handed to the app.
+    const { notification: _, ...android } = objectOf(own.android);
+    return merge(silent ? { data: JSON.stringify(data) } : {}, { ...own, android });
+  }
+  const badge = badgeOf(data.badge, vendor.badgeClass ?? badgeClass);
+  const { clickAction, ...over } = objectOf(objectOf(own.android).notification);
+  const notification: JsonObject = {
+    title: titleOf(content, titleChars),
+    body: alert,
+    clickAction: clickAction ?? { type: 1, intent: intentOf(custom) },
+    ...tagOf(data['collapse-id'], over, pushId),
+    ...(badge === null ? {} : { badge }),
+  };
+  const shown = withBigText(merge(notification, over));
+  return merge(own, { android: { notification: shown } });
+}
+
+/**
+ * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
+ * another push does not (protocol/honor.md#repeats). None beside a number of the sender's, which says by itself what the message replaces.
+ */
+function tagOf(group: Json | undefined, own: JsonObject, pushId: string): JsonObject {
+  if (typeof group === 'string' && group !== '') return { tag: group };
+  return typeof own.notifyId === 'number' ? {} : { tag: pushId };
+}
+
+/** Large text has to be the text itself (protocol/honor.md#message). */
+function withBigText(notification: JsonObject): JsonObject {
+  const { body, style, title } = notification;
+  if (style !== 1 || body === undefined || title === undefined) return notification;
+  return { ...notification, bigTitle: title, bigBody: body };
+}
+
+function intentOf(custom: JsonObject): string {
+  const content = encodeURIComponent(JSON.stringify(custom));
+  return `intent://${intentHost}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
+}
+
+/** Whole seconds that the message may still live: at least one, at most what Honor keeps. */
+function ttlSeconds({ createdAtMs, expiresAtMs }: Message, nowMs = createdAtMs): number {
+  return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
+}
+
+/** The body of one request. */
+export function bodyOf({ head, tail }: HonorPayload, addresses: readonly string[]): string {
+  return `${head}${addresses.map((address) => JSON.stringify(address)).join(',')}${tail}`;
+}
+
+/** `targetUserType` 1 marks a test (protocol/push.md#test-pushes; protocol/honor.md#message). */
+export function testLimit({ data }: Message): TestLimit | null {
+  const isTest = [data.honor, data.vendor_f].some((value) => {
+    const vendor = objectOf(value);
+    return [vendor.targetUserType, objectOf(vendor.android).targetUserType].includes(1);
+  });
+  return isTest ? { pushesPerDay: 1000, devicesPerPush: 10 } : null;
+}

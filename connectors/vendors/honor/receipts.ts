@@ -1,0 +1,34 @@
+/**
+ * Honor's receipts (protocol/honor.md#receipts): sent to the address that is registered with Honor, unsigned. One status is
+ * known, from a single source; what the others mean is not public, so they retire no token.
+ */
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import type { Receipt, ReceiptCall, ReceiptReading } from '../../contract/connector.ts';
+import { parseObject } from '../../kit/access-token.ts';
+import { epochMsOf, textOf } from '../../kit/receipts.ts';
+
+const delivered = '40000002';
+const mostStatuses = 1000;
+
+/** The receipts of one call. */
+export function readReceipts({ body }: ReceiptCall): ReceiptReading {
+  const statuses = parseObject(body)?.statuses;
+  if (!Array.isArray(statuses) || statuses.length > mostStatuses)
+    return { ok: false, status: 400, problem: `expected statuses, an array of at most ${mostStatuses}` };
+  const receipts = statuses.flatMap((one) => (isJsonObject(one) ? (receiptOf(one) ?? []) : []));
+  return { ok: true, receipts, reply: { code: 200, message: 'success' } };
+}
+
+function receiptOf({ biTag, requestId, status, timestamp, token }: JsonObject): Receipt | null {
+  if (typeof token !== 'string' || token === '') return null;
+  if (typeof status !== 'number' && typeof status !== 'string') return null;
+  const code = String(status).slice(0, 24);
+  return {
+    pushId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
+    messageId: textOf(requestId),
+    address: token,
+    event: code === delivered ? 'delivered' : 'undelivered',
+    code,
+    atMs: epochMsOf(timestamp),
+  };
+}

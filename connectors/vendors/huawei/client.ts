@@ -1,0 +1,155 @@
+import {
+  createHttpClient,
+  defaultHttpTiming,
+  type HttpClient,
+  type HttpTiming,
+  jsonPost,
+} from '../../../shared/http.ts';
+import type {
+  Attempt,
+  Message,
+  Recipient,
+  Rendering,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../../contract/connector.ts';
+import type { AccessTokens } from '../../kit/access-token.ts';
+import { expired, failed } from '../../kit/attempt-results.ts';
+import { callOf, type Reading, sendMany } from '../../kit/multicast.ts';
+import { type Api, looksNewer, readAnswer } from './answers.ts';
+import type { HuaweiCredentials } from './credentials.ts';
+import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
+import { renderV3 } from './payload-v3.ts';
+import { accessTokens, authHost, signedTokens } from './tokens.ts';
+
+const host = 'https://push-api.cloud.huawei.com';
+
+/** Systems that Huawei serves by v3 only, as clients name them. */
+const newerSystems = new Set(['harmony', 'harmonyos', 'ohos', 'openharmony']);
+
+export const isNewerSystem = (deviceType: string): boolean => newerSystems.has(deviceType.toLowerCase());
+
+/** Opens the doors for one profile; connects with the first push. */
+export function openHuawei(
+  credentials: HuaweiCredentials,
+  context: SenderContext,
+  timing: HttpTiming = defaultHttpTiming,
+): Sender {
+  const { authEndpoint = authHost, ca, endpoint = host } = credentials;
+  const { clock } = context;
+  return new HuaweiSender({
+    credentials,
+    context,
+    client: createHttpClient({ baseUrl: endpoint, ca, timing, clock }),
+    authClient: createHttpClient({ baseUrl: authEndpoint, ca, connections: 1, timing, clock }),
+  });
+}
+
+interface Parts {
+  credentials: HuaweiCredentials;
+  context: SenderContext;
+  client: HttpClient;
+  /** To the token call. */
+  authClient: HttpClient;
+}
+
+/** One way to Huawei: whom it serves, and by which tokens. */
+interface Way {
+  api: Api;
+  path: string;
+  tokens: AccessTokens;
+  render(message: Message): Rendering<HuaweiPayload>;
+}
+
+class HuaweiSender implements Sender {
+  readonly #parts: Parts;
+  readonly #v1: Way;
+  /** Absent without a service account: v3 takes nothing else (protocol/huawei.md#two-apis). */
+  readonly #v3: Way | null;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    const { authClient: client, context, credentials } = parts;
+    const { clock, tokens: store } = context;
+    const { appId, intentHost, serviceAccount } = credentials;
+    this.#v1 = {
+      api: 'v1',
+      path: `/v1/${encodeURIComponent(appId)}/messages:send`,
+      tokens: accessTokens({ credentials, store, clock, client }),
+      render: (message) => renderV1(message, { intentHost, nowMs: clock.now() }),
+    };
+    this.#v3 = serviceAccount
+      ? {
+          api: 'v3',
+          path: `/v3/${encodeURIComponent(serviceAccount.project_id)}/messages:send`,
+          tokens: signedTokens(serviceAccount, { store, clock }),
+          render: (message) => renderV3(message, { nowMs: clock.now() }),
+        }
+      : null;
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    const older: Recipient[] = [];
+    const newer: Recipient[] = [];
+    for (const recipient of request.recipients) {
+      const { address, deviceType } = recipient;
+      const isNewer = isNewerSystem(deviceType) || (this.#v3 !== null && looksNewer(address));
+      (isNewer ? newer : older).push(recipient);
+    }
+    const { report } = request;
+    await Promise.all([
+      this.#sendBy(this.#v1, { ...request, recipients: older }),
+      this.#v3
+        ? this.#sendBy(this.#v3, { ...request, recipients: newer })
+        : reportAll({ recipients: newer, report }, failed(0, 'the profile has no serviceAccount')),
+    ]);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
+  }
+
+  async #sendBy(way: Way, request: SendRequest): Promise<void> {
+    const { message, recipients } = request;
+    const { clock } = this.#parts.context;
+    if (recipients.length === 0) return;
+    if (message.expiresAtMs <= clock.now()) return reportAll(request, expired);
+    const rendering = way.render(message);
+    if (!rendering.ok) {
+      const { outcome = 'failed', problem } = rendering;
+      return reportAll(request, { kind: 'rejected', outcome, status: 0, reason: problem });
+    }
+    const { payload } = rendering;
+    await sendMany(
+      {
+        clock,
+        recipientsPerRequest: payload.tokensPerRequest,
+        tokens: way.tokens,
+        isRepeatHidden: payload.isRepeatHidden,
+        exchange: (addresses, token, signal) =>
+          this.#exchange(way, { body: bodyOf(payload, addresses), payload, addresses, token, signal }),
+      },
+      request,
+    );
+  }
+
+  async #exchange(
+    way: Way,
+    asked: { body: string; payload: HuaweiPayload; addresses: string[]; token: string; signal: AbortSignal },
+  ): Promise<Reading> {
+    const { addresses, body, payload, signal, token } = asked;
+    const headers = { authorization: `Bearer ${token}`, ...payload.headers };
+    const reply = await this.#parts.client.request({ ...jsonPost(way.path, body, headers), signal });
+    const reading = reply.kind === 'response' ? readAnswer(reply, way.api, addresses) : reply;
+    this.#parts.context.onCall(callOf(reading, reply.seconds));
+    return reading;
+  }
+}
+
+function reportAll(
+  { recipients, report }: Pick<SendRequest, 'recipients' | 'report'>,
+  attempt: Attempt,
+): void {
+  for (const { index } of recipients) report(index, attempt);
+}

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import type { CredentialReport } from '../../contract/connector.ts';
+import { authEndpoint, common, inspectTrust, keyOf, secretText } from '../../contract/credentials.ts';
+
+/** Huawei's file as it is downloaded (protocol/huawei.md#service-account): members that we do not need are dropped, not refused. */
+const serviceAccount = z.object(
+  {
+    project_id: secretText('project_id'),
+    key_id: secretText('key_id'),
+    sub_account: secretText('sub_account'),
+    private_key: z
+      .string('private_key must be a text')
+      .refine((pem) => keyOf(pem)?.asymmetricKeyType === 'rsa', 'private_key must be an RSA key in PEM'),
+  },
+  'serviceAccount must be the content of a service account file',
+);
+
+/**
+ * protocol/admin-api.md#credentials-of-a-push-profile. Among the optional members: `serviceAccount` for devices of HarmonyOS 5 and newer;
+ * `callbackKey` and `callbackUser` as they stand in AppGallery Connect, where receipts are to be signed.
+ */
+export const huaweiCredentials = z.strictObject({
+  appId: secretText('appId'),
+  appSecret: secretText('appSecret'),
+  /** Host of the intent that a tap opens. */
+  intentHost: z
+    .string('intentHost must be a text')
+    .regex(/^[A-Za-z0-9.-]{1,253}$/, 'intentHost must be a host name')
+    .optional(),
+  serviceAccount: serviceAccount.optional(),
+  callbackKey: secretText('callbackKey').optional(),
+  callbackUser: secretText('callbackUser').optional(),
+  ...common,
+  ...authEndpoint,
+});
+
+export type HuaweiCredentials = z.infer<typeof huaweiCredentials>;
+export type HuaweiServiceAccount = z.infer<typeof serviceAccount>;
+
+/** What an operator may want to know; neither secrets nor service accounts name an end of their own. */
+export function inspectHuawei({ ca, serviceAccount }: HuaweiCredentials, nowMs: number): CredentialReport {
+  return { kind: serviceAccount ? 'secret and service account' : 'secret', ...inspectTrust(ca, nowMs) };
+}

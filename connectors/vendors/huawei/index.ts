@@ -1,0 +1,32 @@
+import type { HttpTiming } from '../../../shared/http.ts';
+import type { Connector } from '../../contract/connector.ts';
+import { isNewerSystem, openHuawei } from './client.ts';
+import { type HuaweiCredentials, huaweiCredentials, inspectHuawei } from './credentials.ts';
+import { huaweiGuide } from './guide.ts';
+import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './payload.ts';
+import { renderV3 } from './payload-v3.ts';
+import { readReceipts } from './receipts.ts';
+
+/** The connector with other deadlines than the usual ones. */
+export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredentials, HuaweiPayload> {
+  return {
+    id: 'vendor_a',
+    can,
+    limits,
+    address: 'registrationId',
+    credentials: huaweiCredentials,
+    guide: huaweiGuide,
+    render: (message, deviceType) => (isNewerSystem(deviceType) ? renderV3(message) : renderV1(message)),
+    preview: (payload) => bodyOf(payload, ['TOKEN']),
+    // Huawei counts devices (protocol/huawei.md#limits) and publishes no number: it stands in AppGallery Connect.
+    rate: ({ ratePerSecond: perSecond }) =>
+      perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
+    testLimit,
+    inspect: inspectHuawei,
+    receipts: readReceipts,
+    open: (credentials, context) => openHuawei(credentials, context, timing),
+  };
+}
+
+/** Huawei Push Kit (protocol/huawei.md). */
+export const huawei = huaweiConnector();

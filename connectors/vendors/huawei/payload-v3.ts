@@ -1,0 +1,79 @@
+/**
+ * `data` of a push → the request of Huawei's v3 API, for devices of HarmonyOS 5 and newer
+ * (protocol/huawei.md#v3-requests; `extraData` and `clickAction.data`: Huawei's page of v3 request parameters). Pure.
+ */
+import { createHash } from 'node:crypto';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { Message, Rendering } from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
+import { merge } from '../../kit/merge.ts';
+import { objectOf, placedInV3, v3Options } from './members.ts';
+import {
+  can,
+  collapseId,
+  dataProblem,
+  finish,
+  type HuaweiPayload,
+  isTest,
+  limits,
+  type RenderOptions,
+  ttlSeconds,
+} from './payload.ts';
+
+/** `push-type`: what is shown, and what is handed to the app. */
+const pushTypes = { alert: '0', form: '1', background: '6' } as const;
+/** Test messages go to ten devices a request, updates of a form to one (protocol/huawei.md#v3-requests). */
+const testTokens = 10;
+
+/** Renders a push for the v3 API. The vendor's object may hold a whole `payload`, and `push-type` beside it. */
+export function renderV3(message: Message, { nowMs }: RenderOptions = {}): Rendering<HuaweiPayload> {
+  const tooMuch = dataProblem(message);
+  if (tooMuch !== null) return { ok: false, problem: tooMuch };
+  const content = androidContent(message, { connector: 'vendor_a', can, limits, isNative });
+  if (!content.ok) return content;
+  const { vendor } = content.payload;
+  const payload = isNative(vendor) ? objectOf(vendor.payload) : payloadOf(content.payload, message);
+  const options: JsonObject = {
+    ttl: ttlSeconds(message, nowMs),
+    biTag: message.pushId,
+    ...(isTest(message) ? { testMessage: true } : {}),
+  };
+  const type = typeOf(content.payload);
+  const body = { payload, pushOptions: merge(options, v3Options(vendor)), target: { token: [] } };
+  return finish('v3', body, {
+    headers: { 'push-type': type },
+    tokensPerRequest: tokensFor(type, isTest(message)),
+    isRepeatHidden: typeof objectOf(payload.notification).notifyId === 'number',
+  });
+}
+
+const isNative = ({ payload }: JsonObject): boolean => Object.keys(objectOf(payload)).length > 0;
+
+function typeOf({ silent, vendor }: AndroidContent): string {
+  const named = String(vendor['push-type'] ?? vendor.pushType ?? '');
+  if (/^\d{1,3}$/.test(named)) return named;
+  return silent && !isNative(vendor) ? pushTypes.background : pushTypes.alert;
+}
+
+function tokensFor(type: string, isTestPush: boolean): number {
+  if (type === pushTypes.form) return 1;
+  return isTestPush ? testTokens : limits.recipientsPerRequest;
+}
+
+function payloadOf(content: AndroidContent, { pushId }: Message): JsonObject {
+  if (content.silent) return { extraData: JSON.stringify(content.data) };
+  const notification: JsonObject = {
+    // Named by every request; without the right to another one it is this (protocol/huawei.md#v3-requests).
+    category: 'MARKETING',
+    title: titleOf(content, 40),
+    body: content.alert,
+    clickAction: { actionType: 0, data: content.custom },
+    notifyId: idOf(collapseId(content) ?? pushId),
+  };
+  return { notification: merge(notification, placedInV3(content.vendor)) };
+}
+
+/** The same text gives the same id, so that a repeat replaces what is shown; a positive 31-bit number. */
+function idOf(text: string): number {
+  return createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fffffff;
+}

@@ -1,0 +1,169 @@
+/**
+ * `data` of a push → the message of Huawei's v1 API (protocol/huawei.md#messages; protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap
+ * opens an intent with the app's members, or with `silent` a data message of all of them. Pure.
+ */
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import type {
+  Capabilities,
+  ConnectorLimits,
+  Message,
+  Rendering,
+  TestLimit,
+} from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../../kit/android.ts';
+import { merge } from '../../kit/merge.ts';
+import type { Api } from './answers.ts';
+import { nativeMessage } from './legacy.ts';
+import { objectOf, placedInV1 } from './members.ts';
+
+/** Badges are the devices' business here (protocol/push.md#badges-by-vendor). */
+export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
+
+/** 1000 tokens a request; 4096 bytes without them (protocol/huawei.md#messages). */
+export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 4096 };
+
+/** A rendered push: what all its recipients share. */
+export interface HuaweiPayload {
+  api: Api;
+  /** The body around the device tokens. */
+  head: string;
+  tail: string;
+  /** Headers beside the usual ones. */
+  headers: Readonly<Record<string, string>>;
+  tokensPerRequest: number;
+  /** A repeat replaces what is shown already (protocol/huawei.md#repeats). */
+  isRepeatHidden: boolean;
+}
+
+export interface RenderOptions {
+  intentHost?: string | undefined;
+  /** When it is sent, which decides how long it may still live; absent: when it was made. */
+  nowMs?: number;
+}
+
+const usualHost = 'cn.leancloud.push';
+/** 15 days (protocol/huawei.md#messages). */
+const longestTtlS = 1_296_000;
+/** What a notification without a title shows in its place. */
+const titleChars = 40;
+/** protocol/push.md#sizes-of-vendors. */
+const dataAndChannelsBytes = 4096;
+
+/** Renders a push for the v1 API. The vendor's object may hold a whole `message` of Huawei's own. */
+export function renderV1(message: Message, options: RenderOptions = {}): Rendering<HuaweiPayload> {
+  const tooMuch = dataProblem(message);
+  if (tooMuch !== null) return { ok: false, problem: tooMuch };
+  const isNative = (vendor: JsonObject) => nativeMessage(vendor) !== null;
+  const content = androidContent(message, { connector: 'vendor_a', can, limits, isNative });
+  if (!content.ok) return content;
+  const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, bi_tag: message.pushId };
+  const own =
+    nativeMessage(content.payload.vendor) ?? contentMessage(content.payload, message, options.intentHost);
+  const { token: _token, topic: _topic, condition: _condition, ...body } = merge({ android }, own);
+  return finish(
+    'v1',
+    { validate_only: false, message: { ...body, token: [] } },
+    {
+      tokensPerRequest: limits.recipientsPerRequest,
+      isRepeatHidden: isReplaced(objectOf(objectOf(body.android).notification)),
+    },
+  );
+}
+
+/** The app's members and those of the vendor's object, over `android` as it always is. */
+function contentMessage(content: AndroidContent, { pushId }: Message, intentHost = usualHost): JsonObject {
+  const placed = placedInV1(content.vendor);
+  if (content.silent) {
+    // With a notification beside it, data would not be handed to the app (protocol/huawei.md#messages).
+    const { notification: _, ...android } = objectOf(placed.android);
+    return merge({ data: JSON.stringify(content.data) }, { ...placed, android });
+  }
+  const { alert, custom, notificationChannel } = content;
+  const notification: JsonObject = {
+    title: titleOf(content, titleChars),
+    body: alert,
+    click_action: { type: 1, intent: intentOf(intentHost, custom) },
+    ...tagOf(content, objectOf(objectOf(placed.android).notification), pushId),
+    ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
+  };
+  // What a tap does is said once: halves of two actions make none.
+  if (isJsonObject(objectOf(objectOf(placed.android).notification).click_action))
+    delete notification.click_action;
+  return merge({ android: { notification } }, placed);
+}
+
+/**
+ * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
+ * another push does not (protocol/huawei.md#repeats). None beside a number of the sender's, which says by itself what the message replaces.
+ */
+function tagOf(content: AndroidContent, own: JsonObject, pushId: string): JsonObject {
+  const tag = collapseId(content) ?? (typeof own.notify_id === 'number' ? null : pushId);
+  return tag === null ? {} : { tag };
+}
+
+/** What a tap opens: the address that the clients of this protocol listen to (protocol/push.md#what-a-tap-opens). */
+export function intentOf(host: string, custom: JsonObject): string {
+  const content = encodeURIComponent(JSON.stringify(custom));
+  return `intent://${host}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
+}
+
+/** `collapse-id`: pushes that share it replace one another. */
+export function collapseId({ data }: AndroidContent): string | null {
+  const id = data['collapse-id'];
+  return typeof id === 'string' && id !== '' ? id : null;
+}
+
+const isReplaced = ({ tag, notify_id }: JsonObject): boolean =>
+  (typeof tag === 'string' && tag !== '') || typeof notify_id === 'number';
+
+/** Whole seconds that the message may still live: at least one, at most what Huawei keeps. */
+export function ttlSeconds({ createdAtMs, expiresAtMs }: Message, nowMs = createdAtMs): number {
+  return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
+}
+
+/** `data` and `channels` together stay under 4096 bytes for Huawei (protocol/push.md#sizes-of-vendors). */
+export function dataProblem({ channels, data }: Message): string | null {
+  const bytes =
+    Buffer.byteLength(JSON.stringify(data)) + (channels ? Buffer.byteLength(JSON.stringify(channels)) : 0);
+  return bytes < dataAndChannelsBytes
+    ? null
+    : `data and channels have ${bytes} bytes; vendor_a takes less than ${dataAndChannelsBytes}`;
+}
+
+/** Text around the tokens, which stand at the very end of the body, and its size without them. */
+export function finish(
+  api: Api,
+  body: JsonObject,
+  rest: Pick<HuaweiPayload, 'tokensPerRequest' | 'isRepeatHidden'> & Partial<HuaweiPayload>,
+): Rendering<HuaweiPayload> {
+  const text = JSON.stringify(body);
+  const problem = bodyProblem('vendor_a', Buffer.byteLength(text), limits);
+  if (problem !== null) return { ok: false, problem };
+  const tail = ']}}';
+  const payload = { api, head: text.slice(0, -tail.length), tail, headers: {}, ...rest };
+  return { ok: true, payload };
+}
+
+/** The body of one request. */
+export function bodyOf({ head, tail }: HuaweiPayload, addresses: readonly string[]): string {
+  return `${head}${addresses.map((address) => JSON.stringify(address)).join(',')}${tail}`;
+}
+
+/** `target_user_type` 1 marks a test (protocol/push.md#test-pushes; protocol/huawei.md#messages). */
+export function testLimit(message: Message): TestLimit | null {
+  return isTest(message) ? { pushesPerDay: 500, devicesPerPush: 10 } : null;
+}
+
+export function isTest({ data }: Message): boolean {
+  return [data.hms, data.vendor_a].some((value) => {
+    const vendor = objectOf(value);
+    const native = objectOf(nativeMessage(vendor)?.android);
+    const { testMessage } = objectOf(vendor.pushOptions);
+    const types = [
+      vendor.target_user_type,
+      objectOf(vendor.android).target_user_type,
+      native.target_user_type,
+    ];
+    return testMessage === true || types.includes(1);
+  });
+}

@@ -1,0 +1,84 @@
+/**
+ * Huawei's receipts (protocol/huawei.md#receipts): v1 with a bare status, v2 for messages of the v3 API. Where a key is set in
+ * AppGallery Connect each call is signed.
+ */
+import { createHmac } from 'node:crypto';
+import { equalInConstantTime } from '../../../shared/crypto.ts';
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
+import { parseObject } from '../../kit/access-token.ts';
+import { epochMsOf, textOf } from '../../kit/receipts.ts';
+import type { HuaweiCredentials } from './credentials.ts';
+
+/** Status → what it means (protocol/huawei.md#receipts). */
+const events: ReadonlyMap<string, ReceiptEvent> = new Map<string, ReceiptEvent>([
+  ['0', 'delivered'],
+  // The app is gone, or another user of the device has it.
+  ['2', 'dead_token'],
+  ['5', 'dead_token'],
+  // Notifications are switched off; away for 30 days; Huawei holds back.
+  ['6', 'suspended'],
+  ['10', 'suspended'],
+  ['201', 'suspended'],
+  // Overwritten by its collapse key; kept for a process that is not there; too many for this device.
+  ['15', 'undelivered'],
+  ['27', 'undelivered'],
+  ['102', 'undelivered'],
+  ['256', 'undelivered'],
+]);
+
+/** Older documents speak of 1000 merged into one call. */
+const mostStatuses = 1000;
+
+/** The receipts of one call; refused where a profile has a key and nobody's fits. */
+export function readReceipts(call: ReceiptCall, profiles: readonly HuaweiCredentials[]): ReceiptReading {
+  if (!isSigned(call, profiles))
+    return { ok: false, status: 401, problem: 'the signature of the receipts is missing or wrong' };
+  const statuses = parseObject(call.body)?.statuses;
+  if (!Array.isArray(statuses) || statuses.length > mostStatuses)
+    return { ok: false, status: 400, problem: `expected statuses, an array of at most ${mostStatuses}` };
+  const receipts = statuses.flatMap((one) => (isJsonObject(one) ? (receiptOf(one) ?? []) : []));
+  return { ok: true, receipts, reply: { code: '0', message: 'success' } };
+}
+
+function receiptOf(status: JsonObject): Receipt | null {
+  const { biTag, deliveryStatus, requestId, token } = status;
+  const told = isJsonObject(deliveryStatus)
+    ? { code: deliveryStatus.result, atMs: deliveryStatus.timestamp }
+    : { code: status.status, atMs: status.timestamp };
+  if (typeof token !== 'string' || token === '') return null;
+  if (typeof told.code !== 'number' && typeof told.code !== 'string') return null;
+  const code = String(told.code).slice(0, 24);
+  const event = events.get(code) ?? 'undelivered';
+  return {
+    // A user of the device may come back, and an app too (protocol/huawei.md#receipts).
+    ...(event === 'dead_token' ? { needsConfirmation: true } : {}),
+    pushId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
+    messageId: textOf(requestId),
+    address: token,
+    event,
+    code,
+    atMs: epochMsOf(told.atMs),
+  };
+}
+
+/** Without any key there is nothing to check: the secret in the address is all there is. */
+function isSigned({ headers }: ReceiptCall, profiles: readonly HuaweiCredentials[]): boolean {
+  const keyed = profiles.filter(({ callbackKey }) => callbackKey !== undefined);
+  if (keyed.length === 0) return true;
+  const members = new Map(
+    (headers['x-huawei-callback-id'] ?? '').split(';').map((part) => {
+      const [name = '', ...value] = part.trim().split('=');
+      return [name, value.join('=')] as const;
+    }),
+  );
+  const signed = `${members.get('timestamp') ?? ''}${members.get('nonce') ?? ''}`;
+  return keyed
+    .map(({ callbackKey = '', callbackUser = '' }) =>
+      equalInConstantTime(
+        createHmac('sha256', callbackKey).update(`${signed}${callbackUser}`).digest('base64'),
+        members.get('value') ?? '',
+      ),
+    )
+    .includes(true);
+}

@@ -1,0 +1,66 @@
+/** The two ways to prove who sends (protocol/huawei.md#access-tokens): an access token that is called for, a JWT signed here. */
+import type { Clock } from '../../../shared/clock.ts';
+import { formPost, type HttpClient } from '../../../shared/http.ts';
+import type { TokenStore } from '../../contract/connector.ts';
+import { AccessTokens, fetchedFrom, grantIn } from '../../kit/access-token.ts';
+import { halt } from '../../kit/attempt-results.ts';
+import { signJwt, skewS } from '../../kit/signed-jwt.ts';
+import type { HuaweiCredentials, HuaweiServiceAccount } from './credentials.ts';
+
+export const authHost = 'https://oauth-login.cloud.huawei.com';
+const tokenPath = '/oauth2/v3/token';
+/** The audience is Huawei's own address, whatever stands in for it (protocol/huawei.md#service-account). */
+const audience = `${authHost}${tokenPath}`;
+/** Huawei's recommendation; more than a day is refused (80300036). */
+const livesS = 3600;
+
+export interface TokenDeps {
+  credentials: HuaweiCredentials;
+  store: TokenStore;
+  clock: Clock;
+  /** To the host of the token call. */
+  client: HttpClient;
+}
+
+/** Access tokens of the app (protocol/huawei.md#access-tokens), for the v1 API. Older ones stay valid when a new one is given out. */
+export function accessTokens({ credentials, store, clock, client }: TokenDeps): AccessTokens {
+  const { appId, appSecret, authEndpoint = authHost } = credentials;
+  const form = { grant_type: 'client_credentials', client_id: appId, client_secret: appSecret };
+  return new AccessTokens({
+    store,
+    clock,
+    credential: JSON.stringify(['v1', authEndpoint, appId, appSecret]),
+    fetch: async () =>
+      fetchedFrom(await client.request(formPost(tokenPath, form)), (body) => {
+        const granted = grantIn(body);
+        return granted ?? (body.error === undefined ? null : halt(200, 'credentials_refused', refused));
+      }),
+  });
+}
+
+const refused = 'Huawei gives out no access token: check appId and appSecret.';
+
+/** JWTs of the service account (protocol/huawei.md#service-account), for the v3 API: used as they are, one for all who send. */
+export function signedTokens(
+  account: HuaweiServiceAccount,
+  { store, clock }: Pick<TokenDeps, 'store' | 'clock'>,
+): AccessTokens {
+  const { project_id, key_id, sub_account, private_key } = account;
+  return new AccessTokens({
+    store,
+    clock,
+    credential: JSON.stringify(['v3', project_id, key_id, sub_account, private_key]),
+    fetch: async () => ({
+      ok: true,
+      value: await sign(account, Math.floor(clock.now() / 1000)),
+      livesMs: (livesS - skewS) * 1000,
+    }),
+  });
+}
+
+function sign({ key_id, sub_account, private_key }: HuaweiServiceAccount, nowS: number): Promise<string> {
+  return signJwt(
+    { algorithm: 'PS256', keyId: key_id, privateKey: private_key },
+    { iss: sub_account, aud: audience, nowS, livesS },
+  );
+}

@@ -1,0 +1,191 @@
+/** The door to Meizu: one message to a hundred devices per request, each request signed (protocol/meizu.md). */
+import { createHash } from 'node:crypto';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import {
+  createHttpClient,
+  formPost,
+  type HttpClient,
+  type HttpReply,
+  type HttpTiming,
+} from '../../../shared/http.ts';
+import type { Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import { parseObject } from '../../kit/access-token.ts';
+import { unfit } from '../../kit/attempt-results.ts';
+import { callbackFor } from '../../kit/callback.ts';
+import { callOf, type Reading, sendMany, unreadable } from '../../kit/multicast.ts';
+import type { Row } from '../../kit/response-rules.ts';
+import type { MeizuCredentials } from './credentials.ts';
+import { callRowOf, targetRowOf } from './errors.ts';
+import { limits, type MeizuPayload, renderMeizu } from './payload.ts';
+import { wantedReceipts } from './receipts.ts';
+
+/** Mainland (protocol/meizu.md#hosts); of other regions the profile's `endpoint` tells. */
+const host = 'https://server-api-push.meizu.com';
+const path = '/garcia/api/server/push/varnished/pushByPushId';
+
+/** Beyond this Meizu does not take an address for receipts (protocol/meizu.md#message). */
+const callbackBytes = 128;
+
+/** Opens the door for one app of the gateway; connects with the first push. */
+export function openMeizu(
+  credentials: MeizuCredentials,
+  { context, timing }: { context: SenderContext; timing: HttpTiming },
+): Sender {
+  return new MeizuSender(credentials, context, timing);
+}
+
+/** The signature of a call: all other parameters in the order of their names, and the secret (protocol/meizu.md#signature). */
+export function signatureOf(parameters: Readonly<Record<string, string>>, appSecret: string): string {
+  const text = Object.entries(parameters)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `${name}=${value}`)
+    .join('');
+  return createHash('md5').update(`${text}${appSecret}`).digest('hex');
+}
+
+class MeizuSender implements Sender {
+  readonly #credentials: MeizuCredentials;
+  readonly #context: SenderContext;
+  readonly #timing: HttpTiming;
+  /** By origin: the gateway may send us to another of its own. */
+  readonly #clients = new Map<string, HttpClient>();
+  #isClosed = false;
+
+  constructor(credentials: MeizuCredentials, context: SenderContext, timing: HttpTiming) {
+    this.#credentials = credentials;
+    this.#context = context;
+    this.#timing = timing;
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    const { clock, quota: book } = this.#context;
+    const rendering = renderMeizu(request.message, clock.now());
+    if (!rendering.ok) {
+      for (const { index } of request.recipients) request.report(index, unfit(rendering));
+      return;
+    }
+    const { messageClass, parameters } = rendering.payload;
+    const messageJson = JSON.stringify(this.#messageOf(rendering.payload, request.message.pushId));
+    await sendMany(
+      {
+        clock,
+        recipientsPerRequest: limits.recipientsPerRequest,
+        quota: { book, messageClass },
+        // Of messages with one key the device shows the last.
+        isRepeatHidden: true,
+        exchange: (addresses, _token, signal) =>
+          this.#exchange({ ...parameters, messageJson, pushIds: addresses.join(',') }, addresses, signal),
+      },
+      request,
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#clients.values()].map((client) => client.close()));
+  }
+
+  /** The message with the address for receipts, unless the caller named one. */
+  #messageOf({ message }: MeizuPayload, pushId: string): JsonObject {
+    const callback = this.#callback();
+    const extra = isJsonObject(message.extra) ? message.extra : {};
+    if (callback === undefined || 'callback' in extra) return message;
+    const wanted = { callback, 'callback.param': pushId, 'callback.type': wantedReceipts };
+    return { ...message, extra: { ...extra, ...wanted } };
+  }
+
+  /** An address that Meizu's console does not know may cost the message: a stand-in has no console. */
+  #callback(): string | undefined {
+    const { endpoint, receiptToken } = this.#credentials;
+    const callback = callbackFor(this.#context, this.#credentials);
+    const isRegistered = receiptToken !== undefined || endpoint !== undefined;
+    const fits = callback !== undefined && Buffer.byteLength(callback) <= callbackBytes;
+    return isRegistered && fits ? callback : undefined;
+  }
+
+  async #exchange(
+    parameters: Record<string, string>,
+    addresses: readonly string[],
+    signal: AbortSignal,
+  ): Promise<Reading> {
+    const { appId, appSecret, endpoint = host } = this.#credentials;
+    const signed = { appId, ...parameters };
+    const form = { ...signed, sign: signatureOf(signed, appSecret) };
+    const reading = await this.#post(endpoint, path, { form, addresses, signal });
+    const elsewhere = reading.kind === 'answer' ? this.#redirectOf(reading) : undefined;
+    if (!elsewhere) return reading;
+    const { origin, pathname, search } = elsewhere;
+    return this.#post(origin, `${pathname}${search}`, { form, addresses, signal });
+  }
+
+  async #post(
+    baseUrl: string,
+    pathname: string,
+    { form, addresses, signal }: Call,
+  ): Promise<Reading & { redirect?: string }> {
+    const reply = await this.#clientOf(baseUrl).request({ ...formPost(pathname, form), signal });
+    const reading = readingOf(reply, addresses);
+    this.#context.onCall(callOf(reading, reply.seconds));
+    return reading;
+  }
+
+  /** Where the call is to be made instead: only where Meizu is, or the stand-in that answered. */
+  #redirectOf({ redirect = '' }: { redirect?: string }): URL | undefined {
+    if (!URL.canParse(redirect)) return undefined;
+    const url = new URL(redirect);
+    const { endpoint = host } = this.#credentials;
+    const isOwn = url.protocol === 'https:' && /(^|\.)meizu\.com$/.test(url.hostname) && url.port === '';
+    return isOwn || url.origin === new URL(endpoint).origin ? url : undefined;
+  }
+
+  #clientOf(baseUrl: string): HttpClient {
+    const known = this.#clients.get(baseUrl);
+    if (known) return known;
+    const { ca } = this.#credentials;
+    const client = createHttpClient({ baseUrl, ca, timing: this.#timing, clock: this.#context.clock });
+    this.#clients.set(baseUrl, client);
+    if (this.#isClosed) void client.close();
+    return client;
+  }
+}
+
+interface Call {
+  form: Record<string, string>;
+  addresses: readonly string[];
+  signal: AbortSignal;
+}
+
+/** What an answer means (protocol/meizu.md#answers); with code 300, also where to go. */
+function readingOf(reply: HttpReply, addresses: readonly string[]): Reading & { redirect?: string } {
+  if (reply.kind !== 'response') return reply;
+  const body = parseObject(reply.body);
+  const code = body?.code;
+  if (!body || (typeof code !== 'string' && typeof code !== 'number')) return unreadable(reply);
+  const row = callRowOf(code);
+  const { msgId, redirect } = body;
+  return {
+    kind: 'answer',
+    status: reply.status,
+    row,
+    targets: row.reaction === 'sent' ? judged(body.value, addresses) : new Map<string, Row>(),
+    messageId: typeof msgId === 'string' && msgId !== '' ? msgId : undefined,
+    retryAfterMs: reply.retryAfterMs,
+    ...(row.code === '300' && typeof redirect === 'string' ? { redirect } : {}),
+  };
+}
+
+/** Devices by code, as the documents have it, or codes by device, as somebody saw it. */
+function judged(value: Json | undefined, addresses: readonly string[]): Map<string, Row> {
+  const targets = new Map<string, Row>();
+  if (!isJsonObject(value)) return targets;
+  const asked = new Set(addresses);
+  for (const [key, told] of Object.entries(value)) {
+    if (asked.has(key)) {
+      if (typeof told === 'string' || typeof told === 'number') targets.set(key, targetRowOf(told));
+      continue;
+    }
+    const named = Array.isArray(told) ? told : typeof told === 'string' ? told.split(',') : [];
+    for (const address of named) if (typeof address === 'string') targets.set(address, targetRowOf(key));
+  }
+  return targets;
+}

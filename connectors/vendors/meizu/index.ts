@@ -1,0 +1,30 @@
+import { defaultHttpTiming, type HttpTiming } from '../../../shared/http.ts';
+import type { Connector } from '../../contract/connector.ts';
+import { openMeizu } from './client.ts';
+import { inspectMeizu, type MeizuCredentials, meizuCredentials, rateOf } from './credentials.ts';
+import { meizuGuide } from './guide.ts';
+import { can, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
+import { readMeizuReceipts } from './receipts.ts';
+
+/** The connector with other deadlines than the usual ones. */
+export function meizuConnector(
+  timing: HttpTiming = defaultHttpTiming,
+): Connector<MeizuCredentials, MeizuPayload> {
+  return {
+    id: 'vendor_c',
+    can,
+    limits,
+    address: 'registrationId',
+    credentials: meizuCredentials,
+    guide: meizuGuide,
+    render: (message) => renderMeizu(message),
+    preview: previewMeizu,
+    rate: rateOf,
+    inspect: inspectMeizu,
+    receipts: readMeizuReceipts,
+    open: (credentials, context) => openMeizu(credentials, { context, timing }),
+  };
+}
+
+/** Meizu's Flyme push (protocol/meizu.md). */
+export const meizu = meizuConnector();

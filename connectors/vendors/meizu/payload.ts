@@ -1,0 +1,136 @@
+/**
+ * `data` of a push → the message Meizu takes (protocol/meizu.md#message; protocol/push.md#what-a-tap-opens: a notification that hands the whole
+ * push to the app when it is opened). Pure.
+ */
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import type { Capabilities, ConnectorLimits, Message, Rendering } from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../../kit/android.ts';
+import { merge } from '../../kit/merge.ts';
+import { messageProblem } from './message.ts';
+
+/** Pass-through is closed to new apps (protocol/meizu.md#pass-through); the badge is a dot (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
+export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
+
+export const limits: ConnectorLimits = {
+  recipientsPerRequest: 100,
+  bodyBytes: 4096,
+  titleChars: 32,
+  alertChars: 100,
+};
+
+/** A rendered push: the message without the address for receipts, and form parameters beside it. */
+export interface MeizuPayload {
+  message: JsonObject;
+  parameters: Readonly<Record<string, string>>;
+  /** Public and private messages have day quotas of their own. */
+  messageClass: 'public' | 'private';
+}
+
+/** Where Meizu has members that a caller may write without their group. */
+const groups: readonly (readonly [string, readonly string[]])[] = [
+  ['noticeBarInfo', ['noticeMsgType', 'noticeBarType']],
+  ['noticeExpandInfo', ['noticeExpandType', 'noticeExpandContent', 'noticeExpandImgUrl']],
+  ['clickTypeInfo', ['clickType', 'activity', 'url', 'parameters', 'customAttribute']],
+  ['pushTimeInfo', ['offLine', 'validTime']],
+  ['advanceInfo', ['suspend', 'clearNoticeBar', 'notificationType', 'notifyKey', 'fixDisplay']],
+  ['advanceInfo', ['fixStartDisplayTime', 'fixEndDisplayTime']],
+];
+const groupOf: ReadonlyMap<string, string> = new Map(
+  groups.flatMap(([group, names]) => names.map((name) => [name, group] as const)),
+);
+
+/** What chooses the devices or signs the call: that is ours. */
+const ownParameters = new Set(['appId', 'pushIds', 'alias', 'sign', 'taskId']);
+
+/** The longest that Meizu takes (protocol/meizu.md#message). */
+const notifyKeyChars = 8;
+const hours = { least: 1, most: 72 };
+
+/**
+ * Renders a push for Meizu; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object
+ * may hold members of Meizu's message, or a whole one (also under `messageJson`), which needs no alert.
+ */
+export function renderMeizu(message: Message, nowMs: number = message.createdAtMs): Rendering<MeizuPayload> {
+  const content = androidContent(message, { connector: 'vendor_c', can, limits, isNative });
+  if (!content.ok) return content;
+  const { vendor } = content.payload;
+  const parameters = formParameters(vendor);
+  if (!parameters.ok) return parameters;
+  const base = baseMessage(content.payload, message);
+  const whole = withLife(merge(base, placed(vendor)), message.expiresAtMs - nowMs);
+  const problem =
+    messageProblem(whole) ?? bodyProblem('vendor_c', Buffer.byteLength(JSON.stringify(whole)), limits);
+  if (problem !== null) return { ok: false, problem };
+  const isPrivate = memberOf(whole, 'noticeBarInfo').noticeMsgType === 1;
+  return {
+    ok: true,
+    payload: {
+      message: whole,
+      parameters: parameters.payload,
+      messageClass: isPrivate ? 'private' : 'public',
+    },
+  };
+}
+
+/** The message as one device gets it. */
+export const previewMeizu = ({ message }: MeizuPayload): string => JSON.stringify(message);
+
+const memberOf = (object: JsonObject, name: string): JsonObject => {
+  const value = object[name];
+  return isJsonObject(value) ? value : {};
+};
+
+/** A message of Meizu's own brings its text. */
+const isNative = (vendor: JsonObject): boolean =>
+  typeof memberOf(placed(vendor), 'noticeBarInfo').content === 'string';
+
+function baseMessage(content: AndroidContent, { pushId }: Message): JsonObject {
+  const { alert, data } = content;
+  const collapseId = data['collapse-id'];
+  const isGroup = typeof collapseId === 'string' && /^[\w-]{1,8}$/.test(collapseId);
+  return {
+    noticeBarInfo: { noticeBarType: 0, title: titleOf(content, 32), content: alert },
+    noticeExpandInfo: { noticeExpandType: 0 },
+    clickTypeInfo: { clickType: 0, parameters: data },
+    pushTimeInfo: { offLine: 1 },
+    advanceInfo: {
+      suspend: 1,
+      clearNoticeBar: 1,
+      notificationType: { vibrate: 1, lights: 1, sound: 1 },
+      // The same at every attempt: a repeat replaces what is shown (protocol/meizu.md#repeats). Push ids are random: eight suffice.
+      notifyKey: isGroup ? collapseId : pushId.slice(0, notifyKeyChars),
+    },
+  };
+}
+
+/** The vendor's members, each where Meizu has it; those it does not know stay beside them for Meizu to judge. */
+function placed({ messageJson, badge: _, restrictedPackageNames: __, ...vendor }: JsonObject): JsonObject {
+  let message: JsonObject = isJsonObject(messageJson) ? messageJson : {};
+  for (const [name, value] of Object.entries(vendor)) {
+    if (ownParameters.has(name) || name === '__proto__') continue;
+    const group = groupOf.get(name);
+    message = merge(message, group === undefined ? { [name]: value } : { [group]: { [name]: value } });
+  }
+  return message;
+}
+
+/** Parameters of the call beside the message: packages of an app that has several (protocol/meizu.md#message: at most 50). */
+function formParameters({
+  restrictedPackageNames: given = null,
+}: JsonObject): Rendering<Record<string, string>> {
+  if (given === null) return { ok: true, payload: {} };
+  const names: Json[] = Array.isArray(given) ? given : typeof given === 'string' ? given.split(',') : [''];
+  const isName = (name: Json) => typeof name === 'string' && /^[A-Za-z][\w.]{0,127}$/.test(name);
+  if (names.length > 50 || !names.every(isName))
+    return { ok: false, problem: 'restrictedPackageNames of vendor_c must be at most 50 package names' };
+  return { ok: true, payload: { restrictedPackageNames: names.join(',') } };
+}
+
+/** Whole hours to live; what has less than a second goes to those who are online only (protocol/gateways.md#time-to-live). */
+function withLife(message: JsonObject, leftMs: number): JsonObject {
+  const asked = memberOf(message, 'pushTimeInfo').validTime;
+  if (leftMs < 1000) return merge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });
+  const left = Math.max(hours.least, Math.min(hours.most, Math.ceil(leftMs / 3_600_000)));
+  const validTime = typeof asked === 'number' ? Math.min(asked, left) : (asked ?? left);
+  return merge(message, { pushTimeInfo: { validTime } });
+}

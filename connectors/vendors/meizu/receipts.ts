@@ -1,0 +1,54 @@
+/**
+ * Meizu's receipts (protocol/meizu.md#receipts): a form with `cb`, JSON by message and type, and `access_token`, which the
+ * console was given and every profile may name.
+ */
+import { equalInConstantTime } from '../../../shared/crypto.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
+import { parseObject } from '../../kit/access-token.ts';
+import { textOf } from '../../kit/receipts.ts';
+import type { MeizuCredentials } from './credentials.ts';
+
+const events: ReadonlyMap<number, ReceiptEvent> = new Map([
+  [1, 'delivered'],
+  [2, 'clicked'],
+]);
+
+/** Both events. */
+export const wantedReceipts = '3';
+
+/** Reads a call. Where profiles name tokens it must bring one of them; what is no receipt in it is passed over. */
+export function readMeizuReceipts(
+  { body }: ReceiptCall,
+  profiles: readonly Pick<MeizuCredentials, 'receiptToken'>[],
+): ReceiptReading {
+  const form = new URLSearchParams(body);
+  if (!isFromMeizu(form.get('access_token') ?? '', profiles))
+    return { ok: false, status: 401, problem: 'access_token is not the one of any profile' };
+  const messages = parseObject(form.get('cb') ?? '');
+  if (!messages) return { ok: false, status: 400, problem: 'expected a form with a field cb of JSON' };
+  const receipts = Object.entries(messages).flatMap(([key, told]) =>
+    isJsonObject(told) ? receiptsOf(key, told) : [],
+  );
+  return { ok: true, receipts };
+}
+
+function isFromMeizu(given: string, profiles: readonly Pick<MeizuCredentials, 'receiptToken'>[]): boolean {
+  const tokens = profiles.flatMap(({ receiptToken }) => receiptToken ?? []);
+  return tokens.length === 0 || tokens.map((token) => equalInConstantTime(token, given)).includes(true);
+}
+
+function receiptsOf(key: string, told: JsonObject): Receipt[] {
+  // The key is the message's id, a hyphen, and the type.
+  const [, messageId = key, typeOfKey] = /^(.*)-(\d+)$/s.exec(key) ?? [];
+  const type = Number(told.type ?? typeOfKey);
+  const event = events.get(type);
+  if (event === undefined) return [];
+  const shared = { pushId: textOf(told.param), messageId, event, code: String(type), atMs: null };
+  return addressesIn(told.targets).map((address) => ({ ...shared, address }));
+}
+
+const addressesIn = (targets: Json | undefined): string[] => {
+  const all = typeof targets === 'string' ? targets.split(',') : Array.isArray(targets) ? targets : [];
+  return all.flatMap((one) => (typeof one === 'string' && one.trim() !== '' ? [one.trim()] : []));
+};

@@ -1,0 +1,66 @@
+/** Reads what OPPO answers (protocol/oppo.md#single-device to protocol/oppo.md#broadcast). HTTP 200 says nothing; within a success single devices may fail. */
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import type { HttpResponse } from '../../../shared/http.ts';
+import { parseObject } from '../../kit/access-token.ts';
+import { type Reading, unreadable } from '../../kit/multicast.ts';
+import type { Row } from '../../kit/response-rules.ts';
+import { rowOf } from './errors.ts';
+
+/** What an answer to a message means; of a batch each device has an id of its own. */
+export function readAnswer(reply: HttpResponse): Reading {
+  const body = parseObject(reply.body);
+  const code = body?.code;
+  if (!body || (typeof code !== 'number' && typeof code !== 'string') || reply.status >= 500)
+    return unreadable(reply);
+  const row = rowOf(code);
+  const answer = { kind: 'answer', status: reply.status, row, retryAfterMs: reply.retryAfterMs } as const;
+  if (row.code !== '0') return answer;
+  const data = dataOf(body.data);
+  if (Array.isArray(data)) return { ...answer, ...itemsOf(data) };
+  if (!isJsonObject(data)) return answer;
+  return { ...answer, messageId: idOf(data), targets: groupsOf(data) };
+}
+
+/** `data` was seen as a text of JSON, too. */
+export function dataOf(value: Json | undefined): Json | undefined {
+  if (typeof value !== 'string') return value;
+  try {
+    const data: Json = JSON.parse(value);
+    return data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A batch of messages: one item for each. */
+function itemsOf(items: readonly Json[]): { targets: Map<string, Row>; messageIds: Map<string, string> } {
+  const targets = new Map<string, Row>();
+  const messageIds = new Map<string, string>();
+  for (const item of items) {
+    if (!isJsonObject(item)) continue;
+    const address = item.registrationId;
+    if (typeof address !== 'string') continue;
+    const { errorCode } = item;
+    const isRefused =
+      (typeof errorCode === 'number' || typeof errorCode === 'string') && Number(errorCode) !== 0;
+    if (isRefused) targets.set(address, rowOf(errorCode));
+    const id = idOf(item);
+    if (id !== undefined) messageIds.set(address, id);
+  }
+  return { targets, messageIds };
+}
+
+/** A broadcast: devices that failed, in lists by code. */
+function groupsOf(data: JsonObject): Map<string, Row> {
+  const targets = new Map<string, Row>();
+  for (const [code, group] of Object.entries(data)) {
+    if (!/^-?\d+$/.test(code) || !Array.isArray(group)) continue;
+    for (const address of group) if (typeof address === 'string') targets.set(address, rowOf(code));
+  }
+  return targets;
+}
+
+const idOf = ({ message_id: saved, messageId, task_id: task }: JsonObject): string | undefined => {
+  const id = messageId ?? task ?? saved;
+  return typeof id === 'string' && id !== '' ? id.slice(0, 200) : undefined;
+};

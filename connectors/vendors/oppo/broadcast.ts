@@ -1,0 +1,87 @@
+/** One message to many devices (protocol/oppo.md#broadcast): it is saved once, then broadcast to lists of devices. */
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { formPost, type HttpRequest } from '../../../shared/http.ts';
+import type { Reading } from '../../kit/multicast.ts';
+import type { OppoPayload } from './payload.ts';
+
+interface Broadcast {
+  payload: OppoPayload;
+  addresses: readonly string[];
+  token: string;
+  signal: AbortSignal;
+}
+
+/** So many messages are remembered, the last ones; one that was forgotten is saved again. */
+const kept = 100;
+
+/** The messages that one door saved, by what they are. Saves of a day are counted by OPPO (42). */
+export class SavedMessages {
+  readonly #root: string;
+  readonly #post: (request: HttpRequest) => Promise<Reading>;
+  readonly #saves = new Map<string, Promise<Reading>>();
+
+  /** `root`: where the calls for notifications are; `post`: one call and what its answer means. */
+  constructor(root: string, post: (request: HttpRequest) => Promise<Reading>) {
+    this.#root = root;
+    this.#post = post;
+  }
+
+  /** Sends to a list of devices what was saved, saving it before where it was not. */
+  async broadcast({ addresses, payload, signal, token }: Broadcast): Promise<Reading> {
+    const key = keyOf(payload);
+    const saving = this.#save(key, payload, token);
+    const saved = await saving;
+    if (saved.kind !== 'answer') {
+      this.#forget(key, saving);
+      // Saving sends to nobody: without an answer it is always worth another try.
+      if (saved.kind === 'unreadable') return { kind: 'answer', status: saved.status, row: unsaved };
+      return saved.kind === 'unknown' ? { ...saved, kind: 'not_sent' } : saved;
+    }
+    if (saved.row.reaction !== 'sent' || saved.messageId === undefined) {
+      this.#forget(key, saving);
+      return saved.row.reaction === 'sent' ? { ...saved, row: unsaved } : saved;
+    }
+    const form = {
+      auth_token: token,
+      message_id: saved.messageId,
+      target_type: 2,
+      target_value: addresses.join(';'),
+      ...flat(payload.envelope),
+    };
+    const reading = await this.#post({ ...formPost(`${this.#root}/broadcast`, form), signal });
+    if (reading.kind === 'answer' && reading.row.code === '31') this.#forget(key, saving);
+    return reading;
+  }
+
+  /** Unless somebody who shared it has saved it anew. */
+  #forget(key: string, saving: Promise<Reading>): void {
+    if (this.#saves.get(key) === saving) this.#saves.delete(key);
+  }
+
+  #save(key: string, { notification }: OppoPayload, token: string): Promise<Reading> {
+    const known = this.#saves.get(key);
+    if (known) return known;
+    // OPPO keeps one message of an id: another thread's may be there already, so it gets none of ours.
+    const { app_message_id: _, ...fields } = notification;
+    const form = { auth_token: token, ...flat(fields) };
+    const save = this.#post(formPost(`${this.#root}/save_message_content`, form));
+    this.#saves.set(key, save);
+    const oldest = this.#saves.keys().next().value;
+    if (this.#saves.size > kept && oldest !== undefined) this.#saves.delete(oldest);
+    return save;
+  }
+}
+
+/** What is left of its life changes from attempt to attempt: the message stays the same. */
+const keyOf = ({ notification: { off_line_ttl: _, ...rest } }: OppoPayload): string => JSON.stringify(rest);
+
+const unsaved = { code: '0', reason: 'saved_without_id', reaction: 'retry' } as const;
+
+/** Each member as a form field of its own. */
+const flat = (members: JsonObject): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(members).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
+  );

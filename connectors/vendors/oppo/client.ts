@@ -1,0 +1,180 @@
+/**
+ * The door to OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): a message to each of up to a thousand devices per request, of which OPPO
+ * itself drops repeats; or, where the content wants it, one saved message that is broadcast to lists of devices.
+ */
+import {
+  createHttpClient,
+  formPost,
+  type HttpClient,
+  type HttpReply,
+  type HttpRequest,
+  type HttpTiming,
+} from '../../../shared/http.ts';
+import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type { AccessTokens } from '../../kit/access-token.ts';
+import { unfit } from '../../kit/attempt-results.ts';
+import { callbackFor } from '../../kit/callback.ts';
+import { callOf, type Reading, sendMany } from '../../kit/multicast.ts';
+import { readAnswer } from './answers.ts';
+import { SavedMessages } from './broadcast.ts';
+import { baseUrlOf, type OppoCredentials, type OppoRegion, regionOf } from './credentials.ts';
+import { MessageDoubt } from './errors.ts';
+import { limits, type OppoPayload, renderOppo } from './payload.ts';
+import { accessTokens } from './tokens.ts';
+
+const root = '/server/v1/message/notification';
+/** A request of a thousand large messages would be many megabytes: no gateway likes that. */
+const mostBodyBytes = 4_000_000;
+/** Beyond this OPPO does not take an address for receipts (protocol/oppo.md#notification). */
+const callbackChars = 200;
+
+/** Opens the doors for one app of the gateway; connects with the first push. */
+export function openOppo(
+  credentials: OppoCredentials,
+  { context, timing }: { context: SenderContext; timing: HttpTiming },
+): Sender {
+  return new OppoSender(credentials, context, timing);
+}
+
+/** What there is of each region: doors, tokens, saved messages. */
+interface Home {
+  client: HttpClient;
+  authClient: HttpClient;
+  tokens: AccessTokens;
+  saved: SavedMessages;
+}
+
+class OppoSender implements Sender {
+  readonly #credentials: OppoCredentials;
+  readonly #context: SenderContext;
+  readonly #timing: HttpTiming;
+  readonly #homes = new Map<string, Home>();
+  #isClosed = false;
+
+  constructor(credentials: OppoCredentials, context: SenderContext, timing: HttpTiming) {
+    this.#credentials = credentials;
+    this.#context = context;
+    this.#timing = timing;
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    const rendering = renderOppo(request.message, this.#context.clock.now());
+    if (!rendering.ok) {
+      for (const { index } of request.recipients) request.report(index, unfit(rendering));
+      return;
+    }
+    const payload = this.#withCallback(rendering.payload, request.message.pushId);
+    const parts = new Map<OppoRegion, Recipient[]>();
+    for (const recipient of request.recipients) {
+      const region = regionOf(recipient.address);
+      const part = parts.get(region);
+      if (part) part.push(recipient);
+      else parts.set(region, [recipient]);
+    }
+    const sends = [...parts].map(([region, recipients]) =>
+      this.#sendPart({ ...request, recipients }, this.#homeOf(region), payload),
+    );
+    await Promise.all(sends);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#homes.values()].map(closeHome));
+  }
+
+  #sendPart(request: SendRequest, home: Home, payload: OppoPayload): Promise<void> {
+    const { clock, quota: book } = this.#context;
+    const { isBroadcast, isRepeatHidden, messageClass } = payload;
+    const message = encoded(payload);
+    const fit = Math.floor(mostBodyBytes / message.chars);
+    const doubt = new MessageDoubt();
+    return sendMany(
+      {
+        clock,
+        recipientsPerRequest: isBroadcast
+          ? limits.recipientsPerRequest
+          : Math.max(1, Math.min(limits.recipientsPerRequest, fit)),
+        tokens: home.tokens,
+        quota: { book, messageClass },
+        isRepeatHidden,
+        exchange: async (addresses, token, signal) => {
+          const reading = isBroadcast
+            ? await home.saved.broadcast({ payload, addresses, token, signal })
+            : await this.#post(home.client, { ...messagesTo(addresses, message, token), signal });
+          return reading.kind === 'answer'
+            ? { ...reading, row: doubt.weigh(reading.row, addresses.length) }
+            : reading;
+        },
+      },
+      request,
+    );
+  }
+
+  async #post(client: HttpClient, request: HttpRequest): Promise<Reading> {
+    const reply: HttpReply = await client.request(request);
+    const reading = reply.kind === 'response' ? readAnswer(reply) : reply;
+    this.#context.onCall(callOf(reading, reply.seconds));
+    return reading;
+  }
+
+  /** The address for receipts, unless the caller named one. */
+  #withCallback(payload: OppoPayload, pushId: string): OppoPayload {
+    const { notification } = payload;
+    const callback = callbackFor(this.#context, this.#credentials);
+    if (callback === undefined || callback.length > callbackChars || 'call_back_url' in notification)
+      return payload;
+    const wanted = { call_back_url: callback, call_back_parameter: pushId };
+    return { ...payload, notification: { ...notification, ...wanted } };
+  }
+
+  #homeOf(region: OppoRegion): Home {
+    const { authEndpoint, ca } = this.#credentials;
+    const context = this.#context;
+    const baseUrl = baseUrlOf(this.#credentials, region);
+    const known = this.#homes.get(baseUrl);
+    if (known) return known;
+    const authUrl = authEndpoint ?? baseUrl;
+    const shared = { ca, timing: this.#timing, clock: context.clock };
+    const client = createHttpClient({ baseUrl, ...shared });
+    const authClient = createHttpClient({ baseUrl: authUrl, connections: 1, ...shared });
+    const home: Home = {
+      client,
+      authClient,
+      tokens: accessTokens(this.#credentials, { baseUrl: authUrl, context, client: authClient }),
+      saved: new SavedMessages(root, (call) => this.#post(client, call)),
+    };
+    this.#homes.set(baseUrl, home);
+    if (this.#isClosed) void closeHome(home);
+    return home;
+  }
+}
+
+const closeHome = async ({ authClient, client }: Home): Promise<void> => {
+  await Promise.all([client.close(), authClient.close()]);
+};
+
+/** A message as it stands in a form, but for the device that it goes to: a thousand of them differ in nothing else. */
+interface Encoded {
+  head: string;
+  tail: string;
+  /** About how long one is, with its device. */
+  chars: number;
+}
+
+function encoded({ envelope, notification }: OppoPayload): Encoded {
+  const rest = JSON.stringify({ ...envelope, notification }).slice(1);
+  const head = encodeURIComponent('{"target_type":2,"target_value":');
+  const tail = encodeURIComponent(`,${rest}`);
+  return { head, tail, chars: head.length + tail.length + 100 };
+}
+
+/** One message to one device, or a batch of messages (protocol/oppo.md#single-device, protocol/oppo.md#batch). */
+function messagesTo(addresses: readonly string[], { head, tail }: Encoded, token: string): HttpRequest {
+  const messages = addresses.map((address) => `${head}${encodeURIComponent(JSON.stringify(address))}${tail}`);
+  const isOne = messages.length === 1;
+  const field = isOne ? `message=${messages[0]}` : `messages=%5B${messages.join('%2C')}%5D`;
+  return {
+    ...formPost(`${root}/${isOne ? 'unicast' : 'unicast_batch'}`, {}),
+    body: `auth_token=${encodeURIComponent(token)}&${field}`,
+  };
+}

@@ -1,0 +1,30 @@
+import { defaultHttpTiming, type HttpTiming } from '../../../shared/http.ts';
+import type { Connector } from '../../contract/connector.ts';
+import { openOppo } from './client.ts';
+import { inspectOppo, type OppoCredentials, oppoCredentials, rateOf } from './credentials.ts';
+import { oppoGuide } from './guide.ts';
+import { can, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
+import { readOppoReceipts } from './receipts.ts';
+
+/** The connector with other deadlines than the usual ones. */
+export function oppoConnector(
+  timing: HttpTiming = defaultHttpTiming,
+): Connector<OppoCredentials, OppoPayload> {
+  return {
+    id: 'vendor_d',
+    can,
+    limits,
+    address: 'registrationId',
+    credentials: oppoCredentials,
+    guide: oppoGuide,
+    render: (message) => renderOppo(message),
+    preview: previewOppo,
+    rate: rateOf,
+    inspect: inspectOppo,
+    receipts: readOppoReceipts,
+    open: (credentials, context) => openOppo(credentials, { context, timing }),
+  };
+}
+
+/** OPPO's HeyTap push (protocol/oppo.md). */
+export const oppo = oppoConnector();

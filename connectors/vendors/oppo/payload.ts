@@ -1,0 +1,159 @@
+/**
+ * `data` of a push → the notification OPPO takes (protocol/oppo.md#single-device, protocol/oppo.md#notification; protocol/push.md#what-a-tap-opens: a notification that opens the
+ * app and hands it the whole push). Pure.
+ */
+import { createHash } from 'node:crypto';
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import type { Capabilities, ConnectorLimits, Message, Rendering } from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, bodyProblem, charsOf, titleOf } from '../../kit/android.ts';
+import { merge } from '../../kit/merge.ts';
+import { notificationProblem, snakeName } from './notification.ts';
+
+/** No pass-through (protocol/oppo.md#limits); the badge is a dot unless the caller asks for a number (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
+export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
+
+/** 1000 devices (protocol/oppo.md#batch, protocol/oppo.md#broadcast); a text of more than 50 characters goes as a long one, of 128 (protocol/oppo.md#notification). */
+export const limits: ConnectorLimits = {
+  recipientsPerRequest: 1000,
+  bodyBytes: 4096,
+  titleChars: 50,
+  alertChars: 128,
+};
+
+/** A rendered push: a notification without the address for receipts. */
+export interface OppoPayload {
+  notification: JsonObject;
+  /** Members beside the notification and the device. */
+  envelope: JsonObject;
+  /** The class whose day quota it counts against. */
+  messageClass: string;
+  /** Big pictures and even speed are broadcast only: one saved message, its devices named by lists. */
+  isBroadcast: boolean;
+  /** The server takes one message of an id to a device; of broadcasts with one number the device shows the last. */
+  isRepeatHidden: boolean;
+}
+
+/** Beyond ten days OPPO cuts it (protocol/oppo.md#notification). */
+const longestLifeS = 864_000;
+const shortTextChars = 50;
+
+/** Members of a request that are no notification; those that choose the devices are ours. */
+const envelopeNames = new Set(['verify_registration_id']);
+const targetNames = new Set(['target_type', 'target_value', 'auth_token', 'message_id', 'messages']);
+
+/**
+ * Renders a push for OPPO; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object
+ * may hold members of OPPO's notification, or a whole message with one, which needs no alert.
+ */
+export function renderOppo(message: Message, nowMs: number = message.createdAtMs): Rendering<OppoPayload> {
+  const content = androidContent(message, {
+    connector: 'vendor_d',
+    can,
+    limits,
+    isNative: (vendor) => typeof membersOf(vendor).notification.content === 'string',
+  });
+  if (!content.ok) return content;
+  const { envelope, notification: own } = membersOf(content.payload.vendor);
+  const base = baseNotification(content.payload, message);
+  const named = withOwnNumber(styled(merge(base, own)), message.pushId);
+  const notification = withLife(named, message.expiresAtMs - nowMs);
+  const problem = notificationProblem(notification) ?? bodyProblem('vendor_d', sizeOf(notification), limits);
+  if (problem !== null) return { ok: false, problem };
+  const { category, channel_id: channel } = notification;
+  const isBroadcast = isForBroadcast(notification);
+  const messageClass = String(category ?? channel ?? 'default');
+  return {
+    ok: true,
+    payload: {
+      notification,
+      envelope,
+      messageClass: isBroadcast ? `broadcast ${messageClass}` : messageClass,
+      isBroadcast,
+      isRepeatHidden: (isBroadcast ? notification.notify_id : notification.app_message_id) !== undefined,
+    },
+  };
+}
+
+/** The notification as one device gets it. */
+export const previewOppo = ({ notification }: OppoPayload): string => JSON.stringify(notification);
+
+function baseNotification(content: AndroidContent, { pushId }: Message): JsonObject {
+  const { alert, data, notificationChannel } = content;
+  const collapseId = data['collapse-id'];
+  return {
+    // The same at every attempt: OPPO sends a device one message of an id (protocol/oppo.md#notification).
+    app_message_id: pushId,
+    title: titleOf(content, 50),
+    content: alert,
+    click_action_type: 0,
+    action_parameters: JSON.stringify(data),
+    off_line: true,
+    ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
+    ...(typeof collapseId === 'string' && collapseId !== '' ? { notify_id: notifyIdOf(collapseId) } : {}),
+  };
+}
+
+const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean => style === 3 || isEven === true;
+
+/** Gives a broadcast without a number the push's own (protocol/oppo.md#notification `notify_id`): a repeat overwrites what is shown. */
+function withOwnNumber(notification: JsonObject, pushId: string): JsonObject {
+  return isForBroadcast(notification) && notification.notify_id === undefined
+    ? { ...notification, notify_id: notifyIdOf(pushId) }
+    : notification;
+}
+
+/** 0 to 2147483647. */
+const notifyIdOf = (text: string): number =>
+  createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
+
+interface Members {
+  envelope: JsonObject;
+  notification: JsonObject;
+}
+
+/** The vendor's members, each where OPPO has it; those it does not know are part of the notification. */
+function membersOf({ badge: _, message, ...vendor }: JsonObject): Members {
+  const { notification: nested, ...flat } = { ...(isJsonObject(message) ? message : {}), ...vendor };
+  const all = { ...flat, ...(isJsonObject(nested) ? nested : {}) };
+  const envelope: JsonObject = {};
+  const notification = new Map<string, JsonObject[string]>();
+  for (const [name, value] of Object.entries(all)) {
+    if (targetNames.has(name)) continue;
+    if (envelopeNames.has(name)) envelope[name] = value === true;
+    else if (name === 'action_parameters' || name === 'actionParameters')
+      notification.set('action_parameters', isJsonObject(value) ? JSON.stringify(value) : value);
+    else notification.set(snakeName(name), value);
+  }
+  return { envelope, notification: Object.fromEntries(notification) };
+}
+
+/** A text that is too long for the plain style goes as a long one, unless the caller chose. */
+function styled(notification: JsonObject): JsonObject {
+  const { content, style, title } = notification;
+  const isLong = typeof content === 'string' && charsOf(content) > shortTextChars;
+  return {
+    ...notification,
+    style: style ?? (isLong ? 2 : 1),
+    // A native notification may bring its text only.
+    ...(title === '' && typeof content === 'string' ? { title: [...content].slice(0, 50).join('') } : {}),
+  };
+}
+
+/** Seconds to live (protocol/gateways.md#time-to-live); what has less than one goes to those who are online only. */
+function withLife(notification: JsonObject, leftMs: number): JsonObject {
+  if (leftMs < 1000) return { ...notification, off_line: false };
+  const { off_line_ttl: asked } = notification;
+  const leftS = Math.min(longestLifeS, Math.floor(leftMs / 1000));
+  return {
+    ...notification,
+    off_line_ttl: typeof asked === 'number' ? Math.min(asked, leftS) : (asked ?? leftS),
+  };
+}
+
+/** Bytes of what the device gets: texts as they are, not as they stand in JSON within JSON. */
+function sizeOf(notification: JsonObject): number {
+  let bytes = 0;
+  for (const value of Object.values(notification))
+    bytes += Buffer.byteLength(typeof value === 'string' ? value : JSON.stringify(value));
+  return bytes;
+}

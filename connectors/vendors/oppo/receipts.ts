@@ -1,0 +1,38 @@
+/**
+ * OPPO's receipts (protocol/oppo.md#receipts): a JSON array, unsigned. One event is known, the arrival; what else may come is
+ * passed over.
+ */
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import type { Receipt, ReceiptCall, ReceiptReading } from '../../contract/connector.ts';
+import { addressesIn, epochMsOf, textOf } from '../../kit/receipts.ts';
+
+const arrived = 'push_arrive';
+const most = 10_000;
+
+/** Reads a call; what is no receipt in it is passed over. */
+export function readOppoReceipts({ body }: ReceiptCall): ReceiptReading {
+  const told = parsed(body);
+  if (!Array.isArray(told) || told.length > most)
+    return { ok: false, status: 400, problem: 'expected a JSON array of receipts' };
+  return { ok: true, receipts: told.flatMap((one: Json) => (isJsonObject(one) ? receiptsOf(one) : [])) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function receiptsOf({ eventTime, eventType, messageId, param, registrationIds }: JsonObject): Receipt[] {
+  if (eventType !== arrived || typeof registrationIds !== 'string') return [];
+  const shared = {
+    pushId: textOf(param),
+    messageId: textOf(messageId),
+    event: 'delivered' as const,
+    code: arrived,
+    atMs: epochMsOf(eventTime),
+  };
+  return addressesIn(registrationIds).map((address) => ({ ...shared, address }));
+}

@@ -1,0 +1,50 @@
+/** Access tokens of OPPO (protocol/oppo.md#access-token), shared over threads and dispatchers. */
+import { createHash } from 'node:crypto';
+import { isJsonObject } from '../../../shared/domain/json.ts';
+import { formPost, type HttpClient } from '../../../shared/http.ts';
+import type { SenderContext } from '../../contract/connector.ts';
+import { AccessTokens, fetchedFrom, isToken } from '../../kit/access-token.ts';
+import { halt } from '../../kit/attempt-results.ts';
+import { attemptOf } from '../../kit/response-rules.ts';
+import { dataOf } from './answers.ts';
+import type { OppoCredentials } from './credentials.ts';
+import { rowOf } from './errors.ts';
+
+const path = '/server/v1/auth';
+/** Of the day that OPPO grants: nobody is to meet its end. */
+const livesMs = 20 * 3_600_000;
+
+/** The signature of a token call: of the key, the time in epoch milliseconds as text, and the secret. */
+export const signatureOf = (
+  { appKey, masterSecret }: Pick<OppoCredentials, 'appKey' | 'masterSecret'>,
+  timestamp: string,
+): string => createHash('sha256').update(`${appKey}${timestamp}${masterSecret}`).digest('hex');
+
+/** Tokens of one app at one host; `door` leads to the token call, whose base URL tells hosts apart. */
+export function accessTokens(
+  credentials: OppoCredentials,
+  { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },
+): AccessTokens {
+  const { appKey, masterSecret } = credentials;
+  return new AccessTokens({
+    store: context.tokens,
+    clock: context.clock,
+    credential: JSON.stringify([baseUrl, appKey, masterSecret]),
+    fetch: async () => {
+      const timestamp = String(context.clock.now());
+      const form = { app_key: appKey, timestamp, sign: signatureOf(credentials, timestamp) };
+      return fetchedFrom(await client.request(formPost(path, form)), (body) => {
+        const { code } = body;
+        if (typeof code !== 'number' && typeof code !== 'string') return null;
+        const row = rowOf(code);
+        if (row.reaction === 'retry' || row.reaction === 'throttle') return attemptOf(row, 200);
+        if (row.code !== '0') return halt(200, row.reason, row.sentence ?? refused);
+        const data = dataOf(body.data);
+        const value = isJsonObject(data) ? data.auth_token : undefined;
+        return isToken(value) ? { value, livesMs } : null;
+      });
+    },
+  });
+}
+
+const refused = 'OPPO gives out no access token: check appKey and masterSecret.';

@@ -1,0 +1,196 @@
+/**
+ * The door to vivo (protocol/vivo.md#message, protocol/vivo.md#lists): a message to one device by one call; to many it is saved, then pushed to
+ * lists of 2 to 1000 devices.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  createHttpClient,
+  type HttpClient,
+  type HttpResponse,
+  type HttpTiming,
+  jsonPost,
+} from '../../../shared/http.ts';
+import type { Attempt, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type { AccessTokens } from '../../kit/access-token.ts';
+import { capped, retry, unfit } from '../../kit/attempt-results.ts';
+import { callbackFor } from '../../kit/callback.ts';
+import { isBetweenHours, untilHourMs } from '../../kit/china-time.ts';
+import { callOf, type Reading, sendMany } from '../../kit/multicast.ts';
+import { readCall, readList, readSingle } from './answers.ts';
+import { appIdOf, type VivoCredentials } from './credentials.ts';
+import { hoursCode, listQuotaCode } from './errors.ts';
+import { type Call, ListPush } from './list.ts';
+import { limits, renderVivo, type VivoPayload } from './payload.ts';
+import { accessTokens } from './tokens.ts';
+
+const host = 'https://api-push.vivo.com.cn';
+/** Beyond this vivo does not take an address for receipts (protocol/vivo.md#message). */
+const callbackChars = 128;
+/** The class that says that no message may be saved any more today. */
+const listClass = 'saveListPayload';
+const hours = { from: 7, to: 23 };
+/** vivo refused for the hour although ours is right: its rules may differ from what is published. */
+const askAgainMs = 15 * 60_000;
+
+/** Opens the doors for one app of the gateway; connects with the first push. */
+export function openVivo(
+  credentials: VivoCredentials,
+  { context, timing }: { context: SenderContext; timing: HttpTiming },
+): Sender {
+  const { authEndpoint, ca, endpoint = host } = credentials;
+  const { clock } = context;
+  const client = createHttpClient({ baseUrl: endpoint, ca, timing, clock });
+  const baseUrl = authEndpoint ?? endpoint;
+  const authClient = createHttpClient({ baseUrl, ca, connections: 1, timing, clock });
+  const tokens = accessTokens(credentials, { baseUrl, context, client: authClient });
+  return new VivoSender({ credentials, context, client, authClient, tokens });
+}
+
+interface Parts {
+  credentials: VivoCredentials;
+  context: SenderContext;
+  client: HttpClient;
+  /** To the token call. */
+  authClient: HttpClient;
+  tokens: AccessTokens;
+}
+
+class VivoSender implements Sender {
+  readonly #parts: Parts;
+  readonly #lists: ListPush;
+  /** Since vivo said that it is night: until then operation messages are not asked for again. */
+  #heldUntilMs = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#lists = new ListPush({
+      save: (call) => this.#post('/message/saveListPayload', call, (reply) => readCall(reply).reading),
+      push: (call) => this.#post('/message/pushToList', call, readList),
+    });
+  }
+
+  async send(request: SendRequest): Promise<void> {
+    const { message, recipients, report } = request;
+    const { clock, quota: book } = this.#parts.context;
+    const rendering = renderVivo(message, clock.now());
+    if (!rendering.ok) {
+      for (const { index } of recipients) report(index, unfit(rendering));
+      return;
+    }
+    const payload = this.#withCallback(rendering.payload, message.pushId);
+    const { isRepeatHidden, messageClass } = payload;
+    const isHeld = messageClass === 'operation' && this.#heldUntilMs > clock.now();
+    if (isHeld && message.expiresAtMs > clock.now()) {
+      for (const { index } of recipients) report(index, this.#untilMorning());
+      return;
+    }
+    await sendMany(
+      {
+        clock,
+        recipientsPerRequest: limits.recipientsPerRequest,
+        tokens: this.#parts.tokens,
+        quota: { book, messageClass },
+        isRepeatHidden,
+        exchange: async (addresses, token, signal) => {
+          const call = { token, signal, pushId: message.pushId };
+          return this.#weigh(await this.#exchange(payload, addresses, call), messageClass);
+        },
+      },
+      request,
+    );
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
+  }
+
+  async #exchange(
+    { message }: VivoPayload,
+    addresses: readonly string[],
+    { pushId, signal, token }: { pushId: string; signal: AbortSignal; token: string },
+  ): Promise<Reading> {
+    const appId = appIdOf(this.#parts.credentials);
+    const requestId = requestIdOf(pushId, addresses);
+    const [only] = addresses;
+    if (addresses.length === 1 && only !== undefined) {
+      const body = { appId, regId: only, requestId, ...message };
+      return this.#post('/message/send', { body, token, signal }, (reply) => readSingle(reply, only));
+    }
+    const closed = await this.#listClosed();
+    if (closed) return { kind: 'attempt', attempt: closed };
+    // A profile is of single messages only.
+    const { profileId: _, ...shared } = message;
+    const pushMode = message.pushMode ?? 0;
+    return this.#lists.exchange({
+      saved: { body: { appId, requestId: randomUUID(), ...shared }, token },
+      pushed: { body: { appId, regIds: addresses, requestId, pushMode }, token, signal },
+      key: JSON.stringify({ ...shared, timeToLive: 0 }),
+    });
+  }
+
+  /** Lists have a day quota of their own, whatever the class. */
+  async #listClosed(): Promise<Attempt | null> {
+    try {
+      const reason = await this.#parts.context.quota.closed(listClass);
+      return reason === null ? null : capped(0, reason);
+    } catch {
+      return retry(0, 'quota_unavailable');
+    }
+  }
+
+  /** What the table alone cannot say: the hour, and the quota of lists. */
+  async #weigh(reading: Reading, messageClass: string): Promise<Reading> {
+    if (reading.kind !== 'answer') return reading;
+    const { row, status } = reading;
+    if (row.code === hoursCode) {
+      if (messageClass === 'operation' && !this.#isDay())
+        this.#heldUntilMs = this.#nowMs() + untilHourMs(this.#nowMs(), hours.from);
+      return { kind: 'attempt', attempt: this.#untilMorning(status) };
+    }
+    if (row.code !== listQuotaCode) return reading;
+    // Not written down, the next send learns it from vivo itself.
+    await this.#parts.context.quota.close(listClass, row.reason).catch(() => undefined);
+    return { kind: 'attempt', attempt: capped(status, row.reason) };
+  }
+
+  /** Not again before vivo's day begins (protocol/gateways.md#sending-hours: no back-off). */
+  #untilMorning(status = 0): Attempt {
+    const afterMs = this.#isDay() ? askAgainMs : untilHourMs(this.#nowMs(), hours.from);
+    return retry(status, 'outside_sending_hours', afterMs);
+  }
+
+  #nowMs(): number {
+    return this.#parts.context.clock.now();
+  }
+
+  #isDay(): boolean {
+    return isBetweenHours(this.#nowMs(), hours.from, hours.to);
+  }
+
+  async #post(path: string, call: Call, read: (reply: HttpResponse) => Reading): Promise<Reading> {
+    const { context, client } = this.#parts;
+    const { body, signal, token } = call;
+    const reply = await client.request({ ...jsonPost(path, body, { authToken: token }), signal });
+    const reading = reply.kind === 'response' ? read(reply) : reply;
+    context.onCall(callOf(reading, reply.seconds));
+    return reading;
+  }
+
+  /** The address for receipts, unless the caller named one. Of tests vivo sends none. */
+  #withCallback(payload: VivoPayload, pushId: string): VivoPayload {
+    const { message, messageClass } = payload;
+    const { context, credentials } = this.#parts;
+    const extra = typeof message.extra === 'object' ? message.extra : {};
+    const callback = callbackFor(context, credentials);
+    const isFit = callback !== undefined && callback.length <= callbackChars && messageClass !== 'test';
+    if (!isFit || (extra !== null && 'callback' in extra)) return payload;
+    const wanted = { callback, 'callback.param': pushId };
+    return { ...payload, message: { ...message, extra: { ...extra, ...wanted } } };
+  }
+}
+
+/** At most 64 characters, another for every list of devices, the same at every attempt. */
+function requestIdOf(pushId: string, addresses: readonly string[]): string {
+  const digest = createHash('sha256').update(addresses.join(' ')).digest('hex');
+  return `${pushId.slice(0, 32)}-${digest.slice(0, 24)}`;
+}

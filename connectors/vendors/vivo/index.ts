@@ -1,0 +1,31 @@
+import { defaultHttpTiming, type HttpTiming } from '../../../shared/http.ts';
+import type { Connector } from '../../contract/connector.ts';
+import { openVivo } from './client.ts';
+import { inspectVivo, rateOf, type VivoCredentials, vivoCredentials } from './credentials.ts';
+import { vivoGuide } from './guide.ts';
+import { can, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
+import { readVivoReceipts } from './receipts.ts';
+
+/** The connector with other deadlines than the usual ones. */
+export function vivoConnector(
+  timing: HttpTiming = defaultHttpTiming,
+): Connector<VivoCredentials, VivoPayload> {
+  return {
+    id: 'vendor_e',
+    can,
+    limits,
+    address: 'registrationId',
+    credentials: vivoCredentials,
+    guide: vivoGuide,
+    render: (message) => renderVivo(message),
+    preview: previewVivo,
+    rate: rateOf,
+    testLimit,
+    inspect: inspectVivo,
+    receipts: readVivoReceipts,
+    open: (credentials, context) => openVivo(credentials, { context, timing }),
+  };
+}
+
+/** vivo push (protocol/vivo.md). */
+export const vivo = vivoConnector();

@@ -1,0 +1,148 @@
+/**
+ * `data` of a push → the message vivo takes (protocol/vivo.md#message; protocol/push.md#what-a-tap-opens: a notification that opens the activity
+ * which the client library declares, and hands it the members of the app). Pure.
+ */
+import { createHash } from 'node:crypto';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import type {
+  Capabilities,
+  ConnectorLimits,
+  Message,
+  Rendering,
+  TestLimit,
+} from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, bodyProblem, firstChars, titleOf } from '../../kit/android.ts';
+import { merge } from '../../kit/merge.ts';
+import { messageProblem } from './message.ts';
+
+/** No pass-through; the badge is the client's (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
+export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
+
+export const limits: ConnectorLimits = {
+  recipientsPerRequest: 1000,
+  bodyBytes: 4096,
+  titleChars: 40,
+  alertChars: 100,
+};
+
+/** What vivo counts apart: `test` counts nowhere; a category that is not known here is a class of its own. */
+export type MessageClass = 'operation' | 'system' | 'test' | `category ${string}`;
+
+/** A rendered push: the message without devices, request id and address for receipts. */
+export interface VivoPayload {
+  message: JsonObject;
+  messageClass: MessageClass;
+  /** Of messages with one notifyId the device shows the last: a repeat is hidden. */
+  isRepeatHidden: boolean;
+}
+
+const lifeS = { least: 60, most: 86_400 };
+const titleChars = 40;
+
+/** What chooses the devices or names the call: that is ours. A badge number is nothing vivo takes. */
+const ownNames = new Set(['appId', 'regId', 'regIds', 'alias', 'aliases', 'taskId', 'requestId', 'badge']);
+
+/** The activity of the client library (protocol/push.md#what-a-tap-opens). */
+const detail = 'intent://cn.leancloud.push/detail#Intent;scheme=mixpushscheme;launchFlags=0x10000000;end';
+
+/** Second-level classes as far as they are known (protocol/vivo.md#message). */
+const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION']);
+const operationCategories = new Set(['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL']);
+
+/**
+ * Renders a push for vivo; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object may
+ * hold members of vivo's message, or be a whole one, which needs no alert.
+ */
+export function renderVivo(message: Message, nowMs: number = message.createdAtMs): Rendering<VivoPayload> {
+  const content = androidContent(message, {
+    connector: 'vendor_e',
+    can,
+    limits,
+    isNative: (vendor) => typeof vendor.content === 'string',
+  });
+  if (!content.ok) return content;
+  const { vendor } = content.payload;
+  const own = Object.fromEntries(Object.entries(vendor).filter(([name]) => !ownNames.has(name)));
+  const whole = titled(merge(baseMessage(content.payload, message, own), own));
+  const problem = messageProblem(whole);
+  if (problem !== null) return { ok: false, problem };
+  const payload = withLife(whole, message.expiresAtMs - nowMs);
+  const tooLarge = bodyProblem('vendor_e', Buffer.byteLength(JSON.stringify(payload)), limits);
+  if (tooLarge !== null) return { ok: false, problem: tooLarge };
+  const isRepeatHidden = payload.notifyId !== undefined;
+  return { ok: true, payload: { message: payload, messageClass: classOf(payload), isRepeatHidden } };
+}
+
+/** The message as one device gets it. */
+export const previewVivo = ({ message }: VivoPayload): string => JSON.stringify(message);
+
+/** Tests go to devices of the console only, of which it takes 20, and so many a day (protocol/vivo.md#limits). */
+export function testLimit(message: Message): TestLimit | null {
+  const rendering = renderVivo(message);
+  if (!rendering.ok || rendering.payload.messageClass !== 'test') return null;
+  const isSystem = kindOf(rendering.payload.message) === 'system';
+  return { pushesPerDay: isSystem ? 10_000 : 100, devicesPerPush: 20 };
+}
+
+function baseMessage(content: AndroidContent, { pushId }: Message, own: JsonObject): JsonObject {
+  const { alert, custom, data } = content;
+  const collapseId = data['collapse-id'];
+  const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : pushId;
+  return {
+    notifyType: 4,
+    title: titleOf(content, titleChars),
+    content: alert,
+    // Another skip type has another content, or none.
+    ...(own.skipType === undefined ? { skipType: 4, skipContent: detail } : {}),
+    networkType: -1,
+    clientCustomMap: custom,
+    // The same at every attempt: a repeat replaces what is shown, another push does not.
+    notifyId: notifyIdOf(group),
+  };
+}
+
+/** vivo hands on texts: everything else goes as JSON. */
+const texts = (members: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(members).map(([name, value]: [string, Json]) => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
+  );
+
+/** 1 to 2147483647. */
+const notifyIdOf = (text: string): number =>
+  (createHash('sha256').update(text).digest().readUInt32BE(0) % 2_147_483_647) + 1;
+
+/** A message of vivo's own may bring its text only; without members of its own there is no map. */
+function titled(message: JsonObject): JsonObject {
+  const { clientCustomMap: map, content, title, ...rest } = message;
+  const isEmpty = isJsonObject(map) && Object.keys(map).length === 0;
+  const shown = title === '' && typeof content === 'string' ? firstChars(content.trim(), titleChars) : title;
+  return {
+    ...rest,
+    ...(shown === undefined ? {} : { title: shown }),
+    ...(content === undefined ? {} : { content }),
+    ...(map === undefined || isEmpty ? {} : { clientCustomMap: isJsonObject(map) ? texts(map) : map }),
+  };
+}
+
+/** Seconds to live (protocol/gateways.md#time-to-live); what has less than vivo's minimum goes to those who are online only: it comes never too late. */
+function withLife(message: JsonObject, leftMs: number): JsonObject {
+  const leftS = Math.floor(leftMs / 1000);
+  if (leftS < lifeS.least) return { ...message, timeToLive: lifeS.least, sendOnline: true };
+  const { timeToLive: asked } = message;
+  return {
+    ...message,
+    timeToLive: Math.min(typeof asked === 'number' ? asked : lifeS.most, leftS, lifeS.most),
+  };
+}
+
+const classOf = (message: JsonObject): MessageClass => (message.pushMode === 1 ? 'test' : kindOf(message));
+
+function kindOf({ category, classification }: JsonObject): Exclude<MessageClass, 'test'> {
+  if (classification === 1) return 'system';
+  if (typeof category !== 'string') return 'operation';
+  if (systemCategories.has(category)) return 'system';
+  return classification === 0 || operationCategories.has(category) ? 'operation' : `category ${category}`;
+}

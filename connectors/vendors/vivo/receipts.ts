@@ -1,0 +1,44 @@
+/** vivo's receipts (protocol/vivo.md#receipts): a JSON object by task. Nothing is signed. */
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
+import { parseObject } from '../../kit/access-token.ts';
+import { addressesIn, epochMsOf, textOf } from '../../kit/receipts.ts';
+
+/** What each code means; every other one says that it does not arrive. */
+const events: ReadonlyMap<string, ReceiptEvent> = new Map([
+  ['0', 'delivered'],
+  // The registration id is dead, the app is not subscribed, the user is not known.
+  ['2183', 'dead_token'],
+  ['20001', 'dead_token'],
+  ['20002', 'dead_token'],
+  // Not online for 14 days.
+  ['20006', 'suspended'],
+]);
+
+/** Reads a call; what is no receipt in it is passed over. */
+export function readVivoReceipts({ body }: ReceiptCall): ReceiptReading {
+  const tasks = parseObject(body);
+  if (!tasks) return { ok: false, status: 400, problem: 'expected a JSON object of receipts by task' };
+  const receipts = Object.entries(tasks).flatMap(([taskId, told]) =>
+    isJsonObject(told) ? receiptsOf(taskId, told) : [],
+  );
+  return { ok: true, receipts };
+}
+
+function receiptsOf(messageId: string, { ackTime, ackType, param, targets }: JsonObject): Receipt[] {
+  if (typeof targets !== 'string') return [];
+  // The older form tells of arrivals only, without a code.
+  const code = ackType === undefined || ackType === null ? '0' : codeOf(ackType);
+  if (code === null) return [];
+  const shared = {
+    pushId: textOf(param),
+    messageId,
+    event: events.get(code) ?? ('undelivered' as const),
+    code: code.slice(0, 24),
+    atMs: epochMsOf(ackTime),
+  };
+  return addressesIn(targets).map((address) => ({ ...shared, address }));
+}
+
+const codeOf = (value: Json): string | null =>
+  typeof value === 'string' || typeof value === 'number' ? String(value) : null;

@@ -1,0 +1,46 @@
+/** Access tokens of vivo (protocol/vivo.md#access-token), shared over threads and dispatchers: vivo counts the calls for them. */
+import { createHash } from 'node:crypto';
+import { type HttpClient, jsonPost } from '../../../shared/http.ts';
+import type { SenderContext } from '../../contract/connector.ts';
+import { AccessTokens, fetchedFrom, isToken } from '../../kit/access-token.ts';
+import { halt } from '../../kit/attempt-results.ts';
+import { attemptOf } from '../../kit/response-rules.ts';
+import { appIdOf, type VivoCredentials } from './credentials.ts';
+import { rowOf } from './errors.ts';
+
+const path = '/message/auth';
+/** Of the day that vivo grants: its own advice. Twelve calls a day are far from its limits. */
+const livesMs = 2 * 3_600_000;
+
+/** The signature of a token call at a time in epoch milliseconds. */
+export const signatureOf = (
+  { appId, appKey, appSecret }: Pick<VivoCredentials, 'appId' | 'appKey' | 'appSecret'>,
+  timestamp: number,
+): string => createHash('md5').update(`${appId}${appKey}${timestamp}${appSecret}`).digest('hex');
+
+/** Tokens of one app at one host; `door` leads to the token call. */
+export function accessTokens(
+  credentials: VivoCredentials,
+  { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },
+): AccessTokens {
+  const { appId, appKey, appSecret } = credentials;
+  return new AccessTokens({
+    store: context.tokens,
+    clock: context.clock,
+    credential: JSON.stringify([baseUrl, appId, appKey, appSecret]),
+    fetch: async () => {
+      const timestamp = context.clock.now();
+      const sign = signatureOf(credentials, timestamp);
+      const body = { appId: appIdOf(credentials), appKey, timestamp, sign };
+      return fetchedFrom(await client.request(jsonPost(path, body)), ({ authToken: value, result }) => {
+        if (typeof result !== 'number' && typeof result !== 'string') return null;
+        const row = rowOf(result);
+        if (row.reaction === 'throttle') return attemptOf(row, 200);
+        if (row.code !== '0') return halt(200, row.reason, row.sentence ?? refused);
+        return isToken(value) ? { value, livesMs } : null;
+      });
+    },
+  });
+}
+
+const refused = 'No access token is given out by vivo: check appId, appKey and appSecret.';

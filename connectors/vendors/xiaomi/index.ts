@@ -1,0 +1,30 @@
+import { defaultHttpTiming, type HttpTiming } from '../../../shared/http.ts';
+import type { Connector } from '../../contract/connector.ts';
+import { openXiaomi } from './client.ts';
+import { inspectXiaomi, rateOf, type XiaomiCredentials, xiaomiCredentials } from './credentials.ts';
+import { xiaomiGuide } from './guide.ts';
+import { can, limits, previewXiaomi, renderXiaomi, type XiaomiPayload } from './payload.ts';
+import { readXiaomiReceipts } from './receipts.ts';
+
+/** The connector with other deadlines than the usual ones. */
+export function xiaomiConnector(
+  timing: HttpTiming = defaultHttpTiming,
+): Connector<XiaomiCredentials, XiaomiPayload> {
+  return {
+    id: 'vendor_b',
+    can,
+    limits,
+    address: 'registrationId',
+    credentials: xiaomiCredentials,
+    guide: xiaomiGuide,
+    render: (message) => renderXiaomi(message),
+    preview: previewXiaomi,
+    rate: rateOf,
+    inspect: inspectXiaomi,
+    receipts: readXiaomiReceipts,
+    open: (credentials, context) => openXiaomi(credentials, { context, timing }),
+  };
+}
+
+/** Xiaomi's Mi Push (protocol/xiaomi.md). */
+export const xiaomi = xiaomiConnector();

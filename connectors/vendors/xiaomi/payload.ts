@@ -1,0 +1,109 @@
+/**
+ * `data` of a push → the form fields Xiaomi takes (protocol/xiaomi.md#fields; protocol/push.md#what-a-tap-opens: a notification with the whole
+ * push as JSON in `payload`, or that payload alone where it is silent). Pure.
+ */
+import { createHash } from 'node:crypto';
+import type { Capabilities, ConnectorLimits, Message, Rendering } from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../../kit/android.ts';
+import { formProblem, vendorFields } from './fields.ts';
+
+/** The badge goes up by one by itself (protocol/push.md#badges-by-vendor). */
+export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
+
+/** 1000 devices; "less than 50" and "less than 128" characters (protocol/xiaomi.md#fields, protocol/gateways.md#text-lengths); 4 KB as everybody quotes it. */
+export const limits: ConnectorLimits = {
+  recipientsPerRequest: 1000,
+  bodyBytes: 4096,
+  titleChars: 49,
+  alertChars: 127,
+};
+
+/** A rendered push: the form without the devices, the package and the address for receipts. */
+export interface XiaomiPayload {
+  fields: Readonly<Record<string, string>>;
+  /** The class whose day quota it counts against: each category of the console has its own. */
+  messageClass: string;
+  /** The device shows only the first message of a job: a repeat is hidden. What goes to the app is not. */
+  isRepeatHidden: boolean;
+}
+
+const dayMs = 86_400_000;
+/** How long Xiaomi keeps a message (protocol/xiaomi.md#fields): in a category of the console at most ten days, else one. */
+const longestMs = { ofCategory: 10 * dayMs, ofDefault: dayMs };
+
+/**
+ * Renders a push for Xiaomi; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object
+ * may hold fields of Xiaomi's own, or be a whole message of them (then it needs no alert).
+ */
+export function renderXiaomi(
+  message: Message,
+  nowMs: number = message.createdAtMs,
+): Rendering<XiaomiPayload> {
+  const content = androidContent(message, {
+    connector: 'vendor_b',
+    can,
+    limits,
+    isNative: ({ description, payload }) => typeof description === 'string' || payload !== undefined,
+  });
+  if (!content.ok) return content;
+  const own = vendorFields(content.payload.vendor);
+  if (!own.ok) return own;
+  const fields = new Map([...Object.entries(baseFields(content.payload, message)), ...own.payload]);
+  const isPassThrough = fields.get('pass_through') === '1';
+  if (!isPassThrough && !fields.get('title')?.trim() && fields.has('description'))
+    fields.set('title', titleOf({ ...content.payload, alert: fields.get('description') ?? '' }, 49));
+  const problem = formProblem(fields, isPassThrough);
+  if (problem !== null) return { ok: false, problem };
+  setLife(fields, message.expiresAtMs - nowMs);
+  const tooLarge = bodyProblem('vendor_b', sizeOf(fields), limits);
+  if (tooLarge !== null) return { ok: false, problem: tooLarge };
+  return {
+    ok: true,
+    payload: {
+      fields: Object.fromEntries(fields),
+      messageClass: fields.get('extra.channel_id') ?? 'default',
+      isRepeatHidden: !isPassThrough,
+    },
+  };
+}
+
+/** The form as one device gets it, as JSON. */
+export const previewXiaomi = ({ fields }: XiaomiPayload): string => JSON.stringify(fields);
+
+function baseFields(content: AndroidContent, { pushId }: Message): Record<string, string> {
+  const { alert, data, notificationChannel, silent, title } = content;
+  const fields: Record<string, string> = { payload: JSON.stringify(data), pass_through: silent ? '1' : '0' };
+  if (notificationChannel !== null) fields['extra.channel_id'] = notificationChannel;
+  if (silent) return fields;
+  // A native body may name its texts itself.
+  const shown = titleOf(content, 49);
+  if (title !== null || shown !== '') fields.title = shown;
+  if (alert.trim() !== '') fields.description = alert;
+  const collapseId = data['collapse-id'];
+  const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : pushId;
+  fields.notify_type = '-1';
+  // The same at every attempt: a repeat replaces what is shown, another push does not (protocol/gateways.md#repeats).
+  fields.notify_id = String(notifyIdOf(group));
+  fields['extra.jobkey'] = pushId;
+  return fields;
+}
+
+/** 0 to 2147483647. */
+const notifyIdOf = (text: string): number =>
+  createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
+
+/** Milliseconds to live (protocol/gateways.md#time-to-live); what has less than a second goes to those who are online only. */
+function setLife(fields: Map<string, string>, leftMs: number): void {
+  const longest = fields.has('extra.channel_id') ? longestMs.ofCategory : longestMs.ofDefault;
+  const asked = Number(fields.get('time_to_live') ?? longest);
+  fields.set('time_to_live', String(Math.max(1000, Math.min(leftMs, asked, longest))));
+  if (leftMs < 1000) fields.set('extra.only_send_once', '1');
+}
+
+/** Bytes of what the device gets. */
+function sizeOf(fields: ReadonlyMap<string, string>): number {
+  let bytes = 0;
+  for (const [name, value] of fields)
+    if (/^(title|description|payload|extra\..*)$/s.test(name)) bytes += Buffer.byteLength(value);
+  return bytes;
+}

@@ -1,0 +1,55 @@
+/** Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message id. Nothing is signed. */
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
+import { parseObject } from '../../kit/access-token.ts';
+import { addressesIn, epochMsOf, textOf } from '../../kit/receipts.ts';
+
+/** Also sent of devices of another region: asked for only where the region is known. */
+export const deadToken = 16;
+
+/** What each type of receipt means; their numbers are bits. */
+const events: ReadonlyMap<number, ReceiptEvent> = new Map([
+  [1, 'delivered'],
+  [2, 'clicked'],
+  [deadToken, 'dead_token'],
+  [32, 'suspended'],
+  [64, 'undelivered'],
+  [128, 'undelivered'],
+  [1024, 'undelivered'],
+]);
+
+/**
+ * `extra.callback.type`: each event once, as Xiaomi adds them (protocol/xiaomi.md#receipts: a wrong sum silences all). 1024, the end of a
+ * message's life, is known from one source only and is not asked for.
+ */
+export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
+
+/** Reads a call; what is no receipt in it is passed over. */
+export function readXiaomiReceipts({ body }: ReceiptCall): ReceiptReading {
+  const messages = parseObject(new URLSearchParams(body).get('data') ?? '');
+  if (!messages) return { ok: false, status: 400, problem: 'expected a form with a field data of JSON' };
+  const receipts = Object.entries(messages).flatMap(([messageId, told]) =>
+    isJsonObject(told) ? receiptsOf(messageId, told) : [],
+  );
+  return { ok: true, receipts };
+}
+
+function receiptsOf(messageId: string, told: JsonObject): Receipt[] {
+  const { barStatus, param, targets, timestamp } = told;
+  const type = Number(told.type);
+  const event = events.get(type);
+  if (event === undefined || typeof targets !== 'string') return [];
+  const shared = {
+    pushId: textOf(param),
+    messageId,
+    code: String(type),
+    atMs: epochMsOf(timestamp),
+  };
+  return addressesIn(targets).flatMap((address) => [
+    { ...shared, address, event },
+    // The switch for notifications is off: it came, and nobody sees it.
+    ...(event === 'delivered' && barStatus === 'Disable'
+      ? [{ ...shared, address, event: 'suspended' as const, code: 'Disable' }]
+      : []),
+  ]);
+}

@@ -1,0 +1,128 @@
+import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
+import { bearerOf, type TokenDesk } from '../../http/access-tokens.ts';
+import { formIn, objectIn } from '../../http/bodies.ts';
+import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
+import { bodyFault } from './message.ts';
+
+/** An app as Honor gives it out. */
+export interface HonorApp {
+  appId: string;
+  clientId: string;
+  clientSecret: string;
+}
+
+/** What the gateway remembers and can be told. */
+export interface HonorMemory {
+  app: HonorApp;
+  desk: TokenDesk;
+  /** Devices that fail this time (`failTokens`); `deadTokens` of the gateway are `expireTokens`. */
+  failTokens: Set<string>;
+  /** Devices that spoil their whole request, which is refused without naming them. */
+  spoilers: Set<string>;
+  devicesPerSecond: number;
+  testsPerDay: number;
+}
+
+const tokenPath = '/auth/token';
+const mostTokens = 1000;
+const mostBytes = 4096;
+/** A request that was made so long ago, by its `timestamp`, is none of now. */
+const staleMs = 600_000;
+
+/** The rules of one app's gateway (protocol/honor.md). */
+export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRules {
+  const counters = { second: 0, devices: 0, tests: 0, requests: 0 };
+  const judge = (call: SandboxCall): SandboxReply => {
+    if (call.path === tokenPath) return giveToken(call, memory);
+    const refusal = callRefusal(call, memory, state.nowMs());
+    if (refusal) return refusal;
+    const body = bodyOf(call);
+    const tokens = tokensOf(body);
+    const fault = countFault(tokens) ?? sizeFault(call, tokens) ?? bodyFault(body);
+    // Nobody knows Honor's codes: that we sent such a thing at all is what counts.
+    if (fault !== null) return { status: 400, body: { code: 400, message: fault }, violation: fault };
+    const second = Math.floor(state.nowMs() / 1000);
+    if (second !== counters.second) Object.assign(counters, { second, devices: 0 });
+    counters.devices += tokens.length;
+    counters.tests += isTest(body) ? 1 : 0;
+    if (counters.devices > memory.devicesPerSecond || (isTest(body) && counters.tests > memory.testsPerDay))
+      return { status: 429, body: { code: 429, message: 'too many requests' } };
+    if (tokens.some((token) => memory.spoilers.has(token)))
+      return { status: 200, body: { code: 400, message: 'invalid push token' } };
+    counters.requests += 1;
+    return delivered(tokens, { memory, state, requestId: `h${counters.requests}` });
+  };
+  return {
+    targetsOf: (call) =>
+      call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(bodyOf(call)) },
+    judge,
+  };
+}
+
+/** The token call (protocol/honor.md#access-token). */
+function giveToken(call: SandboxCall, { app, desk }: HonorMemory): SandboxReply {
+  const { headers, method } = call;
+  if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
+    return { status: 400, body: { error: 'invalid_request' }, violation: 'a token call that is no form' };
+  const form = formIn(call);
+  if (form.get('grant_type') !== 'client_credentials')
+    return { status: 400, body: { error: 'unsupported_grant_type' } };
+  if (form.get('client_id') !== app.clientId || form.get('client_secret') !== app.clientSecret)
+    return { status: 401, body: { error: 'invalid_client' } };
+  const { value, expiresIn } = desk.issue();
+  return { status: 200, body: { access_token: value, expires_in: expiresIn, token_type: 'Bearer' } };
+}
+
+/** Path, access token and headers (protocol/honor.md#access-token). */
+function callRefusal(
+  { headers, method, path }: SandboxCall,
+  { app, desk }: HonorMemory,
+  nowMs: number,
+): SandboxReply | null {
+  if (method !== 'POST' || path !== `/api/v1/${app.appId}/sendMessage`)
+    return { status: 404, body: '', violation: `no such path: ${method} ${path}` };
+  if (desk.check(bearerOf(headers.authorization)) !== 'valid')
+    return { status: 401, body: { code: 401, message: 'invalid access token' } };
+  if (!/^application\/json; ?charset=utf-8$/i.test(headers['content-type'] ?? ''))
+    return { status: 400, body: { code: 400 }, violation: 'not sent as JSON in UTF-8' };
+  const { timestamp = '' } = headers;
+  if (!/^\d{13}$/.test(String(timestamp)) || Math.abs(Number(timestamp) - nowMs) > staleMs)
+    return { status: 400, body: { code: 400 }, violation: 'the timestamp is missing or old' };
+  return null;
+}
+
+/** 200, with whom it did not reach (protocol/honor.md#answers). */
+function delivered(
+  tokens: string[],
+  { memory, state, requestId }: { memory: HonorMemory; state: GatewayState; requestId: string },
+): SandboxReply {
+  const expireTokens = tokens.filter((token) => state.deadTokens.has(token));
+  const failTokens = tokens.filter((token) => memory.failTokens.has(token) && !state.deadTokens.has(token));
+  const refused = new Set([...expireTokens, ...failTokens]);
+  const accepted = tokens.filter((token) => !refused.has(token));
+  const data = { sendResult: accepted.length > 0, requestId, failTokens, expireTokens };
+  const isTwice = new Set(tokens).size < tokens.length;
+  return {
+    status: 200,
+    body: { code: 200, message: 'success', data },
+    accepted,
+    ...(isTwice ? { violation: 'a token twice in a request' } : {}),
+  };
+}
+
+const countFault = ({ length }: string[]): string | null =>
+  length < 1 || length > mostTokens ? `${length} tokens in a request` : null;
+
+/** The body without its tokens: their texts, quotes and commas. */
+function sizeFault({ body }: SandboxCall, tokens: string[]): string | null {
+  const bytes = body.length - (Buffer.byteLength(JSON.stringify(tokens)) - 2);
+  return bytes > mostBytes ? `a body of ${bytes} bytes` : null;
+}
+
+const isTest = ({ android }: JsonObject): boolean => isJsonObject(android) && android.targetUserType === 1;
+
+const tokensOf = ({ token }: JsonObject): string[] =>
+  Array.isArray(token) ? token.filter((one) => typeof one === 'string') : [];
+
+/** Empty, and so refused, where it is no JSON object. */
+const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};

@@ -1,0 +1,178 @@
+import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
+import { bearerOf, type TokenDesk } from '../../http/access-tokens.ts';
+import { objectIn } from '../../http/bodies.ts';
+import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
+import type { HuaweiApp } from './credentials.ts';
+import { type Fault, v1Fault } from './message-v1.ts';
+import { v3Fault } from './message-v3.ts';
+import { accessProblem, giveToken, jwtProblem, tokenPath } from './tokens.ts';
+
+/** What a Huawei gateway remembers and can be told. */
+export interface HuaweiMemory {
+  app: HuaweiApp;
+  desk: TokenDesk;
+  /** v3: token → why it is refused; `deadTokens` are refused as `tokenFormatError`. */
+  refusedTokens: Map<string, string>;
+  /** Devices a second, by v1 and v3 together; more are flow control (protocol/huawei.md#limits). */
+  devicesPerSecond: number;
+  /** Test messages a day: v1 for the app, v3 for the project. */
+  testsPerDay: number;
+}
+
+interface Counters {
+  second: number;
+  devices: number;
+  tests: number;
+  requests: number;
+}
+
+type Api = 'v1' | 'v3';
+const mostTokens = 1000;
+const mostBytes = 4096;
+
+/** The rules of one app's gateway (protocol/huawei.md). */
+export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayRules {
+  const counters: Counters = { second: 0, devices: 0, tests: 0, requests: 0 };
+  return {
+    targetsOf: (call) =>
+      call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(objectIn(call)) },
+    judge: (call) =>
+      call.path === tokenPath
+        ? giveToken(call, memory.app, memory.desk)
+        : new Judgement(memory, state, counters).of(call),
+  };
+}
+
+class Judgement {
+  readonly #memory: HuaweiMemory;
+  readonly #state: GatewayState;
+  readonly #counters: Counters;
+
+  constructor(memory: HuaweiMemory, state: GatewayState, counters: Counters) {
+    this.#memory = memory;
+    this.#state = state;
+    this.#counters = counters;
+  }
+
+  of(call: SandboxCall): SandboxReply {
+    const api = this.#apiOf(call);
+    if (api === null)
+      return { status: 404, body: '', violation: `no such path: ${call.method} ${call.path}` };
+    const refusal = this.#accessRefusal(call, api);
+    if (refusal !== null) return this.#told(401, refusal, 'auth failed');
+    if (!/^application\/json; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
+      return {
+        ...this.#told(400, '80100001', 'Illegal content type'),
+        violation: 'not sent as JSON in UTF-8',
+      };
+    const body = objectIn(call);
+    if (body === undefined) return this.#told(400, '80100003', 'no JSON');
+    const tokens = tokensOf(body);
+    const fault = countFault(tokens) ?? sizeFault(call, tokens) ?? this.#messageFault(body, api, call);
+    if (fault !== null) return this.#told(200, fault.code, fault.msg);
+    const limit = this.#limit(body, tokens, api);
+    return limit ?? this.#deliver(tokens, api);
+  }
+
+  #apiOf({ method, path }: SandboxCall): Api | null {
+    const { appId, serviceAccount } = this.#memory.app;
+    if (method !== 'POST') return null;
+    if (path === `/v1/${appId}/messages:send`) return 'v1';
+    return path === `/v3/${serviceAccount.project_id}/messages:send` ? 'v3' : null;
+  }
+
+  /** v1 takes either kind of token, v3 a JWT only (protocol/huawei.md#two-apis). */
+  #accessRefusal({ headers }: SandboxCall, api: Api): string | null {
+    const { app, desk } = this.#memory;
+    const bearer = bearerOf(headers.authorization);
+    const isJwt = bearer?.split('.').length === 3;
+    if (api === 'v1' && !isJwt) return accessProblem(bearer, desk);
+    return jwtProblem(bearer, app, Math.floor(this.#state.nowMs() / 1000));
+  }
+
+  #messageFault(body: JsonObject, api: Api, { headers }: SandboxCall): Fault | null {
+    const type = headers['push-type'];
+    return api === 'v1' ? v1Fault(body) : v3Fault(body, Array.isArray(type) ? type[0] : type);
+  }
+
+  /** Flow control and the limits on tests (protocol/huawei.md#answers, protocol/huawei.md#limits). */
+  #limit(body: JsonObject, tokens: string[], api: Api): SandboxReply | null {
+    const second = Math.floor(this.#state.nowMs() / 1000);
+    if (second !== this.#counters.second) Object.assign(this.#counters, { second, devices: 0 });
+    if (this.#counters.devices + tokens.length > this.#memory.devicesPerSecond)
+      return { status: 503, body: '' };
+    this.#counters.devices += tokens.length;
+    if (!isTest(body)) return null;
+    if (tokens.length > 10)
+      return api === 'v3'
+        ? this.#told(200, '80300030', 'When send test message, token count exceed limit.')
+        : { ...this.#told(200, '80100001', 'test'), violation: `${tokens.length} devices in a test` };
+    this.#counters.tests += 1;
+    return this.#counters.tests > this.#memory.testsPerDay
+      ? this.#told(200, '80300029', 'When send test message, the api request exceed limit.')
+      : null;
+  }
+
+  /** A token that is named twice gets the message twice (protocol/huawei.md#messages): a client must not do that. */
+  #deliver(tokens: string[], api: Api): SandboxReply {
+    const refused = new Map<string, string>();
+    for (const token of tokens) {
+      const reason = this.#refusal(token, api);
+      if (reason !== null) refused.set(token, reason);
+    }
+    const accepted = tokens.filter((token) => !refused.has(token));
+    const twice = new Set(tokens).size < tokens.length ? { violation: 'a token twice in a request' } : {};
+    if (refused.size === 0) return { ...this.#told(200, '80000000', 'Success'), accepted, ...twice };
+    const msg = api === 'v1' ? partialV1(accepted, refused) : partialV3(accepted, refused);
+    if (accepted.length > 0) return { ...this.#told(200, '80100000', msg), accepted, ...twice };
+    return { ...this.#told(200, '80300007', api === 'v1' ? 'All the tokens are invalid' : msg), ...twice };
+  }
+
+  #refusal(token: string, api: Api): string | null {
+    const { deadTokens } = this.#state;
+    if (deadTokens.has(token)) return 'tokenFormatError';
+    // Tokens of one kind of system are none to the other.
+    if (api === 'v1') return token.startsWith('MAMz') ? 'noRight' : null;
+    return this.#memory.refusedTokens.get(token) ?? (token.startsWith('MAMz') ? null : 'noRight');
+  }
+
+  #told(status: number, code: string, msg: string): SandboxReply {
+    this.#counters.requests += 1;
+    return {
+      status,
+      body: { code, msg, requestId: `15719${String(this.#counters.requests).padStart(8, '0')}` },
+    };
+  }
+}
+
+const partialV1 = (accepted: string[], refused: Map<string, string>): string =>
+  JSON.stringify({ success: accepted.length, failure: refused.size, illegal_tokens: [...refused.keys()] });
+
+function partialV3(accepted: string[], refused: Map<string, string>): string {
+  const illegalTokens = Object.groupBy([...refused.keys()], (token) => refused.get(token) ?? '');
+  return JSON.stringify({ illegalTokens, success: accepted.length, failure: refused.size });
+}
+
+const countFault = ({ length }: string[]): Fault | null =>
+  length < 1 || length > mostTokens
+    ? { code: '80300010', msg: `token count should within 1 and ${mostTokens}.` }
+    : null;
+
+/** The body without its tokens (protocol/huawei.md#messages): their texts, quotes and commas. */
+function sizeFault({ body }: SandboxCall, tokens: string[]): Fault | null {
+  const ofTokens = Buffer.byteLength(JSON.stringify(tokens)) - 2;
+  return body.length - ofTokens > mostBytes
+    ? { code: '80300008', msg: 'Push message size is too long.' }
+    : null;
+}
+
+function isTest({ message, pushOptions }: JsonObject): boolean {
+  const android = isJsonObject(message) && isJsonObject(message.android) ? message.android : {};
+  return android.target_user_type === 1 || (isJsonObject(pushOptions) && pushOptions.testMessage === true);
+}
+
+function tokensOf(body: JsonObject | undefined): string[] {
+  const { message, target } = body ?? {};
+  const holder = isJsonObject(message) ? message : isJsonObject(target) ? target : {};
+  return Array.isArray(holder.token) ? holder.token.filter((one) => typeof one === 'string') : [];
+}

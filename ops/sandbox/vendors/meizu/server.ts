@@ -1,0 +1,180 @@
+/**
+ * A stand-in for Meizu's push gateway on loopback: as strict as the wire facts (protocol/meizu.md), able to
+ * misbehave on demand, and it sends receipts when told.
+ */
+import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
+import { formIn } from '../../http/bodies.ts';
+import type { GatewayRules, GatewayState } from '../../http/gateway.ts';
+import { ReceiptBook, type ReceiptPost, type Taken } from '../../http/receipts.ts';
+import {
+  type SandboxCall,
+  type SandboxGateway,
+  type SandboxOptions,
+  type SandboxReply,
+  startGateway,
+} from '../../http/server.ts';
+import { expectedSign, messageOf, pushIdsOf, violationOf } from './rules.ts';
+
+export interface MeizuGatewayOptions extends SandboxOptions {
+  appId: string;
+  appSecret: string;
+  /** What the console was given beside the address for receipts; every receipt brings it. */
+  receiptToken?: string;
+  /** Devices a day, public and private messages apart; absent: any number. */
+  devicesPerDay?: number;
+  /** Absent: any number. */
+  devicesPerSecond?: number;
+  /** Messages that a device shows in a minute, the original's 5; absent: any number. */
+  messagesPerMinute?: number;
+}
+
+/** A message, and the kinds of receipts that are wanted of it. */
+interface MeizuMessage extends Taken {
+  type: number;
+}
+
+export interface MeizuGateway extends SandboxGateway {
+  /** Codes of single devices, told within a success. `deadTokens` have 110002. */
+  readonly targetCodes: Map<string, number>;
+  /**
+   * Sends receipts of one type (1 arrived, 2 clicked) for these devices to whoever asked for that type with a message;
+   * gives the HTTP statuses, one per message.
+   */
+  sendReceipt(type: number, tokens: readonly string[], accessToken?: string): Promise<number[]>;
+}
+
+const path = '/garcia/api/server/push/varnished/pushByPushId';
+
+/** Starts the gateway; resolves when it listens. */
+export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<MeizuGateway> {
+  const targetCodes = new Map<string, number>();
+  const receipts = new ReceiptBook<MeizuMessage>();
+  const gateway = await startGateway(
+    options,
+    (state) => new MeizuRules(options, { ...state, targetCodes, receipts }),
+  );
+  return Object.assign(gateway, {
+    targetCodes,
+    sendReceipt: (type: number, tokens: readonly string[], accessToken = options.receiptToken ?? '') =>
+      receipts.send(tokens, (message, targets) =>
+        (message.type & type) === 0 ? null : receiptOf(message, { type, targets, accessToken }),
+      ),
+  });
+}
+
+/** A form with the receipts, JSON by message and type, and the token of the console (protocol/meizu.md#receipts). */
+function receiptOf(
+  { id, param }: Taken,
+  { type, targets, accessToken }: { type: number; targets: string[]; accessToken: string },
+): ReceiptPost {
+  const cb = JSON.stringify({ [`${id}-${type}`]: { param, type, targets } });
+  return {
+    headers: { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' },
+    body: new URLSearchParams({ cb, access_token: accessToken }).toString(),
+  };
+}
+
+interface MeizuState extends GatewayState {
+  targetCodes: ReadonlyMap<string, number>;
+  receipts: ReceiptBook<MeizuMessage>;
+}
+
+class MeizuRules implements GatewayRules {
+  readonly #options: MeizuGatewayOptions;
+  readonly #state: MeizuState;
+  readonly #sentToday = new Map<string, number>();
+  readonly #shown = new Map<string, number[]>();
+  #second = { number: 0, devices: 0 };
+  #messages = 0;
+
+  constructor(options: MeizuGatewayOptions, state: MeizuState) {
+    this.#options = options;
+    this.#state = state;
+  }
+
+  targetsOf(call: SandboxCall): { tokens: readonly string[] } {
+    return { tokens: pushIdsOf(formIn(call)) };
+  }
+
+  judge(call: SandboxCall): SandboxReply {
+    const { appId, appSecret } = this.#options;
+    if (call.path !== path || call.method !== 'POST')
+      return { status: 404, violation: `${call.method} ${call.path}` };
+    if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
+      return { ...refusal('1005', 'content type'), violation: 'a body that is no form in UTF-8' };
+    const form = formIn(call);
+    if (form.get('appId') !== appId) return refusal('110000', 'appId不合法');
+    if (form.get('sign') !== expectedSign(form, appSecret)) return refusal('1006', '签名认证失败');
+    const message = messageOf(form);
+    const violation = violationOf(form, message);
+    if (violation !== null || message === null)
+      return { ...refusal('1005', '参数错误'), violation: violation ?? '' };
+    return this.#send(pushIdsOf(form), message);
+  }
+
+  forget(): void {
+    this.#state.receipts.clear();
+  }
+
+  #send(targets: string[], message: JsonObject): SandboxReply {
+    const { devicesPerDay = Number.POSITIVE_INFINITY } = this.#options;
+    if (this.#isTooFast(targets.length))
+      return { ...refusal('110010', '应用请求频率超过限制'), violation: 'too many devices in a second' };
+    const bar = message.noticeBarInfo;
+    const messageClass = isJsonObject(bar) && bar.noticeMsgType === 1 ? 'private' : 'public';
+    const sent = this.#sentToday.get(messageClass) ?? 0;
+    if (sent >= devicesPerDay) return refusal('110019', '超过该应用的每日推送数量限制');
+    const value: Record<string, string[]> = {};
+    const accepted: string[] = [];
+    for (const token of targets) {
+      const code = this.#codeOf(token);
+      if (code === null) accepted.push(token);
+      else value[code] = [...(value[code] ?? []), token];
+    }
+    this.#sentToday.set(messageClass, sent + accepted.length);
+    this.#messages += 1;
+    const msgId = `c2ee5c3b-${String(this.#messages).padStart(12, '0')}`;
+    this.#note(msgId, accepted, message);
+    return { status: 200, body: { code: '200', message: '', msgId, value }, accepted };
+  }
+
+  /** Why one device is left out; null when it is not. */
+  #codeOf(token: string): number | null {
+    const told = this.#state.targetCodes.get(token);
+    if (told !== undefined) return told;
+    if (this.#state.deadTokens.has(token)) return 110002;
+    const { messagesPerMinute = Number.POSITIVE_INFINITY } = this.#options;
+    if (messagesPerMinute === Number.POSITIVE_INFINITY) return null;
+    const nowMs = this.#state.nowMs();
+    const shown = (this.#shown.get(token) ?? []).filter((atMs) => atMs > nowMs - 60_000);
+    this.#shown.set(token, shown);
+    if (shown.length >= messagesPerMinute) return 520;
+    shown.push(nowMs);
+    return null;
+  }
+
+  /** Devices in each second by the gateway's clock. */
+  #isTooFast(devices: number): boolean {
+    const number = Math.floor(this.#state.nowMs() / 1000);
+    if (this.#second.number !== number) this.#second = { number, devices: 0 };
+    this.#second.devices += devices;
+    return this.#second.devices > (this.#options.devicesPerSecond ?? Number.POSITIVE_INFINITY);
+  }
+
+  #note(id: string, accepted: string[], { extra }: JsonObject): void {
+    if (!isJsonObject(extra) || typeof extra.callback !== 'string') return;
+    const { callback, 'callback.param': param, 'callback.type': type = 3 } = extra;
+    this.#state.receipts.add({
+      id,
+      tokens: new Set(accepted),
+      callback,
+      param: typeof param === 'string' ? param : '',
+      type: Number(type),
+    });
+  }
+}
+
+const refusal = (code: string, message: string): SandboxReply => ({
+  status: 200,
+  body: { code, message, value: '', redirect: '' },
+});

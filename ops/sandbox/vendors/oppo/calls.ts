@@ -1,0 +1,100 @@
+/** The forms of OPPO's calls (protocol/oppo.md#single-device to protocol/oppo.md#broadcast), taken apart and checked. */
+import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
+import { formIn } from '../../http/bodies.ts';
+import type { SandboxCall } from '../../http/gateway.ts';
+import { notificationFault, parsed } from './message.ts';
+
+export const root = '/server/v1/message/notification';
+export const authPath = '/server/v1/auth';
+
+const mostTargets = 1000;
+
+/** One message to one device. */
+export interface OppoMessage {
+  target: string;
+  notification: JsonObject;
+}
+
+/** Devices that a call names, before anything of it is checked. */
+export function targetsOf(call: SandboxCall): string[] {
+  const form = formIn(call);
+  if (call.path === `${root}/broadcast`) return (form.get('target_value') ?? '').split(';').filter(Boolean);
+  return messagesIn(call).map(({ target }) => target);
+}
+
+/** Messages of a unicast or a batch of them. */
+export function messagesIn(call: SandboxCall): OppoMessage[] {
+  const isBatch = call.path === `${root}/unicast_batch`;
+  const told = parsed(formIn(call).get(isBatch ? 'messages' : 'message') ?? '');
+  const all: Json[] = isBatch ? (Array.isArray(told) ? told : []) : told === undefined ? [] : [told];
+  return all.flatMap((one) =>
+    isJsonObject(one) && typeof one.target_value === 'string' && isJsonObject(one.notification)
+      ? [{ target: one.target_value, notification: one.notification }]
+      : [],
+  );
+}
+
+const isRegistrationId = (text: string): boolean =>
+  /^((([0-9A-Za-z]{2,10})_)?(.*)_)?[0-9a-fA-F]{32}$/.test(text) || /^[0-9a-fA-F]{24}$/.test(text);
+
+/** The first rule that messages break; null when they break none. */
+export function messagesFault(call: SandboxCall): string | null {
+  const form = formIn(call);
+  const isBatch = call.path === `${root}/unicast_batch`;
+  const fault = namesFault(form, ['auth_token', isBatch ? 'messages' : 'message']);
+  if (fault !== null) return fault;
+  const told = parsed(form.get(isBatch ? 'messages' : 'message') ?? '');
+  const all: Json[] = Array.isArray(told) ? told : told === undefined ? [] : [told];
+  if (isBatch !== Array.isArray(told) || all.length === 0) return 'no messages';
+  if (all.length > mostTargets) return `${all.length} messages in a request`;
+  for (const one of all) {
+    const wrong = messageFault(one);
+    if (wrong !== null) return wrong;
+  }
+  return listFault(messagesIn(call).map(({ target }) => target));
+}
+
+function messageFault(message: Json): string | null {
+  if (!isJsonObject(message)) return 'a message that is no object';
+  const {
+    notification,
+    target_type: type,
+    target_value: target,
+    verify_registration_id: isChecked,
+    ...more
+  } = message;
+  if (Object.keys(more).length > 0) return 'an unknown member of a message';
+  if (type !== 2) return 'target_type is not 2';
+  if (typeof target !== 'string' || target === '') return 'no target_value';
+  if (isChecked !== undefined && typeof isChecked !== 'boolean') return 'a bad verify_registration_id';
+  return isJsonObject(notification) ? notificationFault(notification, false) : 'no notification';
+}
+
+/** The first rule that a list of devices breaks. */
+export function listFault(targets: readonly string[]): string | null {
+  if (targets.length === 0) return 'nobody to send to';
+  if (targets.length > mostTargets) return `${targets.length} devices in a request`;
+  if (new Set(targets).size < targets.length) return 'a device twice in a request';
+  return targets.every(isRegistrationId) ? null : 'a registration id that is none';
+}
+
+/** A form has these fields, each once, and no other. */
+export function namesFault(form: URLSearchParams, names: readonly string[]): string | null {
+  const given = [...form.keys()];
+  if (new Set(given).size < given.length) return 'a field twice';
+  const stranger = given.find((name) => !names.includes(name));
+  return stranger === undefined ? null : `an unknown field ${stranger.slice(0, 40)}`;
+}
+
+/** A notification out of the flat fields of a save; texts stay texts. */
+export function savedNotification(form: URLSearchParams): JsonObject {
+  const texts = /^(app_message_id|title|sub_title|content|.*_(activity|url|parameters?|id))$/;
+  return Object.fromEntries(
+    [...form]
+      .filter(([name]) => name !== 'auth_token')
+      .map(([name, value]) => [
+        name,
+        texts.test(name) && name !== 'notify_id' ? value : (parsed(value) ?? value),
+      ]),
+  );
+}

@@ -1,0 +1,88 @@
+/** What a notification must be for OPPO (protocol/oppo.md#single-device, protocol/oppo.md#notification), written anew: the sandbox shares no rule with the connector. */
+import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
+
+const fields = new Set([
+  ...['app_message_id', 'style', 'title', 'sub_title', 'content', 'click_action_type', 'notify_level'],
+  ...['click_action_activity', 'click_action_url', 'action_parameters', 'off_line', 'off_line_ttl'],
+  ...[
+    'show_ttl',
+    'show_time_type',
+    'show_start_time',
+    'show_end_time',
+    'notify_id',
+    'channel_id',
+    'category',
+  ],
+  ...['private_msg_template_id', 'private_title_parameters', 'private_content_parameters', 'call_back_url'],
+  ...['call_back_parameter', 'fix_speed', 'fix_speed_rate', 'network_type', 'badge_operation_type'],
+  ...['badge_message_count', 'big_picture_id', 'small_picture_id'],
+]);
+
+const broadcastOnly = new Set(['fix_speed', 'fix_speed_rate', 'big_picture_id']);
+const lengthOf = (value: Json | undefined): number => (typeof value === 'string' ? [...value].length : 0);
+const isWithin = (value: Json | undefined, from: number, to: number): boolean =>
+  value === undefined || (typeof value === 'number' && value >= from && value <= to);
+
+/** Longest texts in characters. */
+const most: readonly (readonly [string, number])[] = [
+  ['title', 50],
+  ['sub_title', 10],
+  ['click_action_activity', 500],
+  ['click_action_url', 2000],
+  ['action_parameters', 4000],
+  ['call_back_url', 200],
+  ['call_back_parameter', 100],
+];
+
+/** The first rule that a notification breaks; null when it breaks none. */
+export function notificationFault(notification: JsonObject, isBroadcast: boolean): string | null {
+  const stranger = Object.keys(notification).find(
+    (name) => !fields.has(name) || (!isBroadcast && broadcastOnly.has(name)),
+  );
+  if (stranger !== undefined) return `an unknown field ${stranger.slice(0, 40)}`;
+  for (const name of ['title', 'content'])
+    if (typeof notification[name] !== 'string' || notification[name].trim() === '') return `no ${name}`;
+  const long = most.find(([name, chars]) => lengthOf(notification[name]) > chars);
+  if (long) return `a ${long[0]} of ${lengthOf(notification[long[0]])} characters`;
+  return styleFault(notification, isBroadcast) ?? clickFault(notification) ?? restFault(notification);
+}
+
+function styleFault({ content, style = 1 }: JsonObject, isBroadcast: boolean): string | null {
+  if (style === 3 && !isBroadcast) return 'a big picture to single devices';
+  const chars = style === 1 || style === 3 ? 50 : style === 2 ? 128 : 200;
+  return lengthOf(content) > chars ? `a content of ${lengthOf(content)} characters` : null;
+}
+
+function clickFault(notification: JsonObject): string | null {
+  const { action_parameters: parameters, click_action_type: type = 0 } = notification;
+  if (![0, 1, 2, 4, 5].some((known) => known === type)) return `click_action_type is ${String(type)}`;
+  if ((type === 1 || type === 4) && !notification.click_action_activity) return 'no activity';
+  if ((type === 2 || type === 5) && !notification.click_action_url) return 'no URL';
+  if (parameters === undefined) return null;
+  return typeof parameters === 'string' && isJsonObject(parsed(parameters))
+    ? null
+    : 'action_parameters that are no JSON object';
+}
+
+function restFault(notification: JsonObject): string | null {
+  const { category, notify_level: level, off_line: isKept, off_line_ttl: ttl } = notification;
+  if (isKept !== undefined && typeof isKept !== 'boolean') return 'off_line is neither true nor false';
+  if (!isWithin(ttl, 0, 864_000)) return 'off_line_ttl is more than ten days';
+  if (!isWithin(notification.notify_id, 0, 2_147_483_647)) return 'a bad notify_id';
+  if (level !== undefined && category === undefined) return 'notify_level without a category';
+  const url = notification.call_back_url;
+  if (url !== undefined && !(typeof url === 'string' && URL.canParse(url))) return 'a bad call_back_url';
+  return url === undefined && notification.call_back_parameter !== undefined
+    ? 'a callback parameter without an address'
+    : null;
+}
+
+/** JSON of a text; undefined where it is none. */
+export function parsed(text: string): Json | undefined {
+  try {
+    const value: Json = JSON.parse(text);
+    return value;
+  } catch {
+    return undefined;
+  }
+}

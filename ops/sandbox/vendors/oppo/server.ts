@@ -1,0 +1,78 @@
+/**
+ * A stand-in for OPPO's push gateway on loopback: as strict as the wire facts (protocol/oppo.md), able to
+ * misbehave on demand, and it sends receipts when told.
+ */
+import { randomBytes } from 'node:crypto';
+import { systemClock } from '../../../../shared/clock.ts';
+import { TokenDesk } from '../../http/access-tokens.ts';
+import { ReceiptBook, type ReceiptPost, type Taken } from '../../http/receipts.ts';
+import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
+import { type OppoMemory, OppoRules } from './rules.ts';
+
+export interface OppoGatewayOptions extends SandboxOptions {
+  /** The app it knows; absent: a made-up one. */
+  app?: { appKey: string; masterSecret: string };
+  /** Each of these absent: any number. */
+  devicesPerSecond?: number;
+  devicesPerDay?: number;
+  savesPerDay?: number;
+  categories?: readonly string[];
+}
+
+export interface OppoGateway extends SandboxGateway {
+  /** What it knows and can be told; changes count at once. */
+  readonly memory: OppoMemory;
+  /**
+   * Sends receipts of an event for these devices to the addresses that came with their messages, one call for each
+   * message; gives the HTTP statuses.
+   */
+  sendReceipt(tokens: readonly string[], eventType?: string): Promise<number[]>;
+}
+
+/** A made-up app. */
+export const createOppoApp = (): { appKey: string; masterSecret: string } => ({
+  appKey: randomBytes(16).toString('hex'),
+  masterSecret: randomBytes(16).toString('hex'),
+});
+
+const dayMs = 86_400_000;
+
+/** Starts the gateway of one app; resolves when it listens. */
+export async function startOppoGateway(options: OppoGatewayOptions = {}): Promise<OppoGateway> {
+  const clock = options.clock ?? systemClock;
+  const any = Number.POSITIVE_INFINITY;
+  const { app = createOppoApp(), devicesPerDay = any, devicesPerSecond = any, savesPerDay = any } = options;
+  const memory: OppoMemory = {
+    app,
+    desk: new TokenDesk(() => clock.now(), dayMs),
+    unsubscribed: new Set(),
+    spoilers: new Set(),
+    devicesPerSecond,
+    devicesPerDay,
+    savesPerDay,
+    categories: options.categories,
+    receipts: new ReceiptBook(20_000),
+    saved: new Map(),
+    sent: new Set(),
+  };
+  const gateway = await startGateway(options, (state) => new OppoRules(memory, state));
+  return Object.assign(gateway, {
+    memory,
+    sendReceipt: (tokens: readonly string[], eventType = 'push_arrive') =>
+      memory.receipts.send(tokens, (message, [target = '']) =>
+        receiptOf(message, { eventType, nowMs: clock.now(), target }),
+      ),
+  });
+}
+
+/** A JSON array (protocol/oppo.md#receipts); its time is a text. */
+function receiptOf(
+  { id, param }: Taken,
+  { eventType, nowMs, target }: { eventType: string; nowMs: number; target: string },
+): ReceiptPost {
+  const receipt = { messageId: id, appId: '1', taskId: id, registrationIds: target, eventType, param };
+  return {
+    headers: { 'content-type': 'application/json; charset=UTF-8' },
+    body: JSON.stringify([{ ...receipt, eventTime: String(nowMs) }]),
+  };
+}

@@ -1,0 +1,212 @@
+import { createHash } from 'node:crypto';
+import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
+import type { TokenDesk } from '../../http/access-tokens.ts';
+import { objectIn } from '../../http/bodies.ts';
+import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
+import type { ReceiptBook } from '../../http/receipts.ts';
+import { type Fault, looksLikeTest, messageFault, requestFault } from './message.ts';
+
+/** An app as vivo gives it out. */
+export interface VivoApp {
+  appId: string;
+  appKey: string;
+  appSecret: string;
+}
+
+/** What the gateway remembers and can be told. */
+export interface VivoMemory {
+  app: VivoApp;
+  desk: TokenDesk;
+  /** Status of devices that are not reached (protocol/vivo.md#lists), as 3 or 5. `deadTokens` are 2. */
+  statuses: Map<string, number>;
+  /** Devices of the console: test messages go to no other. */
+  testDevices: Set<string>;
+  /** Whether operation messages are refused from 23:00 to 07:00 in China. */
+  keepsHours: boolean;
+  /** Whether texts that look like a trial are refused. */
+  refusesTrials: boolean;
+  devicesPerSecond: number;
+  tokensPerSecond: number;
+  /** Devices a day of each class; saves of all. */
+  operationsPerDay: number;
+  systemPerDay: number;
+  savesPerDay: number;
+  /** Messages that asked for receipts. */
+  receipts: ReceiptBook;
+  /** Saved messages by their task. */
+  saved: Map<string, JsonObject>;
+}
+
+export const authPath = '/message/auth';
+const clockMs = 600_000;
+const chinaMs = 8 * 3_600_000;
+const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION']);
+
+/** The rules of one app's gateway (protocol/vivo.md). */
+export class VivoRules implements GatewayRules {
+  readonly #memory: VivoMemory;
+  readonly #state: GatewayState;
+  readonly #counts = { second: 0, devices: 0, tokens: 0, operation: 0, system: 0, saves: 0, tasks: 0 };
+
+  constructor(memory: VivoMemory, state: GatewayState) {
+    this.#memory = memory;
+    this.#state = state;
+  }
+
+  targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean } {
+    if (call.path === authPath) return { tokens: [], isTokenCall: true };
+    const { regId, regIds } = bodyOf(call);
+    return { tokens: typeof regId === 'string' ? [regId] : strings(regIds) };
+  }
+
+  judge(call: SandboxCall): SandboxReply {
+    if (call.method !== 'POST') return { status: 404, violation: `${call.method} ${call.path}` };
+    if (!/^application\/json\b/i.test(call.headers['content-type'] ?? ''))
+      return broken({ code: 10304, violation: 'a body that is no JSON' });
+    this.#count();
+    const body = bodyOf(call);
+    if (call.path === authPath) return this.#giveToken(body);
+    const token = call.headers.authtoken;
+    if (typeof token !== 'string') return { ...refusal(10000), violation: 'a call without authToken' };
+    if (this.#memory.desk.check(token) !== 'valid') return refusal(10000);
+    if (body.appId !== Number(this.#memory.app.appId))
+      return { ...refusal(10094), violation: 'another appId' };
+    if (call.path === '/message/send') return this.#send(body);
+    if (call.path === '/message/saveListPayload') return this.#save(body);
+    if (call.path === '/message/pushToList') return this.#push(body);
+    return { status: 404, violation: `an unknown call ${call.path}` };
+  }
+
+  #count(): void {
+    const second = Math.floor(this.#state.nowMs() / 1000);
+    if (this.#counts.second !== second) Object.assign(this.#counts, { second, devices: 0, tokens: 0 });
+  }
+
+  /** The token call (protocol/vivo.md#access-token). */
+  #giveToken(body: JsonObject): SandboxReply {
+    const { app, desk, tokensPerSecond } = this.#memory;
+    this.#counts.tokens += 1;
+    if (this.#counts.tokens > tokensPerSecond) return refusal(10072);
+    const { appId, appKey, sign, timestamp } = body;
+    if (typeof appId !== 'number') return broken({ code: 10200, violation: 'appId is no number' });
+    if (String(appId) !== app.appId) return refusal(10201);
+    if (appKey !== app.appKey) return refusal(10203);
+    const isTime = typeof timestamp === 'number' && /^\d{13}$/.test(String(timestamp));
+    if (!isTime) return broken({ code: 10204, violation: 'a bad timestamp' });
+    if (Math.abs(timestamp - this.#state.nowMs()) > clockMs) return refusal(10207);
+    const right = createHash('md5')
+      .update(`${appId}${appKey}${timestamp}`)
+      .update(app.appSecret)
+      .digest('hex');
+    return sign === right ? ok({ authToken: desk.issue().value }) : refusal(10206);
+  }
+
+  #send(body: JsonObject): SandboxReply {
+    const { regId } = body;
+    if (typeof regId !== 'string' || regId === '') return broken({ code: 10050, violation: 'no regId' });
+    const fault = messageFault(body, false);
+    if (fault) return broken(fault);
+    const limit = this.#limit(body, 1);
+    if (limit !== null) return refusal(limit);
+    const status = this.#statusOf(regId, body);
+    if (status !== 0)
+      return { ...refusal(10302), body: { ...told(10302), invalidUser: { userid: regId, status } } };
+    const taskId = this.#take(body, [regId]);
+    return { ...ok({ taskId }), accepted: [regId] };
+  }
+
+  #save(body: JsonObject): SandboxReply {
+    const fault = messageFault(body, true);
+    if (fault) return broken(fault);
+    this.#counts.saves += 1;
+    if (this.#counts.saves > this.#memory.savesPerDay) return refusal(10252);
+    const limit = this.#limit(body, 0);
+    if (limit !== null) return refusal(limit);
+    const taskId = this.#nextTask();
+    this.#memory.saved.set(taskId, body);
+    return ok({ taskId });
+  }
+
+  #push(body: JsonObject): SandboxReply {
+    const fault = listFault(body);
+    if (fault) return broken(fault);
+    const message = this.#memory.saved.get(String(body.taskId));
+    if (!message) return refusal(10155);
+    const regIds = strings(body.regIds);
+    const limit = this.#limit(message, regIds.length);
+    if (limit !== null) return refusal(limit);
+    const users = regIds.map((userid) => ({ userid, status: this.#statusOf(userid, message) }));
+    const accepted = users.filter(({ status }) => status === 0).map(({ userid }) => userid);
+    this.#take(message, accepted, String(body.taskId));
+    const invalidUsers = users.filter(({ status }) => status !== 0);
+    return { ...ok({ requestId: String(body.requestId), invalidUsers }), accepted };
+  }
+
+  forget(): void {
+    this.#memory.receipts.clear();
+  }
+
+  /** The code of a whole call that goes too fast, too early or beyond the day; 0 devices: it is only saved. */
+  #limit(message: JsonObject, devices: number): number | null {
+    const { devicesPerSecond, keepsHours, operationsPerDay, refusesTrials, systemPerDay } = this.#memory;
+    const counts = this.#counts;
+    if (refusesTrials && looksLikeTest(message)) return 10085;
+    counts.devices += devices;
+    if (counts.devices > devicesPerSecond) return 10072;
+    if (message.pushMode === 1) return null;
+    const isSystem = message.classification === 1 || systemCategories.has(String(message.category));
+    if (isSystem && message.classification === 0) return 10097;
+    const hour = Math.floor(((this.#state.nowMs() + chinaMs) / 3_600_000) % 24);
+    if (keepsHours && !isSystem && (hour < 7 || hour >= 23)) return 10071;
+    const kind = isSystem ? 'system' : 'operation';
+    if (counts[kind] + devices > (isSystem ? systemPerDay : operationsPerDay))
+      return isSystem ? 10073 : 10070;
+    counts[kind] += devices;
+    return null;
+  }
+
+  #statusOf(token: string, { pushMode }: JsonObject): number {
+    if (pushMode === 1 && !this.#memory.testDevices.has(token)) return 4;
+    return this.#state.deadTokens.has(token) ? 2 : (this.#memory.statuses.get(token) ?? 0);
+  }
+
+  #take({ extra }: JsonObject, tokens: readonly string[], taskId = this.#nextTask()): string {
+    if (isJsonObject(extra) && typeof extra.callback === 'string')
+      this.#memory.receipts.add({
+        id: taskId,
+        tokens: new Set(tokens),
+        callback: extra.callback,
+        param: String(extra['callback.param'] ?? ''),
+      });
+    return taskId;
+  }
+
+  #nextTask(): string {
+    this.#counts.tasks += 1;
+    return String(342_982_232_646_000 + this.#counts.tasks);
+  }
+}
+
+function listFault(body: JsonObject): Fault | null {
+  const names = new Set(['appId', 'regIds', 'taskId', 'requestId', 'pushMode']);
+  const stranger = Object.keys(body).find((name) => !names.has(name));
+  if (stranger !== undefined) return { code: 10304, violation: `an unknown field ${stranger.slice(0, 40)}` };
+  const regIds = strings(body.regIds);
+  if (regIds.length === 0) return { code: 10150, violation: 'no regIds' };
+  if (typeof body.taskId !== 'string' || body.taskId === '') return { code: 10151, violation: 'no taskId' };
+  if (regIds.length < 2 || regIds.length > 1000)
+    return { code: 10153, violation: `${regIds.length} devices in a list` };
+  if (new Set(regIds).size < regIds.length) return { code: 10153, violation: 'a device twice in a list' };
+  return requestFault(body);
+}
+
+const strings = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+
+/** Empty, and so refused, where it is no JSON object. */
+const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};
+
+const told = (result: number) => ({ result, desc: `refused ${result}` });
+const ok = (more: object): SandboxReply => ({ status: 200, body: { result: 0, desc: '请求成功', ...more } });
+const refusal = (result: number): SandboxReply => ({ status: 200, body: told(result) });
+const broken = ({ code, violation }: Fault): SandboxReply => ({ ...refusal(code), violation });

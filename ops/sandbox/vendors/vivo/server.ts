@@ -1,0 +1,81 @@
+/**
+ * A stand-in for vivo's push gateway on loopback: as strict as the wire facts (protocol/vivo.md), able to
+ * misbehave on demand, and it sends receipts when told.
+ */
+import { randomInt, randomUUID } from 'node:crypto';
+import { systemClock } from '../../../../shared/clock.ts';
+import { TokenDesk } from '../../http/access-tokens.ts';
+import { ReceiptBook, type ReceiptPost, type Taken } from '../../http/receipts.ts';
+import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
+import { type VivoApp, type VivoMemory, VivoRules } from './rules.ts';
+
+export type { VivoApp } from './rules.ts';
+
+export interface VivoGatewayOptions extends SandboxOptions {
+  /** The app it knows; absent: a made-up one. */
+  app?: VivoApp;
+}
+
+export interface VivoGateway extends SandboxGateway {
+  /** What it knows and can be told; changes count at once. */
+  readonly memory: VivoMemory;
+  /**
+   * Sends receipts of one code for these devices to the addresses that came with their messages, one call for each
+   * message; gives the HTTP statuses. Without a code in the older form.
+   */
+  sendReceipt(tokens: readonly string[], ackType?: string): Promise<number[]>;
+}
+
+/** A made-up app. */
+export const createVivoApp = (): VivoApp => ({
+  appId: String(randomInt(10_000, 999_999_999)),
+  appKey: randomUUID(),
+  appSecret: randomUUID(),
+});
+
+const dayMs = 86_400_000;
+const any = Number.POSITIVE_INFINITY;
+
+/** Starts the gateway of one app; resolves when it listens. Until told otherwise it has no limits and no night. */
+export async function startVivoGateway(options: VivoGatewayOptions = {}): Promise<VivoGateway> {
+  const clock = options.clock ?? systemClock;
+  const memory: VivoMemory = {
+    app: options.app ?? createVivoApp(),
+    desk: new TokenDesk(() => clock.now(), dayMs),
+    statuses: new Map(),
+    testDevices: new Set(),
+    keepsHours: false,
+    refusesTrials: false,
+    devicesPerSecond: any,
+    tokensPerSecond: 10,
+    operationsPerDay: any,
+    systemPerDay: any,
+    savesPerDay: any,
+    receipts: new ReceiptBook(20_000),
+    saved: new Map(),
+  };
+  const gateway = await startGateway(options, (state) => new VivoRules(memory, state));
+  return Object.assign(gateway, {
+    memory,
+    sendReceipt: (tokens: readonly string[], ackType?: string) =>
+      memory.receipts.send(tokens, (message, targets) =>
+        receiptOf(message, { targets, ackType, nowMs: clock.now() }),
+      ),
+  });
+}
+
+/** A JSON object by task (protocol/vivo.md#receipts); the older form has neither code nor time. */
+function receiptOf(
+  { id, param }: Taken,
+  { ackType, nowMs, targets }: { targets: string[]; ackType: string | undefined; nowMs: number },
+): ReceiptPost {
+  const told = {
+    param,
+    targets: targets.join(','),
+    ...(ackType === undefined ? {} : { ackType, ackTime: nowMs }),
+  };
+  return {
+    headers: { 'content-type': 'application/json; charset=UTF-8' },
+    body: JSON.stringify({ [id]: told }),
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * A stand-in for Xiaomi's push gateway on loopback: as strict as the wire facts (protocol/xiaomi.md), able to
+ * misbehave on demand, and it sends receipts when told.
+ */
+import { systemClock } from '../../../../shared/clock.ts';
+import { formIn } from '../../http/bodies.ts';
+import type { GatewayRules, GatewayState } from '../../http/gateway.ts';
+import { ReceiptBook, type ReceiptPost, type Taken } from '../../http/receipts.ts';
+import {
+  type SandboxCall,
+  type SandboxGateway,
+  type SandboxOptions,
+  type SandboxReply,
+  startGateway,
+} from '../../http/server.ts';
+import { breachOf, regIdsOf } from './rules.ts';
+
+export interface XiaomiGatewayOptions extends SandboxOptions {
+  appSecret: string;
+  packageName: string;
+  /** Categories that the console issued; absent: any is taken. */
+  channels?: readonly string[];
+  /** The app has gone over to the new categories: nothing without one. */
+  onlyChannels?: boolean;
+  /** Devices a day in each category; absent: any number. */
+  devicesPerDay?: number;
+  /** Absent: any number. */
+  requestsPerSecond?: number;
+}
+
+/** A message, and the kinds of receipts that are wanted of it. */
+interface XiaomiMessage extends Taken {
+  type: number;
+}
+
+export interface XiaomiGateway extends SandboxGateway {
+  /** Ids that spoil their whole request with 66007. `deadTokens` are listed in `bad_regids`. */
+  readonly illegalTokens: Set<string>;
+  /** Ids that spoil their whole request with 65003. */
+  readonly offlineTokens: Set<string>;
+  /**
+   * Sends receipts of one type (1 delivered, 2 clicked, 16 target invalid, 32 disabled, 64 filtered, 128 day total) for
+   * these devices to whoever asked for that type with a message; gives the HTTP statuses, one per message.
+   */
+  sendReceipt(type: number, tokens: readonly string[], barStatus?: string): Promise<number[]>;
+}
+
+const path = '/v3/message/regid';
+
+/** Starts the gateway; resolves when it listens. */
+export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise<XiaomiGateway> {
+  const illegalTokens = new Set<string>();
+  const offlineTokens = new Set<string>();
+  const receipts = new ReceiptBook<XiaomiMessage>();
+  const gateway = await startGateway(
+    options,
+    (state) => new XiaomiRules(options, { ...state, illegalTokens, offlineTokens, receipts }),
+  );
+  return Object.assign(gateway, {
+    illegalTokens,
+    offlineTokens,
+    sendReceipt: (type: number, tokens: readonly string[], barStatus = 'Enable') =>
+      receipts.send(tokens, (message, targets) =>
+        (message.type & type) === 0 ? null : receiptOf(message, { type, targets, barStatus }),
+      ),
+  });
+}
+
+/** A form with one field, JSON by message id (protocol/xiaomi.md#receipts). */
+function receiptOf(
+  { id, param }: Taken,
+  { type, targets, barStatus }: { type: number; targets: string[]; barStatus: string },
+): ReceiptPost {
+  const told = {
+    param,
+    type,
+    targets: targets.join(','),
+    jobkey: param,
+    barStatus,
+    timestamp: systemClock.now(),
+  };
+  return {
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ data: JSON.stringify({ [id]: told }) }).toString(),
+  };
+}
+
+interface XiaomiState extends GatewayState {
+  illegalTokens: ReadonlySet<string>;
+  offlineTokens: ReadonlySet<string>;
+  receipts: ReceiptBook<XiaomiMessage>;
+}
+
+class XiaomiRules implements GatewayRules {
+  readonly #options: XiaomiGatewayOptions;
+  readonly #state: XiaomiState;
+  readonly #sentToday = new Map<string, number>();
+  #second = { startMs: 0, requests: 0 };
+  #messages = 0;
+
+  constructor(options: XiaomiGatewayOptions, state: XiaomiState) {
+    this.#options = options;
+    this.#state = state;
+  }
+
+  targetsOf(call: SandboxCall): { tokens: readonly string[] } {
+    return { tokens: regIdsOf(formIn(call)) };
+  }
+
+  judge(call: SandboxCall): SandboxReply {
+    if (call.path !== path || call.method !== 'POST')
+      return { status: 404, violation: `${call.method} ${call.path}` };
+    if (call.headers.authorization !== `key=${this.#options.appSecret}`) return refusal(21301, 'auth failed');
+    if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
+      return { ...refusal(10008, 'content type'), violation: 'a body that is no form in UTF-8' };
+    const form = formIn(call);
+    const broken = breachOf(form);
+    if (broken) return { ...refusal(broken.code, broken.violation), violation: broken.violation };
+    if (form.get('restricted_package_name') !== this.#options.packageName)
+      return refusal(22022, 'bad package name');
+    const channel = form.get('extra.channel_id');
+    if (!this.#isChannel(channel)) return refusal(27001, 'invalid channel info!');
+    if (this.#isTooFast())
+      return { ...refusal(200002, 'qps over quota'), violation: 'too many requests in a second' };
+    return this.#send(form, channel ?? '');
+  }
+
+  forget(): void {
+    this.#state.receipts.clear();
+  }
+
+  #isChannel(channel: string | null): boolean {
+    const { channels, onlyChannels = false } = this.#options;
+    return channel === null ? !onlyChannels : (channels?.includes(channel) ?? true);
+  }
+
+  /** Requests in each second by the gateway's clock. */
+  #isTooFast(): boolean {
+    const startMs = Math.floor(this.#state.nowMs() / 1000);
+    if (this.#second.startMs !== startMs) this.#second = { startMs, requests: 0 };
+    this.#second.requests += 1;
+    return this.#second.requests > (this.#options.requestsPerSecond ?? Number.POSITIVE_INFINITY);
+  }
+
+  #send(form: URLSearchParams, channel: string): SandboxReply {
+    const { deadTokens, illegalTokens, offlineTokens } = this.#state;
+    const targets = regIdsOf(form);
+    if (targets.some((token) => illegalTokens.has(token))) return refusal(66007, 'illegal regid');
+    if (targets.some((token) => offlineTokens.has(token))) return refusal(65003, 'device not found');
+    const bad = targets.filter((token) => deadTokens.has(token));
+    const accepted = targets.filter((token) => !deadTokens.has(token));
+    if (accepted.length === 0) return refusal(20301, 'No valid targets!');
+    const sent = this.#sentToday.get(channel) ?? 0;
+    const quota = this.#options.devicesPerDay ?? 10_000;
+    if (this.#options.devicesPerDay !== undefined && sent >= quota)
+      return refusal(200001, `exceed quota, quota: ${quota}, have acked: ${sent}`);
+    this.#sentToday.set(channel, sent + accepted.length);
+    this.#messages += 1;
+    const id = `sdm${String(this.#messages).padStart(12, '0')}b`;
+    this.#note(id, accepted, form);
+    const data = { id, day_quota: String(quota), day_acked: String(sent) };
+    return ok(bad.length === 0 ? data : { ...data, bad_regids: bad.join(',') }, accepted);
+  }
+
+  #note(id: string, accepted: string[], form: URLSearchParams): void {
+    const callback = form.get('extra.callback');
+    if (callback === null) return;
+    const param = form.get('extra.callback.param') ?? '';
+    const type = Number(form.get('extra.callback.type') ?? 3);
+    this.#state.receipts.add({ id, tokens: new Set(accepted), callback, param, type });
+  }
+}
+
+const ok = (data: Record<string, string>, accepted: string[]): SandboxReply => ({
+  status: 200,
+  body: {
+    result: 'ok',
+    trace_id: `Xdm${data.id}`,
+    code: 0,
+    data,
+    description: '成功',
+    info: `Received push messages for ${accepted.length} REGID`,
+  },
+  accepted,
+});
+
+const refusal = (code: number, reason: string): SandboxReply => ({
+  status: 200,
+  body: { result: 'error', reason, trace_id: 'Xcm00000000000000', code, description: '发送消息失败' },
+});

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { defaultTuning } from '../../../connectors/apns/client.ts';
+import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
+import { apnsConnector } from '../../../connectors/apns/index.ts';
+import { frame, settingsFrame } from '../../../connectors/http2/own/wire-format.ts';
+import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
+import { aContext, aMessage, kinds, recipients, sendAll, topic } from '../../support/gateways/apns.ts';
+import { okFrame, startRawPeer } from '../../support/http2/raw-peer.ts';
+
+test('the collapse id of a push to many is one byte of each request, once the connection knows it', async () => {
+  const blocks: number[] = [];
+  const peer = await startRawPeer(async (connection) => {
+    connection.write(settingsFrame([]));
+    for (;;) {
+      const request = await connection.next(({ type }) => type === frame.headers);
+      if (request === undefined) return;
+      blocks.push(request.payload.length);
+      connection.write(okFrame(request.id));
+    }
+  });
+  const { publicKey: _, ...token } = createApnsCredentials([topic]);
+  const base = { auth: 'token', ...token, endpoint: peer.url, ca: peer.ca };
+  const tuning = { ...defaultTuning, maxConnections: 1 };
+  const sender = apnsConnector(tuning).open(apnsCredentials.parse(base), aContext());
+  /** Bytes of the last header block of a push to so many; the first ones fill the connection's table. */
+  const lastBlock = async (count: number, pushId: string) => {
+    const outcome = await sendAll(sender, recipients(count), aMessage({ alert: 'a' }, { pushId }));
+    expect(kinds(outcome)).toEqual({ sent: count });
+    return blocks.at(-1) ?? 0;
+  };
+  await lastBlock(1, 'FirstRecord00001');
+  const few = await lastBlock(20, 'SmallRecord00001');
+  const many = await lastBlock(200, 'LargeRecord00001');
+  await sender.close();
+  await peer.close();
+  // To few it is written out, so that pushes to one device do not turn the table over: index, length, at most 16 bytes.
+  expect(few - many).toBeGreaterThan(8);
+  expect(few - many).toBeLessThanOrEqual(18);
+});

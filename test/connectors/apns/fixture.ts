@@ -1,0 +1,48 @@
+import { defaultTuning } from '../../../connectors/apns/client.ts';
+import { apns, apnsConnector } from '../../../connectors/apns/index.ts';
+import { createApnsCredentials, startApnsGateway } from '../../../ops/sandbox/apns/server.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { deviceToken, impatientTuning } from '../../support/gateways/apns.ts';
+import type { Fixture } from '../contract/fixture.ts';
+
+function profile(endpoint: string): { credentials: JsonObject; publicKey: string } {
+  const { publicKey, ...token } = createApnsCredentials();
+  return { credentials: { auth: 'token', ...token, endpoint }, publicKey };
+}
+
+export const apnsFixture: Fixture = {
+  connector: apns,
+  impatient: apnsConnector({ ...defaultTuning, timing: impatientTuning.timing }),
+  deviceType: 'ios',
+  credentials: profile('https://127.0.0.1:9').credentials,
+  secrets: ['privateKey'],
+  address: deviceToken,
+  async start() {
+    const { publicKey, ...key } = createApnsCredentials();
+    const gateway = await startApnsGateway({ keys: [{ ...key, publicKey }] });
+    const answer = (status: number, reason: string, count?: number) =>
+      gateway.misbehave({ kind: 'answer', status, reason, ...(count === undefined ? {} : { count }) });
+    return {
+      credentials: { auth: 'token', ...key, endpoint: gateway.url, ca: gateway.ca },
+      seen: (address) => gateway.seen(address),
+      get total() {
+        return gateway.total;
+      },
+      get violations() {
+        return gateway.protocolErrors;
+      },
+      kill: (address) => gateway.deadTokens.set(address, systemClock.now()),
+      throttle: () => answer(429, 'TooManyRequests'),
+      refuseCredentials: () => answer(403, 'InvalidProviderToken'),
+      hang: () => gateway.misbehave({ kind: 'hang' }),
+      breakDown: () => answer(503, 'ServiceUnavailable'),
+      behave: () => {
+        gateway.behave();
+        gateway.deadTokens.clear();
+      },
+      forget: () => gateway.forget(),
+      close: () => gateway.close(),
+    };
+  },
+};

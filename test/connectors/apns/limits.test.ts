@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
+import { apnsConnector } from '../../../connectors/apns/index.ts';
+import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
+import {
+  aContext,
+  calmTuning,
+  credentialsOver,
+  kinds,
+  recipients,
+  sendAll,
+  startApnsFixture,
+  topic,
+} from '../../support/gateways/apns.ts';
+import { transportNames } from '../../support/http2/peer.ts';
+import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts';
+
+describe.each(transportNames)('over the %s transport', (name) => {
+  const chosen = credentialsOver(name);
+
+  test('a gateway that takes one stream at a time after each refused token loses and repeats nobody', async () => {
+    const bench = await startApnsFixture({ credentials: chosen, gateway: { isStrictAfterRefusal: true } });
+    const to = recipients(400);
+    // Trust first: before that there is one stream anyway.
+    await sendAll(bench.sender, to.slice(0, 1));
+    for (const { address } of to.filter(({ index }) => index % 10 === 5))
+      bench.gateway.badTokens.add(address);
+    const ended = { sent: 0, invalid_token: 0 };
+    // What the gateway refused too often is told to retry: the dispatcher would, and it never arrived.
+    for (let left = to, round = 0; left.length > 0 && round < 50; round += 1) {
+      const outcome = await sendAll(
+        bench.sender,
+        left.map((recipient, index) => ({ ...recipient, index })),
+      );
+      const { retry = 0, sent = 0, invalid_token: dead = 0, ...others } = kinds(outcome);
+      expect({ others, sum: retry + sent + dead }).toEqual({ others: {}, sum: left.length });
+      ended.sent += sent;
+      ended.invalid_token += dead;
+      left = left.filter((_, index) => outcome.attempts[index]?.kind === 'retry');
+    }
+    expect(ended).toEqual({ sent: 360, invalid_token: 40 });
+    expect(to.slice(1).every(({ address }) => bench.gateway.seen(address) === 1)).toBe(true);
+    // Who sends more than the limit of the moment has its connection ended.
+    expect(bench.gateway.protocolErrors).toEqual([]);
+    await bench.close();
+  });
+
+  test.each(Object.entries(alerts))(
+    'a client certificate refused by the alert %s halts the profile',
+    async (_, alert) => {
+      const peer = await startRefusingPeer(alert);
+      const authority = await openCertificateAuthority();
+      const client = await authority.issueClient({ commonName: topic, userId: topic });
+      const own = { auth: 'certificate', ...chosen, ...client, topic, endpoint: peer.url };
+      const credentials = apnsCredentials.parse({ ...own, ca: authority.certificate });
+      const sender = apnsConnector(calmTuning).open(credentials, aContext());
+      const { attempts } = await sendAll(sender, recipients(20));
+      await sender.close();
+      await peer.close();
+      expect(peer.refused).toBeGreaterThan(0);
+      for (const attempt of attempts)
+        expect(attempt).toEqual({
+          kind: 'halt',
+          status: 0,
+          reason: 'certificate_refused',
+          sentence: 'The gateway refuses the client certificate: it may be expired or revoked.',
+          cause: expect.stringContaining('ALERT'),
+        });
+    },
+  );
+});

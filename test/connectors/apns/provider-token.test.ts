@@ -1,0 +1,134 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { ProviderTokens } from '../../../connectors/apns/provider-token.ts';
+import { createApnsCredentials } from '../../../ops/sandbox/apns/credentials.ts';
+import { TokenVerifier } from '../../../ops/sandbox/apns/tokens.ts';
+import {
+  type ApnsFixture,
+  aMessage,
+  credentialsOver,
+  kinds,
+  movableClock,
+  recipients,
+  sendAll,
+  startApnsFixture,
+} from '../../support/gateways/apns.ts';
+import { transportNames } from '../../support/http2/peer.ts';
+
+const minuteMs = 60_000;
+/** Half past eleven on some day: a boundary of the half hours. */
+const halfPastMs = Date.UTC(2026, 10, 21, 11, 30);
+
+describe('provider tokens', () => {
+  const key = createApnsCredentials();
+
+  test('pass the check of the gateway', () => {
+    const clock = movableClock(halfPastMs);
+    const { authorization } = new ProviderTokens(key, clock).current();
+    expect(new TokenVerifier([key]).check(authorization, clock.now())).toBe(key);
+  });
+
+  test('are the same time in every process, between 5 and 35 minutes old', () => {
+    const clock = movableClock(halfPastMs);
+    const one = new ProviderTokens(key, clock);
+    for (let minute = 0; minute < 120; minute += 1) {
+      const another = new ProviderTokens(key, clock).current();
+      const { issuedAtS } = one.current();
+      expect(another.issuedAtS).toBe(issuedAtS);
+      const ageMinutes = (clock.now() / 1000 - issuedAtS) / 60;
+      expect(ageMinutes).toBeGreaterThanOrEqual(5);
+      expect(ageMinutes).toBeLessThanOrEqual(35);
+      clock.moveMs(minuteMs);
+    }
+  });
+
+  test('change no more often than every 20 minutes, also after one out of turn', () => {
+    const clock = movableClock(halfPastMs);
+    const tokens = new ProviderTokens(key, clock);
+    clock.moveMs(25 * minuteMs);
+    const replaced = tokens.replace(tokens.current());
+    expect(replaced?.issuedAtS).toBe(clock.now() / 1000);
+    clock.moveMs(19 * minuteMs);
+    expect(tokens.current()).toBe(replaced);
+    expect(replaced && tokens.replace(replaced)).toBeNull();
+    clock.moveMs(20 * minuteMs);
+    expect(tokens.current()).not.toBe(replaced);
+  });
+
+  test('are replaced once for all who were refused with the same one', () => {
+    const tokens = new ProviderTokens(key, movableClock(halfPastMs));
+    const refused = tokens.current();
+    const first = tokens.replace(refused);
+    expect(tokens.replace(refused)).toBe(first);
+  });
+
+  test('are made anew when the clock was set back', () => {
+    const clock = movableClock(halfPastMs);
+    const tokens = new ProviderTokens(key, clock);
+    tokens.current();
+    clock.moveMs(-180 * minuteMs);
+    expect(tokens.current().issuedAtS).toBeLessThan(clock.now() / 1000);
+  });
+});
+
+describe.each(transportNames)('a refused provider token, over the %s transport', (name) => {
+  const chosen = { credentials: credentialsOver(name) };
+  let bench: ApnsFixture;
+  afterEach(() => bench.close());
+
+  test('that is expired by the clock of the gateway is replaced, and the batch goes out once', async () => {
+    // The gateway is 57 minutes ahead: a token of the half hour is over an hour old there.
+    bench = await startApnsFixture({
+      ...chosen,
+      gateway: { clock: movableClock(halfPastMs + 57 * minuteMs) },
+      clock: movableClock(halfPastMs),
+    });
+    const { gateway, sender } = bench;
+    const expiresAtMs = halfPastMs + 60 * minuteMs;
+    const to = recipients(500);
+    const message = aMessage({ alert: 'a' }, { expiresAtMs });
+    const outcome = await sendAll(sender, to, message);
+    expect(kinds(outcome)).toEqual({ sent: 500 });
+    expect(gateway.refusals('ExpiredProviderToken')).toBe(1);
+    expect(gateway.accepted).toBe(500);
+    expect(gateway.connections).toBe(2);
+  });
+
+  test('in the midst of many is replaced once, on a new connection', async () => {
+    bench = await startApnsFixture(chosen);
+    const { gateway, sender } = bench;
+    await sendAll(sender, recipients(1));
+    gateway.misbehave({ kind: 'answer', status: 403, reason: 'ExpiredProviderToken', count: 40 });
+    const outcomes = await Promise.all([sendAll(sender, recipients(300)), sendAll(sender, recipients(300))]);
+    expect(outcomes.map(kinds)).toEqual([{ sent: 300 }, { sent: 300 }]);
+    expect(gateway.connections).toBe(2);
+  });
+
+  test('that stays invalid halts after one more try', async () => {
+    bench = await startApnsFixture(chosen);
+    const stranger = createApnsCredentials();
+    const sender = bench.open({ keyId: stranger.keyId, privateKey: stranger.privateKey });
+    const outcome = await sendAll(sender, recipients(200));
+    expect(kinds(outcome)).toEqual({ halt: 200 });
+    expect(bench.gateway.refusals('InvalidProviderToken')).toBe(2);
+  });
+
+  test('of too many is not replaced: the key pauses', async () => {
+    bench = await startApnsFixture(chosen);
+    const { gateway, sender } = bench;
+    gateway.misbehave({ kind: 'answer', status: 429, reason: 'TooManyProviderTokenUpdates', count: 1 });
+    const first = await sendAll(sender, recipients(100));
+    expect(kinds(first)).toEqual({ retry: 100 });
+    expect(gateway.total).toBe(1);
+    const second = await sendAll(sender, recipients(2));
+    expect(second.attempts[0]).toMatchObject({ kind: 'retry', reason: 'TooManyProviderTokenUpdates' });
+    expect(gateway.total).toBe(1);
+  });
+
+  test('of a key unrelated to the connection is repeated on a new one', async () => {
+    bench = await startApnsFixture(chosen);
+    const { gateway, sender } = bench;
+    gateway.misbehave({ kind: 'answer', status: 403, reason: 'UnrelatedKeyIdInToken', count: 1 });
+    expect(kinds(await sendAll(sender, recipients(50)))).toEqual({ sent: 50 });
+    expect(gateway.connections).toBe(2);
+  });
+});

@@ -1,0 +1,180 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { answerOf, rows } from '../../../connectors/apns/errors.ts';
+import type { Attempt } from '../../../connectors/contract/connector.ts';
+import type { ApnsGateway } from '../../../ops/sandbox/apns/gateway.ts';
+import {
+  type ApnsFixture,
+  aMessage,
+  credentialsOver,
+  deviceToken,
+  kinds,
+  recipients,
+  sendAll,
+  startApnsFixture,
+} from '../../support/gateways/apns.ts';
+import { transportNames } from '../../support/http2/peer.ts';
+
+describe.each(transportNames)('over the %s transport', (name) => {
+  let bench: ApnsFixture;
+  let gateway: ApnsGateway;
+
+  beforeAll(async () => {
+    bench = await startApnsFixture({ credentials: credentialsOver(name) });
+    gateway = bench.gateway;
+  });
+  afterAll(() => bench.close());
+  afterEach(() => {
+    gateway.behave();
+    gateway.forget();
+  });
+
+  /** The only recipient's attempt when the gateway answers this, every time it is asked. */
+  async function attemptFor(status: number, reason: string): Promise<Attempt | undefined> {
+    const sender = bench.open();
+    gateway.misbehave({ kind: 'answer', status, reason });
+    const { attempts } = await sendAll(sender, recipients(1));
+    await sender.close();
+    return attempts[0];
+  }
+
+  /** protocol/apns.md#answers, written out a second time: what the dispatcher must hear of each reason. */
+  const expected: [number, string, Attempt['kind']][] = [
+    [400, 'BadCollapseId', 'rejected'],
+    [400, 'BadDeviceToken', 'invalid_token'],
+    [400, 'BadExpirationDate', 'rejected'],
+    [400, 'BadMessageId', 'rejected'],
+    [400, 'BadPriority', 'rejected'],
+    [400, 'BadTopic', 'halt'],
+    [400, 'DeviceTokenNotForTopic', 'rejected'],
+    [400, 'DuplicateHeaders', 'rejected'],
+    [400, 'IdleTimeout', 'retry'],
+    [400, 'InvalidPushType', 'rejected'],
+    [400, 'MissingDeviceToken', 'rejected'],
+    [400, 'MissingTopic', 'halt'],
+    [400, 'PayloadEmpty', 'rejected'],
+    [400, 'TopicDisallowed', 'halt'],
+    [403, 'BadCertificate', 'halt'],
+    [403, 'BadCertificateEnvironment', 'halt'],
+    [403, 'ExpiredProviderToken', 'halt'],
+    [403, 'Forbidden', 'halt'],
+    [403, 'InvalidProviderToken', 'halt'],
+    [403, 'MissingProviderToken', 'halt'],
+    [403, 'UnrelatedKeyIdInToken', 'retry'],
+    [403, 'BadEnvironmentKeyIdInToken', 'halt'],
+    [403, 'BadEnvironmentKeyInToken', 'halt'],
+    [404, 'BadPath', 'rejected'],
+    [405, 'MethodNotAllowed', 'halt'],
+    [410, 'Unregistered', 'invalid_token'],
+    [410, 'ExpiredToken', 'invalid_token'],
+    [413, 'PayloadTooLarge', 'rejected'],
+    [429, 'TooManyProviderTokenUpdates', 'retry'],
+    [429, 'TooManyRequests', 'retry'],
+    [500, 'InternalServerError', 'retry'],
+    [503, 'ServiceUnavailable', 'retry'],
+    [503, 'Shutdown', 'retry'],
+  ];
+
+  describe('an answer of APNs', () => {
+    test.each(expected)('%i %s → %s', async (status, reason, kind) => {
+      expect(await attemptFor(status, reason)).toMatchObject({ kind, status, reason });
+    });
+
+    test('every row of the table is in this list', () => {
+      expect(rows.map(({ status, reason }) => `${status} ${reason}`).sort()).toEqual(
+        expected.map(([status, reason]) => `${status} ${reason}`).sort(),
+      );
+    });
+
+    test.each([
+      [400, 'SomethingNew', 'rejected'],
+      [403, 'SomethingNew', 'halt'],
+      [410, 'SomethingNew', 'rejected'],
+      [418, '', 'rejected'],
+      [429, 'SomethingNew', 'retry'],
+      [502, '', 'retry'],
+    ])(
+      '%i with an unknown reason is judged by its status and kills no token',
+      async (status, reason, kind) => {
+        expect(await attemptFor(status, reason)).toMatchObject({ kind, status, reason: `http_${status}` });
+      },
+    );
+
+    test('that is not JSON, or JSON of another kind, is judged by its status', () => {
+      for (const body of ['<html>', '[]', 'null', '{"reason":5}', '{"reason":"Unregistered"'])
+        expect(
+          answerOf({ kind: 'response', status: 410, body, retryAfterMs: null, seconds: 0 }),
+        ).toMatchObject({ reaction: 'fail', reason: 'http_410' });
+    });
+  });
+
+  describe('a dead token', () => {
+    test('is told with the time of its death', async () => {
+      gateway.deadTokens.set(deviceToken(1), 1_700_000_000_123);
+      const outcome = await sendAll(bench.sender, recipients(3));
+      gateway.deadTokens.clear();
+      expect(outcome.attempts[1]).toEqual({
+        kind: 'invalid_token',
+        status: 410,
+        reason: 'Unregistered',
+        deadSinceMs: 1_700_000_000_123,
+      });
+      expect(kinds(outcome)).toEqual({ sent: 2, invalid_token: 1 });
+    });
+
+    test('of another app is kept', async () => {
+      gateway.tokenTopics.set(deviceToken(0), 'com.somebody.else');
+      const { attempts } = await sendAll(bench.sender, recipients(1));
+      gateway.tokenTopics.clear();
+      expect(attempts[0]).toMatchObject({
+        kind: 'rejected',
+        outcome: 'failed',
+        reason: 'DeviceTokenNotForTopic',
+      });
+    });
+  });
+
+  describe('the rest of a batch', () => {
+    test('is not sent once the answer speaks of the whole push', async () => {
+      const sender = bench.open();
+      gateway.misbehave({ kind: 'answer', status: 400, reason: 'BadPriority' });
+      const outcome = await sendAll(sender, recipients(300));
+      await sender.close();
+      expect(kinds(outcome)).toEqual({ rejected: 300 });
+      expect(gateway.total).toBe(1);
+    });
+
+    test('is not sent once the credentials are refused', async () => {
+      const sender = bench.open();
+      gateway.misbehave({ kind: 'answer', status: 403, reason: 'Forbidden' });
+      const outcome = await sendAll(sender, recipients(300));
+      await sender.close();
+      expect(kinds(outcome)).toEqual({ halt: 300 });
+      expect(gateway.total).toBe(1);
+    });
+
+    test('is sent when a few tokens are dead or busy', async () => {
+      gateway.misbehave({
+        kind: 'answer',
+        status: 429,
+        reason: 'TooManyRequests',
+        retryAfter: '7',
+        count: 5,
+      });
+      const outcome = await sendAll(bench.sender, recipients(100));
+      expect(kinds(outcome)).toEqual({ sent: 95, retry: 5 });
+      expect(outcome.attempts.find(({ kind }) => kind === 'retry')).toMatchObject({ afterMs: 7000 });
+    });
+  });
+
+  describe('503 Shutdown', () => {
+    test('moves what follows to another connection', async () => {
+      await sendAll(bench.sender, recipients(1));
+      const { connections } = gateway;
+      gateway.misbehave({ kind: 'answer', status: 503, reason: 'Shutdown', count: 1 });
+      await sendAll(bench.sender, recipients(1));
+      const outcome = await sendAll(bench.sender, recipients(10), aMessage());
+      expect(kinds(outcome)).toEqual({ sent: 10 });
+      expect(gateway.connections).toBe(connections + 1);
+    });
+  });
+});

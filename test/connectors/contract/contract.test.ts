@@ -1,0 +1,205 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Connector, Message } from '../../../connectors/contract/connector.ts';
+import { connectors } from '../../../connectors/registry.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { profileConnectorIds } from '../../../shared/domain/labels.ts';
+import { aContext, aMessage, kinds, type Outcome, recipients, sendAll } from '../../support/gateways/apns.ts';
+import type { Stand } from './fixture.ts';
+import { fixtures } from './fixtures.ts';
+
+/** What callers may send: none of it may make a connector throw. */
+const oddData: JsonObject[] = [
+  {},
+  { alert: '' },
+  { alert: null },
+  { alert: ['a'] },
+  { alert: { body: {} } },
+  { alert: 'a', badge: 'increment' },
+  { alert: 'a', ios: [], android: 5, hms: 'x', mi: null, fcm: [], vivo: 1, oppo: '', mz: false, honor: 0 },
+  { alert: 'a', hms: {}, mi: {}, mz: {}, oppo: {}, vivo: {}, honor: {}, fcm: {}, android: {}, ios: {} },
+  { alert: 'a', hms: { message: 5 }, fcm: { message: [] }, vivo: { pushMode: {} }, mi: { extra: 'x' } },
+  { aps: { aps: { aps: 1 } } },
+  { alert: '\u0000\ud800 ☃', 'k\u2028': '\u2029' },
+  { alert: 'a'.repeat(100_000) },
+  { silent: true, action: 'x', k: [[[[1]]]] },
+  { silent: 'yes', alert: 'a' },
+];
+
+test('every connector of the registry that takes credentials has a fixture here', () => {
+  const served = [...connectors.keys()].filter((id) => profileConnectorIds.some((known) => known === id));
+  expect(fixtures.map(({ connector }) => connector.id).sort()).toEqual(served.sort());
+});
+
+describe.each(fixtures)('connector $connector.id', (fixture) => {
+  const { connector, credentials, deviceType } = fixture;
+  let stand: Stand;
+
+  beforeAll(async () => {
+    stand = await fixture.start();
+  });
+  afterAll(() => stand.close());
+  afterEach(() => {
+    stand.behave();
+    stand.forget();
+  });
+
+  const someone = (count: number) =>
+    recipients(count, { deviceType }).map((one) => ({ ...one, address: fixture.address(one.index) }));
+
+  /** Sends through a door of its own to the sandbox, or to nobody. */
+  async function push(
+    count: number,
+    options: {
+      to?: 'nobody';
+      by?: Connector;
+      message?: Message;
+      signal?: AbortSignal;
+      context?: ReturnType<typeof aContext>;
+    } = {},
+  ): Promise<Outcome> {
+    const { by = connector, context = aContext(), message, signal, to } = options;
+    const sender = by.open(by.credentials.parse(to ? credentials : stand.credentials), context);
+    try {
+      return await sendAll(sender, someone(count), message, signal);
+    } finally {
+      await sender.close();
+    }
+  }
+
+  test('is known by its id and says what it can', () => {
+    expect(profileConnectorIds).toContain(connector.id);
+    expect(connector.limits.recipientsPerRequest).toBeGreaterThan(0);
+    expect(connector.limits.bodyBytes).toBeGreaterThan(0);
+  });
+
+  test('takes right credentials and refuses everything else', () => {
+    expect(connector.credentials.safeParse(credentials).error).toBeUndefined();
+    for (const wrong of [null, 5, 'x', [], {}, { ...credentials, surplus: 1 }])
+      expect(connector.credentials.safeParse(wrong).success).toBe(false);
+    for (const name of Object.keys(credentials))
+      expect(connector.credentials.safeParse({ ...credentials, [name]: [5] }).success).toBe(false);
+  });
+
+  test('reports on credentials without showing them', () => {
+    const report = JSON.stringify(connector.inspect(connector.credentials.parse(credentials), 0));
+    for (const name of fixture.secrets)
+      expect(report).not.toContain(JSON.stringify(credentials[name] ?? 'missing').slice(1, -1));
+  });
+
+  test.each(oddData.map((data) => [JSON.stringify(data).slice(0, 40), data] as const))(
+    'renders %s, or says why not, always the same',
+    (_, data) => {
+      const before = structuredClone(data);
+      const message = aMessage(data);
+      const first = connector.render(message, deviceType);
+      if (!first.ok) expect(first.problem).toMatch(/\w/);
+      expect(connector.render(message, deviceType)).toEqual(first);
+      expect(message.data).toEqual(before);
+    },
+  );
+
+  test('reports each recipient once when the gateway cannot be reached, as worth another try', async () => {
+    const { attempts, reports } = await push(7, { to: 'nobody' });
+    expect(reports).toEqual([1, 1, 1, 1, 1, 1, 1]);
+    expect(attempts.every(({ kind }) => kind === 'retry')).toBe(true);
+  });
+
+  test('reports each recipient once when it is aborted before, and sends nothing after its end', async () => {
+    const sender = connector.open(connector.credentials.parse(stand.credentials), aContext());
+    const aborted = await sendAll(sender, someone(3), aMessage(), AbortSignal.abort());
+    await sender.close();
+    await sender.close();
+    const closed = await sendAll(sender, someone(3));
+    for (const { attempts, reports } of [aborted, closed]) {
+      expect(reports).toEqual([1, 1, 1]);
+      expect(attempts.every(({ kind }) => kind === 'retry')).toBe(true);
+    }
+    expect(stand.total).toBe(0);
+  });
+
+  test('gives up an expired message without asking the gateway', async () => {
+    const { attempts } = await push(2, { message: aMessage({ alert: 'a' }, { expiresAtMs: 1 }) });
+    expect(attempts.every((one) => one.kind === 'rejected' && one.outcome === 'expired')).toBe(true);
+    expect(stand.total).toBe(0);
+  });
+
+  test('does nothing for nobody', async () => {
+    expect((await push(0)).attempts).toEqual([]);
+  });
+
+  test('reaches a whole batch, each device once, without breaking a rule', async () => {
+    const context = aContext();
+    const outcome = await push(1000, { context });
+    expect(kinds(outcome)).toEqual({ sent: 1000 });
+    expect(outcome.reports.every((count) => count === 1)).toBe(true);
+    expect(someone(1000).every(({ address }) => stand.seen(address) === 1)).toBe(true);
+    expect(stand.violations).toEqual([]);
+    expect(stand.total).toBeLessThanOrEqual(Math.ceil(1000 / connector.limits.recipientsPerRequest) + 1);
+    expect(context.calls.filter(({ status }) => status === 200).length).toBeGreaterThan(0);
+  });
+
+  test('tells a dead device from its neighbours', async () => {
+    stand.kill(fixture.address(2));
+    const { attempts } = await push(5);
+    expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'invalid_token', 'sent', 'sent']);
+  });
+
+  test('takes nobody for dead who is sent to too fast: it is tried again later', async () => {
+    stand.throttle();
+    expect(kinds(await push(5))).toEqual({ retry: 5 });
+  });
+
+  test('takes nobody for dead when the gateway breaks down', async () => {
+    stand.breakDown();
+    expect(kinds(await push(5))).toEqual({ retry: 5 });
+  });
+
+  test('stops with a sentence when the credentials are refused, and takes nobody for dead', async () => {
+    stand.refuseCredentials();
+    const { attempts } = await push(5);
+    for (const attempt of attempts)
+      expect(attempt).toMatchObject({ kind: 'halt', sentence: expect.stringMatching(/^[A-Z].+\.$/) });
+  });
+
+  test('says that it does not know when no answer comes', async () => {
+    stand.hang();
+    expect(kinds(await push(3, { by: fixture.impatient }))).toEqual({ unknown: 3 });
+  });
+
+  test('gets another access token when the gateway finds it expired, and sends with that', async (context) => {
+    if (!stand.expireTokens) return context.skip();
+    const shared = aContext();
+    expect(kinds(await push(3, { context: shared }))).toEqual({ sent: 3 });
+    stand.expireTokens();
+    const callsBefore = stand.tokenCalls?.() ?? 0;
+    expect(kinds(await push(3, { context: shared }))).toEqual({ sent: 3 });
+    expect(stand.tokenCalls?.()).toBe(callsBefore + 1);
+  });
+
+  test('fetches one access token for all of its doors', async (context) => {
+    if (!stand.expireTokens) return context.skip();
+    const shared = aContext();
+    await Promise.all(Array.from({ length: 5 }, () => push(2, { context: shared })));
+    expect(stand.tokenCalls?.()).toBe(1);
+  });
+
+  test('sends no more of a class whose day is used up, and counts it capped', async (context) => {
+    if (!stand.useUpDay) return context.skip();
+    stand.useUpDay();
+    const shared = aContext();
+    const first = await push(3, { context: shared });
+    const { total } = stand;
+    const second = await push(3, { context: shared });
+    for (const { attempts } of [first, second])
+      for (const attempt of attempts) expect(attempt).toMatchObject({ kind: 'rejected', outcome: 'capped' });
+    expect(stand.total).toBe(total);
+  });
+
+  test('finds the one bad device that a refusal does not name', async (context) => {
+    if (!stand.makeAmbiguous) return context.skip();
+    stand.makeAmbiguous(fixture.address(37));
+    const outcome = await push(100);
+    expect(kinds(outcome).sent).toBe(99);
+    expect(outcome.attempts[37]?.kind).not.toBe('sent');
+  });
+});

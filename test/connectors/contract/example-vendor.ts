@@ -1,0 +1,209 @@
+/**
+ * A made-up vendor, written as connectors/README.md says: the proof that the kit is enough for one. Ten devices per
+ * request, an access token, and every reaction there is.
+ */
+import { z } from 'zod';
+import type { Connector, SenderContext } from '../../../connectors/contract/connector.ts';
+import { authEndpoint, common, inspectTrust, secretText } from '../../../connectors/contract/credentials.ts';
+import { AccessTokens, fetchedFrom, parseObject } from '../../../connectors/kit/access-token.ts';
+import { androidContent, bodyProblem, titleOf } from '../../../connectors/kit/android.ts';
+import { unfit } from '../../../connectors/kit/attempt-results.ts';
+import { callbackFor } from '../../../connectors/kit/callback.ts';
+import { callOf, type Reading, sendMany, unreadable } from '../../../connectors/kit/multicast.ts';
+import { attemptOf, type Row, tableOf } from '../../../connectors/kit/response-rules.ts';
+import { bearerOf, TokenDesk } from '../../../ops/sandbox/http/access-tokens.ts';
+import { type SandboxGateway, startGateway } from '../../../ops/sandbox/http/server.ts';
+import { isJsonObject } from '../../../shared/domain/json.ts';
+import {
+  createHttpClient,
+  defaultHttpTiming,
+  formPost,
+  type HttpTiming,
+  jsonPost,
+} from '../../../shared/http.ts';
+
+const rows: Row[] = [
+  { code: '0', reason: 'ok', reaction: 'sent' },
+  { code: '1', reason: 'busy', reaction: 'retry', afterMs: 2500 },
+  { code: '2', reason: 'too_fast', reaction: 'throttle' },
+  {
+    code: '3',
+    reason: 'token_expired',
+    reaction: 'renew_token',
+    sentence: 'The example refuses its tokens.',
+  },
+  { code: '4', reason: 'bad_app', reaction: 'halt', sentence: 'The example does not know the app.' },
+  { code: '5', reason: 'day_quota', reaction: 'cap' },
+  { code: '6', reason: 'no_valid_target', reaction: 'ambiguous', alone: 'dead_token' },
+  { code: '7', reason: 'bad_text', reaction: 'fail_push' },
+  { code: '8', reason: 'unregistered', reaction: 'dead_token' },
+  { code: '9', reason: 'folded', reaction: 'drop' },
+];
+const rowOf = tableOf(rows);
+
+const credentials = z.strictObject({
+  appId: secretText('appId'),
+  secret: secretText('secret'),
+  ...common,
+  ...authEndpoint,
+});
+const limits = { recipientsPerRequest: 10, bodyBytes: 600, titleChars: 10, alertChars: 20 };
+const can = { passThrough: false, badge: false, collapse: true };
+
+export function exampleVendor(
+  timing: HttpTiming = defaultHttpTiming,
+): Connector<z.infer<typeof credentials>, string> {
+  const render: Connector<unknown, string>['render'] = (message) => {
+    const content = androidContent(message, { connector: 'vendor_e', can, limits });
+    if (!content.ok) return content;
+    const { alert, custom, vendor } = content.payload;
+    const payload = JSON.stringify({ title: titleOf(content.payload, 10), alert, custom, ...vendor });
+    const problem = bodyProblem('vendor_e', Buffer.byteLength(payload), limits);
+    return problem === null ? { ok: true, payload } : { ok: false, problem };
+  };
+  return {
+    id: 'vendor_e',
+    can,
+    limits,
+    address: 'registrationId',
+    credentials,
+    render,
+    inspect: ({ ca }, nowMs) => ({ kind: 'secret', ...inspectTrust(ca, nowMs) }),
+    open: (profile, context) => {
+      const { endpoint = 'https://example.invalid', authEndpoint: authBase = endpoint, ca } = profile;
+      const { clock } = context;
+      const client = createHttpClient({ baseUrl: endpoint, ca, timing, clock });
+      const authClient = createHttpClient({ baseUrl: authBase, ca, timing, clock });
+      const tokens = new AccessTokens({
+        store: context.tokens,
+        clock,
+        credential: `${authBase} ${profile.appId} ${profile.secret}`,
+        fetch: async () =>
+          fetchedFrom(
+            await authClient.request(formPost('/token', { id: profile.appId, secret: profile.secret })),
+            (body) => {
+              const { token, seconds } = body;
+              return typeof token === 'string' && typeof seconds === 'number'
+                ? { value: token, livesMs: seconds * 1000 }
+                : null;
+            },
+          ),
+      });
+      return {
+        async send(request) {
+          const rendering = render(request.message, 'android');
+          if (!rendering.ok) {
+            for (const { index } of request.recipients) request.report(index, unfit(rendering));
+            return;
+          }
+          const callback = callbackFor(context, profile);
+          await sendMany(
+            {
+              clock,
+              recipientsPerRequest: limits.recipientsPerRequest,
+              tokens,
+              quota: { book: context.quota, messageClass: 'public' },
+              isRepeatHidden: true,
+              exchange: (to, token) =>
+                exchange(
+                  context,
+                  client.request(
+                    jsonPost(
+                      '/send',
+                      { to, message: rendering.payload, callback },
+                      { authorization: `Bearer ${token}` },
+                    ),
+                  ),
+                ),
+            },
+            request,
+          );
+        },
+        close: async () => {
+          await Promise.all([client.close(), authClient.close()]);
+        },
+      };
+    },
+  };
+}
+
+async function exchange(
+  context: SenderContext,
+  asked: ReturnType<ReturnType<typeof createHttpClient>['request']>,
+): Promise<Reading> {
+  const reply = await asked;
+  const reading = reply.kind === 'response' ? readingOf(reply) : reply;
+  context.onCall(callOf(reading, reply.seconds));
+  return reading;
+}
+
+function readingOf(reply: Parameters<typeof unreadable>[0]): Reading {
+  const body = parseObject(reply.body);
+  if (!body || typeof body.code !== 'number') return unreadable(reply);
+  const targets = new Map<string, Row>();
+  if (isJsonObject(body.bad))
+    for (const [address, code] of Object.entries(body.bad)) targets.set(address, rowOf(String(code)));
+  const messageId = typeof body.id === 'string' ? body.id : undefined;
+  return {
+    kind: 'answer',
+    status: reply.status,
+    row: rowOf(body.code),
+    targets,
+    messageId,
+    retryAfterMs: reply.retryAfterMs,
+  };
+}
+
+export interface ExampleGateway extends SandboxGateway {
+  desk: TokenDesk;
+  /** Codes of single devices, told within a success. */
+  targetCodes: Map<string, number>;
+  /** Devices that spoil their whole request with code 6. */
+  spoilers: Set<string>;
+}
+
+export async function startExampleGateway(): Promise<ExampleGateway> {
+  const targetCodes = new Map<string, number>();
+  const spoilers = new Set<string>();
+  let desk: TokenDesk | undefined;
+  let ids = 0;
+  const gateway = await startGateway({}, ({ deadTokens, nowMs }) => {
+    const made = new TokenDesk(nowMs);
+    desk = made;
+    return {
+      targetsOf: ({ path, body }) =>
+        path === '/token' ? { tokens: [], isTokenCall: true } : { tokens: targetsIn(body) },
+      judge: ({ path, headers, body }) => {
+        if (path === '/token') {
+          const form = new URLSearchParams(body.toString());
+          if (form.get('secret') !== 'right') return { status: 401, body: { error: 'secret' } };
+          const { value, expiresIn } = made.issue();
+          return { status: 200, body: { token: value, seconds: expiresIn } };
+        }
+        if (made.check(bearerOf(headers.authorization)) !== 'valid')
+          return { status: 200, body: { code: 3 } };
+        const to = targetsIn(body);
+        if (to.length === 0 || to.length > 10)
+          return { status: 400, violation: `${to.length} devices in a request` };
+        if (new Set(to).size < to.length)
+          return { status: 200, body: { code: 0 }, violation: 'a device twice' };
+        if (to.some((token) => spoilers.has(token))) return { status: 200, body: { code: 6 } };
+        const bad = new Map(to.filter((token) => deadTokens.has(token)).map((token) => [token, 8]));
+        for (const token of to) if (targetCodes.has(token)) bad.set(token, targetCodes.get(token) ?? 0);
+        ids += 1;
+        const accepted = to.filter((token) => !bad.has(token));
+        return { status: 200, body: { code: 0, id: `m${ids}`, bad: Object.fromEntries(bad) }, accepted };
+      },
+    };
+  });
+  if (!desk) throw new Error('the rules were not made');
+  return Object.assign(gateway, { desk, targetCodes, spoilers });
+}
+
+function targetsIn(body: Buffer): string[] {
+  const to = parseObject(body.toString())?.to;
+  return Array.isArray(to) ? to.filter((one) => typeof one === 'string') : [];
+}
+
+/** What a row means of one device: for the test of the table. */
+export const attemptFor = (code: string | number) => attemptOf(rowOf(code), 200);

@@ -1,0 +1,84 @@
+import type { Connector } from '../../../connectors/contract/connector.ts';
+import type { SandboxGateway } from '../../../ops/sandbox/http/server.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+
+/** What the contract suite needs to know of a vendor: one small file each. */
+export interface Fixture {
+  connector: Connector;
+  /** The same connector, which waits 300 ms for an answer. */
+  impatient: Connector;
+  /** A device type whose content this gateway takes. */
+  deviceType: string;
+  /** Credentials of the right form; nothing listens at their endpoint. */
+  credentials: JsonObject;
+  /** Members of `credentials` that a report must not show. */
+  secrets: string[];
+  /** Address of device number `n`, in the form the gateway gives them out. */
+  address(n: number): string;
+  /** Starts the sandbox gateway. */
+  start(): Promise<Stand>;
+}
+
+/** A sandbox gateway, and how to have it produce what every gateway can answer. */
+export interface Stand {
+  credentials: JsonObject;
+  /** How often a device was named in a request, and how many requests there were. */
+  seen(address: string): number;
+  readonly total: number;
+  readonly violations: readonly string[];
+  /** From now on the gateway says of this device that it is dead. */
+  kill(address: string): void;
+  /** The next requests are told that they come too fast. */
+  throttle(): void;
+  /** The credentials are refused, as often as they come. */
+  refuseCredentials(): void;
+  /** Access tokens given out so far are expired; absent where the gateway has none. */
+  expireTokens?(): void;
+  tokenCalls?(): number;
+  /** Requests are processed and not answered. */
+  hang(): void;
+  /** The gateway breaks down: 5xx. */
+  breakDown(): void;
+  /** The day's quota is used up; absent where the gateway has none. */
+  useUpDay?(): void;
+  /** Whole requests are refused because of this device, without naming it; absent where that cannot be. */
+  makeAmbiguous?(address: string): void;
+  /** Ends every misbehaviour. */
+  behave(): void;
+  forget(): void;
+  close(): Promise<void>;
+}
+
+/** What is particular to the stand of one maker; the rest is the same over every gateway of the sandbox. */
+export interface OwnStand
+  extends Pick<Stand, 'credentials' | 'throttle' | 'refuseCredentials'>,
+    Partial<Pick<Stand, 'expireTokens' | 'hang' | 'breakDown' | 'useUpDay' | 'makeAmbiguous'>> {
+  /** Ends what only this gateway can be told of devices. */
+  behave?(): void;
+}
+
+/** A stand over a gateway of the sandbox; its address comes beside the credentials. */
+export function standOver(gateway: SandboxGateway, { credentials, behave, ...own }: OwnStand): Stand {
+  return {
+    hang: () => gateway.misbehave({ kind: 'hang' }),
+    breakDown: () => gateway.misbehave({ kind: 'answer', status: 503 }),
+    ...(own.expireTokens ? { tokenCalls: () => gateway.tokenCalls } : {}),
+    ...own,
+    credentials: { ...credentials, endpoint: gateway.url, ca: gateway.ca },
+    seen: (address) => gateway.seen(address),
+    get total() {
+      return gateway.total;
+    },
+    get violations() {
+      return gateway.violations;
+    },
+    kill: (address) => gateway.deadTokens.add(address),
+    behave: () => {
+      gateway.behave();
+      gateway.deadTokens.clear();
+      behave?.();
+    },
+    forget: () => gateway.forget(),
+    close: () => gateway.close(),
+  };
+}

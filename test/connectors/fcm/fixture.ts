@@ -1,0 +1,47 @@
+import { defaultTuning } from '../../../connectors/fcm/client.ts';
+import { fcmConnector } from '../../../connectors/fcm/index.ts';
+import { createServiceAccount, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
+import { impatientTuning } from '../../support/gateways/apns.ts';
+import { type Fixture, type Stand, standOver } from '../contract/fixture.ts';
+
+const account = createServiceAccount();
+
+/** A registration token in the form FCM gives them out. */
+export const fcmToken = (n: number): string =>
+  `fcmInstance-${n.toString(16).padStart(10, '0')}:APA91b${n.toString(36).padStart(120, 'x')}`;
+
+const fixtureOf = (label: 'fcm' | 'vendor_g'): Fixture => ({
+  connector: fcmConnector(label),
+  impatient: fcmConnector(label, { ...defaultTuning, timing: impatientTuning.timing }),
+  deviceType: 'android',
+  credentials: {
+    serviceAccount: { ...account },
+    endpoint: 'https://127.0.0.1:9',
+    authEndpoint: 'https://127.0.0.1:9',
+  },
+  secrets: ['serviceAccount'],
+  address: fcmToken,
+  start,
+});
+
+async function start(): Promise<Stand> {
+  const gateway = await startFcmGateway({ account });
+  const answer = (status: number, code: string) =>
+    gateway.misbehave({ kind: 'answer', status, body: { error: { code: status, status: code } } });
+  return standOver(gateway, {
+    credentials: {
+      serviceAccount: { ...account },
+      authEndpoint: gateway.url,
+    },
+    throttle: () => answer(429, 'RESOURCE_EXHAUSTED'),
+    refuseCredentials: () => answer(403, 'PERMISSION_DENIED'),
+    expireTokens: () => gateway.desk.expireAll(),
+    breakDown: () => answer(503, 'UNAVAILABLE'),
+    behave: () => {
+      gateway.foreignTokens.clear();
+    },
+  });
+}
+
+export const fcmFixture = fixtureOf('fcm');
+export const vendorGFixture = fixtureOf('vendor_g');

@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest';
+import {
+  type AndroidOptions,
+  androidContent,
+  bodyProblem,
+  charsOf,
+  firstChars,
+  titleOf,
+} from '../../../connectors/kit/android.ts';
+import { callbackFor } from '../../../connectors/kit/callback.ts';
+import { isBetweenHours, untilHourMs } from '../../../connectors/kit/china-time.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { aMessage } from '../../support/gateways/apns.ts';
+
+const huawei: AndroidOptions = {
+  connector: 'vendor_a',
+  can: { passThrough: true },
+  limits: { recipientsPerRequest: 1000, bodyBytes: 4096, titleChars: 10, alertChars: 12 },
+  isNative: (vendor) => typeof vendor.message === 'object',
+};
+
+const contentOf = (data: JsonObject, options = huawei, more = {}) => {
+  const rendering = androidContent(aMessage(data, more), options);
+  if (!rendering.ok) throw new Error(rendering.problem);
+  return rendering.payload;
+};
+const problemOf = (data: JsonObject, options = huawei) => {
+  const rendering = androidContent(aMessage(data), options);
+  return rendering.ok ? undefined : rendering;
+};
+
+describe('content for a maker’s devices', () => {
+  test('takes members of the vendor over those of android over the default ones', () => {
+    const content = contentOf({
+      alert: 'all',
+      title: 'all',
+      k: 'all',
+      android: { title: 'android', k: 'android', more: 1 },
+      hms: { title: 'huawei' },
+    });
+    expect(content).toMatchObject({
+      alert: 'all',
+      title: 'huawei',
+      custom: { k: 'android', more: 1 },
+      vendor: {},
+    });
+    expect(content.data).toEqual({ alert: 'all', title: 'huawei', k: 'android', more: 1 });
+  });
+
+  test.each(['hms', 'vendor_a'])('reads the object under %s, and hands its unknown members on', (name) => {
+    const content = contentOf({ alert: 'a', [name]: { alert: 'b', target_user_type: 1, deep: { x: [1] } } });
+    expect(content.alert).toBe('b');
+    expect(content.vendor).toEqual({ target_user_type: 1, deep: { x: [1] } });
+    expect(content.custom).toEqual({});
+  });
+
+  test('leaves the objects of other devices out, but not members that only have such a name', () => {
+    const data = { alert: 'a', ios: { alert: 'i' }, mi: { x: 1 }, oppo: 'red', fcm: { y: 1 } };
+    expect(contentOf(data).custom).toEqual({ oppo: 'red' });
+  });
+
+  test('gives FCM under both of its labels the same object', () => {
+    const data = { alert: 'a', fcm: { alert: 'b' } };
+    for (const connector of ['fcm', 'vendor_g'] as const)
+      expect(contentOf(data, { ...huawei, connector }).alert).toBe('b');
+  });
+
+  test('names the notification channel: the vendor’s, else that of the push', () => {
+    const order = { notificationChannel: 'of the push' };
+    expect(contentOf({ alert: 'a' }, huawei, order).notificationChannel).toBe('of the push');
+    const data = { alert: 'a', hms: { _notificationChannel: 'own' } };
+    expect(contentOf(data, huawei, order).notificationChannel).toBe('own');
+    expect(contentOf(data).custom).toEqual({});
+  });
+
+  test('shows a badge that is a whole number, and nothing else', () => {
+    expect(contentOf({ alert: 'a', badge: 3 }).badge).toBe(3);
+    expect(contentOf({ alert: 'a', badge: 3, hms: { badge: 5 } }).badge).toBe(5);
+    expect(contentOf({ alert: 'a', badge: 'Increment' }).badge).toBeNull();
+    expect(contentOf({ alert: 'a', badge: -1 }).badge).toBeNull();
+  });
+
+  test('carries silent messages with all their members where the maker can', () => {
+    const content = contentOf({ silent: true, k: 1, action: 'com.example.GO' });
+    expect(content).toMatchObject({ silent: true, alert: '', custom: { k: 1 } });
+    expect(content.data).toEqual({ silent: true, k: 1, action: 'com.example.GO' });
+  });
+
+  test('drops silent messages where the maker cannot, and says so', () => {
+    const meizu: AndroidOptions = { ...huawei, connector: 'vendor_c', can: { passThrough: false } };
+    expect(problemOf({ alert: 'a', silent: true }, meizu)).toMatchObject({
+      outcome: 'dropped',
+      problem: 'vendor_c does not support silent messages',
+    });
+    // Only its own devices are meant by a vendor's object.
+    expect(problemOf({ alert: 'a', hms: { silent: true } }, meizu)).toBeUndefined();
+  });
+
+  test('passes a native body on without asking for an alert', () => {
+    const message = { notification: { title: 'T' } };
+    expect(contentOf({ hms: { message } }).vendor).toEqual({ message });
+  });
+
+  test.each<[string, JsonObject]>([
+    ['alert', {}],
+    ['alert', { alert: '  ' }],
+    ['alert', { alert: { body: 'iOS' } }],
+    ['alert', { alert: 'a', android: { alert: 5 } }],
+    ['title', { alert: 'a', hms: { title: [] } }],
+    ['silent', { alert: 'a', hms: { silent: 'yes' } }],
+    ['action', { alert: 'a', action: 5 }],
+    ['hms', { alert: 'a', hms: 'x' }],
+    ['android', { alert: 'a', android: [] }],
+    ['alert must have at most 12', { alert: 'thirteen chars' }],
+    ['title must have at most 10', { alert: 'a', title: 'eleven char' }],
+  ])('says what is wrong with %s in %j', (name, data) => {
+    expect(problemOf(data)?.problem).toContain(name);
+  });
+
+  test('counts characters as people do, not as UTF-16', () => {
+    expect(charsOf('中文😀')).toBe(3);
+    expect(firstChars('中文😀x', 3)).toBe('中文😀');
+    expect(problemOf({ alert: '😀'.repeat(12) })).toBeUndefined();
+  });
+
+  test('has a title where a gateway shows nothing without', () => {
+    expect(titleOf(contentOf({ alert: 'A long text' }), 6)).toBe('A long');
+    expect(titleOf(contentOf({ alert: 'text', title: 'T' }), 6)).toBe('T');
+  });
+
+  test('does not mind names that mean something to JavaScript', () => {
+    const data: JsonObject = JSON.parse('{"alert":"a","__proto__":{"x":1},"constructor":"c"}');
+    expect(contentOf(data).custom).toEqual({ constructor: 'c' });
+  });
+});
+
+test('a body that is too large is told with its size', () => {
+  const limits = { recipientsPerRequest: 1, bodyBytes: 10 };
+  expect(bodyProblem('vendor_a', 11, limits)).toBe('the message has 11 bytes; vendor_a takes at most 10');
+  expect(bodyProblem('vendor_a', 10, limits)).toBeNull();
+});
+
+test('China’s hours are eight ahead of UTC', () => {
+  const at = (text: string) => Date.parse(text);
+  expect(isBetweenHours(at('2026-11-20T23:00:00Z'), 7, 23)).toBe(true);
+  expect(isBetweenHours(at('2026-11-20T22:59:59Z'), 7, 23)).toBe(false);
+  expect(isBetweenHours(at('2026-11-21T15:00:00Z'), 7, 23)).toBe(false);
+  expect(untilHourMs(at('2026-11-21T15:30:00Z'), 7)).toBe(7.5 * 3600_000);
+  expect(untilHourMs(at('2026-11-20T22:30:00Z'), 7)).toBe(0.5 * 3600_000);
+});
+
+test('an address on this machine is told only to a gateway that is near', () => {
+  const near = { callbackUrl: 'http://127.0.0.1:8080/callbacks/x' };
+  expect(callbackFor(near, {})).toBeUndefined();
+  expect(callbackFor(near, { endpoint: 'https://127.0.0.1:1' })).toBe(near.callbackUrl);
+  expect(callbackFor({ callbackUrl: 'https://push.example.com/c' }, {})).toBe('https://push.example.com/c');
+});

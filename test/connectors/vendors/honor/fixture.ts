@@ -1,0 +1,33 @@
+import { honor, honorConnector } from '../../../../connectors/vendors/honor/index.ts';
+import { createHonorApp, startHonorGateway } from '../../../../ops/sandbox/vendors/honor/server.ts';
+import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { type Fixture, standOver } from '../../contract/fixture.ts';
+
+/** Registration id number `n`. */
+export const honorToken = (n: number): string => `BAEBQ${n.toString(36).padStart(40, '0')}_-`;
+
+export const honorFixture: Fixture = {
+  connector: honor,
+  impatient: honorConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  deviceType: 'android',
+  credentials: { ...createHonorApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
+  secrets: ['clientSecret'],
+  address: honorToken,
+  async start() {
+    const gateway = await startHonorGateway();
+    const { app, desk, spoilers } = gateway.memory;
+    const answer = (status: number) =>
+      gateway.misbehave({ kind: 'answer', status, body: { code: status, message: 'told to' } });
+    return standOver(gateway, {
+      credentials: { ...app, authEndpoint: gateway.url },
+      throttle: () => answer(429),
+      refuseCredentials: () => answer(401),
+      expireTokens: () => desk.expireAll(),
+      breakDown: () => answer(500),
+      makeAmbiguous: (address) => spoilers.add(address),
+      behave: () => {
+        spoilers.clear();
+      },
+    });
+  },
+};

@@ -1,0 +1,209 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Attempt, Message, Recipient } from '../../../../connectors/contract/connector.ts';
+import { rows } from '../../../../connectors/vendors/honor/errors.ts';
+import { honor } from '../../../../connectors/vendors/honor/index.ts';
+import { type HonorGateway, startHonorGateway } from '../../../../ops/sandbox/vendors/honor/server.ts';
+import { systemClock } from '../../../../shared/clock.ts';
+import {
+  aContext,
+  aMessage,
+  kinds,
+  movableClock,
+  recipients,
+  sendAll,
+} from '../../../support/gateways/apns.ts';
+import type { TestContext } from '../../../support/gateways/sender-context.ts';
+import { honorToken } from './fixture.ts';
+
+let gateway: HonorGateway;
+
+beforeAll(async () => {
+  gateway = await startHonorGateway();
+});
+afterAll(() => gateway.close());
+afterEach(() => {
+  gateway.behave();
+  gateway.forget();
+  gateway.deadTokens.clear();
+  gateway.memory.failTokens.clear();
+  gateway.memory.spoilers.clear();
+  gateway.memory.devicesPerSecond = Number.POSITIVE_INFINITY;
+});
+
+const devices = (count: number): Recipient[] =>
+  recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, address: honorToken(one.index) }));
+
+function open(context: TestContext, profile: Record<string, unknown> = {}) {
+  const near = { endpoint: gateway.url, authEndpoint: gateway.url, ca: gateway.ca };
+  return honor.open(honor.credentials.parse({ ...gateway.memory.app, ...near, ...profile }), context);
+}
+
+async function push(
+  to: Recipient[],
+  options: { message?: Message; profile?: Record<string, unknown>; context?: TestContext } = {},
+) {
+  const sender = open(options.context ?? aContext(), options.profile);
+  const outcome = await sendAll(sender, to, options.message);
+  await sender.close();
+  return outcome;
+}
+
+const answer = (code: number, options: { status?: number; message?: string; count?: number } = {}) =>
+  gateway.misbehave({
+    kind: 'answer',
+    status: options.status ?? 200,
+    body: { code, message: options.message ?? 'told to', data: { requestId: 'h7' } },
+    ...(options.count === undefined ? {} : { count: options.count }),
+  });
+
+/** Code, and what becomes of a recipient (protocol/honor.md#answers). */
+const table: [number, Partial<Record<string, unknown>>][] = [
+  [200, { kind: 'sent', messageId: 'h7' }],
+  [401, { kind: 'halt', reason: 'auth_failed', sentence: expect.stringMatching(/^Honor .+\.$/) }],
+  [429, { kind: 'retry', reason: 'too_fast' }],
+  [500, { kind: 'retry', reason: 'internal' }],
+  [502, { kind: 'retry', reason: 'bad_gateway' }],
+  [503, { kind: 'retry', reason: 'unavailable' }],
+  [504, { kind: 'retry', reason: 'gateway_timeout' }],
+];
+
+describe('every code of Honor', () => {
+  test('has a line here', () => {
+    expect(table.map(([code]) => String(code))).toEqual(rows.map(({ code }) => code));
+  });
+
+  test.each(table)('%i in the body', async (code, expected) => {
+    answer(code);
+    expect((await push(devices(1))).attempts[0]).toMatchObject(expected);
+  });
+
+  test.each(table.slice(1))('%i as the status', async (status, expected) => {
+    gateway.misbehave({ kind: 'answer', status, body: '<html>' });
+    expect((await push(devices(1))).attempts[0]).toMatchObject({ ...expected, status });
+  });
+
+  test.each<[number, number, Attempt['kind'], string]>([
+    [200, 400, 'rejected', 'unknown code 400'],
+    [200, 403, 'rejected', 'unknown code 403'],
+    [200, 404, 'rejected', 'unknown code 404'],
+    [200, 80_300_007, 'rejected', 'unknown code 80300007'],
+    [200, 80_100_000, 'rejected', 'unknown code 80100000'],
+    [400, 40_000_001, 'rejected', 'unknown code 40000001'],
+    [403, 403, 'halt', 'http_403'],
+    [404, 404, 'halt', 'http_404'],
+    [500, 200, 'retry', 'internal'],
+  ])('status %i with code %i deletes nobody: %s', async (status, code, kind, reason) => {
+    answer(code, { status });
+    const { attempts } = await push(devices(3));
+    for (const attempt of attempts) expect(attempt).toMatchObject({ kind, reason });
+  });
+
+  test('a success that cannot be read may have been one', async () => {
+    gateway.misbehave({ kind: 'answer', status: 200, body: '{"message":"success"}' });
+    expect((await push(devices(1))).attempts[0]).toMatchObject({ kind: 'unknown', isRepeatHidden: true });
+  });
+
+  test('a success that says that nothing was sent is none', async () => {
+    const body = { code: 200, message: 'success', data: { sendResult: false } };
+    gateway.misbehave({ kind: 'answer', status: 200, body });
+    expect((await push(devices(1))).attempts[0]).toMatchObject({
+      kind: 'rejected',
+      reason: 'send_result_false',
+    });
+  });
+});
+
+describe('devices named within a success', () => {
+  test('are dead when they are expired, tried again when they failed, and the others were sent to', async () => {
+    const to = devices(1000);
+    gateway.deadTokens.add(honorToken(3));
+    gateway.memory.failTokens.add(honorToken(7));
+    const outcome = await push(to);
+    expect(outcome.attempts[3]).toMatchObject({ kind: 'invalid_token', reason: 'expired_token' });
+    expect(outcome.attempts[7]).toMatchObject({ kind: 'retry', reason: 'failed_this_time' });
+    expect(kinds(outcome)).toEqual({ sent: 998, invalid_token: 1, retry: 1 });
+    expect(gateway.total).toBe(1);
+    expect(gateway.violations).toEqual([]);
+  });
+
+  test('may be all of them', async () => {
+    for (const { address } of devices(2)) gateway.deadTokens.add(address);
+    expect(kinds(await push(devices(2)))).toEqual({ invalid_token: 2 });
+  });
+});
+
+describe('an error that speaks of a token', () => {
+  test('renews the access token once, and is over if that was it', async () => {
+    answer(1234, { message: 'Token expired', count: 1 });
+    expect(kinds(await push(devices(5)))).toEqual({ sent: 5 });
+    expect(gateway.tokenCalls).toBe(2);
+  });
+
+  test('is some device’s when another access token does not help: found by halves, and not deleted', async () => {
+    gateway.memory.spoilers.add(honorToken(0));
+    const sender = open(aContext());
+    for (const count of [1000, 900]) {
+      const outcome = await sendAll(sender, devices(count));
+      expect(kinds(outcome)).toEqual({ sent: count - 1, rejected: 1 });
+      expect(outcome.attempts[0]).toMatchObject({ kind: 'rejected', reason: 'auth_message' });
+    }
+    await sender.close();
+    expect(gateway.tokenCalls).toBe(2);
+  });
+
+  test('ends the push with a sentence when nobody at all does well', async () => {
+    answer(1234, { message: 'no authority' });
+    const { attempts } = await push(devices(1000));
+    expect(attempts.at(-1)).toMatchObject({
+      kind: 'halt',
+      sentence: expect.stringContaining('access token'),
+    });
+    expect(attempts.some(({ kind }) => kind === 'invalid_token')).toBe(false);
+    expect(gateway.total).toBeLessThan(30);
+  });
+});
+
+test('a device that is named twice gets it once', async () => {
+  const [one, two] = devices(2);
+  if (!one || !two) throw new Error('two');
+  expect(kinds(await push([one, { ...two, address: one.address }]))).toEqual({ sent: 2 });
+  expect(gateway.seen(one.address)).toBe(1);
+});
+
+test('too many devices a second wait', async () => {
+  gateway.memory.devicesPerSecond = 1000;
+  const outcome = await push(devices(4000));
+  expect((kinds(outcome).sent ?? 0) + (kinds(outcome).retry ?? 0)).toBe(4000);
+  expect(kinds(outcome).retry).toBeGreaterThan(0);
+});
+
+describe('the call', () => {
+  test('has the time of now and the app in its path', async () => {
+    const clock = movableClock(systemClock.now());
+    clock.moveMs(5000);
+    await push(devices(1), { context: aContext(clock), message: aMessage() });
+    const [call] = gateway.requests;
+    expect(call?.headers.timestamp).toBe(String(clock.now()));
+    expect(call?.path).toBe(`/api/v1/${gateway.memory.app.appId}/sendMessage`);
+    expect(gateway.violations).toEqual([]);
+  });
+
+  test.each<[string, Record<string, string>]>([
+    ['a wrong secret', { clientSecret: 'another' }],
+    ['a wrong client', { clientId: 'another' }],
+  ])('does not happen without an access token, for %s', async (_, profile) => {
+    const { attempts } = await push(devices(2), { profile });
+    expect(attempts[0]).toMatchObject({ kind: 'halt', reason: 'credentials_refused' });
+    expect(JSON.stringify(attempts)).not.toContain('another');
+    expect(gateway.total).toBe(0);
+  });
+
+  test('carries the activity of the profile with a badge', async () => {
+    const message = aMessage({ alert: 'a', badge: 'Increment' });
+    await push(devices(1), { message, profile: { badgeClass: 'com.example.Main' } });
+    expect(JSON.parse(gateway.requests[0]?.body.toString() ?? '').android.notification.badge).toEqual({
+      addNum: 1,
+      badgeClass: 'com.example.Main',
+    });
+  });
+});

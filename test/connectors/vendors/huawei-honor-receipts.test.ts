@@ -1,0 +1,53 @@
+import { createServer } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ReceiptReading } from '../../../connectors/contract/connector.ts';
+import { honor } from '../../../connectors/vendors/honor/index.ts';
+import { huawei } from '../../../connectors/vendors/huawei/index.ts';
+import { choosePort } from '../../../ops/local/ports.ts';
+import { startHonorGateway } from '../../../ops/sandbox/vendors/honor/server.ts';
+import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
+
+/** What came in over HTTP, as the connectors read it. */
+const readings: ReceiptReading[] = [];
+const keyed = { appId: '1', appSecret: '2', callbackKey: 'key', callbackUser: 'user' };
+
+const server = createServer(async (request, response) => {
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+  );
+  const call = { headers, body: await text(request) };
+  const reading = request.url === '/vendor_a' ? huawei.receipts?.(call, [keyed]) : honor.receipts?.(call, []);
+  if (reading) readings.push(reading);
+  response.statusCode = reading?.ok ? 200 : (reading?.status ?? 500);
+  response.end(reading?.ok ? JSON.stringify(reading.reply) : '');
+});
+let url: string;
+
+beforeAll(async () => {
+  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  url = `http://127.0.0.1:${port}`;
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+});
+afterAll(() => server.close());
+
+const one = { token: 'T', biTag: 'PushRecord000001', requestId: 'm' };
+
+test('Huawei’s gateway sends signed receipts and hears what it wants to hear', async () => {
+  const gateway = await startHuaweiGateway();
+  const signing = { key: 'key', user: 'user' };
+  const reply = await gateway.sendReceipt(`${url}/vendor_a`, [{ ...one, status: 0 }], signing);
+  expect(reply).toEqual({ status: 200, body: '{"code":"0","message":"success"}' });
+  const unsigned = await gateway.sendReceipt(`${url}/vendor_a`, [{ ...one, status: 0 }]);
+  expect(unsigned.status).toBe(401);
+  expect(readings.splice(0)[0]).toMatchObject({ ok: true, receipts: [{ address: 'T', event: 'delivered' }] });
+  await gateway.close();
+});
+
+test('Honor’s gateway sends receipts and hears that they were taken', async () => {
+  const gateway = await startHonorGateway();
+  const reply = await gateway.sendReceipt(`${url}/vendor_f`, [{ ...one, status: 40_000_002 }]);
+  expect(reply.status).toBe(200);
+  expect(readings.splice(0)[0]).toMatchObject({ ok: true, receipts: [{ address: 'T', event: 'delivered' }] });
+  await gateway.close();
+});

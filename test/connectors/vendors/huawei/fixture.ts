@@ -1,0 +1,46 @@
+import { huawei, huaweiConnector } from '../../../../connectors/vendors/huawei/index.ts';
+import { createHuaweiApp, startHuaweiGateway } from '../../../../ops/sandbox/vendors/huawei/server.ts';
+import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { type Fixture, standOver } from '../../contract/fixture.ts';
+
+/** Registration id number `n` of a device with Android. */
+export const huaweiToken = (n: number): string => `IQAAAACy${n.toString(36).padStart(40, '0')}_-`;
+
+const { appId, appSecret, serviceAccount } = createHuaweiApp();
+
+export const huaweiFixture: Fixture = {
+  connector: huawei,
+  impatient: huaweiConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  deviceType: 'android',
+  credentials: {
+    appId,
+    appSecret,
+    serviceAccount,
+    endpoint: 'https://127.0.0.1:9',
+    authEndpoint: 'https://127.0.0.1:9',
+  },
+  secrets: ['appSecret'],
+  address: huaweiToken,
+  async start() {
+    const gateway = await startHuaweiGateway();
+    const { app, desk } = gateway.memory;
+    const answer = (status: number, code?: string) =>
+      gateway.misbehave({
+        kind: 'answer',
+        status,
+        body: code === undefined ? '' : { code, msg: 'told to', requestId: '1' },
+      });
+    return standOver(gateway, {
+      credentials: {
+        appId: app.appId,
+        appSecret: app.appSecret,
+        serviceAccount: app.serviceAccount,
+        authEndpoint: gateway.url,
+      },
+      throttle: () => answer(503),
+      refuseCredentials: () => answer(401, '80200001'),
+      expireTokens: () => desk.expireAll(),
+      breakDown: () => answer(500, '81000001'),
+    });
+  },
+};

@@ -1,0 +1,301 @@
+import { describe, expect, test } from 'vitest';
+import type { Message } from '../../../../connectors/contract/connector.ts';
+import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
+import { renderV1 } from '../../../../connectors/vendors/huawei/payload.ts';
+import { v1Fault } from '../../../../ops/sandbox/vendors/huawei/message-v1.ts';
+import { v3Fault } from '../../../../ops/sandbox/vendors/huawei/message-v3.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { aMessage } from '../../../support/gateways/apns.ts';
+
+/** The body as one device gets it; checked by the rules of the sandbox. */
+function bodyFor(data: JsonObject, more: Partial<Message> = {}, deviceType = 'android') {
+  const rendering = huawei.render(aMessage(data, more), deviceType);
+  if (!rendering.ok) throw new Error(rendering.problem);
+  const body = JSON.parse(huawei.preview?.(rendering.payload) ?? '');
+  const { headers } = rendering.payload;
+  const fault = deviceType === 'harmony' ? v3Fault(body, headers['push-type']) : v1Fault(body);
+  return { ...body, fault, pushType: headers['push-type'], payloadOf: rendering.payload };
+}
+const messageFor = (data: JsonObject, more: Partial<Message> = {}) => {
+  const { fault, message } = bodyFor(data, more);
+  expect(fault).toBeNull();
+  return message;
+};
+const problemOf = (data: JsonObject, more: Partial<Message> = {}) => {
+  const rendering = huawei.render(aMessage(data, more), 'android');
+  return rendering.ok ? null : rendering.problem;
+};
+
+describe('a notification for Huawei', () => {
+  test('has the texts, an intent with the app’s members, and a tag that hides a repeat', () => {
+    const message = messageFor({ alert: 'Text', title: 'Title', order: 7, deep: { x: ['é'] } });
+    const { notification } = message.android;
+    expect(notification).toMatchObject({ title: 'Title', body: 'Text', tag: 'PushRecord000001' });
+    const [, content = ''] = /S\.content=([^#]*)#Intent/.exec(notification.click_action.intent) ?? [];
+    expect(JSON.parse(decodeURIComponent(content))).toEqual({ order: 7, deep: { x: ['é'] } });
+    expect(notification.click_action).toMatchObject({
+      type: 1,
+      intent: expect.stringMatching(
+        /^intent:\/\/cn\.leancloud\.push\/notify_detail\?S\.content=.*#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end$/,
+      ),
+    });
+    expect(message.data).toBeUndefined();
+    expect(message.token).toEqual(['TOKEN']);
+  });
+
+  test('opens the intent host of the profile', () => {
+    const rendering = renderV1(aMessage(), { intentHost: 'com.example.push' });
+    expect(rendering.ok && rendering.payload.head).toContain('intent://com.example.push/notify_detail?');
+  });
+
+  test('lives as long as the push, fifteen days at most, and names the push for receipts', () => {
+    const at = (leftMs: number) =>
+      messageFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs }).android;
+    expect(at(90_500)).toMatchObject({ ttl: '91s', bi_tag: 'PushRecord000001' });
+    expect(at(1).ttl).toBe('1s');
+    expect(at(1e12).ttl).toBe('1296000s');
+    const later = renderV1(aMessage({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: 90_000 }), {
+      nowMs: 60_000,
+    });
+    expect(later.ok && later.payload.head).toContain('"ttl":"30s"');
+  });
+
+  test('goes to the notification channel, and is shown over what has the same collapse-id', () => {
+    const { notification } = messageFor(
+      { alert: 'a', 'collapse-id': 'score' },
+      { notificationChannel: 'news' },
+    ).android;
+    expect(notification).toMatchObject({ channel_id: 'news', tag: 'score' });
+  });
+
+  test('has the push as its tag, but for a number of the sender’s that says what it replaces', () => {
+    expect(messageFor({ alert: 'a' }).android.notification.tag).toBe('PushRecord000001');
+    const { notification } = messageFor({ alert: 'a', hms: { notify_id: 7 } }).android;
+    expect(notification).toMatchObject({ notify_id: 7 });
+    expect(notification).not.toHaveProperty('tag');
+  });
+
+  test('shows the beginning of its text where it has no title', () => {
+    expect(messageFor({ alert: 'x'.repeat(60) }).android.notification.title).toBe('x'.repeat(40));
+  });
+
+  test('takes no badge of the push: it is the device’s business, unless Huawei’s own object says so', () => {
+    expect(messageFor({ alert: 'a', badge: 5 }).android.notification.badge).toBeUndefined();
+    const badgeOf = (badge: JsonObject[string]) =>
+      messageFor({ alert: 'a', hms: { badge } }).android.notification.badge;
+    expect(badgeOf({ add_num: 2, class: 'com.example.Main' })).toEqual({
+      add_num: 2,
+      class: 'com.example.Main',
+    });
+    expect(badgeOf(120)).toEqual({ set_num: 99 });
+    expect(badgeOf('Increment')).toEqual({ add_num: 1 });
+  });
+});
+
+describe('members of the vendor’s object', () => {
+  test('go where Huawei has them, over what would be there; a null takes one away', () => {
+    const message = messageFor({
+      alert: 'a',
+      vendor_a: {
+        title: 'own',
+        category: 'IM',
+        collapse_key: 3,
+        urgency: 'NORMAL',
+        target_user_type: 1,
+        ttl: '60s',
+        importance: 'LOW',
+        channel_id: 'own',
+        click_action: { type: 3 },
+        tag: null,
+        notification: { image: 'https://example.com/i.png' },
+        review: { reviewer: ['x'] },
+        unheard_of: { x: 1 },
+      },
+    });
+    expect(message.android).toMatchObject({
+      category: 'IM',
+      collapse_key: 3,
+      urgency: 'NORMAL',
+      target_user_type: 1,
+      ttl: '60s',
+      unheard_of: { x: 1 },
+      notification: {
+        title: 'own',
+        importance: 'LOW',
+        channel_id: 'own',
+        image: 'https://example.com/i.png',
+      },
+    });
+    expect(message.android.notification.tag).toBeUndefined();
+    expect(message.android.notification.click_action).toEqual({ type: 3 });
+    expect(message.review).toEqual({ reviewer: ['x'] });
+  });
+
+  test('never choose the targets, nor that nothing is sent', () => {
+    const sly = { validate_only: true, topic: 'all', condition: 'x', token: ['other'] };
+    for (const hms of [sly, { ...sly, message: { ...sly, data: 'x' } }]) {
+      const { message, validate_only } = bodyFor({ alert: 'a', hms });
+      expect(validate_only).toBe(false);
+      expect(message).toMatchObject({ token: ['TOKEN'] });
+      expect(Object.keys(message)).not.toEqual(expect.arrayContaining(['topic']));
+      expect(JSON.stringify(message)).not.toContain('other');
+    }
+  });
+
+  test('may be Huawei’s own message: passed through, with expiry and push where it names none', () => {
+    const own = {
+      notification: { title: 'T', body: 'B' },
+      android: { notification: { foreground_show: false, click_action: { type: 1, action: 'com.e.OPEN' } } },
+    };
+    const { fault, message, payloadOf } = bodyFor(
+      { hms: { message: own } },
+      { createdAtMs: 0, expiresAtMs: 5000 },
+    );
+    expect(fault).toBeNull();
+    expect(message).toEqual({
+      ...own,
+      android: { ...own.android, ttl: '5s', bi_tag: 'PushRecord000001' },
+      token: ['TOKEN'],
+    });
+    // It names no tag: a repeat would be shown twice.
+    expect(payloadOf.isRepeatHidden).toBe(false);
+  });
+
+  test('may be a message of Huawei’s former API: brought into today’s form', () => {
+    const intent = 'intent://com.e/x#Intent;scheme=s;end';
+    const shown = { type: 3, body: { title: 'T', content: 'C' }, action: { type: 1, param: { intent } } };
+    expect(messageFor({ hms: { msg: shown } }).android.notification).toEqual({
+      title: 'T',
+      body: 'C',
+      click_action: { type: 1, intent },
+    });
+    const link = { ...shown, action: { type: 2, param: { url: 'https://example.com' } } };
+    expect(messageFor({ hms: { msg: link } }).android.notification.click_action).toEqual({
+      type: 2,
+      url: 'https://example.com',
+    });
+    expect(messageFor({ hms: { msg: { ...shown, action: 5 } } }).android.notification.click_action.type).toBe(
+      3,
+    );
+    expect(messageFor({ hms: { msg: { type: 1, body: { k: 1 } } } }).data).toBe('{"k":1}');
+  });
+});
+
+test('a silent push is a data message with all members, and its repeat is not hidden', () => {
+  const { fault, message, payloadOf } = bodyFor({
+    silent: true,
+    k: 1,
+    hms: { urgency: 'NORMAL', importance: 'LOW' },
+  });
+  expect(fault).toBeNull();
+  expect(JSON.parse(message.data)).toEqual({ silent: true, k: 1 });
+  expect(message.android.notification).toBeUndefined();
+  expect(message.android.urgency).toBe('NORMAL');
+  expect(payloadOf.isRepeatHidden).toBe(false);
+});
+
+describe('limits are told before anything is sent', () => {
+  test('data and channels together', () => {
+    expect(problemOf({ alert: 'a', k: 'x'.repeat(4096) })).toMatch(/data and channels have \d+ bytes/);
+    const data = { alert: 'x'.repeat(2000), title: 't' };
+    expect(problemOf(data)).toBeNull();
+    expect(problemOf(data, { channels: ['c'.repeat(2000), 'd'.repeat(100)] })).toMatch(/less than 4096/);
+  });
+
+  test('the body without the devices’ tokens', () => {
+    // Escaped for the intent, every one of these is six bytes.
+    expect(problemOf({ alert: 'a', k: 'é'.repeat(1000) })).toMatch(/takes at most 4096/);
+  });
+
+  test.each<JsonObject>([
+    { hms: { target_user_type: 1 } },
+    { vendor_a: { android: { target_user_type: 1 } } },
+  ])('tests: 500 a day, to ten devices: %j', (vendor) => {
+    expect(huawei.testLimit?.(aMessage({ alert: 'a', ...vendor }))).toEqual({
+      pushesPerDay: 500,
+      devicesPerPush: 10,
+    });
+  });
+
+  test('a push that is no test has no such limit', () => {
+    const others: JsonObject[] = [{}, { target_user_type: 0 }, { message: { android: {} } }];
+    for (const hms of others) expect(huawei.testLimit?.(aMessage({ alert: 'a', hms }))).toBeNull();
+    const native = { message: { android: { target_user_type: 1 }, data: 'x' } };
+    expect(huawei.testLimit?.(aMessage({ hms: native }))).not.toBeNull();
+  });
+
+  test('a rate is counted in devices, where the profile names one', () => {
+    const profile = { appId: '1', appSecret: '2' };
+    expect(huawei.rate?.(profile)).toBeNull();
+    expect(huawei.rate?.({ ...profile, ratePerSecond: 3000 })).toMatchObject({
+      perSecond: 3000,
+      counts: 'recipients',
+    });
+  });
+});
+
+describe('a message for the newer system', () => {
+  const v3 = (data: JsonObject, more: Partial<Message> = {}) => bodyFor(data, more, 'harmony');
+
+  test('is an alert with the app’s members, ttl in seconds and an id that hides a repeat', () => {
+    const body = v3({ alert: 'Text', title: 'T', k: 1 }, { createdAtMs: 0, expiresAtMs: 60_000 });
+    expect(body.fault).toBeNull();
+    expect(body.pushType).toBe('0');
+    expect(body.payload.notification).toMatchObject({
+      category: 'MARKETING',
+      title: 'T',
+      body: 'Text',
+      clickAction: { actionType: 0, data: { k: 1 } },
+      notifyId: expect.any(Number),
+    });
+    expect(body.pushOptions).toEqual({ ttl: 60, biTag: 'PushRecord000001' });
+    expect(body.target).toEqual({ token: ['TOKEN'] });
+    expect(body.payloadOf.isRepeatHidden).toBe(true);
+    expect(v3({ alert: 'Text' }).payload.notification.notifyId).toBe(body.payload.notification.notifyId);
+  });
+
+  test('translates what both APIs have, and hands on what is unknown', () => {
+    const hms = {
+      category: 'IM',
+      urgency: 'HIGH',
+      receipt_id: 'R',
+      notify_id: 4,
+      badge: 3,
+      style: 1,
+      appMessageId: 'x',
+      pushOptions: { collapseKey: 1 },
+    };
+    const { fault, payload, pushOptions } = v3({ alert: 'a', hms });
+    expect(fault).toBeNull();
+    expect(payload.notification).toMatchObject({
+      category: 'IM',
+      notifyId: 4,
+      badge: { setNum: 3 },
+      appMessageId: 'x',
+    });
+    expect(payload.notification).not.toHaveProperty('urgency');
+    expect(payload.notification).not.toHaveProperty('style');
+    expect(pushOptions).toMatchObject({ receiptId: 'R', collapseKey: 1 });
+  });
+
+  test('is handed to the app in the background when it is silent', () => {
+    const body = v3({ silent: true, k: 1 });
+    expect(body.fault).toBeNull();
+    expect(body.pushType).toBe('6');
+    expect(JSON.parse(body.payload.extraData)).toEqual({ silent: true, k: 1 });
+  });
+
+  test('may be Huawei’s own payload, of any push type', () => {
+    const payload = { moduleName: 'entry', formData: {} };
+    const body = v3({ hms: { payload, 'push-type': 1 } });
+    expect(body.payload).toEqual(payload);
+    expect(body.pushType).toBe('1');
+    expect(body.payloadOf.tokensPerRequest).toBe(1);
+  });
+
+  test('goes to ten devices a request when it is a test', () => {
+    const body = v3({ alert: 'a', hms: { target_user_type: 1 } });
+    expect(body.pushOptions.testMessage).toBe(true);
+    expect(body.payloadOf.tokensPerRequest).toBe(10);
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import type { ReceiptReading } from '../../../../connectors/contract/connector.ts';
+import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
+import {
+  createHuaweiApp,
+  type HuaweiReceipt,
+  huaweiReceipt,
+} from '../../../../ops/sandbox/vendors/huawei/server.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+
+const { appId, appSecret } = createHuaweiApp();
+const profile = { appId, appSecret };
+
+const read = (call: { headers: Record<string, string>; body: string }, profiles: object[] = [profile]) =>
+  huawei.receipts?.(
+    call,
+    profiles.map((one) => huawei.credentials.parse(one)),
+  );
+
+function receiptsOf(reading: ReceiptReading | undefined) {
+  if (!reading?.ok) throw new Error(reading?.problem ?? 'no receipts');
+  return reading.receipts;
+}
+
+const one: HuaweiReceipt = {
+  token: 'T1',
+  status: 0,
+  biTag: 'PushRecord000001',
+  requestId: '157',
+  timestamp: 1489993883189,
+};
+
+describe('receipts of Huawei', () => {
+  test('tell push, message, device and time', () => {
+    expect(read(huaweiReceipt(appId, [one]))).toEqual({
+      ok: true,
+      reply: { code: '0', message: 'success' },
+      receipts: [
+        {
+          pushId: 'PushRecord000001',
+          messageId: '157',
+          address: 'T1',
+          event: 'delivered',
+          code: '0',
+          atMs: 1489993883189,
+        },
+      ],
+    });
+  });
+
+  test('of the v3 API tell the same in another shape', () => {
+    expect(receiptsOf(read(huaweiReceipt(appId, [{ ...one, pushType: 0 }])))).toEqual(
+      receiptsOf(read(huaweiReceipt(appId, [one]))),
+    );
+  });
+
+  test.each<[number, string]>([
+    [0, 'delivered'],
+    [2, 'dead_token'],
+    [5, 'dead_token'],
+    [6, 'suspended'],
+    [10, 'suspended'],
+    [15, 'undelivered'],
+    [27, 'undelivered'],
+    [102, 'undelivered'],
+    [201, 'suspended'],
+    [256, 'undelivered'],
+    [4711, 'undelivered'],
+  ])('status %i is %s', (status, event) => {
+    expect(receiptsOf(read(huaweiReceipt(appId, [{ ...one, status }])))[0]).toMatchObject({
+      event,
+      code: String(status),
+      ...(event === 'dead_token' ? { needsConfirmation: true } : {}),
+    });
+  });
+
+  test('without a tag of ours are known by the message', () => {
+    const [receipt] = receiptsOf(read(huaweiReceipt(appId, [{ ...one, biTag: 'a tag of theirs' }])));
+    expect(receipt).toMatchObject({ pushId: null, messageId: '157' });
+  });
+
+  test('that are signed must be signed rightly where a profile has the key', () => {
+    const keyed = { ...profile, callbackKey: 'key', callbackUser: 'user' };
+    const signed = huaweiReceipt(appId, [one], { key: 'key', user: 'user' });
+    expect(read(signed, [profile, keyed])?.ok).toBe(true);
+    const forged = [
+      huaweiReceipt(appId, [one]),
+      huaweiReceipt(appId, [one], { key: 'other', user: 'user' }),
+      huaweiReceipt(appId, [one], { key: 'key', user: 'nobody' }),
+      { ...signed, headers: { 'x-huawei-callback-id': 'value=' } },
+    ];
+    for (const call of forged) expect(read(call, [profile, keyed])).toMatchObject({ ok: false, status: 401 });
+    // A key that only Huawei's side has is not ours to check.
+    expect(read(signed)?.ok).toBe(true);
+  });
+
+  test.each(['', 'x', '[]', '{}', '{"statuses":{}}', JSON.stringify({ statuses: Array(1001).fill({}) })])(
+    'that are none are refused: %.30s',
+    (body) => {
+      expect(read({ headers: {}, body })).toMatchObject({ ok: false, status: 400 });
+    },
+  );
+
+  test.each<JsonObject[]>([
+    [{}],
+    [{ token: 5, status: 0 }],
+    [{ token: 'T', status: {} }],
+    [{ token: 'T', deliveryStatus: [] }],
+  ])('of which one makes no sense do without it: %j', (status) => {
+    const body = JSON.stringify({ statuses: [status, null, 5, { token: 'T', status: 0, timestamp: 'x' }] });
+    expect(receiptsOf(read({ headers: {}, body }))).toMatchObject([{ address: 'T', atMs: null }]);
+  });
+});

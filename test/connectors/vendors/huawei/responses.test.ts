@@ -1,0 +1,290 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Attempt, Message, Recipient } from '../../../../connectors/contract/connector.ts';
+import { rows } from '../../../../connectors/vendors/huawei/errors.ts';
+import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
+import { type HuaweiGateway, startHuaweiGateway } from '../../../../ops/sandbox/vendors/huawei/server.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { aContext, aMessage, kinds, recipients, sendAll } from '../../../support/gateways/apns.ts';
+import type { TestContext } from '../../../support/gateways/sender-context.ts';
+import { huaweiToken } from './fixture.ts';
+
+let gateway: HuaweiGateway;
+
+beforeAll(async () => {
+  gateway = await startHuaweiGateway();
+});
+afterAll(() => gateway.close());
+afterEach(() => {
+  gateway.behave();
+  gateway.forget();
+  gateway.deadTokens.clear();
+  gateway.memory.refusedTokens.clear();
+  Object.assign(gateway.memory, { devicesPerSecond: Number.POSITIVE_INFINITY, testsPerDay: 500 });
+});
+
+const older = (count: number): Recipient[] =>
+  recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, address: huaweiToken(one.index) }));
+const newer = (count: number, deviceType = 'android'): Recipient[] =>
+  older(count).map((one) => ({ ...one, deviceType, address: `MAMz${one.address}` }));
+
+interface PushOptions {
+  message?: Message;
+  context?: TestContext;
+  /** Over those of the gateway; null takes one away. */
+  profile?: Record<string, unknown>;
+}
+
+async function push(to: Recipient[], { message, context = aContext(), profile = {} }: PushOptions = {}) {
+  const { appId, appSecret, serviceAccount } = gateway.memory.app;
+  const base = { appId, appSecret, serviceAccount };
+  const near = { endpoint: gateway.url, authEndpoint: gateway.url, ca: gateway.ca };
+  const sender = huawei.open(huawei.credentials.parse({ ...base, ...near, ...profile }), context);
+  const outcome = await sendAll(sender, to, message);
+  await sender.close();
+  return { ...outcome, context };
+}
+
+const answer = (code: string, options: { status?: number; msg?: string; count?: number } = {}) =>
+  gateway.misbehave({
+    kind: 'answer',
+    status: options.status ?? 200,
+    body: { code, msg: options.msg ?? 'told to', requestId: '157' },
+    ...(options.count === undefined ? {} : { count: options.count }),
+  });
+
+const attemptOfOne = async (to = older(1)): Promise<Attempt | undefined> => (await push(to)).attempts[0];
+
+/** HTTP status, code, and what becomes of a recipient (protocol/huawei.md#answers). */
+const table: [number, string, Partial<Record<string, unknown>>][] = [
+  [200, '80000000', { kind: 'sent', messageId: '157' }],
+  [400, '80100001', { kind: 'rejected', reason: 'bad_parameter' }],
+  [200, '80100002', { kind: 'rejected', reason: 'one_token_only' }],
+  [200, '80100003', { kind: 'rejected', reason: 'bad_message' }],
+  [200, '80100004', { kind: 'rejected', reason: 'ttl_in_the_past' }],
+  [200, '80100013', { kind: 'rejected', reason: 'bad_collapse_key' }],
+  [200, '80100016', { kind: 'rejected', reason: 'sensitive_words' }],
+  [200, '80100017', { kind: 'retry', reason: 'too_many_topic_tasks', afterMs: 60_000 }],
+  [200, '80100018', { kind: 'rejected', reason: 'bad_review_signature' }],
+  [200, '80100022', { kind: 'rejected', reason: 'image_not_verified' }],
+  [401, '80200001', { kind: 'halt', reason: 'auth_failed' }],
+  [401, '80200003', { kind: 'halt', reason: 'token_expired' }],
+  [401, '80200005', { kind: 'halt', reason: 'jwt_expired' }],
+  [200, '80300002', { kind: 'halt', reason: 'no_permission' }],
+  [200, '80300007', { kind: 'invalid_token', reason: 'illegal_token' }],
+  [200, '80300008', { kind: 'rejected', reason: 'body_too_large' }],
+  [200, '80300010', { kind: 'rejected', reason: 'token_count' }],
+  [200, '80300011', { kind: 'halt', reason: 'no_high_priority' }],
+  [200, '80300013', { kind: 'halt', reason: 'bad_receipt_id' }],
+  [200, '80300029', { kind: 'retry', reason: 'test_rate' }],
+  [200, '80300030', { kind: 'rejected', reason: 'test_token_count' }],
+  [200, '80300036', { kind: 'halt', reason: 'jwt_too_long' }],
+  [200, '80300037', { kind: 'halt', reason: 'app_penalised' }],
+  [200, '80600003', { kind: 'retry', reason: 'auth_service_failed' }],
+  [500, '81000001', { kind: 'retry', reason: 'internal' }],
+  ...Array.from({ length: 13 }, (_, i): [number, string, object] => [
+    200,
+    String(82_000_001 + i),
+    { kind: 'rejected', reason: i < 11 ? 'device_group_or_topic' : 'data_storage_location' },
+  ]),
+];
+
+describe('every code of Huawei', () => {
+  test('has a line here', () => {
+    const known = rows.map(({ code }) => code).filter((code) => code !== '80100000');
+    expect(table.map(([, code]) => code)).toEqual(known);
+  });
+
+  test.each(table)('%i %s', async (status, code, expected) => {
+    answer(code, { status });
+    const attempt = await attemptOfOne();
+    expect(attempt).toMatchObject(expected);
+    if (attempt?.kind === 'halt') expect(attempt.sentence).toMatch(/^Huawei .+\.$/);
+    if (attempt?.kind === 'rejected') expect(attempt.outcome).toBe('failed');
+  });
+
+  test.each<[number, Partial<Attempt>]>([
+    [404, { kind: 'halt' }],
+    [500, { kind: 'retry' }],
+    [502, { kind: 'retry' }],
+    [503, { kind: 'retry' }],
+    [401, { kind: 'halt' }],
+    [400, { kind: 'rejected' }],
+  ])('a bare %i deletes nothing', async (status, expected) => {
+    gateway.misbehave({ kind: 'answer', status, body: '<html>' });
+    expect(await attemptOfOne()).toMatchObject({ ...expected, status });
+  });
+
+  test('flow control holds back the rest, whatever stands in the body', async () => {
+    answer('80000000', { status: 503 });
+    expect(kinds(await push(older(3000)))).toEqual({ retry: 3000 });
+    expect(gateway.total).toBeLessThanOrEqual(3);
+  });
+
+  test('one that nobody foresaw is shown, and deletes nothing', async () => {
+    answer('80999999');
+    expect(await attemptOfOne()).toMatchObject({ kind: 'rejected', reason: 'unknown code 80999999' });
+  });
+
+  test('a success that cannot be read may have been one', async () => {
+    gateway.misbehave({ kind: 'answer', status: 200, body: 'OK' });
+    expect(await attemptOfOne()).toMatchObject({ kind: 'unknown', isRepeatHidden: true });
+  });
+});
+
+describe('a partial success', () => {
+  test('is mapped to the very devices, and nobody is asked again', async () => {
+    const to = older(1000);
+    for (const n of [3, 500, 999]) gateway.deadTokens.add(huaweiToken(n));
+    const { attempts } = await push(to);
+    for (const [n, attempt] of attempts.entries())
+      expect(attempt.kind).toBe([3, 500, 999].includes(n) ? 'invalid_token' : 'sent');
+    expect(gateway.total).toBe(1);
+  });
+
+  test('in the other spelling is understood as well', async () => {
+    const bad = huaweiToken(1);
+    answer('80100000', { msg: JSON.stringify({ success: 1, failure: 1, illegalTokens: [bad] }) });
+    expect((await push(older(2))).attempts.map(({ kind }) => kind)).toEqual(['sent', 'invalid_token']);
+  });
+
+  test.each(['', 'no JSON', '{}', '{"success":1,"failure":1}', '{"illegal_tokens":"x"}'])(
+    'that names nobody (%j) deletes nobody and is not sent again',
+    async (msg) => {
+      answer('80100000', { msg });
+      const { attempts } = await push(older(2));
+      for (const attempt of attempts)
+        expect(attempt).toMatchObject({ kind: 'rejected', reason: 'partial_unreadable' });
+      expect(gateway.total).toBe(1);
+    },
+  );
+
+  test('of none at all says it of every device of the request', async () => {
+    for (const { address } of older(3)) gateway.deadTokens.add(address);
+    expect(kinds(await push(older(3)))).toEqual({ invalid_token: 3 });
+  });
+
+  test('does not take a newer device for dead that v1 cannot reach', async () => {
+    const { attempts } = await push([...newer(1), ...older(2).slice(1)], {
+      profile: { serviceAccount: undefined },
+    });
+    expect(attempts[0]).toMatchObject({ kind: 'rejected', reason: 'needs_service_account' });
+    expect(attempts[1]?.kind).toBe('sent');
+    expect(kinds(await push(newer(1), { profile: { serviceAccount: undefined } }))).toEqual({ rejected: 1 });
+  });
+});
+
+describe('devices of the newer system', () => {
+  test('get it by v3 with a JWT, the others by v1 with an access token', async () => {
+    const to = [...newer(600), ...older(1000).slice(600)];
+    expect(kinds(await push(to))).toEqual({ sent: 1000 });
+    expect(gateway.violations).toEqual([]);
+    const byPath = Object.groupBy(gateway.requests, ({ path }) => path.slice(0, 3));
+    expect(byPath['/v1']?.map(({ tokens }) => tokens.length)).toEqual([400]);
+    expect(byPath['/v3']?.map(({ tokens }) => tokens.length)).toEqual([600]);
+  });
+
+  test('are known by their type too; without a service account it is said', async () => {
+    const [one] = newer(1, 'HarmonyOS');
+    if (!one) throw new Error('one');
+    const { attempts } = await push([one], { profile: { serviceAccount: undefined } });
+    expect(attempts[0]).toMatchObject({ kind: 'rejected', reason: 'the profile has no serviceAccount' });
+    expect(gateway.total).toBe(0);
+    expect(kinds(await push([one]))).toEqual({ sent: 1 });
+  });
+
+  test.each<[string, string, string]>([
+    ['tokenFormatError', 'invalid_token', 'token_format_error'],
+    ['tokenPlatformNotSupport', 'invalid_token', 'token_platform_not_supported'],
+    ['noRight', 'invalid_token', 'no_right'],
+    ['noPushTypeRight', 'rejected', 'no_push_type_right'],
+    ['atomicUnableSendUnsubscribedMsg', 'rejected', 'atomic_service_not_subscribed'],
+    ['countryNotSupport', 'rejected', 'country_not_supported'],
+    ['disableSendHuaweiMsgBecauseOfPenalty', 'rejected', 'app_penalised'],
+    ['differentImgVerifyPolicy', 'rejected', 'image_verified_for_other_type'],
+    ['appinfoError', 'rejected', 'app_not_created'],
+    ['notSupportPlayVoice', 'rejected', 'play_voice_not_supported'],
+    ['noRightToSendThisLiveNotificationEvent', 'rejected', 'no_live_view_right'],
+    ['aReasonToCome', 'rejected', 'unknown_reason'],
+  ])('are refused one by one: %s', async (reason, kind, told) => {
+    const to = newer(3);
+    gateway.memory.refusedTokens.set(to[1]?.address ?? '', reason);
+    const { attempts } = await push(to);
+    expect(attempts.map((one) => one.kind)).toEqual(['sent', kind, 'sent']);
+    expect(attempts[1]).toMatchObject({ reason: told });
+  });
+
+  test('are not dead when the project has no right to any of them', async () => {
+    const to = newer(3);
+    for (const { address } of to) gateway.memory.refusedTokens.set(address, 'noRight');
+    const { attempts } = await push(to);
+    for (const attempt of attempts) expect(attempt).toMatchObject({ kind: 'rejected', reason: 'no_right' });
+  });
+
+  test('are not dead when all are refused without a reason', async () => {
+    answer('80300007', { msg: 'All the tokens are invalid' });
+    expect(kinds(await push(newer(2)))).toEqual({ rejected: 2 });
+    const byType = older(2).map((one) => ({ ...one, deviceType: 'harmony' }));
+    expect(kinds(await push(byType))).toEqual({ rejected: 2 });
+  });
+
+  test('get a new JWT when theirs is called expired, and stop after that', async () => {
+    answer('80200005', { status: 401, count: 1 });
+    expect(kinds(await push(newer(2)))).toEqual({ sent: 2 });
+    expect(gateway.total).toBe(2);
+    const own = { ...gateway.memory.app.serviceAccount, key_id: 'another' };
+    const { attempts } = await push(newer(2), { profile: { serviceAccount: own } });
+    expect(attempts[0]).toMatchObject({ kind: 'halt', reason: 'auth_failed' });
+  });
+});
+
+describe('what the gateway limits', () => {
+  test('devices a second: what is beyond waits', async () => {
+    gateway.memory.devicesPerSecond = 1000;
+    const outcome = await push(older(4000));
+    expect(outcome.reports.every((count) => count === 1)).toBe(true);
+    expect((kinds(outcome).sent ?? 0) + (kinds(outcome).retry ?? 0)).toBe(4000);
+    expect(kinds(outcome).retry).toBeGreaterThan(0);
+  });
+
+  test('tests: ten devices a request', async () => {
+    const message = aMessage({ alert: 'a', hms: { target_user_type: 1 } });
+    expect(kinds(await push(newer(25), { message }))).toEqual({ sent: 25 });
+    expect(gateway.total).toBe(3);
+    gateway.memory.testsPerDay = 0;
+    expect((await push(newer(2), { message })).attempts[0]).toMatchObject({
+      kind: 'retry',
+      reason: 'test_rate',
+    });
+  });
+
+  test('too many tokens for this kind of message: halves are taken', async () => {
+    answer('80300010', { count: 1 });
+    expect(kinds(await push(older(4)))).toEqual({ sent: 4 });
+    expect(gateway.requests.map(({ tokens }) => tokens.length)).toEqual([4, 2, 2]);
+  });
+});
+
+describe('an access token', () => {
+  test.each<[string, JsonObject]>([
+    ['a wrong secret', { appSecret: 'another' }],
+    ['a wrong app', { appId: '1' }],
+  ])('is not given for %s: a sentence, and nobody is asked', async (_, profile) => {
+    const { attempts } = await push(older(2), { profile });
+    expect(attempts[0]).toMatchObject({ kind: 'halt', reason: 'credentials_refused' });
+    expect(JSON.stringify(attempts)).not.toContain('another');
+    expect(gateway.total).toBe(0);
+  });
+
+  test('that is refused in a body of status 200 is refused', async () => {
+    const body = { error: 1101, sub_error: 20044, error_description: 'no' };
+    gateway.misbehave({ kind: 'answer', status: 200, body, path: '/oauth2' });
+    const { attempts } = await push(older(1));
+    expect(attempts[0]).toMatchObject({ kind: 'halt', sentence: expect.stringContaining('appSecret') });
+  });
+
+  test('is read out of JSON with escaped slashes, and is that of the app', async () => {
+    expect(kinds(await push(older(1)))).toEqual({ sent: 1 });
+    expect(gateway.requests[0]?.headers.authorization).toMatch(/^Bearer DQEBA\/[\w-]+$/);
+    expect(gateway.requests[0]?.path).toBe(`/v1/${gateway.memory.app.appId}/messages:send`);
+  });
+});

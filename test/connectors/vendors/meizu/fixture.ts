@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
+import { startMeizuGateway } from '../../../../ops/sandbox/vendors/meizu/server.ts';
+import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { type Fixture, type Stand, standOver } from '../../contract/fixture.ts';
+
+export const meizuApp = { appId: '100999', appSecret: 'ccd3f2a1b0' };
+
+/** A push id in the form Meizu gives them out. */
+export const pushIdOf = (n: number): string =>
+  `RA5${createHash('sha256').update(String(n)).digest('hex').slice(0, 44)}`;
+
+export const meizuFixture: Fixture = {
+  connector: meizu,
+  impatient: meizuConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  deviceType: 'android',
+  credentials: { ...meizuApp, endpoint: 'https://127.0.0.1:9' },
+  secrets: ['appSecret'],
+  address: pushIdOf,
+  start,
+};
+
+async function start(): Promise<Stand> {
+  const gateway = await startMeizuGateway(meizuApp);
+  const answer = (code: string) =>
+    gateway.misbehave({ kind: 'answer', status: 200, body: { code, message: '', value: '', redirect: '' } });
+  return standOver(gateway, {
+    credentials: { ...meizuApp },
+    throttle: () => answer('110010'),
+    refuseCredentials: () => answer('1006'),
+    useUpDay: () => answer('110019'),
+    makeAmbiguous: (address) =>
+      gateway.misbehave({
+        kind: 'answer',
+        status: 200,
+        token: address,
+        body: { code: '110003', message: '', value: '' },
+      }),
+    behave: () => {
+      gateway.targetCodes.clear();
+    },
+  });
+}

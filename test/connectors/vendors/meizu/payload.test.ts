@@ -1,0 +1,185 @@
+import { describe, expect, test } from 'vitest';
+import type { Message } from '../../../../connectors/contract/connector.ts';
+import { signatureOf } from '../../../../connectors/vendors/meizu/client.ts';
+import { meizu } from '../../../../connectors/vendors/meizu/index.ts';
+import { renderMeizu } from '../../../../connectors/vendors/meizu/payload.ts';
+import { expectedSign, violationOf } from '../../../../ops/sandbox/vendors/meizu/rules.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { aMessage } from '../../../support/gateways/apns.ts';
+
+/** The message of a push, checked by the rules of the sandbox. */
+function messageFor(data: JsonObject, more: Partial<Message> = {}, nowMs?: number) {
+  const rendering = renderMeizu(aMessage(data, more), nowMs);
+  if (!rendering.ok) throw new Error(rendering.problem);
+  const { message } = rendering.payload;
+  const form = new URLSearchParams({ appId: '1', pushIds: 'RA1', messageJson: JSON.stringify(message) });
+  expect(violationOf(form, message)).toBeNull();
+  return JSON.parse(meizu.preview?.(rendering.payload) ?? '');
+}
+const problemOf = (data: JsonObject, more: Partial<Message> = {}) => {
+  const rendering = meizu.render(aMessage(data, more), 'android');
+  return rendering.ok ? null : rendering;
+};
+
+describe('a notification for Meizu', () => {
+  test('has its texts, the whole push for the app, and a key that hides a repeat', () => {
+    const message = messageFor({ alert: 'Text', title: 'Title', order: { id: 7 } });
+    expect(message).toMatchObject({
+      noticeBarInfo: { noticeBarType: 0, title: 'Title', content: 'Text' },
+      noticeExpandInfo: { noticeExpandType: 0 },
+      clickTypeInfo: { clickType: 0, parameters: { alert: 'Text', title: 'Title', order: { id: 7 } } },
+      advanceInfo: { notifyKey: 'PushReco' },
+    });
+    expect(message.extra).toBeUndefined();
+  });
+
+  test('replaces what has the same collapse-id, where that is a key for Meizu', () => {
+    const keyOf = (id: string) => messageFor({ alert: 'a', 'collapse-id': id }).advanceInfo.notifyKey;
+    expect(keyOf('score')).toBe('score');
+    expect(keyOf('a longer one')).toBe('PushReco');
+  });
+
+  test('shows the beginning of its text where it has no title', () => {
+    expect(messageFor({ alert: '☃'.repeat(60) }).noticeBarInfo.title).toBe('☃'.repeat(32));
+  });
+
+  test.each(['mz', 'meizu', 'vendor_c'])(
+    'takes members of %s over those of android over the others',
+    (name) => {
+      const data: JsonObject = {
+        alert: 'a',
+        title: 't',
+        android: { title: 'android' },
+        [name]: { alert: 'own' },
+      };
+      expect(messageFor(data).noticeBarInfo).toMatchObject({ title: 'android', content: 'own' });
+    },
+  );
+
+  test.each([
+    [1000, 1],
+    [3_600_000, 1],
+    [3_600_001, 2],
+    [1e12, 72],
+  ])('with %i ms to live is kept for %i hours', (leftMs, hours) => {
+    const { pushTimeInfo } = messageFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs });
+    expect(pushTimeInfo).toEqual({ offLine: 1, validTime: hours });
+  });
+
+  test('that has less than a second left goes to those who are online only', () => {
+    const late = { createdAtMs: 0, expiresAtMs: 60_000 };
+    expect(messageFor({ alert: 'a' }, late, 59_500).pushTimeInfo).toEqual({ offLine: 0, validTime: 1 });
+  });
+
+  test('that is silent is dropped, and says why', () => {
+    expect(problemOf({ alert: 'a', silent: true })).toEqual({
+      ok: false,
+      outcome: 'dropped',
+      problem: 'vendor_c does not support silent messages',
+    });
+  });
+});
+
+describe('Meizu’s own object', () => {
+  test('hands its members on, in their groups with or without naming them', () => {
+    const mz = {
+      noticeMsgType: 1,
+      clickTypeInfo: { clickType: 1, activity: 'com.example.app.Main' },
+      parameters: { more: 'x' },
+      validTime: 3,
+      advanceInfo: { notificationType: { sound: 0 } },
+      vipInfo: { subtitle: 'of VIPs' },
+      unheardOf: [1],
+    };
+    expect(messageFor({ alert: 'a', k: 1, mz })).toMatchObject({
+      noticeBarInfo: { noticeMsgType: 1, content: 'a' },
+      clickTypeInfo: { clickType: 1, activity: 'com.example.app.Main', parameters: { k: 1, more: 'x' } },
+      pushTimeInfo: { offLine: 1, validTime: 1 },
+      advanceInfo: { suspend: 1, notificationType: { vibrate: 1, sound: 0 } },
+      vipInfo: { subtitle: 'of VIPs' },
+      unheardOf: [1],
+    });
+  });
+
+  test('decides which day quota the message counts against', () => {
+    const classOf = (mz: JsonObject) => {
+      const rendering = renderMeizu(aMessage({ alert: 'a', mz }));
+      return rendering.ok && rendering.payload.messageClass;
+    };
+    expect(classOf({})).toBe('public');
+    expect(classOf({ noticeBarInfo: { noticeMsgType: 1 } })).toBe('private');
+  });
+
+  test('may be a whole message of its own, which needs no alert', () => {
+    const noticeBarInfo = { title: 'T', content: 'C' };
+    expect(messageFor({ mz: { noticeBarInfo } }).noticeBarInfo).toMatchObject(noticeBarInfo);
+    expect(messageFor({ mz: { messageJson: { noticeBarInfo } } }).noticeBarInfo).toMatchObject(noticeBarInfo);
+  });
+
+  test('chooses no devices and signs nothing; packages go beside the message', () => {
+    const mz = {
+      ...{ pushIds: 'x', alias: 'y', sign: 'z', appId: '1', taskId: 't' },
+      restrictedPackageNames: ['com.example.a', 'com.example.b'],
+    };
+    const rendering = renderMeizu(aMessage({ alert: 'a', mz }));
+    expect(rendering).toMatchObject({
+      payload: { parameters: { restrictedPackageNames: 'com.example.a,com.example.b' } },
+    });
+    for (const name of Object.keys(mz)) expect(messageFor({ alert: 'a', mz })[name]).toBeUndefined();
+  });
+
+  test.each<[string, JsonObject]>([
+    ['title must have at most 32', { alert: 'a', title: 'x'.repeat(33) }],
+    ['alert must have at most 100', { alert: '☃'.repeat(101) }],
+    ['title of vendor_c', { mz: { noticeBarInfo: { title: 'x'.repeat(33), content: 'c' } } }],
+    ['title of vendor_c', { mz: { noticeBarInfo: { content: 'c' } } }],
+    ['content of vendor_c', { mz: { noticeBarInfo: { title: 't', content: ' ' } } }],
+    ['noticeMsgType', { alert: 'a', mz: { noticeMsgType: 2 } }],
+    ['noticeBarType', { alert: 'a', mz: { noticeBarType: 1 } }],
+    ['noticeBarInfo of vendor_c must be an object', { alert: 'a', mz: { noticeBarInfo: 'x' } }],
+    ['noticeExpandType', { alert: 'a', mz: { noticeExpandType: 3 } }],
+    ['noticeExpandContent', { alert: 'a', mz: { noticeExpandType: 1 } }],
+    ['noticeExpandImgUrl', { alert: 'a', mz: { noticeExpandType: 2 } }],
+    ['clickType', { alert: 'a', mz: { clickType: 3 } }],
+    ['activity', { alert: 'a', mz: { clickType: 1 } }],
+    ['url', { alert: 'a', mz: { clickType: 2 } }],
+    ['parameters', { alert: 'a', mz: { clickTypeInfo: { parameters: 'x' } } }],
+    ['customAttribute', { alert: 'a', mz: { customAttribute: '中'.repeat(334) } }],
+    ['offLine', { alert: 'a', mz: { offLine: true } }],
+    ['validTime', { alert: 'a', mz: { validTime: 0 } }],
+    ['validTime', { alert: 'a', mz: { validTime: '24' } }],
+    ['notifyKey', { alert: 'a', mz: { notifyKey: 'ninechars' } }],
+    ['notifyKey', { alert: 'a', mz: { notifyKey: 5 } }],
+    ['fixStartDisplayTime', { alert: 'a', mz: { fixStartDisplayTime: 'noon' } }],
+    ['fixEndDisplayTime', { alert: 'a', mz: { fixEndDisplayTime: 5 } }],
+    ['callback of vendor_c', { alert: 'a', mz: { extra: { callback: `https://x/${'x'.repeat(128)}` } } }],
+    ['callback.param', { alert: 'a', mz: { extra: { 'callback.param': 'x'.repeat(65) } } }],
+    ['callback.type', { alert: 'a', mz: { extra: { 'callback.type': '4' } } }],
+    ['restrictedPackageNames', { alert: 'a', mz: { restrictedPackageNames: Array(51).fill('com.example') } }],
+    ['restrictedPackageNames', { alert: 'a', mz: { restrictedPackageNames: 'x'.repeat(129) } }],
+    ['restrictedPackageNames', { alert: 'a', mz: { restrictedPackageNames: 5 } }],
+    ['bytes', { alert: 'a', k: 'x'.repeat(4000) }],
+  ])('is told before anything is sent: %s', (problem, data) => {
+    expect(problemOf(data)?.problem).toContain(problem);
+  });
+});
+
+describe('the signature of a call', () => {
+  test('is the one of Meizu’s own example, whatever the order of the parameters', () => {
+    const parameters = {
+      pushIds: 'RA50c6348036344485d01776773577c64740465480a6b',
+      messageJson: '{"title":"title","content":"content","pushTimeInfo":{"offLine":1,"validTime":24}}',
+      appId: '10000',
+    };
+    expect(signatureOf(parameters, '<APP_SECRET>')).toBe('ac076ff25d9900015a681cb5172aa53b');
+    expect(expectedSign(new URLSearchParams(parameters), '<APP_SECRET>')).toBe(
+      'ac076ff25d9900015a681cb5172aa53b',
+    );
+  });
+});
+
+test('devices are counted, 200 a second unless the profile says more', () => {
+  const credentials = { appId: '1', appSecret: 's' };
+  expect(meizu.rate?.(credentials)).toMatchObject({ perSecond: 200, counts: 'recipients' });
+  expect(meizu.rate?.({ ...credentials, ratePerSecond: 5000 })).toMatchObject({ perSecond: 5000 });
+});

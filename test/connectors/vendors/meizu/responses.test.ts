@@ -1,0 +1,310 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { callRows, targetRows } from '../../../../connectors/vendors/meizu/errors.ts';
+import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
+import { type MeizuGateway, startMeizuGateway } from '../../../../ops/sandbox/vendors/meizu/server.ts';
+import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { aContext, aMessage, kinds } from '../../../support/gateways/apns.ts';
+import {
+  messageIdOf,
+  receiptsDuring,
+  statusMeanings,
+  vendorFixture,
+} from '../../../support/gateways/vendor-fixture.ts';
+import { meizuApp, pushIdOf } from './fixture.ts';
+
+let gateway: MeizuGateway;
+
+beforeAll(async () => {
+  gateway = await startMeizuGateway({ ...meizuApp, receiptToken: 'of-the-console' });
+});
+afterAll(() => gateway.close());
+afterEach(() => {
+  gateway.behave();
+  gateway.forget();
+  gateway.deadTokens.clear();
+  gateway.targetCodes.clear();
+});
+
+const { someone, push } = vendorFixture<MeizuGateway>({
+  connector: meizu,
+  vendor: 'mz',
+  address: pushIdOf,
+  gateway: () => gateway,
+  profile: () => meizuApp,
+});
+
+const answer = (body: object, count?: number) =>
+  gateway.misbehave({ kind: 'answer', status: 200, body, ...(count === undefined ? {} : { count }) });
+const lastMessage = () =>
+  JSON.parse(new URLSearchParams(gateway.requests.at(-1)?.body.toString()).get('messageJson') ?? '');
+const wordOf = (attempt: Awaited<ReturnType<typeof push>>['attempts'][number] | undefined) =>
+  attempt?.kind === 'rejected' ? attempt.outcome : attempt?.kind;
+
+/** What each code means of a whole call (protocol/meizu.md#codes). */
+const ofCalls: [string, string][] = [
+  ['200', 'sent'],
+  ['500', 'retry'],
+  ['1001', 'retry'],
+  ['1003', 'retry'],
+  ['110010', 'retry'],
+  ['110032', 'retry'],
+  ['300', 'retry'],
+  ['1005', 'failed'],
+  ['110004', 'failed'],
+  ['110053', 'failed'],
+  // Of devices, but nobody knows of which.
+  ['110002', 'failed'],
+  ['110003', 'failed'],
+  ['1006', 'halt'],
+  ['110000', 'halt'],
+  ['110001', 'halt'],
+  ['110031', 'halt'],
+  ['110033', 'halt'],
+  ['110009', 'halt'],
+  ['110019', 'capped'],
+  ['110051', 'capped'],
+  ['4711', 'failed'],
+];
+
+/** And of one device within a call that was taken. */
+const ofTargets: [string, string][] = [
+  ['200', 'sent'],
+  ['201', 'failed'],
+  ['501', 'retry'],
+  ['513', 'retry'],
+  ['518', 'retry'],
+  ['519', 'retry'],
+  ['520', 'dropped'],
+  ['110002', 'invalid_token'],
+  ['110003', 'invalid_token'],
+  ['110005', 'failed'],
+  ['110010', 'failed'],
+  ['110011', 'capped'],
+  ['4711', 'failed'],
+];
+
+describe('an answer of Meizu', () => {
+  test('is foreseen for every code of the facts, in either place', () => {
+    const known = (meanings: [string, string][]) =>
+      meanings.map(([code]) => code).filter((code) => code !== '4711');
+    expect(known(ofCalls).sort()).toEqual(callRows.map(({ code }) => code).sort());
+    expect(known(ofTargets).sort()).toEqual(targetRows.map(({ code }) => code).sort());
+  });
+
+  test.each(ofCalls)('%s to a call is %s, and kills no token', async (code, expected) => {
+    answer({ code, message: '', value: '', redirect: '' });
+    for (const count of [1, 3]) {
+      const { attempts, context } = await push({ to: someone(count) });
+      for (const attempt of attempts) expect(wordOf(attempt)).toBe(expected);
+      if (expected === 'halt')
+        expect(attempts[0]).toMatchObject({ sentence: expect.stringMatching(/^Meizu .+\.$/) });
+      expect(context.quota.reasons.has('public')).toBe(expected === 'capped');
+    }
+  });
+
+  test.each(ofTargets)('%s of one device is %s, its neighbours were sent', async (code, expected) => {
+    gateway.targetCodes.set(pushIdOf(1), Number(code));
+    const { attempts, context } = await push();
+    expect(attempts.map(wordOf)).toEqual(['sent', expected, 'sent']);
+    // What is said of a device closes nothing for the others.
+    expect(context.quota.reasons.size).toBe(0);
+  });
+
+  test('means two things by 110010: of the call its rate, of a device the user’s switch', async () => {
+    gateway.targetCodes.set(pushIdOf(0), 110010);
+    expect((await push()).attempts[0]).toMatchObject({ outcome: 'failed', reason: 'notifications_off' });
+    answer({ code: '110010', value: '' });
+    expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'rate_exceeded' });
+  });
+
+  test('may tell codes by device, or as one text, or as numbers', async () => {
+    answer({ code: 200, msgId: 'm1', value: { [pushIdOf(0)]: 110002, 110003: `${pushIdOf(1)}` } });
+    const { attempts } = await push();
+    expect(attempts.map(wordOf)).toEqual(['invalid_token', 'invalid_token', 'sent']);
+    expect(attempts[2]).toEqual({ kind: 'sent', messageId: 'm1' });
+  });
+
+  test.each([[''], [{}], [null], ['odd'], [[1]]])('with %j for devices left nobody out', async (value) => {
+    answer({ code: '200', value });
+    expect(kinds(await push())).toEqual({ sent: 3 });
+  });
+
+  test.each(statusMeanings)(
+    'without a body of its own is judged by its status: %i is %s',
+    async (status, kind) => {
+      gateway.misbehave({ kind: 'answer', status, body: '<html>' });
+      expect(kinds(await push())).toEqual({ [kind]: 3 });
+    },
+  );
+
+  test('that cannot be read, or does not come, may mean that all was sent: a repeat is hidden', async () => {
+    gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
+    const unknown = { kind: 'unknown', isRepeatHidden: true };
+    expect((await push()).attempts[0]).toMatchObject({ ...unknown, reason: 'unreadable_reply' });
+    gateway.behave();
+    gateway.misbehave({ kind: 'hang' });
+    const impatient = meizuConnector({ ...defaultHttpTiming, requestMs: 300 });
+    expect((await push({ connector: impatient })).attempts[0]).toMatchObject({
+      ...unknown,
+      reason: 'timeout',
+    });
+  });
+
+  test('that sends us elsewhere is followed where that is Meizu’s own, once', async () => {
+    const to = (redirect: string) => ({ code: '300', message: '', value: '', redirect });
+    answer(to(`${gateway.url}/garcia/api/server/push/varnished/pushByPushId`), 1);
+    expect(kinds(await push())).toEqual({ sent: 3 });
+    expect(gateway.total).toBe(2);
+    gateway.forget();
+    const other = await startMeizuGateway(meizuApp);
+    for (const url of [
+      `${other.url}/x`,
+      'http://meizu.com/',
+      'https://evil-meizu.com/',
+      'https://meizu.com.evil/',
+      'x',
+    ]) {
+      answer(to(url), 1);
+      expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'redirected' });
+    }
+    expect(other.total).toBe(0);
+    await other.close();
+    answer(to(`${gateway.url}/garcia/api/server/push/varnished/pushByPushId`));
+    gateway.forget();
+    expect(kinds(await push())).toEqual({ retry: 3 });
+    expect(gateway.total).toBe(2);
+  });
+});
+
+describe('the gateway itself', () => {
+  test('takes a hundred devices per request, each once, and tells which are dead', async () => {
+    const to = someone(250);
+    for (const n of [7, 120, 249]) gateway.deadTokens.add(pushIdOf(n));
+    const outcome = await push({ to });
+    expect(kinds(outcome)).toEqual({ sent: 247, invalid_token: 3 });
+    for (const n of [7, 120, 249]) expect(outcome.attempts[n]?.kind).toBe('invalid_token');
+    expect(gateway.requests.map(({ tokens }) => tokens.length).sort()).toEqual([100, 100, 50]);
+    expect(gateway.violations).toEqual([]);
+  });
+
+  test('closes public messages for the day when their quota is used up, private ones go on', async () => {
+    const strict = await startMeizuGateway({ ...meizuApp, devicesPerDay: 2, messagesPerMinute: 5 });
+    const context = aContext();
+    const by = (mz: object = {}) =>
+      push({ by: strict, context, to: someone(2), message: aMessage({ alert: 'a', mz: { ...mz } }) });
+    expect(kinds(await by())).toEqual({ sent: 2 });
+    expect((await by()).attempts[0]).toMatchObject({ outcome: 'capped', reason: 'day_quota_exceeded' });
+    const { total } = strict;
+    expect((await by()).attempts[0]).toMatchObject({ outcome: 'capped', status: 0 });
+    expect(strict.total).toBe(total);
+    expect(kinds(await by({ noticeMsgType: 1 }))).toEqual({ sent: 2 });
+    await strict.close();
+  });
+
+  test('folds what comes too often to a device: that is not tried again', async () => {
+    const strict = await startMeizuGateway({ ...meizuApp, messagesPerMinute: 1 });
+    expect(kinds(await push({ by: strict }))).toEqual({ sent: 3 });
+    expect((await push({ by: strict })).attempts[0]).toMatchObject({ outcome: 'dropped', reason: 'folded' });
+    await strict.close();
+  });
+
+  test('tells which apps and signatures it does not know, and no report shows a secret', async () => {
+    expect((await push({ more: { appId: '5' } })).attempts[0]).toMatchObject({ reason: 'bad_app_id' });
+    const wrong = await push({ more: { appSecret: 'sesame' } });
+    expect(wrong.attempts[0]).toMatchObject({ kind: 'halt', reason: 'signature_refused' });
+    expect(JSON.stringify(wrong.attempts)).not.toContain('sesame');
+    expect(gateway.requests.every(({ body }) => !body.toString().includes('sesame'))).toBe(true);
+  });
+
+  test('signs with the packages that the caller named', async () => {
+    const mz = { restrictedPackageNames: 'com.example.a,com.example.b' };
+    expect(kinds(await push({ message: aMessage({ alert: 'a &=+% é', mz }) }))).toEqual({ sent: 3 });
+    expect(gateway.violations).toEqual([]);
+  });
+
+  test('never sees what cannot be sent: silent messages are dropped', async () => {
+    const { attempts } = await push({ message: aMessage({ alert: 'a', silent: true }) });
+    expect(attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'dropped', status: 0 });
+    expect(gateway.total).toBe(0);
+  });
+});
+
+describe('receipts of Meizu', () => {
+  const read = (body: string, profiles: { receiptToken?: string }[] = []) =>
+    meizu.receipts?.(
+      { headers: {}, body },
+      profiles.map((one) => ({ ...meizuApp, ...one })),
+    );
+  const form = (cb: unknown, token = '') =>
+    new URLSearchParams({ cb: JSON.stringify(cb), access_token: token }).toString();
+
+  test('are asked for at an address of up to 128 bytes, unless the caller named one', async () => {
+    await push();
+    expect(lastMessage().extra).toEqual({
+      callback: 'https://push.example.com/callbacks/vendor/app/secret',
+      'callback.param': 'PushRecord000001',
+      'callback.type': '3',
+    });
+    const long = aContext(undefined, { callbackUrl: `https://push.example.com/${'x'.repeat(128)}` });
+    await push({ context: long });
+    expect(lastMessage().extra).toBeUndefined();
+    const extra = { callback: 'https://own.example/r', 'callback.param': 'p' };
+    await push({ message: aMessage({ alert: 'a', mz: { extra } }) });
+    expect(lastMessage().extra).toEqual(extra);
+    expect(gateway.violations).toEqual([]);
+  });
+
+  test('come to the address that went with the message, with the token of the console', async () => {
+    let messageId = '';
+    const readAll = (body: string) =>
+      read(body, [{ receiptToken: 'other' }, { receiptToken: 'of-the-console' }]);
+    const receipts = await receiptsDuring(readAll, async (callbackUrl) => {
+      const [first] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
+      messageId = messageIdOf(first);
+      expect(await gateway.sendReceipt(1, [pushIdOf(0), pushIdOf(1)])).toEqual([200]);
+      expect(await gateway.sendReceipt(2, [pushIdOf(1)])).toEqual([200]);
+    });
+    const shared = { pushId: 'PushRecord000001', messageId, atMs: null };
+    expect(receipts).toEqual([
+      { ...shared, address: pushIdOf(0), event: 'delivered', code: '1' },
+      { ...shared, address: pushIdOf(1), event: 'delivered', code: '1' },
+      { ...shared, address: pushIdOf(1), event: 'clicked', code: '2' },
+    ]);
+  });
+
+  test('without the token that a profile names are refused; where none does, the address’s secret is enough', () => {
+    const body = form({ 'm-1': { param: 'p', type: 1, targets: ['a'] } }, 'right');
+    expect(read(body, [{ receiptToken: 'right' }])).toMatchObject({ ok: true });
+    for (const profiles of [[{ receiptToken: 'wrong' }], [{}, { receiptToken: 'wrong' }]])
+      expect(read(body, profiles)).toMatchObject({ ok: false, status: 401 });
+    expect(read(body, [{}])).toMatchObject({ ok: true });
+  });
+
+  test('are read as Meizu’s own example has them', () => {
+    const reading = read(
+      form({
+        'msgId2-1': { param: 'param2', type: 1, targets: ['pushId3', 'pushId2'] },
+        'msgId1-2': { param: 'param1', type: 2, targets: ['alias2'] },
+      }),
+    );
+    expect(reading?.ok && reading.receipts.map(({ atMs: _, code: __, ...one }) => one)).toEqual([
+      { pushId: 'param2', messageId: 'msgId2', address: 'pushId3', event: 'delivered' },
+      { pushId: 'param2', messageId: 'msgId2', address: 'pushId2', event: 'delivered' },
+      { pushId: 'param1', messageId: 'msgId1', address: 'alias2', event: 'clicked' },
+    ]);
+  });
+
+  test('that are none are refused, or passed over where others are right', () => {
+    for (const body of ['', 'cb=', 'cb=5', '{"a":1}', 'cb=%7B', '%%%'])
+      expect(read(body)).toMatchObject({ ok: false, status: 400 });
+    const odd = {
+      a: 5,
+      'b-9': { type: 9, targets: ['x'] },
+      'c-1': { targets: 5 },
+      'd-2': { targets: 'y, z' },
+    };
+    expect(read(form(odd))).toMatchObject({
+      receipts: [{ address: 'y', event: 'clicked', pushId: null, messageId: 'd' }, { address: 'z' }],
+    });
+  });
+});

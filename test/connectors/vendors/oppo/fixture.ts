@@ -1,0 +1,34 @@
+import { oppo, oppoConnector } from '../../../../connectors/vendors/oppo/index.ts';
+import { createOppoApp, startOppoGateway } from '../../../../ops/sandbox/vendors/oppo/server.ts';
+import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { type Fixture, standOver } from '../../contract/fixture.ts';
+
+/** Registration id number `n` of a device in China. */
+export const oppoId = (n: number): string => `CN_${n.toString(16).padStart(32, '0')}`;
+
+export const oppoFixture: Fixture = {
+  connector: oppo,
+  impatient: oppoConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  deviceType: 'android',
+  credentials: { ...createOppoApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
+  secrets: ['masterSecret'],
+  address: oppoId,
+  async start() {
+    const gateway = await startOppoGateway();
+    const { app, desk, spoilers, unsubscribed } = gateway.memory;
+    const answer = (code: number) =>
+      gateway.misbehave({ kind: 'answer', status: 200, body: { code, message: 'told to' } });
+    return standOver(gateway, {
+      credentials: { ...app, authEndpoint: gateway.url },
+      throttle: () => answer(55),
+      refuseCredentials: () => answer(14),
+      expireTokens: () => desk.expireAll(),
+      useUpDay: () => answer(33),
+      makeAmbiguous: (address) => spoilers.add(address),
+      behave: () => {
+        spoilers.clear();
+        unsubscribed.clear();
+      },
+    });
+  },
+};

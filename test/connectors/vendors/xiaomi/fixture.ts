@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto';
+import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
+import { startXiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
+import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { type Fixture, type Stand, standOver } from '../../contract/fixture.ts';
+
+export const xiaomiApp = {
+  appId: '2882303761517',
+  appSecret: 'Rf5xk0m2+/==',
+  packageName: 'com.example.app',
+};
+
+/** A registration id in the form Xiaomi gives them out, with the characters that a form must escape. */
+export const regId = (n: number): string => `+/${createHash('sha256').update(String(n)).digest('base64')}`;
+
+export const xiaomiFixture: Fixture = {
+  connector: xiaomi,
+  impatient: xiaomiConnector({ ...defaultHttpTiming, requestMs: 300 }),
+  deviceType: 'android',
+  credentials: { ...xiaomiApp, endpoint: 'https://127.0.0.1:9' },
+  secrets: ['appSecret'],
+  address: regId,
+  start,
+};
+
+async function start(): Promise<Stand> {
+  const gateway = await startXiaomiGateway(xiaomiApp);
+  const answer = (code: number) =>
+    gateway.misbehave({ kind: 'answer', status: 200, body: { result: 'error', code } });
+  return standOver(gateway, {
+    credentials: { ...xiaomiApp },
+    throttle: () => answer(200002),
+    refuseCredentials: () => answer(21301),
+    useUpDay: () => answer(200001),
+    makeAmbiguous: (address) => gateway.illegalTokens.add(address),
+    behave: () => {
+      gateway.illegalTokens.clear();
+      gateway.offlineTokens.clear();
+    },
+  });
+}

@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'vitest';
+import type { Message } from '../../../../connectors/contract/connector.ts';
+import { baseUrlOf, homeOf } from '../../../../connectors/vendors/xiaomi/credentials.ts';
+import { xiaomi } from '../../../../connectors/vendors/xiaomi/index.ts';
+import { renderXiaomi } from '../../../../connectors/vendors/xiaomi/payload.ts';
+import { breachOf } from '../../../../ops/sandbox/vendors/xiaomi/rules.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { aMessage } from '../../../support/gateways/apns.ts';
+
+/** The fields of a push, checked by the rules of the sandbox. */
+function fieldsOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number): Record<string, string> {
+  const rendering = renderXiaomi(aMessage(data, more), nowMs);
+  if (!rendering.ok) throw new Error(rendering.problem);
+  const { fields } = rendering.payload;
+  const whole = { registration_id: 'someone+/1234==', restricted_package_name: 'com.example.app', ...fields };
+  expect(breachOf(new URLSearchParams(whole))).toBeNull();
+  return fields;
+}
+const problemOf = (data: JsonObject, more: Partial<Message> = {}) => {
+  const rendering = xiaomi.render(aMessage(data, more), 'android');
+  return rendering.ok ? null : rendering.problem;
+};
+
+describe('a notification for Xiaomi', () => {
+  test('has its texts, the whole push as payload, and what hides a repeat', () => {
+    const fields = fieldsOf({ alert: 'Text', title: 'Title', order: 7 });
+    expect(fields).toMatchObject({
+      title: 'Title',
+      description: 'Text',
+      pass_through: '0',
+      notify_type: '-1',
+      'extra.jobkey': 'PushRecord000001',
+    });
+    expect(JSON.parse(fields.payload ?? '')).toEqual({ alert: 'Text', title: 'Title', order: 7 });
+    expect(fields.notify_id).toBe(fieldsOf({ alert: 'other' }).notify_id);
+    expect(fields.notify_id).not.toBe(fieldsOf({ alert: 'a' }, { pushId: 'PushRecord000002' }).notify_id);
+  });
+
+  test('replaces what has the same collapse-id', () => {
+    const of = (pushId: string) => fieldsOf({ alert: 'a', 'collapse-id': 'score' }, { pushId }).notify_id;
+    expect(of('PushRecord000001')).toBe(of('PushRecord000002'));
+  });
+
+  test('shows the beginning of its text where it has no title', () => {
+    expect(fieldsOf({ alert: '☃'.repeat(60) }).title).toBe('☃'.repeat(49));
+  });
+
+  test('takes members of mi over those of android over the others', () => {
+    const fields = fieldsOf({
+      alert: 'a',
+      title: 't',
+      android: { title: 'android' },
+      mi: { alert: 'xiaomi' },
+    });
+    expect(fields).toMatchObject({ title: 'android', description: 'xiaomi' });
+  });
+
+  test('goes to the category that the push names, which has a day quota of its own', () => {
+    const rendering = renderXiaomi(aMessage({ alert: 'a' }, { notificationChannel: '112233' }));
+    expect(rendering).toMatchObject({
+      payload: { messageClass: '112233', fields: { 'extra.channel_id': '112233' } },
+    });
+    expect(renderXiaomi(aMessage())).toMatchObject({ payload: { messageClass: 'default' } });
+  });
+
+  test('lives as long as the push: at most a day, in a category ten', () => {
+    const lifeOf = (leftMs: number, more: Partial<Message> = {}) =>
+      fieldsOf({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs, ...more }).time_to_live;
+    expect(lifeOf(90_500)).toBe('90500');
+    expect(lifeOf(1e12)).toBe('86400000');
+    expect(lifeOf(1e12, { notificationChannel: 'c' })).toBe('864000000');
+    const late = { createdAtMs: 0, expiresAtMs: 90_000 };
+    expect(fieldsOf({ alert: 'a' }, late, 60_000).time_to_live).toBe('30000');
+    expect(fieldsOf({ alert: 'a', mi: { time_to_live: 5000 } }, late).time_to_live).toBe('5000');
+  });
+
+  test('that has less than a second left goes to those who are online only', () => {
+    const last = { createdAtMs: 0, expiresAtMs: 999 };
+    expect(fieldsOf({ alert: 'a' }, last)).toMatchObject({ 'extra.only_send_once': '1' });
+    expect(fieldsOf({ alert: 'a' })['extra.only_send_once']).toBeUndefined();
+  });
+});
+
+describe('a silent message', () => {
+  test('is handed to the app with all members, and no repeat of it is hidden', () => {
+    const data = { silent: true, alert: 'a', k: [1], action: 'com.example.GO' };
+    const fields = fieldsOf(data);
+    expect(fields).toMatchObject({ pass_through: '1' });
+    expect(JSON.parse(fields.payload ?? '')).toEqual(data);
+    for (const name of ['title', 'description', 'notify_id', 'extra.jobkey'])
+      expect(fields[name]).toBeUndefined();
+    expect(renderXiaomi(aMessage(data))).toMatchObject({ payload: { isRepeatHidden: false } });
+  });
+});
+
+describe('Xiaomi’s own object', () => {
+  test('hands its members on: fields as they are, extras under extra, with or without saying so', () => {
+    const fields = fieldsOf({
+      alert: 'a',
+      mi: {
+        notify_type: 1,
+        channel_id: '7',
+        badge: 3,
+        sound_uri: 'android.resource://com.example.app/raw/ding',
+        extra: { notify_effect: '2', intent_uri: 'intent:#Intent;end', own: { deep: true } },
+        'extra.flow_control': 5000,
+        time_to_send: 1_800_000_000_000,
+      },
+    });
+    expect(fields).toMatchObject({
+      notify_type: '1',
+      'extra.channel_id': '7',
+      'extra.badge': '3',
+      'extra.sound_uri': 'android.resource://com.example.app/raw/ding',
+      'extra.notify_effect': '2',
+      'extra.intent_uri': 'intent:#Intent;end',
+      'extra.own': '{"deep":true}',
+      'extra.flow_control': '5000',
+      time_to_send: '1800000000000',
+    });
+  });
+
+  test('may be a whole message of its own, which needs no alert', () => {
+    const mi = { title: 'T', description: 'D', payload: 'own', notify_id: 4, pass_through: 0 };
+    expect(fieldsOf({ mi })).toMatchObject({ title: 'T', description: 'D', payload: 'own', notify_id: '4' });
+    expect(fieldsOf({ mi: { payload: { a: 1 }, pass_through: 1 } })).toMatchObject({
+      payload: '{"a":1}',
+      pass_through: '1',
+    });
+    expect(fieldsOf({ mi: { description: 'D' } }).title).toBe('D');
+  });
+
+  test('chooses no devices', () => {
+    const mi = { registration_id: 'x', alias: 'y', topic: 'z' };
+    const fields = fieldsOf({ alert: 'a', mi });
+    for (const name of Object.keys(mi)) expect(fields[name]).toBeUndefined();
+  });
+
+  test.each<[string, JsonObject]>([
+    ['title must have at most 49', { alert: 'a', title: 'x'.repeat(50) }],
+    ['alert must have at most 127', { alert: '☃'.repeat(128) }],
+    ['description must have at most 127', { mi: { title: 't', description: 'x'.repeat(128) } }],
+    ['needs a description', { mi: { title: 't', payload: 'x' } }],
+    ['needs a description', { mi: { title: 't', description: ' ' } }],
+    ['needs a description', { alert: 'a', mi: { title: 'T', description: '' } }],
+    ['pass_through', { alert: 'a', mi: { pass_through: 2 } }],
+    ['notify_type', { alert: 'a', mi: { notify_type: 8 } }],
+    ['notify_id', { alert: 'a', mi: { notify_id: -1 } }],
+    ['notify_id', { alert: 'a', mi: { notify_id: 2_147_483_648 } }],
+    ['time_to_live', { alert: 'a', mi: { time_to_live: 0 } }],
+    ['time_to_send', { alert: 'a', mi: { time_to_send: 'tomorrow' } }],
+    ['restricted_package_name', { alert: 'a', mi: { restricted_package_name: 'x'.repeat(129) } }],
+    ['extra.notify_effect', { alert: 'a', mi: { notify_effect: 4 } }],
+    ['extra.notify_foreground', { alert: 'a', mi: { notify_foreground: 'yes' } }],
+    ['extra.only_send_once', { alert: 'a', mi: { only_send_once: 2 } }],
+    ['extra.web_uri', { alert: 'a', mi: { web_uri: 'javascript:1' } }],
+    ['extra.jobkey', { alert: 'a', mi: { jobkey: '_x' } }],
+    ['extra.jobkey', { alert: 'a', mi: { jobkey: 'x'.repeat(21) } }],
+    ['extra.callback.param', { alert: 'a', mi: { extra: { 'callback.param': 'x'.repeat(65) } } }],
+    ['extra.callback.type', { alert: 'a', mi: { extra: { 'callback.type': 0 } } }],
+    ['mi.extra must be an object', { alert: 'a', mi: { extra: 'x' } }],
+    ['at most 10', { alert: 'a', mi: { extra: Object.fromEntries([...'abcdefghijk'].map((k) => [k, 1])) } }],
+    ['at most 1024', { alert: 'a', mi: { extra: { k: 'x'.repeat(1024) } } }],
+    ['bytes', { alert: 'a', k: 'x'.repeat(4096) }],
+    ['bytes', { alert: 'a', k: '中'.repeat(1365) }],
+  ])('is told before anything is sent: %s', (problem, data) => {
+    expect(problemOf(data)).toContain(problem);
+  });
+});
+
+describe('a device', () => {
+  test.each([
+    [undefined, 'mi', 'https://api.xmpush.xiaomi.com', true],
+    [undefined, null, 'https://api.xmpush.xiaomi.com', true],
+    [undefined, 'MI-INTL', 'https://sgp-api.xmpush.global.xiaomi.com', false],
+    ['india', 'mi-intl', 'https://idmb-api.xmpush.global.xiaomi.com', true],
+    ['russia', 'mi', 'https://ru-api.xmpush.global.xiaomi.com', true],
+    ['europe', 'mi-intl', 'https://fr-api.xmpush.global.xiaomi.com', true],
+    ['global', 'mi-intl', 'https://sgp-api.xmpush.global.xiaomi.com', true],
+    ['china', 'mi-intl', 'https://api.xmpush.xiaomi.com', true],
+  ] as const)('of a profile for %s with the label %s is asked for at %s', (region, vendor, host, isSure) => {
+    const profile = region === undefined ? {} : { region };
+    const home = homeOf(profile, vendor);
+    expect(baseUrlOf({}, home.region)).toBe(host);
+    expect(home.isSure).toBe(isSure);
+    expect(baseUrlOf({ endpoint: 'https://relay.example' }, home.region)).toBe('https://relay.example');
+  });
+});
+
+test('requests are counted, at the rate of the smallest apps unless the profile says more', () => {
+  const credentials = { appId: '1', appSecret: 's', packageName: 'com.example.app' };
+  expect(xiaomi.rate?.(credentials)).toMatchObject({ perSecond: 500, counts: 'requests' });
+  expect(xiaomi.rate?.({ ...credentials, ratePerSecond: 3000 })).toMatchObject({ perSecond: 3000 });
+});
+
+test('a region that Xiaomi has not is refused, as a package name that is too long', () => {
+  const credentials = { appId: '1', appSecret: 's', packageName: 'com.example.app' };
+  expect(xiaomi.credentials.safeParse({ ...credentials, region: 'moon' }).success).toBe(false);
+  expect(xiaomi.credentials.safeParse({ ...credentials, packageName: 'x'.repeat(129) }).success).toBe(false);
+  expect(xiaomi.credentials.safeParse({ ...credentials, packageName: 'x'.repeat(128) }).success).toBe(true);
+});

@@ -1,0 +1,337 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { rows } from '../../../../connectors/vendors/xiaomi/errors.ts';
+import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
+import { startXiaomiGateway, type XiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
+import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { aContext, aMessage, kinds } from '../../../support/gateways/apns.ts';
+import {
+  messageIdOf,
+  receiptsDuring,
+  statusMeanings,
+  vendorFixture,
+} from '../../../support/gateways/vendor-fixture.ts';
+import { regId, xiaomiApp } from './fixture.ts';
+
+let gateway: XiaomiGateway;
+
+beforeAll(async () => {
+  gateway = await startXiaomiGateway({ ...xiaomiApp, channels: ['news', 'orders'] });
+});
+afterAll(() => gateway.close());
+afterEach(() => {
+  gateway.behave();
+  gateway.forget();
+  gateway.deadTokens.clear();
+  gateway.illegalTokens.clear();
+  gateway.offlineTokens.clear();
+});
+
+const { someone, push } = vendorFixture<XiaomiGateway>({
+  connector: xiaomi,
+  vendor: 'mi',
+  address: regId,
+  gateway: () => gateway,
+  profile: () => xiaomiApp,
+});
+
+const answer = (body: object, status = 200) => gateway.misbehave({ kind: 'answer', status, body });
+const lastForm = () => new URLSearchParams(gateway.requests.at(-1)?.body.toString());
+
+/** What each code means of one device and of three (protocol/xiaomi.md#codes). */
+const meanings: [string, string, string][] = [
+  ['0', 'sent', 'sent'],
+  ...['-1', '1', '10001', '10002', '10003', '20607', '26003', '65029', '10037'].map(
+    (code): [string, string, string] => [code, 'retry', 'retry'],
+  ),
+  ...['10027', '200002', '26004', '10030', '10032', '10035', '10039'].map(
+    (code): [string, string, string] => [code, 'retry', 'retry'],
+  ),
+  ['200001', 'capped', 'capped'],
+  ['10034', 'capped', 'capped'],
+  ...['10008', '10012', '10016', '10017', '10041', '21305', '65011'].map((code): [string, string, string] => [
+    code,
+    'failed',
+    'failed',
+  ]),
+  ...['65009', '65014', '65015', '65036', '65037', '65038'].map((code): [string, string, string] => [
+    code,
+    'failed',
+    'failed',
+  ]),
+  ...['21301', '21302', '21303', '10036', '22000', '22006', '22007', '22022', '10031', '10033'].map(
+    (code): [string, string, string] => [code, 'halt', 'halt'],
+  ),
+  ['27001', 'halt', 'halt'],
+  ['26006', 'halt', 'halt'],
+  // Told of all, each is asked for alone in the end.
+  ['10029', 'invalid_token', 'invalid_token'],
+  ['66007', 'invalid_token', 'invalid_token'],
+  ['20301', 'failed', 'failed'],
+  ['20301 no valid target', 'invalid_token', 'invalid_token'],
+  ['65003', 'failed', 'failed'],
+  ['4711', 'failed', 'failed'],
+];
+
+describe('an answer of Xiaomi', () => {
+  test('is foreseen for every code of the facts, and nothing else', () => {
+    const tested = meanings.map(([code]) => code).filter((code) => code !== '4711');
+    expect(tested.sort()).toEqual(rows.map(({ code }) => code).sort());
+  });
+
+  test.each(meanings)('%s means %s of one device and %s of three', async (code, ofOne, ofThree) => {
+    const reason = code.includes('target') ? 'No valid targets!' : 'why';
+    answer({ result: code === '0' ? 'ok' : 'error', code: Number.parseInt(code, 10), reason, trace_id: 'x' });
+    for (const [count, expected] of [
+      [1, ofOne],
+      [3, ofThree],
+    ] as const) {
+      const { attempts, context } = await push({ to: someone(count) });
+      for (const attempt of attempts)
+        expect(attempt.kind === 'rejected' ? attempt.outcome : attempt.kind).toBe(expected);
+      if (expected === 'halt')
+        expect(attempts[0]).toMatchObject({ sentence: expect.stringMatching(/^Xiaomi .+\.$/) });
+      expect(context.quota.reasons.has('default')).toBe(expected === 'capped');
+    }
+    // Nothing but an answer about the token is asked again in parts.
+    if (ofThree !== 'invalid_token' && !['20301', '65003'].includes(code)) expect(gateway.total).toBe(2);
+  });
+
+  test('that nobody foresaw kills no token and shows its code', async () => {
+    answer({ result: 'error', code: 4711 });
+    expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 4711' });
+  });
+
+  test.each(statusMeanings)(
+    'without a body of its own is judged by its status: %i is %s',
+    async (status, kind) => {
+      gateway.misbehave({ kind: 'answer', status, body: '<html>' });
+      expect(kinds(await push())).toEqual({ [kind]: 3 });
+    },
+  );
+
+  test('that cannot be read may mean that all was sent: a repeat is hidden, but not of what the app gets', async () => {
+    gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
+    expect((await push()).attempts[0]).toEqual({
+      kind: 'unknown',
+      reason: 'unreadable_reply',
+      isRepeatHidden: true,
+    });
+    const silent = await push({ message: aMessage({ silent: true, k: 1 }) });
+    expect(silent.attempts[0]).toMatchObject({ kind: 'unknown', isRepeatHidden: false });
+  });
+
+  test.each(['bad_regids', 'bad_regIds'])('names bad devices within a success, as %s', async (name) => {
+    answer({ result: 'ok', code: 0, data: { id: 'sdm1', [name]: `${regId(1)},${regId(2)}` } });
+    const { attempts } = await push({ to: someone(4) });
+    expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'invalid_token', 'invalid_token', 'sent']);
+    expect(attempts[0]).toEqual({ kind: 'sent', messageId: 'sdm1' });
+  });
+
+  test('keeps the trace where there is no message id', async () => {
+    answer({ result: 'ok', code: 0, trace_id: 'Xdm7' });
+    expect((await push()).attempts[0]).toEqual({ kind: 'sent', messageId: 'Xdm7' });
+  });
+
+  test('that counts devices left out for their channel’s quota: so many are capped, the rest was sent', async () => {
+    answer({
+      result: 'ok',
+      code: 0,
+      data: { id: 'i', bad_regids: regId(0), channel_exceed_quota: 'no_channel:2 a:1' },
+    });
+    const outcome = await push({ to: someone(10) });
+    expect(kinds(outcome)).toEqual({ sent: 6, invalid_token: 1, rejected: 3 });
+    expect(
+      outcome.attempts.filter((one) => one.kind === 'rejected' && one.outcome === 'capped'),
+    ).toHaveLength(3);
+    expect(outcome.context.quota.reasons.size).toBe(0);
+    gateway.behave();
+    answer({ result: 'ok', code: 0, data: { channel_exceed_quota: 'no_channel:10' } });
+    const none = await push({ to: someone(10) });
+    expect(none.context.quota.reasons.get('default')).toBe('channel_quota_exceeded');
+  });
+});
+
+describe('the gateway itself', () => {
+  test('finds dead devices among a thousand, illegal and offline ones by halving', async () => {
+    const to = someone(1000);
+    for (const n of [3, 500]) gateway.deadTokens.add(regId(n));
+    gateway.illegalTokens.add(regId(700));
+    gateway.offlineTokens.add(regId(20));
+    const outcome = await push({ to });
+    expect(kinds(outcome)).toEqual({ sent: 996, invalid_token: 3, rejected: 1 });
+    for (const n of [3, 500, 700]) expect(outcome.attempts[n]?.kind).toBe('invalid_token');
+    expect(outcome.attempts[20]).toMatchObject({ outcome: 'failed', reason: 'device_not_found' });
+    expect(to.every(({ address }) => gateway.delivered(address) <= 1)).toBe(true);
+    expect(gateway.violations).toEqual([]);
+  });
+
+  test('of nobody but dead ones says so of each', async () => {
+    for (const { address } of someone(3)) gateway.deadTokens.add(address);
+    expect(kinds(await push())).toEqual({ invalid_token: 3 });
+  });
+
+  test('gets the secret, the package and the address for receipts with every message', async () => {
+    await push();
+    expect(gateway.requests[0]).toMatchObject({
+      path: '/v3/message/regid',
+      headers: { authorization: `key=${xiaomiApp.appSecret}` },
+    });
+    expect(Object.fromEntries(lastForm())).toMatchObject({
+      restricted_package_name: 'com.example.app',
+      'extra.callback': 'https://push.example.com/callbacks/vendor/app/secret',
+      'extra.callback.param': 'PushRecord000001',
+      'extra.callback.type': '243',
+    });
+    await push({ message: aMessage({ alert: 'a', mi: { extra: { callback: 'https://own.example/r' } } }) });
+    expect(Object.fromEntries(lastForm())).toMatchObject({ 'extra.callback': 'https://own.example/r' });
+    expect(lastForm().get('extra.callback.param')).toBeNull();
+  });
+
+  test('closes a category for the day when its quota is used up, and no other', async () => {
+    const strict = await startXiaomiGateway({ ...xiaomiApp, devicesPerDay: 2, requestsPerSecond: 100 });
+    const context = aContext();
+    const on = (channel?: string) =>
+      push({
+        by: strict,
+        context,
+        to: someone(2),
+        message: aMessage({ alert: 'a' }, channel ? { notificationChannel: channel } : {}),
+      });
+    expect(kinds(await on('news'))).toEqual({ sent: 2 });
+    expect((await on('news')).attempts[0]).toMatchObject({ outcome: 'capped', reason: 'day_quota_exceeded' });
+    const { total } = strict;
+    expect((await on('news')).attempts[0]).toMatchObject({ outcome: 'capped', status: 0 });
+    expect(strict.total).toBe(total);
+    expect(kinds(await on('orders'))).toEqual({ sent: 2 });
+    expect(kinds(await on())).toEqual({ sent: 2 });
+    expect(strict.violations).toEqual([]);
+    await strict.close();
+  });
+
+  test('tells which categories, packages and secrets it does not know', async () => {
+    const strange = await push({ message: aMessage({ alert: 'a' }, { notificationChannel: 'unknown' }) });
+    expect(strange.attempts[0]).toMatchObject({ kind: 'halt', reason: 'invalid_channel' });
+    const other = await push({ more: { packageName: 'com.example.other' } });
+    expect(other.attempts[0]).toMatchObject({ kind: 'halt', reason: 'bad_package_name' });
+    const wrong = await push({ more: { appSecret: 'sesame' } });
+    expect(wrong.attempts[0]).toMatchObject({ kind: 'halt', reason: 'auth_failed' });
+    expect(JSON.stringify(wrong.attempts)).not.toContain('sesame');
+    expect(gateway.violations).toEqual([]);
+  });
+
+  test('never sees what cannot be sent', async () => {
+    const { attempts } = await push({ message: aMessage({ alert: 'x'.repeat(128) }) });
+    expect(attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'failed', status: 0 });
+    expect(gateway.total).toBe(0);
+  });
+
+  test('that does not answer may have sent it', async () => {
+    gateway.misbehave({ kind: 'hang' });
+    const impatient = xiaomiConnector({ ...defaultHttpTiming, requestMs: 300 });
+    const { attempts } = await push({ connector: impatient });
+    expect(attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: true });
+    expect(gateway.accepted).toBe(3);
+  });
+});
+
+describe('devices abroad', () => {
+  const mixed = () => [...someone(2), ...someone(4, { vendor: 'mi-intl' }).slice(2)];
+
+  test('are asked for apart from those at home', async () => {
+    expect(kinds(await push({ to: mixed() }))).toEqual({ sent: 4 });
+    expect(gateway.requests.map(({ tokens }) => [...tokens]).sort()).toEqual(
+      [
+        [regId(0), regId(1)],
+        [regId(2), regId(3)],
+      ].sort(),
+    );
+  });
+
+  test('are not taken for dead where nobody said in which region they are', async () => {
+    for (const { address } of mixed()) gateway.deadTokens.add(address);
+    const { attempts } = await push({ to: mixed() });
+    expect(attempts.map(({ kind }) => kind)).toEqual([
+      'invalid_token',
+      'invalid_token',
+      'rejected',
+      'rejected',
+    ]);
+    gateway.deadTokens.delete(regId(3));
+    const partly = await push({
+      to: mixed()
+        .slice(2)
+        .map((one, index) => ({ ...one, index })),
+    });
+    expect(partly.attempts[0]).toMatchObject({ outcome: 'failed', reason: 'unknown_in_region' });
+    expect(partly.attempts[1]).toMatchObject({ kind: 'sent' });
+    // Nor are receipts of dead tokens asked for there.
+    expect(lastForm().get('extra.callback.type')).toBe('227');
+    const sure = await push({ to: mixed(), more: { region: 'india' } });
+    expect(kinds(sure)).toEqual({ invalid_token: 3, sent: 1 });
+    expect(lastForm().get('extra.callback.type')).toBe('243');
+  });
+});
+
+describe('receipts of Xiaomi', () => {
+  const read = (body: string) => xiaomi.receipts?.({ headers: {}, body }, []);
+  const form = (data: unknown) => new URLSearchParams({ data: JSON.stringify(data) }).toString();
+
+  test('come to the address that went with the message, and tell what became of whom', async () => {
+    let messageId = '';
+    const receipts = await receiptsDuring(read, async (callbackUrl) => {
+      const [first] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
+      messageId = messageIdOf(first);
+      expect(await gateway.sendReceipt(1, [regId(0), regId(1)])).toEqual([200]);
+      expect(await gateway.sendReceipt(16, [regId(2)])).toEqual([200]);
+      // The end of its life was not asked for.
+      expect(await gateway.sendReceipt(1024, [regId(0)])).toEqual([]);
+    });
+    const shared = { pushId: 'PushRecord000001', messageId, atMs: expect.any(Number) };
+    expect(receipts).toEqual([
+      { ...shared, address: regId(0), event: 'delivered', code: '1' },
+      { ...shared, address: regId(1), event: 'delivered', code: '1' },
+      { ...shared, address: regId(2), event: 'dead_token', code: '16' },
+    ]);
+  });
+
+  test.each([
+    [1, 'delivered'],
+    [2, 'clicked'],
+    [16, 'dead_token'],
+    [32, 'suspended'],
+    [64, 'undelivered'],
+    [128, 'undelivered'],
+    [1024, 'undelivered'],
+  ])('of type %i mean %s', (type, event) => {
+    const reading = read(form({ m1: { param: 'p', type, targets: 'a, b', timestamp: '1585203103625' } }));
+    expect(reading).toMatchObject({
+      ok: true,
+      receipts: [
+        { address: 'a', event, messageId: 'm1', pushId: 'p', atMs: 1_585_203_103_625 },
+        { address: 'b', event },
+      ],
+    });
+  });
+
+  test('tell of a switch that is off, beside the delivery', () => {
+    const reading = read(form({ m: { type: 1, targets: 'a', barStatus: 'Disable' } }));
+    expect(reading?.ok && reading.receipts.map(({ event }) => event)).toEqual(['delivered', 'suspended']);
+  });
+
+  test('that are none are refused, or passed over where others are right', () => {
+    for (const body of ['', 'data=', 'data=5', '{"a":1}', 'data=%7B', '%%%'])
+      expect(read(body)).toMatchObject({ ok: false, status: 400 });
+    const odd = {
+      a: 5,
+      b: { type: 4, targets: 'x' },
+      c: { type: 1, targets: ['x'] },
+      d: { type: 1, targets: 'y' },
+    };
+    expect(read(form(odd))).toMatchObject({
+      receipts: [{ address: 'y', pushId: null, atMs: null }],
+    });
+    // The quota's own message names aliases, and a push that we did not make.
+    const quota = { axo: { extra: { ack: '5', quota: '5' }, type: 128, targets: 'alias', timestamp: 1 } };
+    expect(read(form(quota))).toMatchObject({ receipts: [{ event: 'undelivered', pushId: null }] });
+  });
+});
