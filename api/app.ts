@@ -9,20 +9,27 @@ import { Refusal } from '../shared/domain/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import { LoopShare } from '../shared/loop-share.ts';
 import type { Metrics } from '../shared/metrics.ts';
-import { check } from './check.ts';
-import { type InnerDeps, performer } from './inner.ts';
-import { type Identity, identify, prodOf, requireKey, sessionOf, stageOf } from './middleware/access.ts';
+import { type InnerDeps, performer } from './calls/inner-calls.ts';
+import { replyText } from './calls/reply-text.ts';
+import { check } from './calls/schema-check.ts';
+import {
+  type Identity,
+  identify,
+  prodOf,
+  requireKey,
+  sessionOf,
+  stageOf,
+} from './middleware/authentication.ts';
 import { readBody, readText, readToPassOn } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
 import { errors, toRefusal } from './middleware/errors.ts';
-import { type Bodies, type Sender, takeIn, tooLarge } from './middleware/intake.ts';
+import { welcomePeople } from './middleware/html-pages.ts';
 import { languageOf } from './middleware/language.ts';
-import type { PushCallLimit } from './middleware/limit.ts';
-import { logRequests } from './middleware/log.ts';
-import type { OperatorGate } from './middleware/operator.ts';
-import { welcomePeople } from './middleware/people.ts';
+import type { OperatorGate } from './middleware/operator-authentication.ts';
+import type { PushCallLimit } from './middleware/push-call-limit.ts';
+import { type Bodies, type Sender, takeIn, tooLarge } from './middleware/request-body.ts';
+import { logRequests } from './middleware/request-log.ts';
 import { textForm } from './middleware/text-form.ts';
-import { replyText } from './reply-text.ts';
 import type { AnyCall, AppCall, Reply, Route } from './route.ts';
 import type { SessionOwner } from './services/accounts/sessions.ts';
 import type { Services } from './services/services.ts';

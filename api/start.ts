@@ -13,13 +13,13 @@ import { JobQueue } from '../shared/queue/queue.ts';
 import { createApp, remoteAddressOf } from './app.ts';
 import { type ChannelLimits, channelLimits } from './channel/limits.ts';
 import { Channel } from './channel/server.ts';
-import { closeServer, listen, type ServerLimits, serverLimits } from './listen.ts';
-import { loadRoutes } from './load.ts';
-import { PushBacklog } from './middleware/backlog.ts';
-import { Bodies, type BodyLimits } from './middleware/intake.ts';
-import { PushCallLimit } from './middleware/limit.ts';
-import { OperatorGate } from './middleware/operator.ts';
+import { closeServer, listen, type ServerLimits, serverLimits } from './http-server.ts';
+import { OperatorGate } from './middleware/operator-authentication.ts';
+import { PushBacklog } from './middleware/push-backlog.ts';
+import { PushCallLimit } from './middleware/push-call-limit.ts';
+import { Bodies, type BodyLimits } from './middleware/request-body.ts';
 import { openPools } from './pools.ts';
+import { loadRoutes } from './route-loader.ts';
 import { createServices, type Services } from './services/services.ts';
 
 export interface RunningApi {

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import { Refusal } from '../../shared/domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Route, SentBody } from '../route.ts';
-import type { Allowance, Intake, Sender } from './intake.ts';
+import type { Allowance, Intake, Sender } from './request-body.ts';
 import { type ParsedBody, type TextForm, withoutPrivateMembers } from './text-form.ts';
 
 /** SDKs send one with DELETE too: `{}`, or which hooks are not to run (protocol/clients.md#empty-bodies). */

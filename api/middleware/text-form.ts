@@ -1,8 +1,8 @@
 import type { Context, Middleware } from 'koa';
 import { Refusal } from '../../shared/domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../../shared/domain/json.ts';
-import { hasAppId } from './access.ts';
-import type { Intake } from './intake.ts';
+import { hasAppId } from './authentication.ts';
+import type { Intake } from './request-body.ts';
 
 /** Members of a text-form body that stand for headers (protocol/clients.md#text-form). */
 const headerOfMember = new Map([

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { loadRoutes } from '../../api/load.ts';
 import type { Access, Route } from '../../api/route.ts';
+import { loadRoutes } from '../../api/route-loader.ts';
 import { devicesBody, queryBody } from '../../shared/domain/push-body.ts';
 import { bytes, code, page, table } from './markdown.ts';
 import { type JsonSchema, membersOf, shapeOf } from './schema.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { postMessage } from '../../api/services/messages.ts';
+import { postMessage } from '../../api/services/messages/post-message.ts';
 import { startMessenger } from '../../dispatcher/duties/messenger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';

@@ -7,7 +7,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { Realtime } from 'leancloud-realtime';
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { loadRoutes } from '../../api/load.ts';
+import { loadRoutes } from '../../api/route-loader.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { newKey } from '../../shared/domain/ids.ts';

@@ -1,6 +1,6 @@
 import { anyObject } from '../../object-call.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../route.ts';
-import { pageHeaders } from '../../services/html-page.ts';
+import { pageHeaders } from '../../services/server/html-page.ts';
 
 /** Accounts by e-mail, and the pages behind the links in mails (protocol/codes.md#e-mail-and-password-reset). */
 

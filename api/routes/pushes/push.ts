@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { pushBodyBytesBelow } from '../../../shared/domain/push.ts';
 import { json, route } from '../../route.ts';
-import type { Accepted } from '../../services/pushes.ts';
+import type { Accepted } from '../../services/push/pushes.ts';
 
 /** 500 ids of the longest form (some 500 bytes each) beside the message. */
 const devicesBodyBytesBelow = 512 * 1024;

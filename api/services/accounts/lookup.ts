@@ -10,7 +10,7 @@ import { parseKeys, project } from '../../../shared/query/keys.ts';
 import { compileList, type ListQuery, parseListQuery } from '../../../shared/query/list.ts';
 import type { Reader } from '../../../shared/query/reader.ts';
 import type { ApiDeps } from '../deps.ts';
-import { documentsFor } from '../included.ts';
+import { documentsFor } from '../queries/included-objects.ts';
 import { isObjectId, readerFor, requireRead, tokensFor, type UserCaller } from './caller.ts';
 import { requireStrictness } from './strict.ts';
 

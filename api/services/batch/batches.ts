@@ -3,6 +3,17 @@ import { messageIn } from '../../../shared/domain/errors-zh.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type { ApiDeps } from '../deps.ts';
 import {
+  failed,
+  type InnerCall,
+  type InnerFailure,
+  type InnerOutcome,
+  type Perform,
+  type PerformWithin,
+} from './inner-call.ts';
+import { readItem, readRequests } from './items.ts';
+import { isList, runsOf, targetsOf } from './order.ts';
+import { type BatchReply, replyOf } from './reply.ts';
+import {
   type BatchBudget,
   listNeed,
   type Need,
@@ -10,18 +21,7 @@ import {
   ReplyBudget,
   type ReplyLimits,
   writeNeed,
-} from './budget.ts';
-import {
-  failed,
-  type InnerCall,
-  type InnerFailure,
-  type InnerOutcome,
-  type Perform,
-  type PerformWithin,
-} from './calls.ts';
-import { readItem, readRequests } from './items.ts';
-import { isList, runsOf, targetsOf } from './order.ts';
-import { type BatchReply, replyOf } from './reply.ts';
+} from './reply-budget.ts';
 import { saveAll } from './save.ts';
 
 /** Calls of one batch at the same time: each may hold one of the process's ten database connections. */

@@ -1,6 +1,6 @@
 import { refuse } from '../../../shared/domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { InnerCall } from './calls.ts';
+import type { InnerCall } from './inner-call.ts';
 
 /** The public service has no limit but advises a hundred (protocol/objects.md#batches); a batch of more than this takes too long. */
 export const maxItems = 1000;

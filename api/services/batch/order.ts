@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../../shared/domain/json.ts';
-import type { InnerCall } from './calls.ts';
+import type { InnerCall } from './inner-call.ts';
 
 /** Members of a body that say which object is meant. */
 const naming = ['objectId', 'installationId', 'deviceToken', 'username', 'email', 'mobilePhoneNumber'];

@@ -1,6 +1,6 @@
 import { Refusal, refuse } from '../../../shared/domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { failed, type InnerCall, type InnerFailure, type PerformWithin } from './calls.ts';
+import { failed, type InnerCall, type InnerFailure, type PerformWithin } from './inner-call.ts';
 import { readItem } from './items.ts';
 
 /** An object that an SDK saves (protocol/objects.md#saving-in-batches). */

@@ -3,7 +3,7 @@ import { type EventHook, eventHooks, type HookName, userHooks } from '../../../s
 import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { jsonPost } from '../../../shared/http.ts';
 import type { ApiDeps } from '../deps.ts';
-import { DeclaredNames } from './declared.ts';
+import { DeclaredNames } from './declared-hooks.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
 /** Whose call a hook belongs to; what is left out is as of a call of the service itself. */

@@ -11,7 +11,7 @@ import { relationOf } from '../../../shared/query/related.ts';
 import { isObjectId, readerFor, requireRead, type UserCaller } from '../accounts/caller.ts';
 import type { UserLookup } from '../accounts/lookup.ts';
 import type { ApiDeps } from '../deps.ts';
-import { documentsFor } from '../included.ts';
+import { documentsFor } from '../queries/included-objects.ts';
 
 type Query = Record<string, unknown>;
 type Found = { results: JsonObject[]; count?: number };

@@ -8,7 +8,7 @@ import type { SendKind, SmsType } from '../../../shared/domain/sms.ts';
 import { readTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';
-import { postMessage } from '../messages.ts';
+import { postMessage } from '../messages/post-message.ts';
 import { payMessage, spendBudgets } from './budgets.ts';
 import type { CodeBook } from './codes.ts';
 import type { PumpingGuard } from './pumping.ts';

@@ -16,8 +16,8 @@ import {
 import { refuse } from '../../../shared/domain/errors.ts';
 import { templateBalance } from '../../../shared/domain/sms.ts';
 import { readTemplate } from '../../../shared/template.ts';
-import { noSuchApp, requireApp } from '../apps.ts';
 import type { ApiDeps } from '../deps.ts';
+import { noSuchApp, requireApp } from '../operator/apps.ts';
 import { isFitForMessages } from './wording.ts';
 
 /** `approved`: it is in use as shown; `pending`: what is shown waits, `active` is what is used meanwhile. */

@@ -14,7 +14,7 @@ import type { Passwords } from '../accounts/passwords.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { UserStore } from '../accounts/store.ts';
 import type { ApiDeps } from '../deps.ts';
-import type { Language, Page } from '../html-page.ts';
+import type { Language, Page } from '../server/html-page.ts';
 import { addressKey } from '../sms/budgets.ts';
 import type { SmsCaller } from '../sms/sender.ts';
 import type { Addressee, MailLinks } from './links.ts';

@@ -12,7 +12,7 @@ import type { App } from '../../../shared/domain/app.ts';
 import { dayMs } from '../../../shared/domain/sms.ts';
 import type { User } from '../../../shared/domain/user.ts';
 import type { ApiDeps } from '../deps.ts';
-import { postMessage } from '../messages.ts';
+import { postMessage } from '../messages/post-message.ts';
 import { writeMail } from './mails.ts';
 
 /** protocol/codes.md#validity: links are valid for one week. */

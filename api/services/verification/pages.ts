@@ -1,5 +1,5 @@
 /** The pages that people open from their mails (protocol/admin-api.md#pages). */
-import { escapeHtml, htmlPage, type Language, type Page } from '../html-page.ts';
+import { escapeHtml, htmlPage, type Language, type Page } from '../server/html-page.ts';
 
 interface Words {
   title: string;

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listNeed, objectNeed, ReplyBudget, writeNeed } from '../../../api/services/batch/budget.ts';
 import { isList } from '../../../api/services/batch/order.ts';
 import { replyOf } from '../../../api/services/batch/reply.ts';
+import { listNeed, objectNeed, ReplyBudget, writeNeed } from '../../../api/services/batch/reply-budget.ts';
 import type { App, AppOptionsPatch } from '../../../shared/domain/app.ts';
 import { Refusal } from '../../../shared/domain/errors.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { loadRoutes } from '../../../api/load.ts';
 import type { Route } from '../../../api/route.ts';
+import { loadRoutes } from '../../../api/route-loader.ts';
 
 const kb = 1024;
 const mb = 1024 * kb;

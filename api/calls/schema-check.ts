@@ -1,0 +1,24 @@
+import type { z } from 'zod';
+import { Refusal } from '../../shared/domain/errors.ts';
+import { issueText } from '../../shared/domain/issue-text.ts';
+
+/** Values that passed the schema; without one, what was sent. Throws 107 or 111 naming the member. */
+export function check(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {
+  if (!schema) return value;
+  const result = schema.safeParse(value, { error: issueText });
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const path = issue?.path.join('.') ?? '';
+  const refusal = result.error.issues.map(refusalOf).find((found) => found !== undefined);
+  if (refusal) throw refusal;
+  throw new Refusal(where === 'query' ? 'invalidParameter' : 'incorrectType', {
+    text: path ? `${path}: ${issue?.message}` : `The ${where}: ${issue?.message}`,
+  });
+}
+
+/** A schema may name the refusal it stands for: `ctx.addIssue({ …, params: { refusal } })`. */
+function refusalOf(issue: z.core.$ZodIssue): Refusal | undefined {
+  if (issue.code !== 'custom') return undefined;
+  const refusal: unknown = issue.params?.refusal;
+  return refusal instanceof Refusal ? refusal : undefined;
+}

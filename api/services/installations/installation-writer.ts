@@ -1,0 +1,105 @@
+import type { Handle } from '../../../shared/db/pool.ts';
+import {
+  insertInstallation,
+  lockInstallationsOfDevice,
+  updateInstallation,
+} from '../../../shared/db/tables/installations.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import { newObjectId } from '../../../shared/domain/ids.ts';
+import { type Installation, installationDocument, pickMembers } from '../../../shared/domain/installation.ts';
+import {
+  changedDraft,
+  checkChange,
+  checkNew,
+  checkReturn,
+  type InstallationChanges,
+} from '../../../shared/domain/installation-changes.ts';
+import {
+  type DeviceIds,
+  registeredAmong,
+  typedByIdentity,
+} from '../../../shared/domain/installation-identity.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { ApiDeps } from '../deps.ts';
+
+/** A saved installation and what the reply to a save is made of. */
+export interface Saved {
+  document: JsonObject;
+  /** The members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
+  changed: JsonObject;
+  isNew: boolean;
+}
+
+/** What a device says of itself. */
+interface Registering {
+  ids: DeviceIds;
+  changes: InstallationChanges;
+  /** The device had the object id in `ids` before, and keeps it. */
+  isReturning?: boolean;
+}
+
+/** How often a registration looks again for the one that was faster. */
+const maxTries = 10;
+
+/** Writes installations; the transaction is the caller's. */
+export class Registration {
+  readonly #deps: Pick<ApiDeps, 'clock'>;
+
+  constructor(deps: Pick<ApiDeps, 'clock'>) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Updates the installation that the ids name (`registeredAmong`), or makes one, so that a device is there once
+   * however it comes. Throws 105, 111, 112, 114, 116, 117, 137.
+   */
+  async save(tx: Handle, app: App, device: Registering): Promise<Saved> {
+    const { ids, changes } = device;
+    for (let tries = 0; tries < maxTries; tries += 1) {
+      const current = registeredAmong(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
+      if (current) return this.change(tx, app, { current, changes, isRegistration: true });
+      const made = await this.#insert(tx, app, device);
+      // Undefined: another call made the installation since we looked.
+      if (made) return { ...replyParts(made, changes), isNew: true };
+    }
+    throw refuse('duplicate');
+  }
+
+  /** Writes to a locked installation. Throws as `save`. */
+  async change(
+    tx: Handle,
+    app: App,
+    {
+      current,
+      changes,
+      isRegistration,
+    }: { current: Installation; changes: InstallationChanges; isRegistration: boolean },
+  ): Promise<Saved> {
+    const draft = changedDraft(current, changes);
+    checkChange(current, draft, { changes, isRegistration });
+    const saved = await updateInstallation(tx, app.appId, { id: current.id, draft, now: this.#now() });
+    return { ...replyParts(saved, changes), isNew: false };
+  }
+
+  async #insert(
+    tx: Handle,
+    app: App,
+    { ids, changes, isReturning = false }: Registering,
+  ): Promise<Installation | undefined> {
+    const draft = changedDraft(undefined, isReturning ? typedByIdentity(changes) : changes);
+    if (isReturning) checkReturn(draft, changes, ids.objectId);
+    else checkNew(draft, changes);
+    const objectId = (isReturning ? ids.objectId : undefined) ?? newObjectId();
+    return insertInstallation(tx, app.appId, { objectId, draft, now: this.#now() });
+  }
+
+  #now(): Date {
+    return new Date(this.#deps.clock.now());
+  }
+}
+
+function replyParts(saved: Installation, changes: InstallationChanges): Pick<Saved, 'document' | 'changed'> {
+  const document = installationDocument(saved);
+  return { document, changed: pickMembers(document, changes.touched) };
+}

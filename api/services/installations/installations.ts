@@ -1,0 +1,182 @@
+import type { Handle } from '../../../shared/db/pool.ts';
+import { violatedConstraint } from '../../../shared/db/pool.ts';
+import {
+  deleteInstallations,
+  findInstallation,
+  lockInstallations,
+  selectInstallations,
+} from '../../../shared/db/tables/installations.ts';
+import { countRows, type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import { type Installation, installationDocument } from '../../../shared/domain/installation.ts';
+import { readChanges } from '../../../shared/domain/installation-changes.ts';
+import { deviceIdsOf, isPublicId, namesDevice } from '../../../shared/domain/installation-identity.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { installationClass } from '../../../shared/query/classes.ts';
+import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/query/include.ts';
+import { parseKeys, project } from '../../../shared/query/keys.ts';
+import { compileList, compileRowCondition, parseListQuery } from '../../../shared/query/list.ts';
+import { readerOf } from '../../../shared/query/reader.ts';
+import { readerFor, type UserCaller } from '../accounts/caller.ts';
+import type { ApiDeps } from '../deps.ts';
+import { documentsFor } from '../queries/included-objects.ts';
+import { Registration, type Saved } from './installation-writer.ts';
+
+/** Who asks, and whether with the master key. */
+export interface Caller {
+  app: App;
+  isMaster: boolean;
+}
+
+const maxIdsPerDelete = 1000;
+
+/** Installations (protocol/installations.md#calls-for-installations). */
+export class InstallationService {
+  readonly #deps: ApiDeps;
+  readonly #registration: Registration;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+    this.#registration = new Registration(deps);
+  }
+
+  /**
+   * POST: updates the installation that the body's objectId, else its installationId, else its device
+   * token names; makes a new one when there is none (protocol/installations.md#registration). Calls at the
+   * same time with the same ids end in one installation. Throws 105, 111, 112, 114, 116, 117, 137.
+   */
+  async register(app: App, body: JsonObject): Promise<Saved> {
+    const changes = readChanges(body);
+    const ids = deviceIdsOf(changes);
+    return takenIs137(() =>
+      this.#deps.db.transaction((tx) => this.#registration.save(tx, app, { ids, changes })),
+    );
+  }
+
+  /**
+   * PUT. Devices keep their object id for years: an id that is not there, with the identity of a device in the body,
+   * registers that device again, under this id unless it has another one by now (`Registration.save`). Throws 1 for any
+   * other unknown id, 305 when `where` is given and not met, and as `register`.
+   */
+  async update(
+    caller: Caller,
+    objectId: string,
+    { body, where }: { body: JsonObject; where: unknown },
+  ): Promise<Saved> {
+    const { app } = caller;
+    const changes = readChanges(body);
+    const condition = compileRowCondition(where, installationClass, readerOf(app, caller));
+    return takenIs137(() =>
+      this.#change(caller, condition, async (tx) => {
+        const current = await lock(tx, app, objectId);
+        if (current) {
+          await requireCondition(tx, current.id, condition);
+          return this.#registration.change(tx, app, { current, changes, isRegistration: false });
+        }
+        const ids = { ...deviceIdsOf(changes), objectId };
+        // Nothing meets a condition that is not there.
+        if (condition || !isPublicId(objectId) || !namesDevice(ids)) throw noSuchInstallation(objectId);
+        return this.#registration.save(tx, app, { ids, changes, isReturning: true });
+      }),
+    );
+  }
+
+  /** `{}` when there is none (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad `keys` and `include`, 116 for too much. */
+  async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
+    const keys = parseKeys(query.keys);
+    const include = parseInclude(query.include, installationClass);
+    if (!isPublicId(objectId)) return {};
+    const { db } = this.#deps;
+    const found = await findInstallation(db, { appId: caller.app.appId, objectId });
+    if (!found) return {};
+    const document = installationDocument(found);
+    if (include.size === 0) return project(document, keys, installationClass);
+    const whole = await this.#deps.queries.readFresh(caller, (tx) =>
+      withIncluded(document, include, documentsFor(caller, { db: tx, hasAcl: false })),
+    );
+    return project(whole, keys, installationClass);
+  }
+
+  /** GET of the collection. Throws 403 without the permission, 102/105/106/111 for the query, 116 for too much, 124. */
+  async list(
+    caller: UserCaller,
+    query: Record<string, unknown>,
+  ): Promise<{ results: JsonObject[]; count?: number }> {
+    if (!caller.isMaster && !caller.app.options.allowInstallationQuery) throw refuse('forbiddenFind');
+    const reader = readerFor(caller);
+    return this.#deps.queries.readPrepared(caller, () => {
+      const list = parseListQuery(query, installationClass, reader);
+      const selection = compileList(list, installationClass, reader);
+      return async (tx) => {
+        const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
+        const source = documentsFor(caller, { db: tx, hasAcl: false });
+        const documents = await allWithIncluded(found.map(installationDocument), list.include, source);
+        const results = documents.map((document) => project(document, list.keys, installationClass));
+        return list.hasCount
+          ? { results, count: await countRows(tx, 'installation', selection) }
+          : { results };
+      };
+    });
+  }
+
+  /**
+   * DELETE of one id or of several, comma-joined (protocol/objects.md#create-and-update); unknown ids are deleted already. Throws
+   * 403 without the permission, 305 when `where` is given and not met.
+   */
+  async delete(caller: Caller, objectIds: string, where: unknown): Promise<void> {
+    const { app, isMaster } = caller;
+    if (!isMaster && !app.options.allowInstallationDelete) throw refuse('forbiddenDelete');
+    const wanted = [...new Set(objectIds.split(',').filter(isPublicId))];
+    if (wanted.length > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
+    const condition = compileRowCondition(where, installationClass, readerOf(app, caller));
+    await this.#change(caller, condition, async (tx) => {
+      const ids = await lockInstallations(tx, app.appId, wanted);
+      // Unknown ids meet no condition.
+      if (condition && ids.length < wanted.length) throw refuse('noEffect');
+      for (const id of ids) await requireCondition(tx, id, condition);
+      await deleteInstallations(tx, app.appId, ids);
+    });
+  }
+
+  /** In one transaction: with a condition in the app's share of those, else among the quick calls. */
+  #change<T>(
+    caller: Caller,
+    condition: RowCondition | undefined,
+    work: (tx: Handle) => Promise<T>,
+  ): Promise<T> {
+    const { db, queries } = this.#deps;
+    return condition ? queries.change(caller, work) : db.transaction(work);
+  }
+
+  /** Where an installation is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
+  urlOf({ objectId }: JsonObject): string {
+    return `${this.#deps.config.publicUrl}/1.1/installations/${objectId}`;
+  }
+}
+
+/** A unique id that another installation took is 137, whoever was first. */
+async function takenIs137<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw violatedConstraint(error) ? refuse('duplicate') : error;
+  }
+}
+
+async function requireCondition(tx: Handle, id: number, condition: RowCondition | undefined): Promise<void> {
+  if (!condition) return;
+  if (!(await rowMeets(tx, { table: 'installation', id }, condition))) throw refuse('noEffect');
+}
+
+async function lock(tx: Handle, app: App, objectId: string): Promise<Installation | undefined> {
+  return isPublicId(objectId)
+    ? findInstallation(tx, { appId: app.appId, objectId, isLocked: true })
+    : undefined;
+}
+
+/** Ids are quoted in an error only as far as they could be ids. */
+function noSuchInstallation(objectId: string): Error {
+  const shown = isPublicId(objectId) ? objectId : '?';
+  return refuse('noSuchObject', `Could not find object by id '${shown}' for class '_Installation'.`);
+}

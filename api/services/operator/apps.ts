@@ -1,0 +1,101 @@
+import { deleteApp, findApp, insertApp, listApps, updateApp } from '../../../shared/db/tables/apps.ts';
+import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/app.ts';
+import { movedInOptions, planProblem } from '../../../shared/domain/app.ts';
+import { type AppKeys, areDistinct } from '../../../shared/domain/app-identity.ts';
+import { authPlatformProblem } from '../../../shared/domain/auth-platforms.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { newAppId, newKey } from '../../../shared/domain/ids.ts';
+import type { ApiDeps } from '../deps.ts';
+import { mailTemplateProblem } from '../verification/mails.ts';
+
+export interface NewAppRequest {
+  name: string;
+  edition?: Edition | undefined;
+  plan?: Plan | undefined;
+  options?: AppOptionsPatch | undefined;
+  /** Id and keys that an app keeps when it moves in; what is missing is made. */
+  appId?: string | undefined;
+  appKey?: string | undefined;
+  masterKey?: string | undefined;
+  hookKey?: string | undefined;
+}
+
+/** Applications: their keys and options (protocol/admin-api.md#apps). */
+export class AppService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Makes an app. One that brings its id begins with `movedInOptions` where its own options do not say otherwise. Throws
+   * 400 for options that the plan forbids and for equal keys, 409 where an app has the id already, 503 where CARILLON_SECRET is
+   * not that of the database.
+   */
+  async create(request: NewAppRequest): Promise<App> {
+    const { appId = newAppId(), plan = 'commercial' } = request;
+    const options = { ...(request.appId === undefined ? {} : movedInOptions), ...request.options };
+    const problem = optionProblem(plan, options);
+    if (problem) throw refuse('invalidParameter', problem);
+    const { db, vault, directory, fitness } = this.#deps;
+    // Sealed with a wrong key, an app would be lost as soon as the right one is set.
+    if ((await fitness.problem()) !== undefined)
+      throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
+    const edition = request.edition ?? 'home';
+    const app = { appId, name: request.name, edition, plan, keys: keysOf(request), options };
+    const made = await insertApp(db, vault, app);
+    if (!made) throw refuse('conflict', 'There is an app with this id already.');
+    directory.forget(appId);
+    return made;
+  }
+
+  list(): Promise<App[]> {
+    return listApps(this.#deps.db, this.#deps.vault);
+  }
+
+  /** Throws 404 when there is no such app. */
+  get(appId: string): Promise<App> {
+    return requireApp(this.#deps, appId);
+  }
+
+  async change(appId: string, patch: { name?: string; options?: AppOptionsPatch }): Promise<App> {
+    const { db, vault, directory } = this.#deps;
+    const changed = await db.transaction((tx) =>
+      updateApp(tx, vault, appId, (app) => {
+        const problem = optionProblem(app.plan, patch.options ?? {});
+        if (problem) throw refuse('invalidParameter', problem);
+        return patch;
+      }),
+    );
+    directory.forget(appId);
+    return changed ?? noSuchApp();
+  }
+
+  async delete(appId: string): Promise<void> {
+    const isDeleted = await this.#deps.db.transaction((tx) => deleteApp(tx, appId));
+    this.#deps.directory.forget(appId);
+    if (!isDeleted) noSuchApp();
+  }
+}
+
+/** The keys that a request brings, and new ones for the others. Throws 400 for equal ones. */
+function keysOf({ appKey, masterKey, hookKey }: NewAppRequest): AppKeys {
+  if (!areDistinct({ appKey, masterKey, hookKey }))
+    throw refuse('invalidParameter', 'appKey, masterKey and hookKey must differ from each other.');
+  return { appKey: appKey ?? newKey(), masterKey: masterKey ?? newKey(), hookKey: hookKey ?? newKey() };
+}
+
+const optionProblem = (plan: Plan, options: AppOptionsPatch): string | undefined =>
+  planProblem(plan, options) ??
+  authPlatformProblem(options.authPlatforms ?? {}) ??
+  mailTemplateProblem(options);
+
+/** The app as it is stored now. Throws 404 when there is none. */
+export async function requireApp({ db, vault }: ApiDeps, appId: string): Promise<App> {
+  return (await findApp(db, vault, appId)) ?? noSuchApp();
+}
+
+export function noSuchApp(): never {
+  throw refuse('notFound', 'There is no such app.');
+}

@@ -1,0 +1,29 @@
+import { forceBreaker, listBreakers } from '../../../shared/db/tables/breakers.ts';
+import { type BreakerView, type ForcedState, parseBreakerId } from '../../../shared/domain/breaker.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { ApiDeps } from '../deps.ts';
+
+/** Circuit breakers as an operator sees them, over all dispatchers (protocol/admin-api.md#breakers). */
+export class BreakerService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  list(): Promise<BreakerView[]> {
+    return listBreakers(this.#deps.db);
+  }
+
+  /** Forces a breaker, or releases it with null. Throws 404 when no profile has this breaker. */
+  async force(id: string, forced: ForcedState | null): Promise<BreakerView> {
+    const key = parseBreakerId(id);
+    const isKnown = key && (await this.#deps.db.transaction((tx) => forceBreaker(tx, key, forced)));
+    if (!isKnown) throw refuse('notFound', sentence);
+    const [view] = await listBreakers(this.#deps.db, key);
+    if (!view) throw refuse('notFound', sentence);
+    return view;
+  }
+}
+
+const sentence = 'There is no such breaker: its id is <connector>:<appId>:<profile> of a push profile.';

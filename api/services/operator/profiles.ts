@@ -1,0 +1,77 @@
+import { checkCredentials, credentialsOf } from '../../../connectors/registry.ts';
+import {
+  deleteProfile,
+  listProfiles,
+  type ProfileEntry,
+  putProfile,
+} from '../../../shared/db/tables/profiles.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { type ConnectorId, isConnectorId } from '../../../shared/domain/labels.ts';
+import type { ApiDeps } from '../deps.ts';
+import { noSuchApp, requireApp } from './apps.ts';
+
+/** Which profile of an app: the nameless one is called `_default`. */
+export interface ProfileId {
+  appId: string;
+  connector: string;
+  name: string;
+}
+
+/** protocol/installations.md#installation-fields: a letter first; the length is ours. */
+const namePattern = /^(?:_default|[A-Za-z][A-Za-z0-9_]{0,63})$/;
+
+/** Push profiles: credentials go in and never come out again (protocol/admin-api.md#credentials-of-a-push-profile). */
+export class ProfileService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws 404 for an unknown connector or app, 400 for a name or credentials that cannot be. */
+  async put({ appId, connector, name }: ProfileId, sent: JsonObject): Promise<ProfileEntry> {
+    const { db, vault, directory } = this.#deps;
+    const known = connectorOf(connector);
+    checkName(name);
+    await requireApp(this.#deps, appId);
+    const checked = checkCredentials(known, sent);
+    if (!checked.ok) throw refuse('incorrectType', `${capitalised(checked.problem)}.`);
+    const profile = { appId, connector: known, name, credentials: checked.credentials };
+    const entry = await putProfile(db, vault, profile);
+    directory.forget(appId);
+    return entry ?? noSuchApp();
+  }
+
+  async list(appId: string): Promise<ProfileEntry[]> {
+    await requireApp(this.#deps, appId);
+    return listProfiles(this.#deps.db, appId);
+  }
+
+  /** Throws 404 when there is no such profile. */
+  async delete({ appId, connector, name }: ProfileId): Promise<void> {
+    const known = connectorOf(connector);
+    checkName(name);
+    const isDeleted = await deleteProfile(this.#deps.db, appId, known, name);
+    this.#deps.directory.forget(appId);
+    if (!isDeleted) throw refuse('notFound', 'There is no such profile.');
+  }
+}
+
+function connectorOf(text: string): ConnectorId {
+  if (isConnectorId(text) && credentialsOf(text)) return text;
+  throw new Refusal('notFound', {
+    text: 'There is no such connector: expected apns, fcm, or vendor_a to vendor_g.',
+  });
+}
+
+function checkName(name: string): void {
+  if (!namePattern.test(name))
+    throw refuse(
+      'invalidParameter',
+      'A profile name is _default, or begins with a letter and holds letters, digits and underscores only, at most 64.',
+    );
+}
+
+/** A sentence may begin with the name of a member, which keeps its spelling. */
+const capitalised = (text: string) => (text.startsWith('there') ? `T${text.slice(1)}` : text);

@@ -1,0 +1,58 @@
+import type { Message } from '../../../../connectors/contract/connector.ts';
+import { connectors } from '../../../../connectors/registry.ts';
+import type { Router } from '../../../../connectors/routing.ts';
+import type { DeviceGroup } from '../../../../shared/db/tables/audience.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+
+/** What would go by one connector. */
+export interface Share {
+  devices: number;
+  /** Devices by the profile that serves them. */
+  profiles: Map<string, number>;
+  /** Devices by the reason why they cannot be sent to. */
+  problems: Map<string, number>;
+  /** Devices by their type: the message is rendered for each type. */
+  types: Map<string, number>;
+}
+
+/** Routes every group as planning would route its devices. */
+export function sharesOf(groups: DeviceGroup[], router: Router): Map<ConnectorId, Share> {
+  const shares = new Map<ConnectorId, Share>();
+  for (const group of groups) {
+    const route = router.route(group);
+    const share = shares.get(route.connector) ?? emptyShare();
+    shares.set(route.connector, share);
+    share.devices += group.devices;
+    addTo(share.types, group.device_type, group.devices);
+    if (route.problem !== undefined) addTo(share.problems, route.problem, group.devices);
+    else addTo(share.profiles, route.profile, group.devices);
+  }
+  return shares;
+}
+
+const emptyShare = (): Share => ({ devices: 0, profiles: new Map(), problems: new Map(), types: new Map() });
+
+function addTo(counts: Map<string, number>, key: string, n: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + n);
+}
+
+/** What a connector would send, rendered for the commonest type of its devices. */
+export function describeShare(id: ConnectorId, share: Share, message: Message): JsonObject {
+  const problems = [...share.problems].map(([problem, n]) => `${problem} (${n} devices)`);
+  const connector = connectors.get(id);
+  const [type = ''] = [...share.types].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const rendering = connector?.render(message, type);
+  if (rendering && !rendering.ok) problems.unshift(rendering.problem);
+  const text =
+    rendering?.ok === true
+      ? (connector?.preview?.(rendering.payload) ?? JSON.stringify(rendering.payload))
+      : undefined;
+  return {
+    devices: share.devices,
+    profiles: Object.fromEntries(share.profiles),
+    payload: text === undefined ? null : JSON.parse(text),
+    payloadBytes: text === undefined ? null : Buffer.byteLength(text),
+    ...(problems.length === 0 ? {} : { problem: problems.join('; ') }),
+  };
+}

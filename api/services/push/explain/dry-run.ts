@@ -1,0 +1,71 @@
+import { messageOf } from '../../../../connectors/contract/connector.ts';
+import { Router } from '../../../../connectors/routing.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { countAudience, maxGroups } from '../../../../shared/db/tables/audience.ts';
+import { refuse } from '../../../../shared/domain/errors.ts';
+import { newPushId } from '../../../../shared/domain/ids.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { parsePush, parsePushToDevices } from '../../../../shared/domain/push.ts';
+import { withoutCql } from '../../../../shared/query/cql/cql.ts';
+import { masterReader } from '../../../../shared/query/reader.ts';
+import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { findMissingProfile } from '../missing-profiles.ts';
+import { expiryOf } from '../pushes.ts';
+import { describeShare, sharesOf } from './audience.ts';
+import { type Draft, type Inputs, limitsOf } from './limits.ts';
+import { paceOf } from './pace.ts';
+import { planOf } from './plan.ts';
+
+/** The most the count may take; beyond it the caller gets 124. */
+const scanTimeoutMs = 30_000;
+
+/** Says what a push would do, and does nothing: every statement runs in one READ ONLY transaction. */
+export class DryRunService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Takes the body of POST /1.1/push, or of POST /1.1/push/devices where it has `device_ids`; refuses what
+   * those would refuse as malformed. Limits that would refuse or cut the push are sentences in the reply.
+   */
+  async explain(appId: string, draft: Draft): Promise<JsonObject> {
+    const app = await this.#deps.directory.app(appId);
+    if (!app) throw refuse('notFound', 'There is no such app.');
+    const nowMs = this.#deps.clock.now();
+    const parse = 'device_ids' in draft.body ? parsePushToDevices : parsePush;
+    const { order, timing, warnings } = parse(withoutCql(draft.body), draft.prodHeader, nowMs);
+    checkTargets(order, masterReader(appId));
+    const createdAt = new Date(nowMs);
+    const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
+    const push = { objectId: newPushId(), order, expiresAt, createdAt };
+    // Looks with a connection of its own: not while this call holds another one.
+    const missing = await findMissingProfile(this.#deps, app, order);
+    const profiles = await this.#deps.directory.profiles(appId);
+    const plan = { ...draft, app, push, timing, profiles, missing, nowMs };
+    const told = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
+      timeoutMs: scanTimeoutMs,
+    });
+    return warnings.length > 0 ? { ...told, warnings } : told;
+  }
+}
+
+type Plan = Omit<Inputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isCut'>;
+
+async function measure(tx: Handle, plan: Plan): Promise<JsonObject> {
+  const { app, push, profiles, nowMs } = plan;
+  const { order } = push;
+  const params = new Params();
+  const text = targetCondition(app, order, { params, nowMs });
+  const { groups, devices } = await countAudience(tx, { text, values: params.values });
+  const shares = sharesOf(groups, new Router(app, profiles, push));
+  const pace = await paceOf(tx, app, { order, shares });
+  const isCut = groups.length >= maxGroups;
+  const limits = await limitsOf(tx, { ...plan, ...pace, shares, devices, isCut });
+  const shown = [...shares].map(([id, share]) => [id, describeShare(id, share, messageOf(push))]);
+  const report = await planOf(tx, app, { order, nowMs, devices });
+  return { devices, connectors: Object.fromEntries(shown), limits, ...pace, ...report };
+}

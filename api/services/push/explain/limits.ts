@@ -1,0 +1,112 @@
+import type { MessageSource } from '../../../../connectors/contract/connector.ts';
+import { type Profile, Router } from '../../../../connectors/routing.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { countPending } from '../../../../shared/db/tables/audience.ts';
+import { readUsage } from '../../../../shared/db/tables/usage.ts';
+import { type App, planLimits } from '../../../../shared/domain/app.ts';
+import { Refusal } from '../../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+import { type PushTiming, pushBodyBytesBelow } from '../../../../shared/domain/push.ts';
+import { checkContent } from '../content-check.ts';
+import type { Share } from './audience.ts';
+
+/** The body of a push as it was sent, with its size. */
+export interface Draft {
+  body: JsonObject;
+  bodyBytes: number;
+  prodHeader: 'dev' | 'prod' | undefined;
+}
+
+export interface Inputs extends Draft {
+  app: App;
+  push: MessageSource;
+  timing: PushTiming;
+  profiles: Profile[];
+  /** Why a profile that the push needs is missing. */
+  missing: string | undefined;
+  shares: Map<ConnectorId, Share>;
+  devices: number;
+  estimatedSeconds: number | null;
+  nowMs: number;
+  /** The kinds of devices were too many to look at all of them. */
+  isCut: boolean;
+}
+
+/** Every limit that would refuse, cut or stretch this push, as sentences; the refusals first. */
+export async function limitsOf(tx: Handle, inputs: Inputs): Promise<string[]> {
+  return [
+    ...bodySize(inputs),
+    ...(await content(tx, inputs)),
+    ...(inputs.missing === undefined ? [] : [`The push would be refused: ${inputs.missing}`]),
+    ...(await pending(tx, inputs)),
+    ...massLimits(inputs),
+    ...(await dailyCap(tx, inputs)),
+    ...flowControl(inputs),
+    ...expiry(inputs),
+    ...(inputs.isCut ? ['The devices are of too many kinds: the smallest are missing by connector.'] : []),
+  ];
+}
+
+function bodySize({ bodyBytes, push }: Inputs): string[] {
+  if (push.order.target.kind !== 'query' || bodyBytes < pushBodyBytesBelow) return [];
+  return [`The body has ${bodyBytes} bytes and would be refused: it must be under ${pushBodyBytesBelow}.`];
+}
+
+async function content(tx: Handle, { app, push }: Inputs): Promise<string[]> {
+  try {
+    await checkContent(tx, app, push);
+    return [];
+  } catch (error) {
+    if (error instanceof Refusal) return [`The push would be refused: ${error.message}`];
+    throw error;
+  }
+}
+
+async function pending(tx: Handle, { app, timing }: Inputs): Promise<string[]> {
+  if (timing.pushTime === null) return [];
+  const { pending: limit } = planLimits[app.plan];
+  const waiting = await countPending(tx, app.appId);
+  if (waiting < limit) return [];
+  return [
+    `${waiting} scheduled pushes are pending, and a ${app.plan} app may have ${limit}: it would be refused.`,
+  ];
+}
+
+/** Profiles that serve a limited number of devices per push (protocol/push.md#development-certificates). */
+function massLimits({ app, profiles, shares, push }: Inputs): string[] {
+  return new Router(app, profiles, push).massLimits().flatMap(({ connector, profile, devices, sentence }) => {
+    const share = shares.get(connector);
+    if (!share?.profiles.has(profile) || share.devices <= devices) return [];
+    return [
+      `The profile ${profile} of ${connector} serves at most ${devices} devices per push: ${sentence}.`,
+    ];
+  });
+}
+
+async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: Inputs): Promise<string[]> {
+  const cap = app.options.dailyRecipientCap;
+  const day = new Date(timing.pushTime?.getTime() ?? nowMs).toISOString().slice(0, 10);
+  const { recipients: used } = await readUsage(tx, app.appId, day);
+  const left = Math.max(0, cap - used);
+  if (devices <= left) return [];
+  return [
+    `The daily recipient cap of ${cap} leaves ${left} on ${day}: ${devices - left} devices would be counted capped.`,
+  ];
+}
+
+function flowControl({ body, push }: Inputs): string[] {
+  const asked = body.flow_control;
+  const used = push.order.flowControl;
+  if (typeof asked !== 'number' || used === null || asked >= used) return [];
+  return [`flow_control ${asked} counts as ${used}, the least there is.`];
+}
+
+function expiry({ push, timing, nowMs, estimatedSeconds }: Inputs): string[] {
+  const startMs = timing.pushTime?.getTime() ?? nowMs;
+  const lifeMs = push.expiresAt.getTime() - startMs;
+  const end = push.expiresAt.toISOString();
+  if (lifeMs <= 0) return [`It expires at ${end}, before it is sent: every device would be counted expired.`];
+  if (estimatedSeconds === null || estimatedSeconds * 1000 <= lifeMs) return [];
+  return [`It expires at ${end}, before all are sent to: those who wait then would be counted expired.`];
+}

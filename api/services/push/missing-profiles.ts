@@ -1,0 +1,131 @@
+import { messageOf, type NamedCredentials } from '../../../connectors/contract/connector.ts';
+import { connectors } from '../../../connectors/registry.ts';
+import { type Handle, isStatementTimeout } from '../../../shared/db/pool.ts';
+import type { StoredProfile } from '../../../shared/db/tables/profiles.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import {
+  appleDeviceTypes,
+  askedConnector,
+  type ConnectorId,
+  displayName,
+  labelsOf,
+  vendorIds,
+} from '../../../shared/domain/labels.ts';
+import type { PushOrder } from '../../../shared/domain/push.ts';
+import { QueueFull } from '../../../shared/fair-queue.ts';
+import { Params, targetCondition } from '../../../shared/query/targets.ts';
+import type { ApiDeps } from '../deps.ts';
+
+/**
+ * How long the look for devices without a profile may take, and wait for its turn. When it takes longer the push is
+ * accepted, and such devices are counted `failed` with the sentence on the record.
+ */
+const probeTimeoutMs = 200;
+const probeWaitMs = 100;
+
+/** Devices of one kind that no profile serves. */
+interface Hole {
+  condition: (params: Params) => string;
+  sentence: string;
+}
+
+/**
+ * A push that needs a profile that is missing is refused at the call (protocol/admin-api.md#missing-profiles,
+ * protocol/push.md#profiles). Gives the sentence, or undefined when all is served.
+ */
+export async function findMissingProfile(
+  deps: ApiDeps,
+  app: App,
+  order: PushOrder,
+): Promise<string | undefined> {
+  const profiles = await deps.directory.profiles(app.appId);
+  const listed = order.target.kind === 'devices' ? missingForDevices(profiles, order) : undefined;
+  if (listed) return listed;
+  const holes = holesOf(app, profiles, order);
+  return holes.length === 0 ? undefined : probe(deps, app, { order, holes });
+}
+
+function named(profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] {
+  const schema = connectors.get(connector)?.credentials;
+  return profiles.flatMap((profile) => {
+    if (profile.connector !== connector || !schema) return [];
+    const parsed = schema.safeParse(profile.credentials);
+    return parsed.success ? [{ name: profile.name, credentials: parsed.data }] : [];
+  });
+}
+
+/** True when some profile of APNs can serve this push at all; which one is decided device by device. */
+function apnsProblem(profiles: StoredProfile[], order: PushOrder, deviceProfile: string): string | undefined {
+  const apns = connectors.get('apns');
+  const message = messageOf({ objectId: '', order, expiresAt: new Date(0), createdAt: new Date(0) });
+  const traits = { deviceProfile, topic: null, teamId: null };
+  const candidates = named(profiles, 'apns');
+  const choice = apns?.choose?.(candidates, traits, message);
+  // Teams are told apart by what each installation stored: not knowing which is no hole.
+  if (!choice || choice.ok || /several teams/.test(choice.problem)) return undefined;
+  return `The iOS certificate file is expired or disabled: ${choice.problem}.`;
+}
+
+function missingForDevices(profiles: StoredProfile[], order: PushOrder): string | undefined {
+  if (order.target.kind !== 'devices') return undefined;
+  const { deviceType, vendor, deviceProfile } = order.target;
+  if (deviceType === 'ios') return apnsProblem(profiles, order, deviceProfile ?? '');
+  const connector = vendor === null ? undefined : askedConnector(vendor);
+  if (!connector || connector === 'channel') return undefined;
+  const name = deviceProfile || '_default';
+  return has(profiles, connector, name)
+    ? undefined
+    : `There is no ${displayName(connector)} profile named ${name}.`;
+}
+
+/** Whether there is a profile of that name under one of the connector's labels. */
+function has(profiles: StoredProfile[], connector: ConnectorId, name: string): boolean {
+  const labels: readonly string[] = labelsOf(connector);
+  return profiles.some((profile) => labels.includes(profile.connector) && profile.name === name);
+}
+
+function holesOf(app: App, profiles: StoredProfile[], order: PushOrder): Hole[] {
+  const holes: Hole[] = [];
+  const problem = apnsProblem(profiles, order, '');
+  if (problem)
+    holes.push({
+      condition: (params) =>
+        `device_type = ANY(${params.add([...appleDeviceTypes])}) AND device_token IS NOT NULL AND coalesce(device_profile, '') = ''`,
+      sentence: problem,
+    });
+  if (!app.options.hybridPush) return holes;
+  for (const vendor of vendorIds) {
+    if (has(profiles, vendor, '_default')) continue;
+    holes.push({
+      condition: (params) =>
+        `device_type = 'android' AND vendor = ${params.add(vendor)} AND registration_id IS NOT NULL AND coalesce(device_profile, '') = ''`,
+      sentence: `There is no ${displayName(vendor)} profile named _default, and devices of that vendor need it.`,
+    });
+  }
+  return holes;
+}
+
+async function probe(
+  { queries, clock }: ApiDeps,
+  app: App,
+  { order, holes }: { order: PushOrder; holes: Hole[] },
+): Promise<string | undefined> {
+  const params = new Params();
+  const target = targetCondition(app, order, { params, nowMs: clock.now() });
+  const tests = holes.map(
+    (hole, i) =>
+      `WHEN EXISTS (SELECT 1 FROM installation WHERE ${target} AND ${hole.condition(params)}) THEN ${i}`,
+  );
+  try {
+    const look = (tx: Handle) =>
+      tx.query<{ hole: number | null }>(`SELECT CASE ${tests.join(' ')} END AS hole`, params.values);
+    const limit = { timeoutMs: probeTimeoutMs, maxWaitMs: probeWaitMs };
+    // The condition of a push takes the app's share of client queries, whichever key sent it.
+    const { rows } = await queries.read({ app, isMaster: false }, look, limit);
+    const found = rows[0]?.hole;
+    return typeof found === 'number' ? holes[found]?.sentence : undefined;
+  } catch (error) {
+    if (isStatementTimeout(error) || error instanceof QueueFull) return undefined;
+    throw error;
+  }
+}

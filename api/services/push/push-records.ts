@@ -1,0 +1,167 @@
+import { readTroubles } from '../../../shared/db/tables/gateway-failures.ts';
+import {
+  countNotifications,
+  findPublicNotification,
+  listGroup,
+  listNotifications,
+} from '../../../shared/db/tables/notifications.ts';
+import { readProgress, readRepeats, readTotals } from '../../../shared/db/tables/push-progress.ts';
+import { readReceipts } from '../../../shared/db/tables/receipts.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { connectorIds } from '../../../shared/domain/labels.ts';
+import {
+  allTotals,
+  type ConnectorTotals,
+  type Notification,
+  operatorStatus,
+  toPublicRecord,
+} from '../../../shared/domain/notification.ts';
+import { addTotals, sumTotals } from '../../../shared/domain/outcome.ts';
+import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/domain/receipts.ts';
+import type { ApiDeps } from '../deps.ts';
+
+export interface ListRequest {
+  limit: number;
+  skip: number;
+  oldestFirst: boolean;
+  isCounted: boolean;
+}
+
+interface Facts {
+  receipts: Map<number, ReceiptTotals>;
+  /** Of open records, the gateways that they wait for. */
+  troubles: Map<number, string>;
+}
+
+/** Push records (protocol/push-records.md#record-fields and protocol/push-records.md#look-up-a-record). */
+export class NotificationService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /** By the record's objectId or the custom notification_id. Throws 404/101 when there is none. */
+  async get(app: App, publicId: string): Promise<JsonObject> {
+    const record = await this.#find(app.appId, publicId);
+    return record.objectId === publicId ? this.#toPublic(record) : this.#summed(record);
+  }
+
+  async list(app: App, request: ListRequest): Promise<JsonObject> {
+    const { db } = this.#deps;
+    const records = request.limit === 0 ? [] : await listNotifications(db, app.appId, request);
+    const facts = await this.#factsOf(app.appId, records);
+    const results = await Promise.all(records.map((record) => this.#toPublic(record, facts)));
+    return request.isCounted ? { results, count: await countNotifications(db, app.appId) } : { results };
+  }
+
+  /** The record as the operator sees it, cancelled ones too. Throws 404/101 when there is none. */
+  async getForOperator(appId: string, publicId: string): Promise<JsonObject> {
+    const record = await this.find(appId, publicId);
+    return { ...(await this.#toPublic(record)), status: operatorStatus(record) };
+  }
+
+  /** How far a push is (protocol/admin-api.md#progress), with what is done of batches in flight. */
+  async progress(appId: string, publicId: string): Promise<JsonObject> {
+    const record = await this.find(appId, publicId);
+    const connectors = record.totals ?? (await readProgress(this.#deps.db, appId, record.id));
+    const outcomes = allTotals(connectors);
+    const settled = sumTotals(outcomes);
+    const seconds = record.firstSentAt ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000 : 0;
+    const perSecond = seconds > 0 ? Math.round(settled / seconds) : 0;
+    const left = record.devices - settled;
+    const receipts = (await this.#receiptsOf(appId, [record])).get(record.id) ?? noReceipts;
+    return {
+      status: operatorStatus(record),
+      devices: record.devices,
+      planned: record.isPlanned,
+      outcomes,
+      connectors,
+      repeats: await this.#repeatsOf(record),
+      delivered: receipts.delivered,
+      clicked: receipts.clicked,
+      perSecond,
+      secondsLeft: record.totals ? 0 : perSecond > 0 ? Math.ceil(left / perSecond) : null,
+    };
+  }
+
+  #endOf(record: Notification): number {
+    return record.totals ? record.updatedAt.getTime() : this.#deps.clock.now();
+  }
+
+  /** Any record, cancelled ones too; throws 404/101 when there is none. */
+  async find(appId: string, publicId: string): Promise<Notification> {
+    const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
+      ? await findPublicNotification(this.#deps.db, appId, publicId)
+      : undefined;
+    if (!record) throw refuse('objectNotFound');
+    return record;
+  }
+
+  /** To clients a cancelled push is "removed from records" (protocol/push-records.md#status). */
+  async #find(appId: string, publicId: string): Promise<Notification> {
+    const record = await this.find(appId, publicId);
+    if (record.state === 'cancelled') throw refuse('objectNotFound');
+    return record;
+  }
+
+  /** Pushes with the same custom id are counted together (protocol/push-records.md#records-with-one-custom-id): the newest, with sums. */
+  async #summed(newest: Notification): Promise<JsonObject> {
+    const { db } = this.#deps;
+    const group = await listGroup(db, newest.appId, newest.notificationId);
+    const together: ConnectorTotals = {};
+    for (const record of group) {
+      const totals = record.totals ?? (await readTotals(db, record.appId, record.id));
+      for (const connector of connectorIds) {
+        const counts = totals[connector];
+        if (counts) together[connector] = addTotals(together[connector] ?? {}, counts);
+      }
+    }
+    const sumOf = (count: (record: Notification) => number) =>
+      group.reduce((sum, record) => sum + count(record), 0);
+    const devices = sumOf((record) => record.devices);
+    const acked = sumOf((record) => record.acked);
+    const repeats = (await Promise.all(group.map((record) => this.#repeatsOf(record)))).reduce(
+      (a, b) => a + b,
+      0,
+    );
+    const { receipts: byPush, troubles } = await this.#factsOf(newest.appId, group);
+    const receipts = [...byPush.values()];
+    return toPublicRecord({ ...newest, devices, acked, repeats }, together, {
+      receipts: receipts.reduce(addReceipts, { ...noReceipts }),
+      trouble: [...troubles.values()][0] ?? '',
+    });
+  }
+
+  #receiptsOf(appId: string, records: readonly Notification[]): Promise<Map<number, ReceiptTotals>> {
+    return readReceipts(
+      this.#deps.db,
+      appId,
+      records.map(({ id }) => id),
+    );
+  }
+
+  /** What several records are told with, read at once. */
+  async #factsOf(appId: string, records: readonly Notification[]): Promise<Facts> {
+    const open = records.filter(({ totals }) => totals === null).map(({ id }) => id);
+    const receipts = await this.#receiptsOf(appId, records);
+    return { receipts, troubles: await readTroubles(this.#deps.db, appId, open) };
+  }
+
+  async #toPublic(record: Notification, known?: Facts): Promise<JsonObject> {
+    const totals = record.totals ?? (await readTotals(this.#deps.db, record.appId, record.id));
+    const { receipts, troubles } = known ?? (await this.#factsOf(record.appId, [record]));
+    const counted = { ...record, repeats: await this.#repeatsOf(record) };
+    return toPublicRecord(counted, totals, {
+      receipts: receipts.get(record.id) ?? noReceipts,
+      trouble: troubles.get(record.id) ?? '',
+    });
+  }
+
+  /** A closed record has its count, an open one is counted. */
+  async #repeatsOf({ appId, id, repeats, totals }: Notification): Promise<number> {
+    return totals ? repeats : await readRepeats(this.#deps.db, appId, id);
+  }
+}

@@ -1,0 +1,33 @@
+import { cancelScheduled, listScheduled } from '../../../shared/db/tables/schedule.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { toScheduledEntry } from '../../../shared/domain/schedule.ts';
+import type { ApiDeps } from '../deps.ts';
+
+/** Entry ids are a column of type integer. */
+const maxEntryId = 2 ** 31 - 1;
+
+/** Pushes that wait for their time (protocol/push.md#scheduled-push-entry). */
+export class ScheduleService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  async list(app: App): Promise<JsonObject[]> {
+    return (await listScheduled(this.#deps.db, app.appId)).map(toScheduledEntry);
+  }
+
+  /** Cancels by the outer integer id. Throws 1 for what is no such id, 404/101 when none is pending under it. */
+  async cancel(app: App, entryId: string): Promise<void> {
+    if (!/^\d{1,10}$/.test(entryId) || Number(entryId) > maxEntryId)
+      throw refuse('invalidParameter', 'The id of a scheduled push is the integer that its entry shows.');
+    if (!(await cancelScheduled(this.#deps.db, app.appId, Number(entryId))))
+      throw refuse(
+        'objectNotFound',
+        'No push is scheduled under this id: it was sent, cancelled, or never was.',
+      );
+  }
+}

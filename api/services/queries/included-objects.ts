@@ -1,0 +1,44 @@
+import type { Handle } from '../../../shared/db/pool.ts';
+import { replyBytes } from '../../../shared/db/query-share.ts';
+import { findInstallations } from '../../../shared/db/tables/installations.ts';
+import { findRoles } from '../../../shared/db/tables/roles.ts';
+import { findUsers } from '../../../shared/db/tables/users.ts';
+import { mayUser } from '../../../shared/domain/acl.ts';
+import { installationDocument } from '../../../shared/domain/installation.ts';
+import { roleDocument } from '../../../shared/domain/role.ts';
+import { userDocument } from '../../../shared/domain/user.ts';
+import { installationClass, roleClass, userClass } from '../../../shared/query/classes.ts';
+import type { Source } from '../../../shared/query/include.ts';
+import type { UserCaller } from '../accounts/caller.ts';
+
+/**
+ * What pointers lead to (`include`, protocol/queries.md#include): every object as its own GET would show it to this caller, so that
+ * a pointer is no way round an ACL.
+ */
+export function documentsFor(
+  { app: { appId }, isMaster, session }: UserCaller,
+  { db, hasAcl }: { db: Handle; hasAcl: boolean },
+): Source {
+  const maxBytes = replyBytes({ isMaster });
+  const find: Source['find'] = async (className, objectIds) => {
+    if (className === installationClass.name) {
+      const found = await findInstallations(db, appId, { objectIds: [...objectIds], maxBytes });
+      return new Map(found.map((one) => [one.objectId, installationDocument(one)]));
+    }
+    if (className === roleClass.name) {
+      const found = await findRoles(db, appId, { objectIds: [...objectIds], maxBytes });
+      const visible = found.filter(({ acl }) => isMaster || mayUser(acl, 'read', session));
+      return new Map(visible.map((role) => [role.objectId, roleDocument(role, { hasAcl })]));
+    }
+    if (className !== userClass.name) return new Map();
+    const found = await findUsers(db, appId, { objectIds: [...objectIds], maxBytes });
+    const visible = found.filter(({ acl }) => isMaster || mayUser(acl, 'read', session));
+    return new Map(
+      visible.map((user) => {
+        const isOwn = isMaster || session?.id === user.id;
+        return [user.objectId, userDocument(user, { isOwn, hasAcl })];
+      }),
+    );
+  };
+  return { find, maxLength: maxBytes };
+}

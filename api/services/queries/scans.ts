@@ -1,0 +1,62 @@
+import { selectInstallations } from '../../../shared/db/tables/installations.ts';
+import { selectRoles } from '../../../shared/db/tables/roles.ts';
+import { selectUsers } from '../../../shared/db/tables/users.ts';
+import { refuse } from '../../../shared/domain/errors.ts';
+import { installationDocument } from '../../../shared/domain/installation.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { roleDocument } from '../../../shared/domain/role.ts';
+import { userDocument } from '../../../shared/domain/user.ts';
+import { classes, roleClass, userClass } from '../../../shared/query/classes.ts';
+import { project } from '../../../shared/query/keys.ts';
+import { compileScan, cursorBehind, parseScan } from '../../../shared/query/scan.ts';
+import { tokensFor } from '../accounts/caller.ts';
+import type { ApiDeps } from '../deps.ts';
+import type { Caller } from '../installations/installations.ts';
+
+/** Going through all users, installations or roles of an app, page by page, whatever is written in between. */
+export class ScanService {
+  readonly #deps: Pick<ApiDeps, 'queries' | 'clock' | 'vault'>;
+
+  constructor(deps: Pick<ApiDeps, 'queries' | 'clock' | 'vault'>) {
+    this.#deps = deps;
+  }
+
+  /**
+   * One page, and the cursor of the next one; null behind the last (protocol/queries.md#scan). Throws 1 without the master
+   * key, 101 for an unknown class, 124, 116 for too much, and as `parseScan`.
+   */
+  async scan(
+    caller: Caller,
+    className: string,
+    query: Record<string, unknown>,
+  ): Promise<{ results: JsonObject[]; cursor: string | null }> {
+    const { appId } = caller.app;
+    if (!caller.isMaster) throw refuse('invalidParameter', 'The request must be signed by master key.');
+    const cls = classes.get(className);
+    if (!cls) throw refuse('objectNotFound', "Class or object doesn't exists.");
+    const nowMs = this.#deps.clock.now();
+    const scan = parseScan(query, cls, { appId, nowMs });
+    const selection = compileScan(scan, cls, appId);
+    const rows = await this.#deps.queries.read(caller, async (tx) => {
+      if (cls === roleClass)
+        return (await selectRoles(tx, selection)).map((row) => ({
+          row,
+          document: roleDocument(row, { hasAcl: false }),
+        }));
+      if (cls !== userClass)
+        return (await selectInstallations(tx, selection)).map((row) => ({
+          row,
+          document: installationDocument(row),
+        }));
+      const users = await selectUsers(tx, selection);
+      const open = tokensFor(caller, this.#deps.vault);
+      return users.map((row) => ({ row, document: userDocument(row, { isOwn: true, open }) }));
+    });
+    const page = rows.slice(0, scan.limit);
+    const last = rows.length > scan.limit ? page.at(-1) : undefined;
+    return {
+      results: page.map(({ document }) => project(document, scan.keys, cls)),
+      cursor: last ? cursorBehind(last.row, scan, nowMs) : null,
+    };
+  }
+}

@@ -1,0 +1,15 @@
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { ApiDeps } from '../deps.ts';
+
+/** The server's time as clients encode times (protocol/clients.md#server-time). */
+export class DateService {
+  readonly #deps: Pick<ApiDeps, 'clock'>;
+
+  constructor(deps: Pick<ApiDeps, 'clock'>) {
+    this.#deps = deps;
+  }
+
+  now(): JsonObject {
+    return { __type: 'Date', iso: new Date(this.#deps.clock.now()).toISOString() };
+  }
+}
