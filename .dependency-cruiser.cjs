@@ -97,9 +97,9 @@ module.exports = {
       to: { path: '^dispatcher/(?!sending/)' },
     },
     {
-      name: 'delivery and the breakers import neither planning nor duties',
+      name: 'delivery, recording and the breakers import neither planning nor duties',
       severity: 'error',
-      from: { path: '^dispatcher/(breakers|delivery)/' },
+      from: { path: '^dispatcher/(breakers|delivery|recording)/' },
       to: { path: '^dispatcher/(planning|duties)/' },
     },
     {

@@ -6,8 +6,8 @@ import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
 import type { Breakers } from './breakers/breakers.ts';
-import type { Ledger } from './delivery/ledger.ts';
 import type { ScanShare } from './planning/scan-share.ts';
+import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { SenderPool } from './sending/pool.ts';
 
 /** What the dispatcher's duties work with; opened by `start.ts`, handed down. */
@@ -20,7 +20,7 @@ export interface DispatcherDeps {
   directory: Directory;
   pool: SenderPool;
   breakers: Breakers;
-  ledger: Ledger;
+  gatewayUsage: GatewayUsage;
   scans: ScanShare;
   clock: Clock;
   log: Logger;

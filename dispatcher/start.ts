@@ -14,18 +14,18 @@ import { pushChannel } from '../shared/db/tables/push-control.ts';
 import { ClosingStack } from '../shared/lifecycle.ts';
 import type { Logger } from '../shared/logging.ts';
 import { createMetrics } from '../shared/metrics.ts';
-import { Consumer, WaitingRoom } from '../shared/queue/consumer.ts';
+import { Consumer, ParkedJobs } from '../shared/queue/consumer.ts';
 import { deliverJob, planJob, planPriorities } from '../shared/queue/jobs.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
 import { Breakers } from './breakers/breakers.ts';
 import { deliverBatch } from './delivery/deliver.ts';
-import { Ledger } from './delivery/ledger.ts';
 import type { DispatcherDeps } from './deps.ts';
 import { openDuties, runDuty } from './duties/duties.ts';
 import { startMessenger } from './duties/messenger.ts';
 import { type HealthState, serveHealth } from './health.ts';
 import { planPush } from './planning/planner.ts';
 import { ScanShare } from './planning/scan-share.ts';
+import { GatewayUsage } from './recording/gateway-usage.ts';
 import { SenderPool } from './sending/pool.ts';
 
 /** Pushes planned at a time by one dispatcher; small ones are delivered by the same job. */
@@ -87,10 +87,12 @@ export async function startDispatcher(
   stack.add('notifications', () => listener.close());
   await listener.start();
   // Without an id notifications were interrupted: any push may have been stopped.
-  await listener.listen(pushChannel, (id) => deps.pool.cut(id === '' ? undefined : Number(id)));
+  await listener.listen(pushChannel, (id) => deps.pool.interrupt(id === '' ? undefined : Number(id)));
   await listener.listen(breakerChannel, () => {
     // What is not heeded now is known in 400 ms, and who waits comes back in seconds.
-    deps.breakers.heed().catch((error: unknown) => log.warn({ err: error }, 'could not read the breakers'));
+    deps.breakers
+      .refreshOverrides()
+      .catch((error: unknown) => log.warn({ err: error }, 'could not read the breakers'));
   });
   await startConsumers(deps, { stack, listener, threads: config.dispatcherThreads });
   await startMessenger(deps, config, { stack, listener });
@@ -152,17 +154,17 @@ async function openMeans(
     clock,
     log,
     timing,
-    maxDragging: config.dispatcherThreads * batchesPerThread,
-    callBack: (key) => queue.callBack(deliverJob(key.connector), key),
+    maxSlow: config.dispatcherThreads * batchesPerThread,
+    wakeWaiting: (key) => queue.wakeWaiting(deliverJob(key.connector), key),
   });
   stack.add('breakers', () => breakers.close());
-  const ledger = new Ledger(db);
-  stack.add('ledger', () => ledger.flush());
+  const gatewayUsage = new GatewayUsage(db);
+  stack.add('gateway usage', () => gatewayUsage.flush());
   const scans = new ScanShare(
     { atOnce: freshPlansAtOnce + continuedPlansAtOnce, perApp: scansPerApp },
     clock,
   );
-  const opened = { db, readDb, queue, vault, directory, pool, breakers, ledger, scans };
+  const opened = { db, readDb, queue, vault, directory, pool, breakers, gatewayUsage, scans };
   return { ...opened, clock, log, metrics: createMetrics() };
 }
 
@@ -180,7 +182,7 @@ async function startConsumers(
   { stack, listener, threads }: { stack: ClosingStack; listener: Listener; threads: number },
 ): Promise<void> {
   const { queue, log, pool } = deps;
-  const waitingRoom = new WaitingRoom(threads * waitingPerThread);
+  const parkedJobs = new ParkedJobs(threads * waitingPerThread);
   const plans = [
     { capacity: freshPlansAtOnce, range: { minPriority: planPriorities.fresh } },
     { capacity: continuedPlansAtOnce, range: { maxPriority: planPriorities.continued } },
@@ -193,7 +195,7 @@ async function startConsumers(
         log,
         kind: planJob,
         ...places,
-        waitingRoom,
+        parkedJobs,
         pollMs: planPollMs,
         handle: (job, shift) => planPush(deps, job, shift),
       }),
@@ -206,9 +208,10 @@ async function startConsumers(
       log,
       kind,
       capacity: threads * batchesPerThread,
-      waitingRoom,
+      parkedJobs,
       pollMs: deliverPollMs,
-      handle: (job, { signal, place }) => deliverBatch(deps, job.data, signal, { kind, job, place }),
+      handle: (job, { signal, permit: place }) =>
+        deliverBatch(deps, job.data, signal, { kind, job, permit: place }),
     });
   });
   const consumers = [...planning, ...delivering];

@@ -23,18 +23,18 @@ export const defaultBreakerTiming: BreakerTiming = {
 };
 
 /** What a group of requests showed of the one who was asked. */
-export interface Showing {
+export interface HealthSample {
   /** Requests that show something: answered, or lost on the way. */
   asked: number;
   /** Of these, those that show that it cannot be asked now. */
-  troubled: number;
+  failed: number;
 }
 
 /** What became of a group: it ran, or the breaker did not let it through. */
 export type Run<T> = { hasRun: true; value: T } | { hasRun: false };
 
 /** Told to the library, never to the caller, who gets the group's own result. */
-class Trouble extends Error {
+class ProbeFailed extends Error {
   override name = 'Trouble';
 }
 
@@ -91,12 +91,12 @@ export class Breaker {
   }
 
   /** Milliseconds until the next probe may be made; 0 when there is nothing to wait for. */
-  get restMs(): number {
+  get cooldownLeftMs(): number {
     return this.#circuit.opened ? Math.max(0, this.#probeAtMs - this.#monotonicMs()) : 0;
   }
 
   /** Runs a group if it may pass and judges it by what it showed. Rejects with the group's own error. */
-  async run<T>(work: () => Promise<T>, showingOf: (value: T) => Showing): Promise<Run<T>> {
+  async run<T>(work: () => Promise<T>, showingOf: (value: T) => HealthSample): Promise<Run<T>> {
     const held: { end?: { value: T } | { error: unknown } } = {};
     const group = async () => {
       const isProbe = this.#circuit.halfOpen;
@@ -105,7 +105,7 @@ export class Breaker {
       } catch (error) {
         held.end = { error };
         // Something of ours broke: that says nothing against the gateway, but a probe it was not.
-        if (isProbe) throw new Trouble();
+        if (isProbe) throw new ProbeFailed();
         return;
       }
       this.#judge(showingOf(held.end.value), isProbe);
@@ -117,7 +117,7 @@ export class Breaker {
   }
 
   /** Another process has asked successfully: what this one waits to find out is known. */
-  trust(): void {
+  closeByPeer(): void {
     if (this.isPassable) this.#circuit.close();
   }
 
@@ -126,11 +126,11 @@ export class Breaker {
     this.#circuit.shutdown();
   }
 
-  #judge({ asked, troubled }: Showing, isProbe: boolean): void {
+  #judge({ asked, failed }: HealthSample, isProbe: boolean): void {
     // Half of what was asked (contract of a group); a probe that asked nothing has proved nothing.
-    const isTrouble = asked === 0 ? isProbe : troubled * 2 >= asked;
+    const isTrouble = asked === 0 ? isProbe : failed * 2 >= asked;
     if (!isTrouble) return;
-    if (troubled >= this.#timing.heavyGroup) this.#circuit.open();
-    throw new Trouble();
+    if (failed >= this.#timing.heavyGroup) this.#circuit.open();
+    throw new ProbeFailed();
   }
 }

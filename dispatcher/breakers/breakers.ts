@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { BreakerTiming, Showing } from '../../shared/breaker.ts';
+import type { BreakerTiming, HealthSample } from '../../shared/breaker.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import {
@@ -18,12 +18,12 @@ import {
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { Metrics } from '../../shared/metrics.ts';
-import type { Place } from '../../shared/queue/consumer.ts';
+import type { Permit } from '../../shared/queue/consumer.ts';
 import type { DeliverResult } from '../sending/task.ts';
-import { Failures } from './failures.ts';
-import { Flights } from './flights.ts';
-import { Forced } from './forced.ts';
-import { Line } from './line.ts';
+import { GatewayFailures } from './gateway-failures.ts';
+import { GatewayQueue } from './gateway-queue.ts';
+import { InFlightBatches } from './in-flight-batches.ts';
+import { Overrides } from './overrides.ts';
 
 /** Recipients of a large batch that a half-open breaker lets through to try the gateway. */
 const probeRecipients = 10;
@@ -47,30 +47,30 @@ export interface BreakersOptions {
   clock: Clock;
   log: Logger;
   timing: BreakerTiming;
-  /** So many batches of one gateway may drag (`flights.ts`); while they do, further ones wait. */
-  maxDragging: number;
+  /** So many batches of one gateway may drag (`in-flight-batches.ts`); while they do, further ones wait. */
+  maxSlow: number;
   /** Has the batches that wait for a gateway come back now. */
-  callBack(key: BreakerKey): Promise<void>;
+  wakeWaiting(key: BreakerKey): Promise<void>;
 }
 
-const showingOf = ({ showing }: DeliverResult): Showing => showing;
+const showingOf = ({ health: showing }: DeliverResult): HealthSample => showing;
 
 /** The breakers of this dispatcher, one per connector, app and profile (states: README.md). */
 export class Breakers {
   readonly #options: BreakersOptions;
   readonly #dispatcher = randomUUID();
-  readonly #lines = new Map<string, Line>();
-  readonly #forced: Forced;
-  readonly #flights: Flights;
-  readonly #failures: Failures;
+  readonly #lines = new Map<string, GatewayQueue>();
+  readonly #forced: Overrides;
+  readonly #flights: InFlightBatches;
+  readonly #failures: GatewayFailures;
   readonly #stop = new AbortController();
   #notes: Promise<void> = Promise.resolve();
 
   constructor(options: BreakersOptions) {
     this.#options = options;
-    this.#forced = new Forced(options.db, options.clock);
-    this.#failures = new Failures(options);
-    this.#flights = new Flights({ clock: options.clock, forcedOpen: () => this.#forced.open() });
+    this.#forced = new Overrides(options.db, options.clock);
+    this.#failures = new GatewayFailures(options);
+    this.#flights = new InFlightBatches({ clock: options.clock, forcedOpen: () => this.#forced.open() });
   }
 
   /** How long a batch has to wait before it may be sent, in ms; 0: it may go now. */
@@ -84,7 +84,7 @@ export class Breakers {
     }
     if (this.#isFull(line)) return line.slot(0);
     const isPassable = order?.forced === 'closed' || line.breaker.isPassable;
-    return isPassable ? 0 : line.slot(line.breaker.restMs);
+    return isPassable ? 0 : line.slot(line.breaker.cooldownLeftMs);
   }
 
   /**
@@ -92,7 +92,7 @@ export class Breakers {
    * at a time, and one whose batches drag no more of them: it does not hold every place of its connector
    * (protocol/delivery.md#promise-4). `place` is the one that the batch has.
    */
-  async send(key: BreakerKey, send: SendBatch, place?: Place): Promise<Passage> {
+  async send(key: BreakerKey, send: SendBatch, place?: Permit): Promise<Passage> {
     if (!isWatched(key)) return { kind: 'sent', result: await send(), isCounted: true };
     const order = await this.#forced.of(key);
     const line = this.#line(key);
@@ -104,16 +104,16 @@ export class Breakers {
       this.#failures.saw(line, result);
       return { kind: 'sent', result, isCounted: true };
     }
-    if (!(await line.isFree())) return { kind: 'wait', afterMs: line.slot(line.breaker.restMs) };
-    return line.fly(() => track((flight) => this.#sendThrough(line, (slice) => send(slice, flight))));
+    if (!(await line.canProbe())) return { kind: 'wait', afterMs: line.slot(line.breaker.cooldownLeftMs) };
+    return line.track(() => track((flight) => this.#sendThrough(line, (slice) => send(slice, flight))));
   }
 
   /** An operator has forced or released something: known at once, and those who wait come back. */
-  async heed(): Promise<void> {
+  async refreshOverrides(): Promise<void> {
     this.#forced.forget();
     const forced = await this.#forced.all();
     for (const line of this.#lines.values())
-      if (line.isAwaited && forced.get(line.id)?.forced !== 'open') this.#callBack(line);
+      if (line.isAwaited && forced.get(line.id)?.forced !== 'open') this.#wakeWaiting(line);
   }
 
   /** Writes the states into the gauge; what is forced shows as what it was forced to. */
@@ -132,7 +132,7 @@ export class Breakers {
   }
 
   /** Keeps what is written down alive and lets go of breakers that nobody uses. */
-  async tend(): Promise<void> {
+  async maintain(): Promise<void> {
     for (const [id, line] of this.#lines) {
       if (line.breaker.state !== 'closed') {
         await this.#learn(line);
@@ -143,7 +143,7 @@ export class Breakers {
       }
     }
     await this.#notes;
-    await this.#failures.tend(this.#lines.values());
+    await this.#failures.maintain(this.#lines.values());
     await deleteOldBreakerStates(this.#options.db);
   }
 
@@ -156,7 +156,7 @@ export class Breakers {
     await forgetBreakerStates(this.#options.db, this.#dispatcher).catch(() => undefined);
   }
 
-  async #sendThrough(line: Line, send: SendBatch): Promise<Passage> {
+  async #sendThrough(line: GatewayQueue, send: SendBatch): Promise<Passage> {
     const slice = line.breaker.state === 'half-open' ? probeRecipients : undefined;
     const work = async () => {
       const result = await send(slice);
@@ -165,57 +165,61 @@ export class Breakers {
       return result;
     };
     const run = await line.breaker.run(work, showingOf);
-    if (!run.hasRun) return { kind: 'wait', afterMs: line.slot(line.breaker.restMs) };
-    const { asked, troubled } = run.value.showing;
-    if (asked > troubled) line.prove();
+    if (!run.hasRun) return { kind: 'wait', afterMs: line.slot(line.breaker.cooldownLeftMs) };
+    const { asked, failed: troubled } = run.value.health;
+    if (asked > troubled) line.markHealthy();
     // While the gateway cannot be asked, a try costs nothing: else an hour's outage would use the budget up.
     return { kind: 'sent', result: run.value, isCounted: line.breaker.state === 'closed' };
   }
 
   /** Half-open without traffic of its own, a breaker would stay so while another dispatcher sends. */
-  async #learn({ breaker, key, since }: Line): Promise<void> {
+  async #learn({ breaker, key, since }: GatewayQueue): Promise<void> {
     if (breaker.state !== 'half-open') return;
     const seen = { dispatcher: this.#dispatcher, since };
-    if (await hasClosedElsewhere(this.#options.db, key, seen)) breaker.trust();
+    if (await hasClosedElsewhere(this.#options.db, key, seen)) breaker.closeByPeer();
   }
 
-  #isFull({ id }: Line): boolean {
-    return this.#flights.draggingOf(id) >= this.#options.maxDragging;
+  #isFull({ id }: GatewayQueue): boolean {
+    return this.#flights.slowOf(id) >= this.#options.maxSlow;
   }
 
-  #line(key: BreakerKey): Line {
+  #line(key: BreakerKey): GatewayQueue {
     const id = breakerIdOf(key);
     const line = this.#lines.get(id) ?? this.#newLine(key);
     return line.use();
   }
 
-  #newLine(key: BreakerKey): Line {
+  #newLine(key: BreakerKey): GatewayQueue {
     const { clock, timing } = this.#options;
-    const line: Line = new Line(key, { clock, timing, onChange: (state) => this.#changed(line, state) });
+    const line: GatewayQueue = new GatewayQueue(key, {
+      clock,
+      timing,
+      onChange: (state) => this.#changed(line, state),
+    });
     this.#lines.set(line.id, line);
     return line;
   }
 
-  #changed(line: Line, state: BreakerState): void {
+  #changed(line: GatewayQueue, state: BreakerState): void {
     const reason = state === 'closed' ? undefined : this.#failures.reasonOf(line);
     this.#options.log.warn({ breaker: line.id, state, reason }, 'a breaker changed its state');
     this.#note(line);
-    if (state === 'closed' && line.isAwaited) this.#callBack(line);
+    if (state === 'closed' && line.isAwaited) this.#wakeWaiting(line);
   }
 
   /** Twice: a batch that was just being put back would else wait for its time. */
-  #callBack(line: Line): void {
-    const { callBack, log } = this.#options;
+  #wakeWaiting(line: GatewayQueue): void {
+    const { wakeWaiting, log } = this.#options;
     const call = async () => {
       line.forgetSlots();
-      await callBack(line.key);
+      await wakeWaiting(line.key);
       await sleep(stragglerMs, this.#stop.signal);
-      if (!this.#stop.signal.aborted) await callBack(line.key);
+      if (!this.#stop.signal.aborted) await wakeWaiting(line.key);
     };
     call().catch((error: unknown) => log.warn({ err: error }, 'waiting batches could not be called back'));
   }
 
-  #note({ key, breaker, since }: Line): void {
+  #note({ key, breaker, since }: GatewayQueue): void {
     const { db, log } = this.#options;
     const seen = { dispatcher: this.#dispatcher, state: breaker.state, since };
     this.#notes = this.#notes

@@ -2,10 +2,16 @@ import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/de
 import { markFirstSend } from '../../shared/db/tables/push-progress.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import {
+  completeJob,
+  type DeliverOptions,
+  postpone,
+  recordResult,
+  settleUnsent,
+} from '../recording/recorder.ts';
 import type { SendSlot } from '../sending/task.ts';
 import { passGates } from './gates.ts';
-import { holdTask } from './holding.ts';
-import { completeJob, type DeliverOptions, postpone, recordResult, settleUnsent } from './recorder.ts';
+import { parkBatch } from './pause.ts';
 
 /**
  * Sends one batch and records what became of it. True when the batch is settled or postponed (and the job
@@ -48,7 +54,7 @@ async function deliverOnce(
     await postpone(deps, task, { batch, afterMs: verdict.afterMs, at: verdict.at, ...options });
     return true;
   }
-  if (verdict.kind === 'hold') return (await holdTask(deps, task, options)) || 'ask again';
+  if (verdict.kind === 'hold') return (await parkBatch(deps, task, options)) || 'ask again';
   if (signal.aborted) return false;
   await noteFirstSend(deps, task, batch);
   return sendThroughBreaker(deps, task, { batch, slot: verdict.slot, signal, ...options });
@@ -66,17 +72,17 @@ async function sendThroughBreaker(
   task: DeliverJob,
   { batch, slot, signal, ...options }: Departure,
 ): Promise<boolean | 'ask again'> {
-  if (slot && slot.durationMs >= longSlotMs) options.place?.leave();
+  if (slot && slot.durationMs >= longSlotMs) options.permit?.release();
   const key = { connector: batch.connector, appId: task.appId, profile: batch.profile };
   for (;;) {
     const passage = await deps.breakers.send(
       key,
       (slice, flight) =>
         deps.pool.run(
-          { ...task, slice, flight, slot: slice === undefined ? slot : undefined },
+          { ...task, slice, progressMemory: flight, slot: slice === undefined ? slot : undefined },
           options.kind ? 'bulk' : 'express',
         ),
-      options.place,
+      options.permit,
     );
     if (passage.kind === 'wait') {
       await postpone(deps, task, { batch, afterMs: passage.afterMs, ...options });
@@ -85,7 +91,7 @@ async function sendThroughBreaker(
     const { result, isCounted } = passage;
     const isRecorded = await recordResult(deps, task, { batch, result, isCounted, ...options });
     const isStopping = signal.aborted || deps.pool.isStopping;
-    if (!isRecorded && result.isCut && !isStopping) return 'ask again';
+    if (!isRecorded && result.isInterrupted && !isStopping) return 'ask again';
     if (isRecorded || !result.isSlice || signal.aborted) return isRecorded;
   }
 }

@@ -3,12 +3,12 @@ import type { Outcome } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { SendSlot } from '../sending/task.ts';
-import { askDailyCap } from './caps.ts';
-import { type Turn, takeTurn } from './pace.ts';
-import { askTestLimit, takeRate } from './rates.ts';
+import { checkDailyCap } from './daily-cap.ts';
+import { reserveFlowControl, type SendTime } from './flow-control.ts';
+import { checkTestLimit, reserveGatewayRate } from './gateway-rate.ts';
 
 /** What is to happen to a batch that was taken. */
-export type Verdict =
+export type GateDecision =
   /** `slot`: when, in the pace of its push; absent is at once. */
   | { kind: 'send'; slot?: SendSlot }
   /** Ends here, counted without being sent. */
@@ -21,10 +21,10 @@ export type Verdict =
 /** One question that is asked of every batch before it is sent. */
 export interface Gate {
   name: string;
-  check(deps: DispatcherDeps, task: DeliverJob, batch: DeliverSnapshot): Promise<Verdict> | Verdict;
+  check(deps: DispatcherDeps, task: DeliverJob, batch: DeliverSnapshot): Promise<GateDecision> | GateDecision;
 }
 
-const send: Verdict = { kind: 'send' };
+const send: GateDecision = { kind: 'send' };
 
 const cancelled: Gate = {
   name: 'cancelled',
@@ -70,8 +70,8 @@ const early: Gate = {
 const paced: Gate = {
   name: 'paced',
   check: async (deps, task, batch) => {
-    const turn = await takeTurn(deps, task, batch);
-    return turn ? verdictOf(turn, batch) : send;
+    const turn = await reserveFlowControl(deps, task, batch);
+    return turn ? decisionOf(turn, batch) : send;
   },
 };
 
@@ -79,13 +79,13 @@ const paced: Gate = {
 const rated: Gate = {
   name: 'rated',
   check: async (deps, task, batch) => {
-    const turn = await takeRate(deps, task, batch);
-    return turn ? verdictOf(turn, batch) : send;
+    const turn = await reserveGatewayRate(deps, task, batch);
+    return turn ? decisionOf(turn, batch) : send;
   },
 };
 
 /** At the latest when the push expires: then the batch is counted. */
-function verdictOf(turn: Turn, { expiresAt }: DeliverSnapshot): Verdict {
+function decisionOf(turn: SendTime, { expiresAt }: DeliverSnapshot): GateDecision {
   if (turn.kind === 'now') return { kind: 'send', slot: turn.slot };
   const earlyMs = Math.max(0, turn.at.getTime() - expiresAt.getTime());
   const at = new Date(turn.at.getTime() - earlyMs);
@@ -96,7 +96,7 @@ function verdictOf(turn: Turn, { expiresAt }: DeliverSnapshot): Verdict {
 const tested: Gate = {
   name: 'tested',
   check: async (deps, task, batch) => {
-    const sentence = await askTestLimit(deps, task, batch);
+    const sentence = await checkTestLimit(deps, task, batch);
     return sentence === undefined ? send : { kind: 'settle', outcome: 'capped', reason: sentence };
   },
 };
@@ -105,7 +105,7 @@ const tested: Gate = {
 const capped: Gate = {
   name: 'capped',
   check: async (deps, task, batch) => {
-    const sentence = await askDailyCap(deps, task, batch);
+    const sentence = await checkDailyCap(deps, task, batch);
     return sentence === undefined ? send : { kind: 'settle', outcome: 'capped', reason: sentence };
   },
 };
@@ -128,8 +128,8 @@ export async function passGates(
   deps: DispatcherDeps,
   task: DeliverJob,
   batch: DeliverSnapshot,
-): Promise<Verdict> {
-  let passed: Extract<Verdict, { kind: 'send' }> = { kind: 'send' };
+): Promise<GateDecision> {
+  let passed: Extract<GateDecision, { kind: 'send' }> = { kind: 'send' };
   for (const gate of gates) {
     const verdict = await gate.check(deps, task, batch);
     if (verdict.kind !== 'send') return verdict;

@@ -10,9 +10,9 @@ import { deleteOldNotifications } from '../../shared/db/tables/notifications.ts'
 import { deleteOldRequestIds } from '../../shared/db/tables/request-ledger.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/unsealed-users.ts';
 import { deleteOldUsage } from '../../shared/db/tables/usage.ts';
-import { reap } from '../delivery/closing.ts';
-import { resumeExpiredPushes } from '../delivery/holding.ts';
+import { resumeExpiredPushes } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import { reap } from '../recording/closing.ts';
 import { deleteIdle } from './idle.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { fireDue } from './scheduler.ts';
@@ -74,17 +74,17 @@ const breakers: Duty = {
   name: 'breakers',
   restMs: 2000,
   async runOnce(deps) {
-    await deps.breakers.tend();
+    await deps.breakers.maintain();
     return 0;
   },
 };
 
 /** Writes down what was handed to gateways. */
-const ledger: Duty = {
-  name: 'ledger',
+const gatewayUsage: Duty = {
+  name: 'gateway usage',
   restMs: 1000,
   async runOnce(deps) {
-    await deps.ledger.flush();
+    await deps.gatewayUsage.flush();
     return 0;
   },
 };
@@ -127,7 +127,7 @@ export const openDuties = (): Duty[] => [
   verificationCleaner,
   idleEnder,
   tokenSealer,
-  ledger,
+  gatewayUsage,
 ];
 
 /** A duty that fails again and again says so this often: the scheduler tries ten times a second. */

@@ -10,7 +10,7 @@ import {
   lockJobless,
   type OpenPush,
 } from '../../shared/queue/lost-jobs.ts';
-import { Turns } from '../delivery/turns.ts';
+import { FairPriorities } from '../delivery/fair-priorities.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /**
@@ -109,7 +109,7 @@ async function giveBatchJobs(deps: KeeperDeps, tx: Handle, missing: JoblessBatch
   const ids = locked.map(({ id }) => id);
   const still = await findJoblessBatches(tx, pushesOf(locked), ids);
   for (const [appId, ofApp] of Map.groupBy(still, (batch) => batch.appId)) {
-    const turns = new Turns(deps.queue, appId);
+    const turns = new FairPriorities(deps.queue, appId);
     for (const [connector, batches] of Map.groupBy(ofApp, (batch) => batch.connector)) {
       const kind = deliverJob(connector);
       const ready = batches.filter(({ notBefore }) => !notBefore);

@@ -16,7 +16,7 @@ import {
 import type { ClosingStack } from '../../shared/lifecycle.ts';
 import type { Logger } from '../../shared/logging.ts';
 import type { Metrics } from '../../shared/metrics.ts';
-import { Consumer, type Shift } from '../../shared/queue/consumer.ts';
+import { Consumer, type JobContext } from '../../shared/queue/consumer.ts';
 import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../../shared/queue/queue.ts';
 
@@ -70,7 +70,7 @@ export async function sendMessage(
   deps: MessengerDeps,
   providers: Providers,
   job: Job<MessageJob>,
-  { signal }: Pick<Shift, 'signal'>,
+  { signal }: Pick<JobContext, 'signal'>,
 ): Promise<boolean> {
   const { appId, messageId } = job.data;
   const message = await readMessage(deps, job);

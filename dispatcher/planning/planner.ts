@@ -8,14 +8,14 @@ import { advancePlanning, beginNotification } from '../../shared/db/tables/push-
 import type { App } from '../../shared/domain/app.ts';
 import type { Notification } from '../../shared/domain/notification.ts';
 import { targetQuery } from '../../shared/query/targets.ts';
-import type { Shift } from '../../shared/queue/consumer.ts';
+import type { JobContext } from '../../shared/queue/consumer.ts';
 import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
-import { closePush } from '../delivery/closing.ts';
 import { deliverBatch } from '../delivery/deliver.ts';
-import { holdPlanning, releaseHeld } from '../delivery/holding.ts';
-import { Turns } from '../delivery/turns.ts';
+import { FairPriorities } from '../delivery/fair-priorities.ts';
+import { parkPlanning, unpark } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import { closePush } from '../recording/closing.ts';
 import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { endBeyondLimit } from './mass-limit.ts';
 
@@ -40,7 +40,7 @@ interface Plan {
   push: Notification;
   app: App;
   router: Router;
-  turns: Turns;
+  turns: FairPriorities;
   job: Job<PlanJob>;
 }
 
@@ -49,9 +49,9 @@ interface Plan {
  * with it, so that a crash goes on behind the mark (develop/architecture.md#life-of-a-push). A push to few is delivered by the same
  * job. True when the job is completed, false when it is to be put back.
  */
-export async function planPush(deps: DispatcherDeps, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
+export async function planPush(deps: DispatcherDeps, job: Job<PlanJob>, shift: JobContext): Promise<boolean> {
   if (job.data.isRelease) {
-    await releaseHeld(deps, job);
+    await unpark(deps, job);
     return true;
   }
   const plan = await begin(deps, job);
@@ -71,8 +71,8 @@ export async function planPush(deps: DispatcherDeps, job: Job<PlanJob>, shift: S
  * There is nothing to plan. Paused: the planning waits without a job. Being sent (again): this job goes back,
  * and ends there if another has taken its place. Finished: what no job brings is counted as the gates say.
  */
-async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, shift: Shift): Promise<boolean> {
-  if (await holdPlanning(deps, job)) return true;
+async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, shift: JobContext): Promise<boolean> {
+  if (await parkPlanning(deps, job)) return true;
   const push = await findNotification(deps.db, job.data.appId, job.data.pushId);
   if (push?.state === 'queued' || push?.state === 'sending') return false;
   return deliverInline(deps, job, shift);
@@ -85,7 +85,13 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
   const app = push && (await deps.directory.app(appId));
   if (!push || !app) return undefined;
   const profiles = await deps.directory.profiles(appId);
-  return { push, app, router: new Router(app, profiles, push), turns: new Turns(deps.queue, appId), job };
+  return {
+    push,
+    app,
+    router: new Router(app, profiles, push),
+    turns: new FairPriorities(deps.queue, appId),
+    job,
+  };
 }
 
 /** Writes the batches in the app's share of scans; without a place in it the job comes back later. */
@@ -188,12 +194,12 @@ async function writeRows(
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
-  { signal, place }: Shift,
+  { signal, permit: place }: JobContext,
 ): Promise<boolean> {
   const { appId, pushId } = job.data;
   const open = await findBatchesWithoutJob(deps.db, appId, pushId);
   const done = await Promise.all(
-    open.map((batchId) => deliverBatch(deps, { appId, pushId, batchId }, signal, { place })),
+    open.map((batchId) => deliverBatch(deps, { appId, pushId, batchId }, signal, { permit: place })),
   );
   if (done.includes(false)) return false;
   if (open.length === 0) await closePush(deps, appId, pushId);

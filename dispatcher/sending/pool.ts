@@ -2,7 +2,7 @@ import { Piscina } from 'piscina';
 import { systemClock } from '../../shared/clock.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import { moduleUrl } from '../../shared/module-url.ts';
-import { cut, cutBytes } from './cuts.ts';
+import { interrupt, interruptBytes } from './interrupts.ts';
 import type { DeliverResult, DeliverTask, ThreadData } from './task.ts';
 import { TransportReadings } from './transports.ts';
 
@@ -21,7 +21,7 @@ export type Lane = 'bulk' | 'express';
 export interface PoolOptions {
   /** Threads of the bulk lane (DISPATCHER_THREADS). */
   threads: number;
-  data: Omit<ThreadData, 'stopFlag' | 'cuts'>;
+  data: Omit<ThreadData, 'stopFlag' | 'interrupts'>;
 }
 
 /**
@@ -61,14 +61,14 @@ export class SenderPool {
   readonly #bulk: Piscina<DeliverTask, DeliverResult>;
   readonly #express: Piscina<DeliverTask, DeliverResult>;
   readonly #stopFlag = new SharedArrayBuffer(4);
-  readonly #cuts = new SharedArrayBuffer(cutBytes);
+  readonly #interrupts = new SharedArrayBuffer(interruptBytes);
   readonly #threads: number;
   readonly #transports = new TransportReadings(() => systemClock.monotonicMs());
   #active = 0;
 
   constructor({ threads, data }: PoolOptions) {
     this.#threads = threads;
-    const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag, cuts: this.#cuts };
+    const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag, interrupts: this.#interrupts };
     this.#bulk = openThreads(threads, workerData, bulkNiceness);
     this.#express = openThreads(1, workerData);
     for (const threads of [this.#bulk, this.#express])
@@ -96,8 +96,8 @@ export class SenderPool {
   }
 
   /** Has the threads hand back what they have in hand of a push, or of all of them. */
-  cut(pushId?: number): void {
-    cut(new Int32Array(this.#cuts), pushId);
+  interrupt(pushId?: number): void {
+    interrupt(new Int32Array(this.#interrupts), pushId);
   }
 
   reportTo(metrics: Metrics): void {

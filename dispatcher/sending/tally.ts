@@ -1,6 +1,6 @@
 import type { Attempt } from '../../connectors/contract/connector.ts';
 import { showsTrouble, troubleOf } from '../../connectors/contract/gateway-health.ts';
-import type { Showing } from '../../shared/breaker.ts';
+import type { HealthSample } from '../../shared/breaker.ts';
 import type { Batch, Failure } from '../../shared/db/tables/batches.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateway-messages.ts';
 import type { UnknownOutcome } from '../../shared/domain/app.ts';
@@ -27,7 +27,7 @@ export class Tally {
   /** When each recipient's installation was last saved, by place. */
   readonly #savedAtMs = new Map<number, number>();
   readonly failures: Failure[] = [];
-  readonly showing: Showing = { asked: 0, troubled: 0 };
+  readonly health: HealthSample = { asked: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
   /** Why the gateway could not be asked, by the last attempt that shows it; null when all were answered. */
   trouble: string | null = null;
@@ -140,8 +140,8 @@ export class Tally {
 
   #show(attempt: Attempt): void {
     const isTrouble = showsTrouble(attempt);
-    if (isTrouble !== null) this.showing.asked += 1;
-    if (isTrouble) this.showing.troubled += 1;
+    if (isTrouble !== null) this.health.asked += 1;
+    if (isTrouble) this.health.failed += 1;
     if (isTrouble !== false) this.trouble = troubleOf(attempt) ?? this.trouble;
   }
 
@@ -157,7 +157,7 @@ export class Tally {
     this.changes += 1;
   }
 
-  /** A hidden repeat is bounded like every other try (delivery/retries.ts). */
+  /** A hidden repeat is bounded like every other try (recording/retried.ts). */
   #isRepeatable({ isRepeatHidden }: Extract<Attempt, { kind: 'unknown' }>): boolean {
     return isRepeatHidden || (this.#unknownOutcome === 'repeat' && this.#batch.unanswered < maxShownRepeats);
   }

@@ -1,4 +1,4 @@
-import type { Showing } from '../../shared/breaker.ts';
+import type { HealthSample } from '../../shared/breaker.ts';
 import type { Failure } from '../../shared/db/tables/batches.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateway-messages.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
@@ -15,8 +15,8 @@ export interface ThreadData {
   logLevel: string;
   /** One Int32: becomes 1 when the dispatcher stops; threads then send no more. */
   stopFlag: SharedArrayBuffer;
-  /** Counters of `cuts.ts`: how often each push was stopped. */
-  cuts: SharedArrayBuffer;
+  /** Counters of `interrupts.ts`: how often each push was stopped. */
+  interrupts: SharedArrayBuffer;
 }
 
 /** When a batch of a paced push is to be sent: spread evenly over this time (epoch milliseconds). */
@@ -29,8 +29,8 @@ export interface SendSlot {
 export type DeliverTask = DeliverJob & {
   slice?: number | undefined;
   slot?: SendSlot | undefined;
-  /** The memory of a `Flight`; absent where nobody watches. */
-  flight?: SharedArrayBuffer | undefined;
+  /** The memory of a `InFlightBatch`; absent where nobody watches. */
+  progressMemory?: SharedArrayBuffer | undefined;
 };
 
 /** Why a try did not succeed. */
@@ -72,12 +72,12 @@ export interface DeliverResult {
   movedCount: number;
   failures: Failure[];
   /** The push was paused or cancelled meanwhile, or the slot was missed: the gates are to be asked again. */
-  isCut: boolean;
+  isInterrupted: boolean;
   retries: RetryGroup[];
   /** Only a slice of the batch was sent: the rest is open. */
   isSlice: boolean;
   /** What this batch showed of its gateway. */
-  showing: Showing;
+  health: HealthSample;
   /** Why the gateway could not be asked, for people (`troubleOf`); null when all was answered. */
   trouble: string | null;
   /** Why this profile was given up, or null. */

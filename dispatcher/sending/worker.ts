@@ -5,9 +5,9 @@ import { Vault } from '../../shared/crypto.ts';
 import { Directory } from '../../shared/db/directory.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { createLogger } from '../../shared/logging.ts';
-import { SenderCache } from './senders.ts';
-import { Sending } from './sending.ts';
-import { Punctuality } from './slices.ts';
+import { BatchSender } from './batch-sender.ts';
+import { LatenessBudget } from './paced-send.ts';
+import { SenderCache } from './sender-cache.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
 import { readingEveryMs } from './transports.ts';
 
@@ -20,7 +20,7 @@ const threadData = z.object({
   publicUrl: z.string(),
   logLevel: z.string(),
   stopFlag: z.instanceof(SharedArrayBuffer),
-  cuts: z.instanceof(SharedArrayBuffer),
+  interrupts: z.instanceof(SharedArrayBuffer),
 });
 
 const data = threadData.parse(workerData);
@@ -40,15 +40,15 @@ const senders = new SenderCache({
   vault,
   publicUrl: data.publicUrl,
 });
-const punctuality = new Punctuality();
+const latenessBudget = new LatenessBudget();
 setInterval(() => {
   parentPort?.postMessage({ thread: threadId, http2: senders.drainTransports() });
 }, readingEveryMs).unref();
 const stopFlag = new Int32Array(data.stopFlag);
-const cuts = new Int32Array(data.cuts);
+const interrupts = new Int32Array(data.interrupts);
 
 /** What piscina calls for each batch. */
 export default function deliver(task: DeliverTask): Promise<DeliverResult> {
-  const deps = { db, senders, directory, clock: systemClock, punctuality, log, stopFlag, cuts };
-  return new Sending(deps, task).run();
+  const deps = { db, senders, directory, clock: systemClock, latenessBudget, log, stopFlag, interrupts };
+  return new BatchSender(deps, task).run();
 }

@@ -2,7 +2,7 @@ import { sleep } from '../clock.ts';
 import type { Listener } from '../db/listener.ts';
 import type { Logger } from '../logging.ts';
 import type { JobKind } from './jobs.ts';
-import { type Job, type JobQueue, type PriorityRange, wakeChannel } from './queue.ts';
+import { type Job, type JobQueue, type PriorityRange, wakeTopic } from './queue.ts';
 
 export interface ConsumerOptions<T extends object> {
   queue: JobQueue;
@@ -12,7 +12,7 @@ export interface ConsumerOptions<T extends object> {
   /** Jobs in work at the same time, not counting those that have left their places. */
   capacity: number;
   /** Where jobs go that leave their places; absent: they keep them. */
-  waitingRoom?: WaitingRoom;
+  parkedJobs?: ParkedJobs;
   /** Only jobs of these priorities; the others are some other consumer's. */
   range?: PriorityRange;
   /** Safety net beside NOTIFY, and what finds jobs whose start time has come. */
@@ -21,37 +21,37 @@ export interface ConsumerOptions<T extends object> {
    * Does the work and completes the job in its own transaction. When it throws, or when the signal told
    * it to stop and it gives false, the job is put back.
    */
-  handle(job: Job<T>, shift: Shift): Promise<boolean>;
+  handle(job: Job<T>, shift: JobContext): Promise<boolean>;
 }
 
 /** What a job in work has of its consumer. */
-export interface Shift {
+export interface JobContext {
   /** Tells it to stop. */
   signal: AbortSignal;
-  place: Place;
+  permit: Permit;
 }
 
 /** The place of a job in work. */
-export interface Place {
+export interface Permit {
   /** The job needs nothing but patience from now on: another may be taken. Does nothing when too many wait so. */
-  leave(): void;
+  release(): void;
 }
 
 /** How many jobs may be in work without a place, over all consumers that share it: what bounds the memory. */
-export class WaitingRoom {
+export class ParkedJobs {
   #free: number;
 
   constructor(size: number) {
     this.#free = size;
   }
 
-  enter(): boolean {
+  tryAdd(): boolean {
     if (this.#free <= 0) return false;
     this.#free -= 1;
     return true;
   }
 
-  leave(): void {
+  remove(): void {
     this.#free += 1;
   }
 }
@@ -86,7 +86,7 @@ export class Consumer<T extends object> {
   }
 
   async start(): Promise<void> {
-    this.#unlisten = await this.#options.listener.listen(wakeChannel, (queue) => {
+    this.#unlisten = await this.#options.listener.listen(wakeTopic, (queue) => {
       if (queue === '' || queue === this.#options.kind.queue) this.#wake.abort();
     });
     this.#heartbeat = setInterval(() => void this.#touch(), heartbeatMs);
@@ -129,10 +129,10 @@ export class Consumer<T extends object> {
   #begin(job: Job<T>): void {
     this.#taken += 1;
     const entry: Entry<T> = { job, hasPlace: true, done: Promise.resolve() };
-    entry.done = this.#work(job, { leave: () => this.#leave(entry) }).finally(() => {
+    entry.done = this.#work(job, { release: () => this.#leave(entry) }).finally(() => {
       this.#active.delete(job.id);
       if (entry.hasPlace) this.#taken -= 1;
-      else this.#options.waitingRoom?.leave();
+      else this.#options.parkedJobs?.remove();
       this.#wake.abort();
     });
     this.#active.set(job.id, entry);
@@ -141,16 +141,16 @@ export class Consumer<T extends object> {
   #leave(entry: Entry<T>): void {
     // A job that is through has nothing to leave, and what it left would never be given back.
     const isActive = this.#active.get(entry.job.id) === entry;
-    if (!isActive || !entry.hasPlace || !this.#options.waitingRoom?.enter()) return;
+    if (!isActive || !entry.hasPlace || !this.#options.parkedJobs?.tryAdd()) return;
     entry.hasPlace = false;
     this.#taken -= 1;
     this.#wake.abort();
   }
 
-  async #work(job: Job<T>, place: Place): Promise<void> {
+  async #work(job: Job<T>, place: Permit): Promise<void> {
     const { queue, kind, log, handle } = this.#options;
     try {
-      if (await handle(job, { signal: this.#cut.signal, place })) return;
+      if (await handle(job, { signal: this.#cut.signal, permit: place })) return;
       await queue.putBack(kind, job, 'stopped');
     } catch (error) {
       log.error({ err: error, queue: kind.queue, job: job.data }, 'job failed, will be tried again');

@@ -6,7 +6,7 @@ import type { Logger } from '../logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
 
 /** Channel that wakes consumers; the payload is the queue's name. */
-export const wakeChannel = 'carillon_queue';
+export const wakeTopic = 'carillon_queue';
 
 /** A job as a consumer holds it: settling names the attempt, so a late worker cannot settle a newer one. */
 export interface Job<T> {
@@ -89,14 +89,14 @@ export class JobQueue {
       })),
       { db: adapter(options.tx), returnId: false },
     );
-    await options.tx.query('SELECT pg_notify($1, $2)', [wakeChannel, kind.queue]);
+    await options.tx.query('SELECT pg_notify($1, $2)', [wakeTopic, kind.queue]);
   }
 
   /**
    * Brings batches of a push whose slots became void by a changed pace to the dispatchers now, to reserve
    * anew. To be called after `changePace`, in its transaction or later.
    */
-  async hurry(tx: Handle, appId: string, pushId: number): Promise<void> {
+  async rescheduleVoidSlots(tx: Handle, appId: string, pushId: number): Promise<void> {
     await tx.query(
       `WITH void AS (
          SELECT b.id, 'deliver-' || b.connector AS queue
@@ -109,7 +109,7 @@ export class JobQueue {
                        AND (j.data ->> 'batchId')::bigint = void.id AND j.data ->> 'appId' = $1
          RETURNING j.name)
        SELECT pg_notify($3, name) FROM (SELECT DISTINCT name FROM hurried) AS queues`,
-      [appId, pushId, wakeChannel],
+      [appId, pushId, wakeTopic],
     );
   }
 
@@ -117,7 +117,7 @@ export class JobQueue {
    * Brings the batches of one profile that wait for its gateway to the dispatchers now; those that wait for
    * their slot, or for what the gateway asked for, stay.
    */
-  async callBack(kind: JobKind<DeliverJob>, { appId, profile }: BreakerKey): Promise<void> {
+  async wakeWaiting(kind: JobKind<DeliverJob>, { appId, profile }: BreakerKey): Promise<void> {
     await this.#db.query(
       `WITH called AS (
          UPDATE pgboss.job j SET start_after = now()
@@ -127,13 +127,13 @@ export class JobQueue {
             AND coalesce(b.not_before <= now(), true) AND coalesce(b.slot_at <= now(), true)
          RETURNING 1)
        SELECT pg_notify($4, $1) WHERE EXISTS (SELECT FROM called)`,
-      [kind.queue, appId, profile, wakeChannel],
+      [kind.queue, appId, profile, wakeTopic],
     );
   }
 
   /** Has the consumers of a queue look into it now. */
   async wake(kind: { queue: string }): Promise<void> {
-    await this.#db.query('SELECT pg_notify($1, $2)', [wakeChannel, kind.queue]);
+    await this.#db.query('SELECT pg_notify($1, $2)', [wakeTopic, kind.queue]);
   }
 
   /** Takes up to `count` jobs, the highest priority first; `range` leaves others to another consumer. */
@@ -169,13 +169,13 @@ export class JobQueue {
   }
 
   /** The priority of the job whose turn is next; 0 when none waits. */
-  async front<T extends object>(kind: JobKind<T>, tx: Handle): Promise<number> {
-    const { rows } = await tx.query<{ front: number | null }>(
+  async highestPriority<T extends object>(kind: JobKind<T>, tx: Handle): Promise<number> {
+    const { rows } = await tx.query<{ highestPriority: number | null }>(
       `SELECT max(priority) AS front FROM pgboss.job
         WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now()`,
       [kind.queue],
     );
-    return rows[0]?.front ?? 0;
+    return rows[0]?.highestPriority ?? 0;
   }
 
   /** Whether at least `count` jobs could be taken now; counts no further. */

@@ -48,7 +48,7 @@ export class ControlService {
       const pace = flowControl === undefined ? record.order.flowControl : flowControlOf(flowControl);
       // Also when it stays as it was: slots reserved before the pause are of no more use.
       await changePace(tx, app, id, pace);
-      await this.#deps.queue.hurry(tx, app, id);
+      await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
       await this.#release(tx, app, id);
       return true;
     });

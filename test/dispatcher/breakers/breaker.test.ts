@@ -1,0 +1,238 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+/** States of a breaker pass in a moment here; to ask for the metrics of a dispatcher costs more than to send to a hundred. */
+const often = { interval: 20 };
+const seldom = { interval: 100 };
+
+/** Short, so that a test sees several cool-downs. */
+const timing = { coolDownMs: 300, longestCoolDownMs: 600 };
+
+let service: TestService;
+let dispatchers: RunningDispatcher[];
+
+beforeAll(async () => {
+  // Few streams: a push that is answered slowly is on its way for a while.
+  service = await startTestService({ gateway: { maxStreams: 10 } });
+  const dispatch = () => service.dispatch({ breakers: timing });
+  dispatchers = await Promise.all([dispatch(), dispatch()]);
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+const appOn = (credentials: Record<string, unknown> | null, devices: number) =>
+  createAppOn(service, credentials, devices);
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
+
+const force = (id: string, verb: 'open' | 'close' | 'release') =>
+  service.api.request('POST', `/console/api/breakers/${id}/${verb}`, { admin: true });
+
+async function stateOf(id: string): Promise<string> {
+  const { body } = await service.api.request('GET', '/console/api/breakers', { admin: true });
+  return body.results.find((breaker: { id: string }) => breaker.id === id).state;
+}
+
+/** The gauge of each dispatcher; null where it has none for this app. */
+async function gauges(app: App): Promise<(number | null)[]> {
+  const texts = await Promise.all(
+    dispatchers.map(async ({ metricsPort }) =>
+      (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(),
+    ),
+  );
+  const line = new RegExp(`^carillon_breaker_state\\{[^}]*app="${app.appId}"[^}]*\\} (\\d)$`, 'm');
+  return texts.map((text) => {
+    const found = line.exec(text)?.[1];
+    return found === undefined ? null : Number(found);
+  });
+}
+
+/** Batches of an app with the most attempts, and how many there are. */
+async function attempts(app: App): Promise<{ most: number; tries: number }> {
+  const { rows } = await service.db.query<{ most: number; tries: number }>(
+    'SELECT coalesce(max(attempt), 0) AS most, coalesce(max(tries), 0) AS tries FROM push_batch WHERE app_id = $1',
+    [app.appId],
+  );
+  return rows[0] ?? { most: 0, tries: 0 };
+}
+
+describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
+  test('delays its own pushes only, loses nothing and costs no tries', async () => {
+    const mortal = await startRestartableGateway();
+    const dead = await appOn(mortal.own, 1500);
+    const healthy = await appOn(null, 1100);
+    await mortal.die();
+    const delayed = await begin(dead.app);
+    await expect.poll(async () => Math.max(...(await gauges(dead.app)).map((n) => n ?? 0)), seldom).toBe(2);
+    await expect.poll(() => stateOf(dead.id), often).toBe('open');
+    const prompt = await service.untilDone(healthy.app, await begin(healthy.app), 20_000);
+    expect(prompt).toMatchObject({ status: 'done', devices: 1100, successes: 1100 });
+    // Still down: probes come and go, and what they cost is not counted.
+    await expect.poll(() => stateOf(dead.id), often).toBe('half-open');
+    await expect.poll(() => stateOf(dead.id), often).toBe('open');
+    expect(await attempts(dead.app)).toMatchObject({ tries: 0 });
+    await mortal.rise();
+    const record = await service.untilDone(dead.app, delayed);
+    expect(record).toMatchObject({ devices: 1500, successes: 1500, outcomes: { sent: 1500 } });
+    expect(dead.tokens.filter((token) => mortal.now().seen(token) !== 1)).toEqual([]);
+    await expect.poll(() => stateOf(dead.id), often).toBe('closed');
+    expect((await gauges(dead.app)).filter((n) => n === 2)).toEqual([]);
+    await mortal.die();
+  });
+
+  test('and answers 503 to all meanwhile: no try of that time counts', async () => {
+    const { app, id } = await appOn(null, 200);
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
+    const objectId = await begin(app);
+    await expect.poll(() => stateOf(id), often).toBe('open');
+    await expect.poll(() => stateOf(id), often).toBe('half-open');
+    await expect.poll(() => stateOf(id), often).toBe('open');
+    service.apns.behave();
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 200, outcomes: { sent: 200 } });
+    expect(await attempts(app)).toMatchObject({ tries: 0 });
+  });
+
+  test('and answers 503 to all until the push expires: it ends so, with exact sums', async () => {
+    const { app, tokens } = await appOn(null, 1500);
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
+    const record = await service.untilDone(app, await begin(app, { expiration_interval: 4 }));
+    expect(record).toMatchObject({ status: 'done', devices: 1500, outcomes: { expired: 1500 } });
+    expect(record.errors).toMatch(/expired; the last try: ServiceUnavailable/);
+    // Beside the first time nobody was asked but the few of each probe.
+    expect(tokens.reduce((sum, token) => sum + service.apns.seen(token), 0)).toBeLessThan(2 * 1500);
+  });
+
+  test('what a token asks for during a probe is kept', async () => {
+    const { app, tokens, id } = await appOn(null, 200);
+    const [token = ''] = tokens;
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
+    const objectId = await begin(app);
+    await expect.poll(() => stateOf(id), often).toBe('open');
+    service.apns.behave();
+    const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '3', count: 1, token };
+    service.apns.misbehave({ kind: 'answer', ...answer });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 200, outcomes: { sent: 200 } });
+    const seen = service.apns.requests.filter((request) => request.token === token);
+    const asked = seen.findIndex(({ status }) => status === 429);
+    expect(seen.slice(asked).map(({ status }) => status)).toEqual([429, 200]);
+    expect((seen[asked + 1]?.atMs ?? 0) - (seen[asked]?.atMs ?? 0)).toBeGreaterThanOrEqual(3000);
+  });
+
+  test('a push that expires before it is back is counted expired, with the last reason', async () => {
+    const mortal = await startRestartableGateway();
+    const { app } = await appOn(mortal.own, 100);
+    await mortal.die();
+    const objectId = await begin(app, { expiration_interval: 3 });
+    const record = await service.untilDone(app, objectId);
+    expect(record).toMatchObject({ devices: 100, successes: 0, outcomes: { expired: 100 } });
+    expect(record.errors).toMatch(/expired; the last try: connect_failed/);
+  });
+});
+
+describe('answers about single tokens', () => {
+  test('open no breaker: 429, dead tokens, refused payloads', async () => {
+    const { app, tokens, id } = await appOn(null, 60);
+    for (const token of tokens.slice(0, 30)) service.apns.badTokens.add(token);
+    for (const token of tokens.slice(30))
+      service.apns.misbehave({ kind: 'answer', status: 429, reason: 'TooManyRequests', count: 1, token });
+    const record = await service.untilDone(app, await begin(app));
+    expect(record).toMatchObject({ devices: 60, successes: 30, invalidTokens: 30 });
+    service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
+    await service.untilDone(app, await begin(app));
+    expect(await stateOf(id)).toBe('closed');
+    expect((await gauges(app)).every((n) => n === 0 || n === null)).toBe(true);
+  });
+});
+
+describe('a forced breaker', { timeout: 60_000 }, () => {
+  test('stops sending on both dispatchers, and goes on when it is released', async () => {
+    const { app, tokens, id } = await appOn(null, 4000);
+    service.apns.misbehave({ kind: 'slow', delayMs: 100 });
+    const already = service.apns.total;
+    const objectId = await begin(app);
+    await service.apns.waitFor(already + 50);
+    expect((await force(id, 'open')).body).toMatchObject({ state: 'open', forced: 'open' });
+    await expect.poll(() => gauges(app), seldom).toEqual([2, 2]);
+    // What was on the wire is answered first; then nothing more may come.
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    const sent = service.apns.total;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    expect(service.apns.total).toBe(sent);
+    expect(sent - already).toBeLessThan(4000);
+    service.apns.behave();
+    expect((await force(id, 'release')).body).toMatchObject({ state: 'closed', forced: null });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 4000, successes: 4000 });
+    expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+  });
+
+  test('can stop a gateway before it ever opened', async () => {
+    const { app, tokens, id } = await appOn(null, 5);
+    await force(id, 'open');
+    // Whoever read the table before knows it at the latest now.
+    await expect.poll(() => gauges(app), seldom).toEqual([2, 2]);
+    const objectId = await begin(app);
+    await expect.poll(async () => (await postponed(app)).length, seldom).toBe(1);
+    expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0, 0, 0]);
+    await force(id, 'release');
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 5 });
+  });
+
+  test('calls those who wait for it back at once when it is released, however long it lasted', async () => {
+    const { app, id } = await appOn(null, 2100);
+    await force(id, 'open');
+    // Forced for so long that batches are put back for a quarter of a minute.
+    await service.db.query("UPDATE breaker SET since = now() - interval '1 hour' WHERE app_id = $1", [
+      app.appId,
+    ]);
+    await expect.poll(() => gauges(app), seldom).toEqual([2, 2]);
+    const objectId = await begin(app);
+    const waiting = () => waitsOf(app);
+    await expect.poll(async () => (await waiting()).filter((ms) => ms > 10_000), seldom).toHaveLength(3);
+    const { rows } = await service.db.query<{ due: Date }>(
+      `SELECT min(start_after) AS due FROM pgboss.job
+        WHERE data ->> 'appId' = $1 AND data ? 'batchId' AND state = 'created'`,
+      [app.appId],
+    );
+    await force(id, 'release');
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 2100, successes: 2100 });
+    const { rows: after } = await service.db.query<{ is_early: boolean }>('SELECT now() < $1 AS is_early', [
+      rows[0]?.due,
+    ]);
+    expect(after[0]?.is_early).toBe(true);
+  });
+
+  test('closed, asks a gateway that is down again and again', async () => {
+    const mortal = await startRestartableGateway();
+    const { app, id } = await appOn(mortal.own, 100);
+    await mortal.die();
+    await force(id, 'close');
+    await expect.poll(() => gauges(app), seldom).toEqual([0, 0]);
+    const objectId = await begin(app);
+    await expect.poll(async () => (await attempts(app)).most, seldom).toBeGreaterThan(2);
+    expect(await gauges(app)).toEqual([0, 0]);
+    await mortal.rise();
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 100, successes: 100 });
+    await mortal.die();
+  });
+});
+
+/** How long each waiting batch of an app has to wait, in ms. */
+async function waitsOf(app: App): Promise<number[]> {
+  const { rows } = await service.db.query<{ ms: number }>(
+    `SELECT (extract(epoch FROM start_after - now()) * 1000)::float8 AS ms FROM pgboss.job
+      WHERE data ->> 'appId' = $1 AND data ? 'batchId' AND state = 'created'`,
+    [app.appId],
+  );
+  return rows.map((row) => row.ms);
+}
+
+/** Batches of an app that a job of their own brings, later. */
+async function postponed(app: App): Promise<unknown[]> {
+  const { rows } = await service.db.query(
+    'SELECT id FROM push_batch WHERE app_id = $1 AND has_job AND NOT is_settled',
+    [app.appId],
+  );
+  return rows;
+}

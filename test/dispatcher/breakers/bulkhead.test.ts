@@ -1,0 +1,121 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/app.ts';
+import {
+  type AppOnGateway,
+  beginPush,
+  createAppOn,
+  startRestartableGateway,
+} from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+/** One thread: four batches of a connector have a place at a time. */
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService();
+  await service.dispatch();
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+/** An app whose gateway has just answered its thread, and from now on takes every request and answers none. */
+async function appOnSilence(devices: number) {
+  const gateway = await startRestartableGateway();
+  // Pushes to more than a thousand are sent by the bulk thread; others by one of their own.
+  const silent = await createAppOn(service, gateway.own, Math.min(devices, 1100));
+  const successes = silent.tokens.length;
+  const first = await beginPush(service, silent.app);
+  expect(await service.untilDone(silent.app, first)).toMatchObject({ successes });
+  await service.addIosInstallations(silent.app, devices - successes);
+  gateway.now().misbehave({ kind: 'hang' });
+  const before = gateway.now().total;
+  return { ...silent, gateway, hanging: () => gateway.now().total - before };
+}
+
+/** What became of a push so far, and of the breaker of its gateway. */
+async function standing({ app, id }: AppOnGateway, objectId: string) {
+  const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
+  const { body } = await service.api.request('GET', path, { admin: true });
+  const breakers = await service.api.request('GET', '/console/api/breakers', { admin: true });
+  const { state } = breakers.body.results.find((breaker: { id: string }) => breaker.id === id);
+  return { outcomes: body.outcomes, state };
+}
+
+const cancel = (app: App, objectId: string) =>
+  service.api.request('DELETE', `/1.1/notifications/${objectId}`, { app, master: true });
+
+describe('a gateway that goes silent while it is sent to', { timeout: 120_000 }, () => {
+  test('costs the pushes of other apps over the same connector nothing', async () => {
+    const silent = await appOnSilence(4500);
+    const [many, few, one] = [
+      await createAppOn(service, null, 1100),
+      await createAppOn(service, null, 300),
+      await createAppOn(service, null, 1),
+    ];
+    const hanging = await beginPush(service, silent.app);
+    // Every place of the connector is taken by batches that nobody answers.
+    await expect.poll(() => inWork(silent.app), { timeout: 20_000, interval: 10 }).toBe(4);
+    await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThan(500);
+    const sent = await Promise.all(
+      [many, few, one].map(async ({ app }) => service.untilDone(app, await beginPush(service, app))),
+    );
+    expect(sent.map(({ successes }) => successes)).toEqual([1100, 300, 1]);
+    // No deadline has passed yet and no breaker has opened: nothing but the bulkhead let them through.
+    expect(await standing(silent, hanging)).toEqual({ outcomes: {}, state: 'closed' });
+    await cancel(silent.app, hanging);
+    await silent.gateway.die();
+  });
+
+  test('does not keep new pushes waiting either, however many small ones of its own hang', async () => {
+    const silent = await appOnSilence(1);
+    const other = await createAppOn(service, null, 1);
+    const hanging: string[] = [];
+    for (let i = 0; i < 40; i += 1) hanging.push(await beginPush(service, silent.app));
+    // All of them stand before the other's; more than four may be taken, or not: others had to wait by then.
+    await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(4);
+    const record = await service.untilDone(other.app, await beginPush(service, other.app));
+    expect(record).toMatchObject({ devices: 1, successes: 1 });
+    expect(await standing(silent, hanging[0] ?? '')).toEqual({ outcomes: {}, state: 'closed' });
+    await Promise.all(hanging.map((objectId) => cancel(silent.app, objectId)));
+    await silent.gateway.die();
+  });
+
+  test('has a bounded number of batches in hand, and loses nobody in the end', async () => {
+    const silent = await appOnSilence(8500);
+    const objectId = await beginPush(service, silent.app);
+    // Four that drag, and at the most three that were taken before the fourth did: two of the nine go back.
+    await expect
+      .poll(() => postponed(silent.app), { timeout: 20_000, interval: 20 })
+      .toBeGreaterThanOrEqual(2);
+    silent.gateway.now().behave();
+    await silent.gateway.die();
+    await silent.gateway.rise();
+    const record = await service.untilDone(silent.app, objectId);
+    // Those on the wire when the connection went may have arrived: they are sent to again, and the device shows it once.
+    expect(record.outcomes).toEqual({ sent: 8500 });
+    expect(record.repeats).toBeGreaterThan(0);
+    await silent.gateway.die();
+  });
+});
+
+/** Batches that a dispatcher has in hand. */
+async function inWork(app: App): Promise<number> {
+  const { rows } = await service.db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM pgboss.job
+      WHERE name = 'deliver-apns' AND state = 'active' AND data ->> 'appId' = $1`,
+    [app.appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Batches that wait for a later time without having been tried. */
+async function postponed(app: App): Promise<number> {
+  const { rows } = await service.db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM push_batch b
+       JOIN pgboss.job j ON j.data ->> 'batchId' = b.id::text AND j.data ->> 'appId' = b.app_id
+      WHERE b.app_id = $1 AND b.attempt = 0 AND NOT b.is_settled AND j.state = 'created'
+        AND j.start_after > now()`,
+    [app.appId],
+  );
+  return rows[0]?.n ?? 0;
+}

@@ -1,0 +1,148 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type RunningDispatcher, startDispatcher } from '../../../dispatcher/start.ts';
+import { runChecks } from '../../../ops/cli/doctor/run-checks.ts';
+import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { createLogger } from '../../../shared/logging.ts';
+import { testConfig } from '../../support/api.ts';
+import { carillon } from '../../support/cli.ts';
+import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+const often = { interval: 50, timeout: 20_000 };
+
+let service: TestService;
+let dispatcher: RunningDispatcher;
+let env: Record<string, string>;
+const logged: { breaker?: string; state?: string; reason?: string }[] = [];
+
+beforeAll(async () => {
+  service = await startTestService();
+  const destination = { write: (line: string) => void logged.push(JSON.parse(line)) };
+  const log = createLogger({ level: 'warn', name: 'test', destination });
+  dispatcher = await startDispatcher(testConfig(service.databaseUrl), log, {
+    breakers: { coolDownMs: 300, longestCoolDownMs: 600 },
+  });
+  const { adminToken, secrets } = testConfig(service.databaseUrl);
+  env = {
+    PUBLIC_URL: service.api.url,
+    DATABASE_URL: service.databaseUrl,
+    CARILLON_ADMIN_TOKEN: adminToken,
+    CARILLON_SECRET: secrets.map((key) => key.toString('base64')).join(','),
+  };
+});
+afterAll(async () => {
+  await dispatcher?.stack.close();
+  await service?.close();
+});
+afterEach(() => service.apns.behave());
+
+async function lastFailureOf(id: string): Promise<{ reason: string; at: string } | null> {
+  const { body } = await service.api.request('GET', '/console/api/breakers', { admin: true });
+  return body.results.find((breaker: { id: string }) => breaker.id === id).lastFailure;
+}
+
+const recordOf = async (app: App, objectId: string) =>
+  (await service.api.request('GET', `/1.1/tables/Notifications/${objectId}`, { app })).body;
+
+describe('a gateway that refuses connections', () => {
+  test('is told of everywhere until it answers again', async () => {
+    const mortal = await startRestartableGateway();
+    const { app, tokens, id } = await createAppOn(service, mortal.own, 1);
+    await mortal.die();
+    const pushed = carillon(['push', '--app', app.appId, '--alert', 'x'], { env });
+    await expect.poll(() => lastFailureOf(id), often).toMatchObject({ reason: 'ECONNREFUSED' });
+    const { body: list } = await service.api.request('GET', '/1.1/notifications', {
+      app,
+      master: true,
+    });
+    const { objectId } = list.results[0];
+    expect((await recordOf(app, objectId)).errors).toBe('APNs does not answer: ECONNREFUSED; trying again');
+    expect(list.results[0].errors).toBe('APNs does not answer: ECONNREFUSED; trying again');
+    const path = `/console/api/apps/${app.appId}/notifications/${objectId}/devices/${tokens[0]}`;
+    const why = (await service.api.request('GET', path, { admin: true })).body;
+    expect(why.gatewayFailure).toMatchObject({ reason: 'ECONNREFUSED' });
+    expect(why.sentence).toContain('APNs does not answer: ECONNREFUSED');
+    const shown = await carillon(['breakers'], { env });
+    expect(shown.stdout).toMatch(/ECONNREFUSED at 20/);
+    const { document } = await runChecks(env);
+    expect(JSON.stringify(document)).toContain(
+      `APNs does not answer: ECONNREFUSED (profile _default of app ${app.appId}`,
+    );
+    await mortal.rise();
+    const { code, stderr, stdout } = await pushed;
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stderr).toContain('0 of 1 done; APNs does not answer: ECONNREFUSED; trying again\n');
+    expect(stdout).not.toContain('Errors:');
+    await expect.poll(() => lastFailureOf(id), often).toBeNull();
+    expect(await recordOf(app, objectId)).toMatchObject({ status: 'done', errors: '' });
+    await mortal.die();
+  });
+
+  test('leaves its code in the record of a push that expired in between', async () => {
+    const mortal = await startRestartableGateway();
+    const { app } = await createAppOn(service, mortal.own, 1);
+    await mortal.die();
+    const objectId = await beginPush(service, app, { expiration_interval: 2 });
+    const record = await service.untilDone(app, objectId);
+    expect(record.errors).toContain('expired; the last try: connect_failed ECONNREFUSED (1)');
+  });
+
+  test('is named in the log when its breaker opens', async () => {
+    const mortal = await startRestartableGateway();
+    const { app, id } = await createAppOn(service, mortal.own, 60);
+    await mortal.die();
+    await beginPush(service, app, { expiration_interval: 5 });
+    const opened = () => logged.find(({ breaker, state }) => breaker === id && state === 'open');
+    await expect.poll(opened, often).toMatchObject({ reason: 'ECONNREFUSED' });
+  });
+
+  test('is not told of with --json', async () => {
+    const mortal = await startRestartableGateway();
+    const { app } = await createAppOn(service, mortal.own, 1);
+    await mortal.die();
+    const args = ['push', '--app', app.appId, '--alert', 'x', '--expire', '2', '--json'];
+    const { stderr, json } = await carillon(args, { env });
+    expect(stderr).toBe('');
+    expect(json().outcomes).toEqual({ expired: 1 });
+  });
+});
+
+test('a certificate that is not trusted is told by its code', async () => {
+  const mortal = await startRestartableGateway();
+  const { certificate: ca } = await openCertificateAuthority();
+  const { app, id } = await createAppOn(service, { ...mortal.own, ca }, 1);
+  const objectId = await beginPush(service, app, { expiration_interval: 30 });
+  await expect
+    .poll(() => lastFailureOf(id), often)
+    .toMatchObject({
+      reason: expect.stringMatching(/^(UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|SELF_SIGNED)/),
+    });
+  expect((await recordOf(app, objectId)).errors).toMatch(/^APNs does not answer: [A-Z_]+; trying again$/);
+  await mortal.die();
+});
+
+test('a status is told with its reason, and a gateway that answers some is not told of', async () => {
+  const { app, id } = await createAppOn(service, null, 1);
+  service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
+  const objectId = await beginPush(service, app);
+  await expect.poll(() => lastFailureOf(id), often).toMatchObject({ reason: '503 ServiceUnavailable' });
+  expect((await recordOf(app, objectId)).errors).toBe(
+    'APNs takes nothing: 503 ServiceUnavailable; trying again',
+  );
+  service.apns.behave();
+  await service.untilDone(app, objectId);
+  await expect.poll(() => lastFailureOf(id), often).toBeNull();
+});
+
+test('deleting a profile deletes its failure', async () => {
+  const mortal = await startRestartableGateway();
+  const { app, id } = await createAppOn(service, mortal.own, 1);
+  await mortal.die();
+  await beginPush(service, app, { expiration_interval: 60 });
+  await expect.poll(() => lastFailureOf(id), often).not.toBeNull();
+  const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
+  expect((await service.api.request('DELETE', path, { admin: true })).status).toBeLessThan(300);
+  const { rows } = await service.db.query('SELECT 1 FROM gateway_failure WHERE app_id = $1', [app.appId]);
+  expect(rows).toEqual([]);
+});

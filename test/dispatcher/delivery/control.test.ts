@@ -1,0 +1,213 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  // Few streams: a batch is on its way for a while.
+  service = await startTestService({ gateway: { maxStreams: 5 } });
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+const slow = () => service.apns.misbehave({ kind: 'slow', delayMs: 100 });
+
+const appWithIos = (count: number) => createAppOn(service, null, count);
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
+
+const control = (app: App, objectId: string, verb: string, body?: object) =>
+  service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
+    admin: true,
+    body,
+  });
+
+async function progress(app: App, objectId: string) {
+  const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
+  return (await service.api.request('GET', path, { admin: true })).body;
+}
+
+const sum = (outcomes: Record<string, number>) => Object.values(outcomes).reduce((a, b) => a + b, 0);
+
+/** Batches of an app that are neither settled nor put aside: what could still be sent. */
+async function inHand(app: App): Promise<number> {
+  const { rows } = await service.db.query<{ n: number }>(
+    'SELECT count(*) AS n FROM push_batch WHERE app_id = $1 AND NOT is_settled AND NOT is_held',
+    [app.appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+const seenOf = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const notOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
+
+/** A push that is on its way: some of it was sent. */
+async function underWay(app: App, tokens: string[], body: object = {}): Promise<string> {
+  slow();
+  const objectId = await begin(app, body);
+  await expect.poll(() => seenOf(tokens), { interval: 10 }).toBeGreaterThan(20);
+  return objectId;
+}
+
+describe('a push that is paused', () => {
+  test('before it was planned waits, and is planned when it is resumed', async () => {
+    const { app, tokens } = await appWithIos(10);
+    const objectId = await begin(app);
+    expect(await control(app, objectId, 'pause')).toMatchObject({ status: 200, body: { status: 'paused' } });
+    await service.dispatch();
+    await service.dispatch();
+    const isHeld = async () =>
+      (await service.db.query('SELECT 1 FROM notification WHERE is_plan_held')).rowCount;
+    await expect.poll(isHeld).toBe(1);
+    expect(seenOf(tokens)).toBe(0);
+    expect((await control(app, objectId, 'resume')).body).toMatchObject({ status: 'in-queue' });
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 10, successes: 10 });
+    expect(notOnce(tokens)).toEqual([]);
+  });
+
+  test('stops on all dispatchers, and goes on where it stopped', async () => {
+    const { app, tokens } = await appWithIos(2500);
+    const objectId = await underWay(app, tokens);
+    const reply = await control(app, objectId, 'pause');
+    expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'paused' } });
+    // How soon is measured by `npm run bench -- control`: machines that run tests are busy.
+    await expect.poll(() => inHand(app), { interval: 10 }).toBe(0);
+    const seen = seenOf(tokens);
+    expect(seen).toBeLessThan(2500);
+    const other = await appWithIos(300);
+    await service.untilDone(other.app, await begin(other.app));
+    expect(seenOf(tokens)).toBe(seen);
+    expect(await progress(app, objectId)).toMatchObject({ status: 'paused', devices: 2500 });
+    const { body } = await service.api.request('GET', `/1.1/notifications/${objectId}`, { app });
+    expect(body).toMatchObject({ status: 'in-queue' });
+    service.apns.behave();
+    await control(app, objectId, 'resume');
+    expect(await service.untilDone(app, objectId)).toMatchObject({ status: 'done', successes: 2500 });
+    expect(notOnce(tokens)).toEqual([]);
+  });
+
+  test('and resumed again and again, to few or to many, reaches everybody once', async () => {
+    for (const count of [300, 2500]) {
+      const { app, tokens } = await appWithIos(count);
+      const objectId = await underWay(app, tokens);
+      for (let i = 0; i < 15; i += 1) {
+        expect((await control(app, objectId, i % 2 === 0 ? 'pause' : 'resume')).status).toBe(200);
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
+      }
+      service.apns.behave();
+      expect((await control(app, objectId, 'resume')).status).toBe(200);
+      expect(await service.untilDone(app, objectId)).toMatchObject({ devices: count, successes: count });
+      expect(notOnce(tokens)).toEqual([]);
+    }
+  });
+
+  test('still expires: what was not sent is counted without being resumed', async () => {
+    const { app, tokens } = await appWithIos(1500);
+    const objectId = await underWay(app, tokens);
+    await control(app, objectId, 'pause');
+    await expect.poll(() => inHand(app), { timeout: 20_000 }).toBe(0);
+    await service.db.query('UPDATE notification SET expires_at = now() WHERE object_id = $1', [objectId]);
+    const record = await service.untilDone(app, objectId);
+    const { sent = 0, expired = 0 } = record.outcomes as Record<string, number>;
+    expect(record).toMatchObject({ status: 'done', devices: 1500 });
+    expect(expired).toBeGreaterThan(0);
+    expect(sent + expired).toBe(1500);
+    expect(seenOf(tokens)).toBe(sent);
+  });
+
+  test('and cancelled then drops the rest', async () => {
+    const { app, tokens } = await appWithIos(1500);
+    const objectId = await underWay(app, tokens);
+    await control(app, objectId, 'pause');
+    await expect.poll(() => inHand(app), { timeout: 20_000 }).toBe(0);
+    expect((await control(app, objectId, 'cancel')).body).toMatchObject({ status: 'cancelled' });
+    const counted = async () => sum((await progress(app, objectId)).outcomes);
+    await expect.poll(counted, { timeout: 20_000 }).toBe(1500);
+    const { outcomes } = await progress(app, objectId);
+    expect(outcomes).toEqual({ sent: seenOf(tokens), dropped: 1500 - seenOf(tokens) });
+  });
+});
+
+describe('a push that is cancelled while it is sent', () => {
+  test('stops; every recipient is counted; clients find no record', async () => {
+    const { app, tokens } = await appWithIos(2500);
+    const objectId = await underWay(app, tokens);
+    const reply = await control(app, objectId, 'cancel');
+    expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'cancelled', devices: 2500 } });
+    const counted = async () => sum((await progress(app, objectId)).outcomes);
+    await expect.poll(counted, { interval: 20 }).toBe(2500);
+    const { outcomes, status } = await progress(app, objectId);
+    expect(status).toBe('cancelled');
+    expect(outcomes).toEqual({ sent: seenOf(tokens), dropped: 2500 - seenOf(tokens) });
+    expect(outcomes.dropped).toBeGreaterThan(0);
+    const path = `/1.1/notifications/${objectId}`;
+    expect((await service.api.request('GET', path, { app })).status).toBe(404);
+    expect((await control(app, objectId, 'resume')).status).toBe(409);
+  });
+
+  test('to few, by DELETE, drops what has not left', async () => {
+    const { app, tokens } = await appWithIos(900);
+    const objectId = await underWay(app, tokens);
+    const path = `/1.1/notifications/${objectId}`;
+    expect((await service.api.request('DELETE', path, { app, master: true })).status).toBe(200);
+    const counted = async () => sum((await progress(app, objectId)).outcomes);
+    await expect.poll(counted, { timeout: 20_000 }).toBe(900);
+    expect((await progress(app, objectId)).outcomes.sent).toBe(seenOf(tokens));
+    expect(tokens.filter((token) => service.apns.seen(token) > 1)).toEqual([]);
+  });
+});
+
+describe('cancel, pause and resume refuse', () => {
+  test('a push that is done, with a sentence', async () => {
+    const { app } = await appWithIos(1);
+    const objectId = await begin(app);
+    await service.untilDone(app, objectId);
+    for (const verb of ['cancel', 'pause', 'resume']) {
+      const reply = await control(app, objectId, verb);
+      expect(reply).toMatchObject({ status: 409, body: { code: 409 } });
+      expect(reply.body.error).toMatch(/done/);
+    }
+    const path = `/1.1/notifications/${objectId}`;
+    expect((await service.api.request('DELETE', path, { app, master: true })).status).toBe(409);
+  });
+
+  test('to pause or resume a push that waits for its time', async () => {
+    const { app } = await appWithIos(1);
+    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    for (const verb of ['pause', 'resume']) expect((await control(app, objectId, verb)).status).toBe(409);
+    expect((await control(app, objectId, 'cancel')).body).toMatchObject({ status: 'cancelled', devices: 0 });
+  });
+
+  test('unknown pushes, those of other apps, other members, and callers without the token', async () => {
+    const { app } = await appWithIos(1);
+    const other = await appWithIos(1);
+    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    expect((await control(app, 'nothing', 'pause')).status).toBe(404);
+    expect((await control(other.app, objectId, 'cancel')).status).toBe(404);
+    expect((await control(app, objectId, 'resume', { flow_control: 'fast' })).status).toBe(400);
+    expect((await control(app, objectId, 'resume', { pace: 5 })).status).toBe(400);
+    const path = `/console/api/apps/${app.appId}/notifications/${objectId}/cancel`;
+    expect((await service.api.request('POST', path, { app, master: true })).status).toBe(401);
+  });
+});
+
+test('resuming changes the pace: at least 1000, null for none, as it was when it is not named', async () => {
+  const { app, tokens } = await appWithIos(1500);
+  const objectId = await underWay(app, tokens);
+  await control(app, objectId, 'pause');
+  const paceAfter = async (body?: object) => {
+    await control(app, objectId, 'resume', body);
+    const { rows } = await service.db.query<{ pace: number | null }>(
+      `SELECT (request ->> 'flowControl')::float8 AS pace FROM notification WHERE object_id = $1`,
+      [objectId],
+    );
+    return rows[0]?.pace;
+  };
+  expect(await paceAfter({ flow_control: 5 })).toBe(1000);
+  expect(await paceAfter({ flow_control: 20_000 })).toBe(20_000);
+  expect(await paceAfter()).toBe(20_000);
+  expect(await paceAfter({ flow_control: null })).toBe(null);
+  service.apns.behave();
+  expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 1500 });
+});

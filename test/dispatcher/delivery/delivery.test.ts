@@ -1,0 +1,269 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService();
+  await service.dispatch();
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+const appWithIos = (count: number) => createAppOn(service, null, count);
+async function push(app: App, body: object = {}): Promise<Record<string, unknown>> {
+  return service.untilDone(app, await begin(app, body));
+}
+
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
+
+async function tokensLeft(app: App): Promise<string[]> {
+  const { rows } = await service.db.query<{ device_token: string }>(
+    'SELECT device_token FROM installation WHERE app_id = $1',
+    [app.appId],
+  );
+  return rows.map((row) => row.device_token);
+}
+
+async function reasons(app: App): Promise<Record<string, number>> {
+  const { rows } = await service.db.query<{ reason: string; n: number }>(
+    'SELECT reason, count(*) AS n FROM push_failure WHERE app_id = $1 GROUP BY reason',
+    [app.appId],
+  );
+  return Object.fromEntries(rows.map((row) => [row.reason, row.n]));
+}
+
+describe('dead tokens', () => {
+  test('are deleted when the gateway says so of them, and counted', async () => {
+    const { app, tokens } = await appWithIos(50);
+    const dead = tokens.slice(0, 5);
+    for (const token of dead) service.apns.deadTokens.set(token, Date.now() + 60_000);
+    expect(await push(app)).toMatchObject({ devices: 50, successes: 45, invalidTokens: 5 });
+    expect(await tokensLeft(app)).toHaveLength(45);
+    expect((await tokensLeft(app)).filter((token) => dead.includes(token))).toEqual([]);
+  });
+
+  test('stay when the installation was saved after the token died', async () => {
+    const { app, tokens } = await appWithIos(10);
+    service.apns.deadTokens.set(tokens[0] ?? '', Date.now() - 3_600_000);
+    expect(await push(app)).toMatchObject({ successes: 9, invalidTokens: 1 });
+    expect(await tokensLeft(app)).toHaveLength(10);
+  });
+
+  test('stay, all of them, when the whole push had no success', async () => {
+    const { app, tokens } = await appWithIos(20);
+    for (const token of tokens) service.apns.badTokens.add(token);
+    expect(await push(app)).toMatchObject({ devices: 20, successes: 0, invalidTokens: 20 });
+    expect(await tokensLeft(app)).toHaveLength(20);
+  });
+
+  test('of a batch without success go when another batch of the push had one', async () => {
+    const { app, tokens } = await appWithIos(1500);
+    for (const token of tokens.slice(0, 1000)) service.apns.badTokens.add(token);
+    expect(await push(app)).toMatchObject({ devices: 1500, successes: 500, invalidTokens: 1000 });
+    await expect.poll(() => tokensLeft(app)).toHaveLength(500);
+  });
+});
+
+describe('answers that are not about the token', () => {
+  test('503: only the recipients concerned are sent to again', async () => {
+    const { app, tokens } = await appWithIos(30);
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', count: 4 });
+    expect(await push(app)).toMatchObject({ devices: 30, successes: 30 });
+    const seen = tokens.map((token) => service.apns.seen(token));
+    expect(seen.filter((n) => n === 2)).toHaveLength(4);
+    expect(seen.filter((n) => n === 1)).toHaveLength(26);
+  });
+
+  test('a token of another topic is counted failed with its reason, tokens stay', async () => {
+    const { app, tokens } = await appWithIos(10);
+    for (const token of tokens.slice(0, 3)) service.apns.tokenTopics.set(token, 'com.example.other');
+    const record = await push(app);
+    expect(record).toMatchObject({ devices: 10, successes: 7, outcomes: { sent: 7, failed: 3 } });
+    expect(record.errors).toContain('DeviceTokenNotForTopic');
+    expect(await tokensLeft(app)).toHaveLength(10);
+  });
+
+  test('credentials the gateway refuses end the push for that profile with a sentence', async () => {
+    const { app } = await appWithIos(1500);
+    service.apns.misbehave({ kind: 'answer', status: 403, reason: 'InvalidProviderToken' });
+    const record = await push(app);
+    expect(record).toMatchObject({ status: 'done', devices: 1500, successes: 0, outcomes: { failed: 1500 } });
+    // One sentence for all: those that were asked for, and those that were not any more.
+    expect(record.errors).toMatch(/^apns: InvalidProviderToken: .+ \(1500\)$/);
+    expect(await tokensLeft(app)).toHaveLength(1500);
+  });
+
+  test('GOAWAY and refused streams lose nobody and repeat nobody', async () => {
+    const { app, tokens } = await appWithIos(500);
+    // The gateway cannot say "none" by GOAWAY: its connection has to have answered before.
+    await push(app);
+    service.apns.misbehave({ kind: 'goaway', count: 1 });
+    service.apns.misbehave({ kind: 'refuse', count: 20 });
+    expect(await push(app)).toMatchObject({ devices: 500, successes: 500 });
+    expect(tokens.filter((token) => service.apns.seen(token) !== 2)).toEqual([]);
+  });
+});
+
+describe('a push without a text', () => {
+  const requestsTo = (token: string | undefined) =>
+    service.apns.requests.filter((request) => request.token === token);
+
+  test('reaches Apple devices in the background where it has content-available', async () => {
+    const { app, tokens } = await appWithIos(1);
+    const data = { alert: '', sound: '', 'content-available': 1, k: 'v' };
+    expect(await push(app, { data })).toMatchObject({ devices: 1, successes: 1 });
+    const [request] = requestsTo(tokens[0]);
+    expect(request?.headers).toMatchObject({ 'apns-push-type': 'background', 'apns-priority': '5' });
+    expect(JSON.parse(request?.body.toString() ?? '')).toEqual({ aps: { 'content-available': 1 }, k: 'v' });
+  });
+
+  test('is not sent to them where it is for others only, and the record says why', async () => {
+    const { app, tokens } = await appWithIos(1);
+    const record = await push(app, { data: { silent: true, k: 'v' } });
+    expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 } });
+    expect(record.errors).toContain('iOS content needs an alert');
+    expect(requestsTo(tokens[0])).toEqual([]);
+  });
+});
+
+describe('Increment', () => {
+  test('counts each device up once and sends the sum', async () => {
+    const { app, tokens } = await appWithIos(3);
+    await service.db.query('UPDATE installation SET badge = 4 WHERE app_id = $1 AND device_token = $2', [
+      app.appId,
+      tokens[0],
+    ]);
+    await push(app, { data: { alert: 'x', badge: 'Increment' } });
+    const badgeOf = (token: string) =>
+      service.apns.requests
+        .filter((request) => request.token === token)
+        .map((request) => JSON.parse(request.body.toString()).aps.badge);
+    expect(tokens.map(badgeOf)).toEqual([[5], [1], [1]]);
+  });
+
+  test('sends the same number again on a retry, also when another push counted meanwhile', async () => {
+    const { app, tokens } = await appWithIos(1);
+    // Later than the other push is done.
+    const again = { status: 503, reason: 'ServiceUnavailable', retryAfter: '3' };
+    service.apns.misbehave({ kind: 'answer', count: 1, ...again });
+    const first = await begin(app, { data: { alert: 'first', badge: 'Increment' } });
+    await service.apns.waitFor(service.apns.total + 1);
+    await push(app, { data: { alert: 'second', badge: 'Increment' } });
+    await service.untilDone(app, first);
+    const sent = service.apns.requests
+      .filter((request) => request.token === tokens[0])
+      .map((request) => JSON.parse(request.body.toString()).aps)
+      .map((aps) => `${aps.alert} ${aps.badge}`);
+    expect(sent).toEqual(['first 1', 'second 2', 'first 1']);
+  });
+
+  test('counts on from a number that a push has set', async () => {
+    const { app, tokens } = await appWithIos(1);
+    await push(app, { data: { alert: 'x', badge: 7 } });
+    await push(app, { data: { alert: 'x', badge: 'Increment' } });
+    const badges = service.apns.requests
+      .filter((request) => request.token === tokens[0])
+      .map((request) => JSON.parse(request.body.toString()).aps.badge);
+    expect(badges).toEqual([7, 8]);
+  });
+});
+
+describe('a push', () => {
+  test('that has expired is counted expired and sent to nobody', async () => {
+    const { app, tokens } = await appWithIos(3);
+    const record = await push(app, { expiration_time: new Date(Date.now() - 1000).toISOString() });
+    expect(record).toMatchObject({ status: 'done', devices: 3, successes: 0, outcomes: { expired: 3 } });
+    expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0]);
+  });
+
+  test('to nobody is done at once', async () => {
+    const { app } = await appWithIos(1);
+    expect(await push(app, { where: { channels: 'none' } })).toMatchObject({
+      status: 'done',
+      devices: 0,
+      successes: 0,
+    });
+  });
+
+  test('passes over installations that are not valid or have not been updated for three months', async () => {
+    const { app, tokens } = await appWithIos(3);
+    await service.db.query('UPDATE installation SET valid = false WHERE device_token = $1', [tokens[0]]);
+    await service.db.query(
+      "UPDATE installation SET updated_at = now() - interval '91 days' WHERE device_token = $1",
+      [tokens[1]],
+    );
+    expect(await push(app)).toMatchObject({ devices: 1, successes: 1 });
+  });
+
+  test('counts devices that no way leads to, with the reason', async () => {
+    const { app } = await appWithIos(2);
+    await service.db.query(
+      "INSERT INTO installation (app_id, object_id, device_type) VALUES ($1, 'x1', 'ios'), ($1, 'x2', 'android')",
+      [app.appId],
+    );
+    expect(await push(app)).toMatchObject({ devices: 4, successes: 2, outcomes: { sent: 2, failed: 2 } });
+    expect(Object.values(await reasons(app))).toEqual([1, 1]);
+  });
+
+  test('to our own channel puts one letter into each inbox', async () => {
+    const app = await service.api.createApp();
+    await service.db.query(
+      `INSERT INTO installation (app_id, object_id, device_type, installation_id)
+       SELECT $1, 'o' || i, 'android', 'i' || i FROM generate_series(1, 1200) AS i`,
+      [app.appId],
+    );
+    const record = await push(app);
+    expect(record).toMatchObject({ devices: 1200, successes: 0, lcSuccesses: 0, outcomes: { sent: 1200 } });
+    const { rows } = await service.db.query<{ n: number }>(
+      'SELECT count(*) AS n FROM channel_inbox WHERE app_id = $1',
+      [app.appId],
+    );
+    expect(rows[0]?.n).toBe(1200);
+  });
+
+  test('that is cancelled while it is sent ends with every recipient counted', async () => {
+    const { app } = await appWithIos(1500);
+    service.apns.misbehave({ kind: 'slow', delayMs: 500 });
+    const already = service.apns.total;
+    const objectId = await begin(app);
+    await service.apns.waitFor(already + 10);
+    const path = `/1.1/notifications/${objectId}`;
+    expect(await service.api.request('DELETE', path, { app, master: true })).toMatchObject({ status: 200 });
+    const counted = async () => {
+      const { rows } = await service.db.query<{ counted: number; open: number; devices: number }>(
+        `SELECT coalesce(sum((SELECT sum(value::int) FROM jsonb_each_text(b.totals))), 0)::int AS counted,
+                count(*) FILTER (WHERE NOT b.is_settled) AS open, max(n.devices) AS devices
+           FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
+          WHERE n.object_id = $1`,
+        [objectId],
+      );
+      return rows[0];
+    };
+    await expect.poll(counted, { timeout: 20_000 }).toMatchObject({ open: 0 });
+    const end = await counted();
+    expect(end?.counted).toBe(end?.devices);
+  });
+});
+
+test('pushes with one notification_id are counted together under it, and singly under their objectIds', async () => {
+  const { app, tokens } = await appWithIos(30);
+  service.apns.deadTokens.set(tokens[0] ?? '', Date.now() + 60_000);
+  const ids: string[] = [];
+  for (const expected of [29, 29, 29]) {
+    const objectId = await begin(app, { notification_id: 'campaign7' });
+    ids.push(objectId);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ successes: expected });
+  }
+  const { body } = await service.api.request('GET', '/1.1/notifications/campaign7', { app });
+  expect(body).toMatchObject({
+    objectId: ids[2],
+    notificationId: 'campaign7',
+    devices: 30 + 29 + 29,
+    successes: 87,
+    iosSuccesses: 87,
+    invalidTokens: 1,
+  });
+});

@@ -1,0 +1,211 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import type { ConnectorId } from '../../../shared/domain/labels.ts';
+import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
+import { beginPush } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+let vendors: AllVendors;
+let dispatcher: RunningDispatcher;
+
+beforeAll(async () => {
+  service = await startTestService();
+  vendors = await startVendors(service, { keptRequests: 20_000 });
+  dispatcher = await service.dispatch();
+});
+afterAll(async () => {
+  await service?.close();
+  await vendors?.close();
+});
+afterEach(() => {
+  for (const gateway of Object.values(vendors.gateways)) {
+    gateway.behave();
+    gateway.forget();
+  }
+});
+
+interface Prepared {
+  app: App;
+  addresses: string[];
+}
+
+/** An app with devices of one gateway. `more`: members of its profile; `options`: of the app. */
+async function prepare(
+  connector: ConnectorId,
+  count: number,
+  more: object = {},
+  options: object = {},
+): Promise<Prepared> {
+  const app = await service.api.createApp({ hybridPush: true, ...options });
+  await vendors.put(app, vendors.stand(connector), more);
+  return { app, addresses: await vendors.add(app, connector, count) };
+}
+
+const push = async ({ app }: Prepared, data: object): Promise<Record<string, unknown>> =>
+  service.untilDone(app, await beginPush(service, app, { data }));
+
+const admin = async (app: App, path: string) =>
+  (await service.api.request('GET', `/console/api/apps/${app.appId}/notifications/${path}`, { admin: true }))
+    .body;
+
+/** Sum of the metrics that begin so. */
+async function sumOf(beginning: string): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${dispatcher.metricsPort}/metrics`);
+  const lines = (await response.text()).split('\n').filter((line) => line.startsWith(beginning));
+  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
+
+const repeatedOf = (connector: string) =>
+  sumOf(`carillon_recipients_repeated_total{connector="${connector}"`);
+/** Requests that were in flight when a connection went, or got no answer otherwise. */
+const unansweredOf = (connector: string) =>
+  sumOf(`carillon_gateway_responses_total{connector="${connector}",status="0"`);
+
+/** Nine connections break, each after some 500 requests, with all that is on them at that moment. */
+const nineBreaks = { kind: 'disconnect', fraction: 1 / 500, count: 9 } as const;
+const devices = 5000;
+
+describe('connections that break nine times in a push to 5,000', { timeout: 120_000 }, () => {
+  test.each(['own', 'standard'])('cost nobody of APNs the push, over the %s transport', async (transport) => {
+    const { apns } = vendors.gateways;
+    const prepared = await prepare('apns', devices, transport === 'standard' ? { transport } : {});
+    const before = { repeated: await repeatedOf('apns'), unanswered: await unansweredOf('apns') };
+    apns.misbehave(nineBreaks);
+    const record = await push(prepared, { alert: 'Hello' });
+    expect(record).toMatchObject({
+      status: 'done',
+      devices,
+      successes: devices,
+      outcomes: { sent: devices },
+    });
+    expect(prepared.addresses.filter((token) => apns.seen(token) === 0)).toEqual([]);
+    // Every device that was asked twice is a repeat; whom a break caught in flight may have been asked once only.
+    const repeats = Number(record.repeats);
+    expect(repeats).toBeGreaterThanOrEqual(Math.max(9, apns.total - devices));
+    expect((await unansweredOf('apns')) - before.unanswered).toBe(repeats);
+    expect((await repeatedOf('apns')) - before.repeated).toBe(repeats);
+    expect((await admin(prepared.app, `${record.objectId}/progress`)).repeats).toBe(repeats);
+    const ids = new Set(apns.requests.map(({ headers }) => headers['apns-collapse-id']));
+    expect([...ids]).toEqual([record.objectId]);
+  });
+
+  test('cost nobody of FCM the push', async () => {
+    const { fcm } = vendors.gateways;
+    const prepared = await prepare('fcm', devices);
+    fcm.misbehave(nineBreaks);
+    const record = await push(prepared, { alert: 'Hello' });
+    expect(record).toMatchObject({
+      status: 'done',
+      devices,
+      successes: devices,
+      outcomes: { sent: devices },
+    });
+    expect(prepared.addresses.filter((token) => fcm.seen(token) === 0)).toEqual([]);
+    expect(Number(record.repeats)).toBeGreaterThanOrEqual(Math.max(9, fcm.total - devices));
+    expect(await unansweredOf('fcm')).toBe(record.repeats);
+    const messages = fcm.requests.map(({ body }) => JSON.parse(body.toString()).message);
+    expect([...new Set(messages.map(({ android }) => android.notification.tag))]).toEqual([record.objectId]);
+    expect(messages.some(({ android }) => 'collapse_key' in android)).toBe(false);
+    expect(fcm.violations).toEqual([]);
+  });
+});
+
+/** What makes a repeat of the same message known to the device or to the gateway. */
+const idsOnTheWire: [ConnectorId, 'huawei' | 'xiaomi' | 'meizu' | 'oppo' | 'vivo' | 'honor', RegExp][] = [
+  ['vendor_a', 'huawei', /"tag":"(\w+)"/],
+  ['vendor_b', 'xiaomi', /extra\.jobkey=(\w+)/],
+  ['vendor_c', 'meizu', /"notifyKey":"(\w+)"/],
+  ['vendor_d', 'oppo', /"app_message_id":"(\w+)"/],
+  ['vendor_e', 'vivo', /"notifyId":(\d+)/],
+  ['vendor_f', 'honor', /"tag":"(\w+)"/],
+];
+
+describe('a connection that is reset after the request was written', { timeout: 60_000 }, () => {
+  test.each(idsOnTheWire)(
+    '%s: the message goes again under the same id',
+    async (connector, name, pattern) => {
+      const gateway = vendors.gateways[name];
+      const prepared = await prepare(connector, 1);
+      gateway.misbehave({ kind: 'reset', count: 1 });
+      const record = await push(prepared, { alert: '明天上午十点开会', title: '日程' });
+      expect(record).toMatchObject({ devices: 1, outcomes: { sent: 1 }, repeats: 1 });
+      expect(prepared.addresses.map((address) => gateway.seen(address))).toEqual([2]);
+      const ids = gateway.requests.map(({ body }) => pattern.exec(decodeURIComponent(body.toString()))?.[1]);
+      expect(ids[0]).toBeDefined();
+      expect(ids).toEqual([ids[0], ids[0]]);
+      expect(gateway.violations).toEqual([]);
+    },
+  );
+
+  test('a hidden repeat is a try like others: the twelfth is the last', async () => {
+    const { apns } = vendors.gateways;
+    const prepared = await prepare('apns', 1);
+    apns.misbehave({ kind: 'reset' });
+    const objectId = await beginPush(service, prepared.app, { data: { alert: 'Hello' } });
+    const raise = () =>
+      service.db.query('UPDATE push_batch SET tries = 11 WHERE app_id = $1 AND attempt = 1', [
+        prepared.app.appId,
+      ]);
+    // The tries in between take minutes.
+    await expect.poll(async () => (await raise()).rowCount, { timeout: 15_000, interval: 5 }).toBe(1);
+    const record = await service.untilDone(prepared.app, objectId);
+    expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 }, repeats: 1 });
+    expect(record.errors).toContain('retries exhausted: stream_reset');
+    expect(apns.total).toBe(2);
+  });
+
+  test('why tells of the request that got no answer', async () => {
+    const prepared = await prepare('apns', 2);
+    const [repeated = '', other = ''] = prepared.addresses;
+    vendors.gateways.apns.misbehave({ kind: 'reset', count: 1, token: repeated });
+    const { objectId } = await push(prepared, { alert: 'Hello' });
+    const told = await admin(prepared.app, `${objectId}/devices/${repeated}`);
+    expect(told).toMatchObject({ outcome: 'sent', repeats: 1 });
+    expect(told.sentence).toContain('An earlier request got no answer');
+    const plain = await admin(prepared.app, `${objectId}/devices/${other}`);
+    expect(plain).toMatchObject({ outcome: 'sent', repeats: 0 });
+    expect(plain.sentence).not.toContain('no answer');
+  });
+});
+
+describe('a message that the device would show twice', { timeout: 60_000 }, () => {
+  const data = { silent: true, k: 1 };
+
+  test('goes again once', async () => {
+    const { fcm } = vendors.gateways;
+    const prepared = await prepare('fcm', 3);
+    fcm.misbehave({ kind: 'reset', count: 2, token: prepared.addresses[0] });
+    fcm.misbehave({ kind: 'reset', count: 1, token: prepared.addresses[1] });
+    const record = await push(prepared, data);
+    expect(record).toMatchObject({ devices: 3, outcomes: { sent: 2, failed: 1 }, repeats: 2 });
+    expect(record.errors).toContain('fcm: unknown (1)');
+    expect(prepared.addresses.map((address) => fcm.seen(address))).toEqual([2, 2, 1]);
+  });
+
+  test('is not sent again where the app wants it so; one whose repeat is hidden is', async () => {
+    const { apns, fcm } = vendors.gateways;
+    const prepared = await prepare('fcm', 1, {}, { unknownOutcome: 'fail' });
+    await vendors.put(prepared.app, vendors.stand('apns'));
+    expect(prepared.app.options.unknownOutcome).toBe('fail');
+    fcm.misbehave({ kind: 'reset', count: 1 });
+    const record = await push(prepared, data);
+    expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 }, repeats: 0 });
+    expect(record.errors).toContain('fcm: unknown (1)');
+    expect(fcm.total).toBe(1);
+    await service.db.query('DELETE FROM installation WHERE app_id = $1', [prepared.app.appId]);
+    await vendors.add(prepared.app, 'apns', 1);
+    apns.misbehave({ kind: 'reset', count: 2 });
+    expect(await push(prepared, { alert: 'Hello' })).toMatchObject({ outcomes: { sent: 1 }, repeats: 2 });
+    expect(apns.total).toBe(3);
+  });
+
+  test('knows no third way', async () => {
+    const { app } = await prepare('fcm', 1);
+    const body = { options: { unknownOutcome: 'maybe' } };
+    const reply = await service.api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });
+    expect(reply.status).toBe(400);
+    expect(app.options.unknownOutcome).toBe('repeat');
+  });
+});

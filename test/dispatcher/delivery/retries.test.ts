@@ -1,0 +1,229 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { recordResult } from '../../../dispatcher/recording/recorder.ts';
+import { RetryGroups } from '../../../dispatcher/sending/retry-groups.ts';
+import { Tally } from '../../../dispatcher/sending/tally.ts';
+import type { DeliverResult } from '../../../dispatcher/sending/task.ts';
+import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/batches.ts';
+import { deliverSnapshot } from '../../../shared/db/tables/delivery.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+let dispatcher: RunningDispatcher;
+
+beforeAll(async () => {
+  service = await startTestService();
+  dispatcher = await service.dispatch();
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+const appWithIos = (count: number) => createAppOn(service, null, count);
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
+
+/** The batch that holds the recipients of the next try, once it is written. */
+async function retryBatch(app: App): Promise<Record<string, unknown>> {
+  const find = async () => {
+    const { rows } = await service.db.query(
+      `SELECT b.attempt, b.tries, b.last_reason, cardinality(b.recipients) AS size,
+              extract(epoch FROM j.start_after - b.created_at)::float8 * 1000 AS wait_ms
+         FROM push_batch b JOIN pgboss.job j ON j.data ->> 'batchId' = b.id::text AND j.data ->> 'appId' = b.app_id
+        WHERE b.app_id = $1 AND b.attempt = 1`,
+      [app.appId],
+    );
+    return rows;
+  };
+  await expect.poll(find, { timeout: 15_000 }).toHaveLength(1);
+  return (await find())[0] ?? {};
+}
+
+describe('another try', { timeout: 60_000 }, () => {
+  test('goes to those concerned only, in one batch, after what the gateway asked for', async () => {
+    const { app, tokens } = await appWithIos(40);
+    for (const token of tokens.slice(0, 10))
+      service.apns.misbehave({
+        kind: 'answer',
+        status: 429,
+        reason: 'TooManyRequests',
+        retryAfter: '2',
+        count: 1,
+        token,
+      });
+    const objectId = await begin(app);
+    const batch = await retryBatch(app);
+    expect(batch).toMatchObject({ size: 10, tries: 1, last_reason: 'TooManyRequests' });
+    expect(batch.wait_ms).toBeGreaterThanOrEqual(2000);
+    expect(batch.wait_ms).toBeLessThan(4500);
+    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 40, successes: 40 });
+    expect(tokens.map((token) => service.apns.seen(token))).toEqual([
+      ...Array.from({ length: 10 }, () => 2),
+      ...Array.from({ length: 30 }, () => 1),
+    ]);
+  });
+
+  test('that the budget does not cover is counted failed with the last reason', async () => {
+    const { app, tokens } = await appWithIos(20);
+    const [token = ''] = tokens;
+    service.apns.misbehave({ kind: 'answer', status: 500, reason: 'InternalServerError', token });
+    const objectId = await begin(app);
+    expect(await retryBatch(app)).toMatchObject({ attempt: 1, tries: 1, size: 1 });
+    // The tries in between take minutes.
+    await service.db.query('UPDATE push_batch SET tries = 11 WHERE app_id = $1 AND attempt = 1', [app.appId]);
+    const record = await service.untilDone(app, objectId);
+    expect(record).toMatchObject({ devices: 20, successes: 19, outcomes: { sent: 19, failed: 1 } });
+    expect(record.errors).toContain('retries exhausted: InternalServerError');
+    expect(service.apns.seen(token)).toBe(2);
+  });
+
+  test('that would come after the push expires is counted expired then, with the last reason', async () => {
+    const { app, tokens } = await appWithIos(20);
+    const [token = ''] = tokens;
+    const answer = { status: 503, reason: 'ServiceUnavailable', retryAfter: '600', token };
+    service.apns.misbehave({ kind: 'answer', ...answer });
+    const record = await service.untilDone(app, await begin(app, { expiration_interval: 3 }));
+    expect(record).toMatchObject({ devices: 20, outcomes: { sent: 19, expired: 1 } });
+    expect(record.errors).toContain('expired; the last try: ServiceUnavailable');
+  });
+});
+
+describe('a token that asked to wait', { timeout: 60_000 }, () => {
+  /** Milliseconds between the first two requests to a token. */
+  const pauseOf = (token: string): number => {
+    const [first, second] = service.apns.requests.filter((request) => request.token === token);
+    return (second?.atMs ?? 0) - (first?.atMs ?? 0);
+  };
+
+  test('does so through a pause of its push, in a batch of its own', async () => {
+    const { app, tokens } = await appWithIos(900);
+    const [token = ''] = tokens;
+    const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '4', count: 1, token };
+    service.apns.misbehave({ kind: 'answer', ...answer });
+    // The others are on their way for so long that the pause comes before their end.
+    service.apns.misbehave({ kind: 'slow', delayMs: 1500 });
+    const objectId = await begin(app);
+    await expect.poll(() => service.apns.seen(token), { timeout: 15_000, interval: 10 }).toBe(1);
+    const control = (verb: string) =>
+      service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
+        admin: true,
+      });
+    await control('pause');
+    const { rows } = await untilHeld(app);
+    expect(rows).toMatchObject([{ moved: [0] }]);
+    expect(await retryBatch(app)).toMatchObject({ size: 1, tries: 1, last_reason: 'TooManyRequests' });
+    await control('resume');
+    service.apns.behave();
+    const record = await service.untilDone(app, objectId);
+    expect(record).toMatchObject({ devices: 900, successes: 900, outcomes: { sent: 900 } });
+    expect(tokens.map((other) => service.apns.seen(other))).toEqual([2, ...tokens.slice(1).map(() => 1)]);
+    expect(pauseOf(token)).toBeGreaterThanOrEqual(4000);
+  });
+
+  /** The first batch of a push, once it was put aside. */
+  const untilHeld = async (app: App) => {
+    const find = () =>
+      service.db.query('SELECT moved FROM push_batch WHERE app_id = $1 AND attempt = 0 AND is_held', [
+        app.appId,
+      ]);
+    await expect.poll(async () => (await find()).rowCount, { timeout: 15_000 }).toBe(1);
+    return find();
+  };
+});
+
+describe('recipients that have moved to a retry batch', () => {
+  test('are counted there only, also by a worker that knew nothing of it', async () => {
+    const { app } = await appWithIos(4);
+    // A push that nobody takes into work meanwhile.
+    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const { rows } = await service.db.query<{ push_id: number; recipients: number[] }>(
+      `SELECT n.id AS push_id, (SELECT array_agg(i.id ORDER BY i.id) FROM installation i WHERE i.app_id = $1)
+              AS recipients FROM notification n WHERE n.app_id = $1 AND n.object_id = $2`,
+      [app.appId, objectId],
+    );
+    const { push_id: pushId = 0, recipients = [] } = rows[0] ?? {};
+    const [batchId = 0] = await insertBatches(service.db, app.appId, pushId, [
+      { connector: 'apns', profile: '_default', recipients, badges: null, attempt: 0, hasJob: true },
+    ]);
+    const task = { appId: app.appId, pushId, batchId };
+    const batch = await deliverSnapshot(service.db, app.appId, batchId);
+    if (!batch) throw new Error('the batch is gone');
+    const tallyOf = (stored: Batch | undefined) => {
+      if (!stored) throw new Error('the batch is gone');
+      return new Tally(stored);
+    };
+    const record = (tally: Tally, isStopped: boolean) =>
+      recordResult(dispatcher.deps, task, {
+        batch,
+        isCounted: true,
+        result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) },
+      });
+    // Both have the batch as it was at first.
+    const early = tallyOf(await findBatch(service.db, app.appId, batchId));
+    const late = tallyOf(await findBatch(service.db, app.appId, batchId));
+    early.note(0, { kind: 'sent' });
+    early.note(1, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
+    early.note(2, { kind: 'retry', status: 0, reason: 'aborted', afterMs: 0 });
+    expect(await record(early, true)).toBe(false);
+    for (const index of [0, 1]) late.note(index, { kind: 'sent' });
+    late.note(2, { kind: 'rejected', outcome: 'failed', status: 400, reason: 'BadTopic' });
+    late.note(3, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
+    expect(await record(late, false)).toBe(true);
+    const batches = await service.db.query(
+      `SELECT attempt, recipients, is_settled, totals FROM push_batch WHERE app_id = $1 ORDER BY id`,
+      [app.appId],
+    );
+    expect(batches.rows).toEqual([
+      { attempt: 0, recipients, is_settled: true, totals: { sent: 1, failed: 1 } },
+      { attempt: 1, recipients: [recipients[1]], is_settled: false, totals: null },
+      { attempt: 1, recipients: [recipients[3]], is_settled: false, totals: null },
+    ]);
+  });
+});
+
+/** A result that says nothing. */
+const emptyResult: Omit<DeliverResult, 'settled' | 'movedCount' | 'retries' | 'failures'> = {
+  connector: 'apns',
+  profile: '_default',
+  attempt: 0,
+  isInterrupted: false,
+  isSlice: false,
+  health: { asked: 0, failed: 0 },
+  trouble: null,
+  halt: null,
+  calls: [],
+  messages: [],
+  callSeconds: [],
+};
+
+describe('waits of single tokens', () => {
+  test('share batches, and none comes sooner than it was asked for', () => {
+    const groups = new RetryGroups();
+    const recipients = Array.from({ length: 1000 }, (_, i) => 5000 + i);
+    const wanted = recipients.map((_, i) => 1 + i * 60);
+    for (const [i, afterMs] of wanted.entries())
+      groups.add(i, afterMs, true, { status: 429, reason: 'TooManyRequests' });
+    const made = groups.of({ recipients, badges: recipients });
+    expect(made.length).toBeLessThan(50);
+    expect(made.flatMap((group) => group.recipients).sort()).toEqual(recipients);
+    for (const { afterMs, indexes, recipients: ids, badges } of made) {
+      expect(badges).toEqual(ids);
+      for (const index of indexes) {
+        expect(afterMs).toBeGreaterThanOrEqual(wanted[index] ?? 0);
+        expect(afterMs).toBeLessThanOrEqual((wanted[index] ?? 0) * 1.25 + 25);
+      }
+    }
+  });
+
+  test('left to the dispatcher go together, apart from those that never reached the gateway', () => {
+    const groups = new RetryGroups();
+    groups.add(0, null, true, { status: 503, reason: 'ServiceUnavailable' });
+    groups.add(1, null, true, { status: 500, reason: 'InternalServerError' });
+    groups.add(2, null, false, { status: 0, reason: 'connect_failed' });
+    const made = groups.of({ recipients: [7, 8, 9], badges: null });
+    expect(made.map(({ recipients, isReached }) => ({ recipients, isReached }))).toEqual([
+      { recipients: [7, 8], isReached: true },
+      { recipients: [9], isReached: false },
+    ]);
+  });
+});

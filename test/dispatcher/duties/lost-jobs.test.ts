@@ -1,0 +1,329 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openDuties } from '../../../dispatcher/duties/duties.ts';
+import { JobKeeper } from '../../../dispatcher/duties/job-keeper.ts';
+import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { JobQueue } from '../../../shared/queue/queue.ts';
+import { silentLog } from '../../support/api.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+let queue: JobQueue;
+let dispatcher: RunningDispatcher | undefined;
+
+beforeAll(async () => {
+  // Few streams: a batch is on its way for a while.
+  service = await startTestService({ gateway: { maxStreams: 5 } });
+  queue = new JobQueue(service.db, silentLog, { supervise: false });
+  await queue.start();
+});
+afterAll(async () => {
+  await queue?.stop();
+  await service?.close();
+});
+beforeEach(() => {
+  keeper = new JobKeeper();
+});
+afterEach(async () => {
+  service.apns.behave();
+  await stop();
+});
+
+const start = async () => {
+  dispatcher = await service.dispatch();
+};
+const stop = async () => {
+  await dispatcher?.stack.close();
+  dispatcher = undefined;
+};
+
+let keeper: JobKeeper;
+let nowMs = 0;
+const clock = { now: () => Date.now(), monotonicMs: () => nowMs };
+/** One look of the duty, so many seconds after the one before. */
+const look = (afterSeconds: number) => {
+  nowMs += afterSeconds * 1000;
+  return keeper.run({ db: service.db, queue, clock, log: silentLog });
+};
+/** Two looks, as far apart as it takes to be sure that something is missing. */
+const keep = async () => (await look(31)) + (await look(31));
+
+interface Push {
+  app: App;
+  tokens: string[];
+  objectId: string;
+  id: number;
+}
+
+async function push(devices: number, body: object = {}): Promise<Push> {
+  const { app, tokens } = await createAppOn(service, null, devices);
+  const objectId = await beginPush(service, app, body);
+  const find = 'SELECT id FROM notification WHERE object_id = $1';
+  const { rows } = await service.db.query<{ id: number }>(find, [objectId]);
+  return { app, tokens, objectId, id: rows[0]?.id ?? 0 };
+}
+
+const seenOf = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const notOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
+
+/** A push that stopped in the middle, with the dispatcher. */
+async function stopped(devices: number): Promise<Push> {
+  service.apns.misbehave({ kind: 'slow', delayMs: 100 });
+  await start();
+  const begun = await push(devices);
+  await expect.poll(() => seenOf(begun.tokens), { interval: 10, timeout: 20_000 }).toBeGreaterThan(20);
+  await stop();
+  service.apns.behave();
+  return begun;
+}
+
+const isLive = "state IN ('created', 'retry', 'active')";
+/** Deletes jobs of a push, as if they had never been written; gives how many. */
+async function lose({ id }: Push, condition = 'true'): Promise<number> {
+  const { rowCount } = await service.db.query(
+    `DELETE FROM pgboss.job WHERE ${isLive} AND (data ->> 'pushId')::bigint = $1 AND ${condition}`,
+    [id],
+  );
+  return rowCount ?? 0;
+}
+async function jobsOf({ id }: Push) {
+  const { rows } = await service.db.query<{
+    name: string;
+    batch: number | null;
+    release: boolean | null;
+    priority: number;
+    start: Date;
+  }>(
+    `SELECT name, (data ->> 'batchId')::bigint AS batch, (data ->> 'isRelease')::boolean AS release, priority,
+            start_after AS start FROM pgboss.job
+      WHERE ${isLive} AND (data ->> 'pushId')::bigint = $1`,
+    [id],
+  );
+  return rows;
+}
+async function openBatchesOf({ id }: Push): Promise<number[]> {
+  const open = 'SELECT id FROM push_batch WHERE push_id = $1 AND NOT is_settled ORDER BY id';
+  return (await service.db.query<{ id: number }>(open, [id])).rows.map((row) => row.id);
+}
+async function reachesAll({ app, objectId, tokens }: Push): Promise<void> {
+  if (!dispatcher) await start();
+  const record = await service.untilDone(app, objectId);
+  expect(record).toMatchObject({ status: 'done', devices: tokens.length, successes: tokens.length });
+  expect(notOnce(tokens)).toEqual([]);
+}
+const control = (app: App, objectId: string, verb: string) =>
+  service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
+    admin: true,
+  });
+
+describe('a job that was lost is written again', () => {
+  test('of a queued push: once, when it was missing for half a minute', async () => {
+    const begun = await push(10);
+    expect(await look(60)).toBe(0);
+    expect(await lose(begun)).toBe(1);
+    expect(await look(60)).toBe(0);
+    expect(await look(10)).toBe(0);
+    expect(await look(21)).toBe(1);
+    expect(await jobsOf(begun)).toMatchObject([{ name: 'plan', release: null, priority: 0 }]);
+    expect(await keep()).toBe(0);
+    await reachesAll(begun);
+  });
+
+  test('of batches: those that still have one get no second', async () => {
+    const begun = await stopped(2500);
+    const open = await openBatchesOf(begun);
+    expect(open.length).toBeGreaterThan(1);
+    expect(await keep()).toBe(0);
+    expect(await lose(begun, `(data ->> 'batchId')::bigint = ${open[0]}`)).toBe(1);
+    expect(await keep()).toBe(1);
+    expect(await lose(begun)).toBe(open.length);
+    expect(await keep()).toBe(open.length);
+    const jobs = await jobsOf(begun);
+    expect(jobs.map(({ batch }) => batch).sort()).toEqual(open);
+    expect(new Set(jobs.map(({ name }) => name))).toEqual(new Set(['deliver-apns']));
+    await reachesAll(begun);
+  });
+
+  test('of a retry batch: not before its time', async () => {
+    const begun = await stopped(1500);
+    const [first] = await openBatchesOf(begun);
+    const at = new Date(Date.now() + 3_600_000);
+    await service.db.query('UPDATE push_batch SET not_before = $2 WHERE id = $1', [first, at]);
+    await lose(begun);
+    expect(await keep()).toBeGreaterThan(0);
+    expect((await jobsOf(begun)).find(({ batch }) => batch === first)?.start).toEqual(at);
+    await service.db.query('UPDATE push_batch SET not_before = NULL WHERE id = $1', [first]);
+    await lose(begun);
+    await keep();
+    await reachesAll(begun);
+  });
+
+  test('of a push to few that stopped in the middle', async () => {
+    const begun = await stopped(300);
+    expect(await lose(begun)).toBe(1);
+    expect(await keep()).toBe(1);
+    expect(await jobsOf(begun)).toMatchObject([{ name: 'plan', priority: 0 }]);
+    await reachesAll(begun);
+  });
+
+  test('of a planning that stopped in the middle: it goes on behind the mark', async () => {
+    const begun = await push(1200);
+    const { rows } = await service.db.query<{ id: number }>(
+      'SELECT id FROM installation WHERE app_id = $1 ORDER BY id OFFSET 699 LIMIT 1',
+      [begun.app.appId],
+    );
+    await service.db.query(
+      `UPDATE notification SET state = 'sending', planned_through = $2, devices = 700 WHERE id = $1`,
+      [begun.id, rows[0]?.id],
+    );
+    await lose(begun);
+    expect(await keep()).toBe(1);
+    expect(await jobsOf(begun)).toMatchObject([{ name: 'plan', priority: -1 }]);
+    await start();
+    const record = await service.untilDone(begun.app, begun.objectId);
+    expect(record).toMatchObject({ devices: 1200, successes: 500 });
+    expect(seenOf(begun.tokens)).toBe(500);
+  });
+
+  test('of a push that was cancelled: what was not sent is counted', async () => {
+    for (const devices of [1500, 300]) {
+      const begun = await stopped(devices);
+      await control(begun.app, begun.objectId, 'cancel');
+      await lose(begun);
+      expect(await keep()).toBeGreaterThan(0);
+      expect(await keep()).toBe(0);
+      await start();
+      await expect.poll(() => openBatchesOf(begun), { timeout: 20_000 }).toEqual([]);
+      const path = `/console/api/apps/${begun.app.appId}/notifications/${begun.objectId}/progress`;
+      const sent = seenOf(begun.tokens);
+      expect((await service.api.request('GET', path, { admin: true })).body).toMatchObject({
+        status: 'cancelled',
+        outcomes: { sent, dropped: devices - sent },
+      });
+      await stop();
+    }
+  });
+
+  test('of a push that was resumed, for what was held of it', async () => {
+    const begun = await push(1500);
+    await control(begun.app, begun.objectId, 'pause');
+    await start();
+    const isHeld = async () => (await jobsOf(begun)).length;
+    await expect.poll(isHeld).toBe(0);
+    await stop();
+    expect(await keep()).toBe(0);
+    await control(begun.app, begun.objectId, 'resume');
+    expect(await lose(begun)).toBe(1);
+    expect(await keep()).toBe(1);
+    expect(await jobsOf(begun)).toMatchObject([{ name: 'plan', release: true }]);
+    await reachesAll(begun);
+  });
+
+  test('by a duty of every dispatcher', async () => {
+    const duty = openDuties().find(({ name }) => name === 'job keeper');
+    const begun = await push(5);
+    await lose(begun);
+    await start();
+    if (!duty || !dispatcher) throw new Error('there is no such duty');
+    const deps = { ...dispatcher.deps, clock };
+    const passed = () => {
+      nowMs += 31_000;
+      return duty.runOnce(deps);
+    };
+    await expect.poll(passed).toBe(1);
+    await reachesAll(begun);
+  });
+
+  test('of more pushes than one look takes', async () => {
+    const { app } = await createAppOn(service, null, 1);
+    const before = await service.db.query<{ id: number }>(
+      'SELECT coalesce(max(id), 0) AS id FROM notification',
+    );
+    const id = await beginPush(service, app);
+    const copies = await service.db.query(
+      `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
+       SELECT app_id, 'copy' || i, 'copy' || i, state, request, prod, push_time, expires_at
+         FROM notification, generate_series(1, 449) AS i WHERE object_id = $1`,
+      [id],
+    );
+    expect(copies.rowCount).toBe(449);
+    await service.db.query(`DELETE FROM pgboss.job WHERE data ->> 'appId' = $1`, [app.appId]);
+    let given = 0;
+    for (let i = 0; i < 6; i += 1) given += await look(31);
+    expect(given).toBe(450);
+    for (let i = 0; i < 6; i += 1) expect(await look(31)).toBe(0);
+    await service.db.query('DELETE FROM notification WHERE id > $1', [before.rows[0]?.id]);
+    await service.db.query(`DELETE FROM pgboss.job WHERE data ->> 'appId' = $1`, [app.appId]);
+  });
+});
+
+describe('no job is written', () => {
+  test('for a push that is paused, with batches held or not', async () => {
+    const begun = await stopped(2500);
+    await control(begun.app, begun.objectId, 'pause');
+    await lose(begun);
+    for (let i = 0; i < 3; i += 1) expect(await look(31)).toBe(0);
+    expect(await jobsOf(begun)).toEqual([]);
+    await control(begun.app, begun.objectId, 'resume');
+    expect(await keep()).toBe((await openBatchesOf(begun)).length);
+    await reachesAll(begun);
+  });
+
+  test('for one that is scheduled, cancelled before it began, or done', async () => {
+    const later = await push(3, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const cancelled = await push(3);
+    await control(cancelled.app, cancelled.objectId, 'cancel');
+    await lose(cancelled);
+    const done = await push(3);
+    await reachesAll(done);
+    for (let i = 0; i < 3; i += 1) expect(await look(31)).toBe(0);
+    for (const none of [later, cancelled, done]) expect(await jobsOf(none)).toEqual([]);
+  });
+
+  test('while dispatchers are at work, however often the duty looks', async () => {
+    await start();
+    const pushes = [await push(4000), await push(900), await push(1)];
+    const ends = pushes.map(({ app, objectId }) => service.untilDone(app, objectId));
+    let isDone = false;
+    const all = Promise.all(ends).then(() => {
+      isDone = true;
+    });
+    let given = 0;
+    while (!isDone) given += await look(31);
+    await all;
+    expect(given).toBe(0);
+    for (const each of pushes) await reachesAll(each);
+  });
+
+  test('for a batch whose job is gone while a dispatcher still sends it', async () => {
+    service.apns.misbehave({ kind: 'slow', delayMs: 100 });
+    await start();
+    const begun = await push(200);
+    const path = `/console/api/apps/${begun.app.appId}/notifications/${begun.objectId}/progress`;
+    const sent = async (): Promise<number> =>
+      (await service.api.request('GET', path, { admin: true })).body.outcomes.sent ?? 0;
+    let last = 0;
+    for (let i = 0; i < 3; i += 1) {
+      await expect.poll(sent, { interval: 10, timeout: 20_000 }).toBeGreaterThan(last);
+      last = await sent();
+      await lose(begun);
+      expect(await look(31)).toBe(0);
+    }
+    service.apns.behave();
+    await reachesAll(begun);
+  });
+
+  test('by two dispatchers that look at the same time', async () => {
+    const begun = await push(5);
+    await lose(begun);
+    const [one, other] = [new JobKeeper(), new JobKeeper()];
+    const deps = { db: service.db, queue, clock, log: silentLog };
+    for (const each of [one, other]) expect(await each.run(deps)).toBe(0);
+    nowMs += 31_000;
+    const given = await Promise.all([one.run(deps), other.run(deps)]);
+    expect(given.reduce((a, b) => a + b)).toBe(1);
+    expect(await jobsOf(begun)).toHaveLength(1);
+    await reachesAll(begun);
+  });
+});

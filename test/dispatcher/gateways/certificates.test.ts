@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { putProfile } from '../../../shared/db/tables/profiles.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { testConfig } from '../../support/api.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService();
+  await service.dispatch();
+});
+afterAll(() => service?.close());
+
+/** An app whose only APNs profile is a certificate for the development gateway. */
+async function appWithCertificate(environment: 'dev' | 'prod'): Promise<App> {
+  const app = await service.api.createApp();
+  const client = await service.apns.authority.issueClient({
+    commonName: 'Apple Push: com.example.app',
+    userId: 'com.example.app',
+  });
+  await putProfile(service.db, new Vault(testConfig(service.databaseUrl).secrets), {
+    appId: app.appId,
+    connector: 'apns',
+    name: '_default',
+    credentials: {
+      auth: 'certificate',
+      ...client,
+      topic: 'com.example.app',
+      environment,
+      endpoint: service.apns.url,
+      ca: service.apns.ca,
+    },
+  });
+  return app;
+}
+
+const push = async (app: App, body: object) => service.untilDone(app, await beginPush(service, app, body));
+
+describe('a development certificate', { timeout: 60_000 }, () => {
+  let app: App;
+  let tokens: string[];
+  beforeAll(async () => {
+    app = await appWithCertificate('dev');
+    tokens = await service.addIosInstallations(app, 20_001);
+    await service.db.query("UPDATE installation SET channels = '{few}' WHERE device_token = ANY($1)", [
+      tokens.slice(0, 50),
+    ]);
+  });
+
+  test('ends a push to more than 20,000 devices with its sentence and sends nothing', async () => {
+    expect(await push(app, { prod: 'dev' })).toMatchObject({
+      status: 'dev profile disabled for massive push',
+      devices: 20_001,
+      successes: 0,
+      outcomes: { failed: 20_001 },
+    });
+    expect(tokens.filter((token) => service.apns.seen(token) > 0)).toEqual([]);
+  });
+
+  test('serves a push to fewer, and one of the same app that means fewer', async () => {
+    expect(await push(app, { prod: 'dev', channels: 'few' })).toMatchObject({
+      status: 'done',
+      devices: 50,
+      successes: 50,
+    });
+  });
+});
+
+test('a client certificate that the gateway refuses ends the push with a sentence, and no token is deleted', async () => {
+  const peer = await startRefusingPeer(alerts.certificateRevoked);
+  const authority = await openCertificateAuthority();
+  const client = await authority.issueClient({ commonName: 'Apple Push', userId: 'com.example.app' });
+  const own = { auth: 'certificate', ...client, topic: 'com.example.app' };
+  const { app, tokens, id } = await createAppOn(
+    service,
+    { ...own, endpoint: peer.url, ca: authority.certificate },
+    1500,
+  );
+  const record = await service.untilDone(app, await beginPush(service, app));
+  expect(record).toMatchObject({ status: 'done', devices: 1500, successes: 0, outcomes: { failed: 1500 } });
+  expect(record.errors).toContain('The gateway refuses the client certificate');
+  const { rows } = await service.db.query<{ n: number }>(
+    'SELECT count(*) AS n FROM installation WHERE app_id = $1',
+    [app.appId],
+  );
+  expect(rows[0]?.n).toBe(tokens.length);
+  // Asking again would not help, and what was asked once per batch at the most was not asked per device.
+  expect(peer.refused).toBeLessThan(10);
+  const { body } = await service.api.request('GET', '/console/api/breakers', { admin: true });
+  expect(body.results.find((breaker: { id: string }) => breaker.id === id)).toMatchObject({
+    state: 'closed',
+  });
+  await peer.close();
+});

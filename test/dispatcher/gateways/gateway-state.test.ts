@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { AccessTokens } from '../../../connectors/kit/access-token.ts';
+import { GatewayUsage } from '../../../dispatcher/recording/gateway-usage.ts';
+import { dayQuota, tokenStore } from '../../../dispatcher/sending/gateway-state.ts';
+import { callbackSecret, callbackUrl, isCallbackSecret } from '../../../shared/callbacks.ts';
+import { sleep, systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { deleteOldGatewayDays, grantTest, readHanded } from '../../../shared/db/tables/gateway-days.ts';
+import {
+  deleteOldGatewayMessages,
+  insertGatewayMessages,
+  listGatewayMessages,
+} from '../../../shared/db/tables/gateway-messages.ts';
+import { deleteOldRates, reserveRate, timeOf, unitsAt } from '../../../shared/db/tables/gateway-rates.ts';
+import { deleteOldGatewayTokens } from '../../../shared/db/tables/gateway-tokens.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+const vault = new Vault([Buffer.alloc(32, 1)]);
+const appId = 'app';
+let database: TestDatabase;
+/** Two dispatchers, as far as PostgreSQL can tell. */
+let one: Database;
+let other: Database;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  one = new Database({ url: database.url, applicationName: 'one' });
+  other = new Database({ url: database.url, applicationName: 'other' });
+  await one.query(
+    `INSERT INTO app (app_id, name, edition, plan, secrets) VALUES ($1, 'A', 'home', 'commercial', '')`,
+    [appId],
+  );
+});
+afterAll(async () => {
+  await one.close();
+  await other.close();
+  await database.drop();
+});
+
+describe('access tokens of two dispatchers', () => {
+  function providers(credential: string, fetch: () => Promise<string>, count = 8) {
+    let calls = 0;
+    const all = Array.from({ length: count }, (_, i) => {
+      const store = tokenStore(i % 2 === 0 ? one : other, vault, { appId, connector: 'vendor_a' });
+      return new AccessTokens({
+        store,
+        clock: systemClock,
+        credential,
+        fetch: async () => {
+          calls += 1;
+          return { ok: true, value: await fetch(), livesMs: 3_600_000 };
+        },
+      });
+    });
+    return { all, calls: () => calls };
+  }
+
+  test('come from one call, however many threads ask at once', async () => {
+    const { all, calls } = providers('a', async () => {
+      await sleep(150);
+      return 'token of a';
+    });
+    const results = await Promise.all(all.map((tokens) => tokens.current()));
+    expect(results.every((result) => result.ok && result.value === 'token of a')).toBe(true);
+    expect(calls()).toBe(1);
+  });
+
+  test('are replaced by one call, however many hear that the old one is refused', async () => {
+    let n = 0;
+    const { all, calls } = providers('b', async () => `token ${++n}`);
+    await Promise.all(all.map((tokens) => tokens.current()));
+    const replaced = await Promise.all(all.map((tokens) => tokens.replace('token 1')));
+    expect(replaced.every((result) => result?.ok && result.value === 'token 2')).toBe(true);
+    expect(calls()).toBe(2);
+    // The new one is refused as well: nobody makes a third.
+    expect(await Promise.all(all.map((tokens) => tokens.replace('token 2')))).toEqual(all.map(() => null));
+    expect(calls()).toBe(2);
+  });
+
+  test('of different credentials are different, and neither they nor the tokens can be read in the table', async () => {
+    const { all } = providers('client and s3cret', async () => 'a-very-secret-token', 1);
+    await all[0]?.current();
+    const { rows } = await one.query<{ text: string }>('SELECT t::text AS text FROM gateway_token t');
+    expect(rows).toHaveLength(3);
+    const dump = rows.map(({ text }) => Buffer.from(text).toString('latin1')).join('');
+    const hex = (text: string) => Buffer.from(text).toString('hex');
+    for (const secret of ['s3cret', 'a-very-secret-token']) {
+      expect(dump).not.toContain(secret);
+      expect(dump).not.toContain(hex(secret));
+    }
+  });
+
+  test('are renewed by another when whoever claimed it died', async () => {
+    const store = tokenStore(one, vault, { appId, connector: 'vendor_a' });
+    expect(await store.claim('c', 200)).toBe(true);
+    const { all } = providers('c', async () => 'token of c', 2);
+    expect(await all[1]?.current()).toEqual({ ok: true, value: 'token of c' });
+  });
+
+  test('that were sealed by a key that is gone are fetched anew', async () => {
+    const rotated = new Vault([Buffer.alloc(32, 2)]);
+    const store = tokenStore(one, rotated, { appId, connector: 'vendor_a' });
+    expect(await store.read('a')).toBeNull();
+  });
+});
+
+describe('a class that is closed for the day', () => {
+  const key = { appId, connector: 'vendor_e', profile: '_default' };
+
+  test('is closed for every dispatcher, other classes and profiles stay open', async () => {
+    await dayQuota(one, key).close('public', 'the day is used up');
+    await dayQuota(other, key).close('public', 'another reason');
+    expect(await dayQuota(other, key).closed('public')).toBe('the day is used up');
+    expect(await dayQuota(other, key).closed('private')).toBeNull();
+    expect(await dayQuota(other, { ...key, profile: 'two' }).closed('public')).toBeNull();
+  });
+
+  test('opens with the next day in China', async () => {
+    await one.query(`UPDATE gateway_day SET day = day - 1 WHERE connector = 'vendor_e'`);
+    expect(await dayQuota(other, key).closed('public')).toBeNull();
+    await one.query(`UPDATE gateway_day SET day = day - 500 WHERE connector = 'vendor_e'`);
+    expect(await deleteOldGatewayDays(one, new Date(systemClock.now() - 400 * 86_400_000), 10)).toBe(1);
+  });
+});
+
+test('what was handed over is added up per app, connector and day', async () => {
+  const [mine, theirs] = [new GatewayUsage(one), new GatewayUsage(other)];
+  const key = { appId, connector: 'vendor_a', profile: '_default' };
+  mine.add(key, { requests: 2, recipients: 1500 });
+  mine.add(key, { requests: 1, recipients: 500 });
+  theirs.add({ ...key, profile: 'two' }, { requests: 1, recipients: 10 });
+  await Promise.all([mine.flush(), theirs.flush()]);
+  await mine.flush();
+  const { rows } = await one.query<{ day: string }>(`SELECT max(day)::text AS day FROM gateway_day`);
+  expect(await readHanded(one, appId, rows[0]?.day ?? '')).toEqual([
+    { connector: 'vendor_a', requests: 4, recipients: 2010 },
+  ]);
+});
+
+describe('test pushes', () => {
+  const limit = { pushesPerDay: 3, devicesPerPush: 10 };
+  const grant = (db: Database, pushId: number, batchId: number, devices: number) =>
+    db.transaction((tx) => grantTest(tx, { appId, connector: 'vendor_a', pushId, batchId, devices }, limit));
+
+  test('go to ten devices each, however their batches are taken', async () => {
+    const granted = await Promise.all([grant(one, 1, 11, 6), grant(other, 1, 12, 6), grant(one, 1, 13, 6)]);
+    expect(granted.reduce((sum, n) => sum + n, 0)).toBe(10);
+    // Asked again for the same batch, the answer is the same.
+    expect(await grant(other, 1, 11, 6)).toBe(granted[0]);
+  });
+
+  test('are so many a day', async () => {
+    const pushes = await Promise.all(
+      [2, 3, 4, 5].map((push) => grant(push % 2 ? one : other, push, push * 10, 1)),
+    );
+    expect(pushes.reduce((sum, n) => sum + n, 0)).toBe(2);
+  });
+});
+
+describe('the rate of a gateway', () => {
+  const limit = { perSecond: 1000, burst: 100, rampMs: 10_000 };
+
+  test('grows evenly, then stays, and time and units are each other’s inverse', () => {
+    expect(unitsAt(limit, 0)).toBe(100);
+    expect(unitsAt(limit, 10_000)).toBe(5100);
+    expect(unitsAt(limit, 20_000)).toBe(15_100);
+    for (const ms of [1, 500, 9999, 10_000, 60_000])
+      expect(timeOf(limit, unitsAt(limit, ms))).toBeCloseTo(ms);
+    expect(timeOf({ perSecond: 10, burst: 0, rampMs: 0 }, 5)).toBe(500);
+  });
+
+  async function batches(count: number): Promise<number[]> {
+    const { rows } = await one.query<{ id: number }>(
+      `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients)
+       SELECT $1, 1, 'fcm', '_default', '{1}' FROM generate_series(1, $2::int) RETURNING id`,
+      [appId, count],
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  test('is held by all dispatchers together: reservations follow one another', async () => {
+    const ids = await batches(12);
+    const key = { appId, connector: 'fcm', profile: '_default' };
+    const rate = { perSecond: 1000, burst: 200, rampMs: 0 };
+    const slots = await Promise.all(
+      ids.map((batchId, i) =>
+        (i % 2 ? one : other).transaction((tx) =>
+          reserveRate(tx, { ...key, batchId }, rate, { units: 100, isSpread: true }),
+        ),
+      ),
+    );
+    slots.sort((a, b) => a.at.getTime() - b.at.getTime());
+    // 200 at once, and never more than a hundred in each tenth of a second after that.
+    expect(slots.slice(0, 2).every(({ durationMs }) => durationMs === 0)).toBe(true);
+    const beganMs = slots[0]?.at.getTime() ?? 0;
+    for (const [i, { at, durationMs }] of slots.entries())
+      expect((i + 1) * 100).toBeLessThanOrEqual(unitsAt(rate, at.getTime() - beganMs + durationMs + 2));
+    expect(slots.at(-1)?.durationMs).toBeGreaterThanOrEqual(100);
+  });
+
+  test('lets a request of many targets leave when there is room for all of them', async () => {
+    const [first = 0, second = 0] = await batches(2);
+    const key = { appId, connector: 'vendor_a', profile: '_default' };
+    const rate = { perSecond: 1000, burst: 0, rampMs: 0 };
+    const reserve = (batchId: number) =>
+      one.transaction((tx) => reserveRate(tx, { ...key, batchId }, rate, { units: 500, isSpread: false }));
+    const [earlier, later] = [await reserve(first), await reserve(second)];
+    expect([earlier.durationMs, later.durationMs]).toEqual([0, 0]);
+    // The first waits for 500 units to come together, the second for as many again.
+    expect(later.at.getTime() - earlier.at.getTime()).toBeGreaterThanOrEqual(499);
+  });
+});
+
+test('what is kept for a while goes when it is old: messages after a week, rates and tokens that nobody uses', async () => {
+  const push = { appId, id: 77 };
+  const batch = { appId, pushId: push.id, batchId: 1, connector: 'vendor_a' };
+  await insertGatewayMessages(one, batch, [
+    { messageId: 'old', devices: 1000 },
+    { messageId: 'new', devices: 2 },
+  ]);
+  await one.query(
+    `UPDATE gateway_message SET created_at = now() - interval '8 days' WHERE message_id = 'old'`,
+  );
+  await one.query(`UPDATE gateway_rate SET busy_until = now() - interval '8 days' WHERE connector = 'fcm'`);
+  await one.query(`UPDATE gateway_token SET expires_at = now() - interval '8 days'`);
+  const before = new Date(systemClock.now() - 7 * 86_400_000);
+  expect(await deleteOldGatewayMessages(one, before, 10)).toBe(1);
+  await deleteOldRates(one, before);
+  expect(await deleteOldGatewayTokens(one, before)).toBeGreaterThan(0);
+  expect((await listGatewayMessages(one, push, 10)).map(({ messageId }) => messageId)).toEqual(['new']);
+  const { rows } = await one.query<{ connector: string }>('SELECT connector FROM gateway_rate');
+  expect(rows).toEqual([{ connector: 'vendor_a' }]);
+  expect((await one.query('SELECT FROM gateway_token')).rows).toEqual([]);
+});
+
+test('the secret in the address of receipts is derived, and that of an older key still counts', () => {
+  const owner = { appId: 'a1', connector: 'vendor_b' };
+  const older = new Vault([Buffer.alloc(32, 1)]);
+  const rotated = new Vault([Buffer.alloc(32, 2), Buffer.alloc(32, 1)]);
+  const secret = callbackSecret(older, owner);
+  expect(secret).toMatch(/^[\w-]{24}$/);
+  expect(callbackUrl('https://push.example.com', older, owner)).toBe(
+    `https://push.example.com/callbacks/vendor_b/a1/${secret}`,
+  );
+  expect(callbackSecret(rotated, owner)).not.toBe(secret);
+  expect(isCallbackSecret(rotated, owner, secret)).toBe(true);
+  expect(isCallbackSecret(rotated, { ...owner, appId: 'a2' }, secret)).toBe(false);
+  expect(isCallbackSecret(rotated, owner, `${secret.slice(0, 23)}!`)).toBe(false);
+});

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { deleteOldUsage, grantRecipients } from '../../../shared/db/tables/usage.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { beginPush } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService();
+  await Promise.all([service.dispatch(), service.dispatch()]);
+});
+afterAll(() => service?.close());
+
+/** A busy machine may take its time. */
+const patienceMs = 120_000;
+vi.setConfig({ testTimeout: patienceMs });
+
+async function appWithIos(count: number, dailyRecipientCap: number) {
+  const app = await service.api.createApp({ dailyRecipientCap });
+  await service.addApnsProfile(app);
+  return { app, tokens: await service.addIosInstallations(app, count) };
+}
+
+const begin = (app: App, body: object = {}) => beginPush(service, app, body);
+
+async function push(app: App, body: object = {}): Promise<Record<string, unknown>> {
+  return service.untilDone(app, await begin(app, body), patienceMs);
+}
+
+async function usedToday(app: App): Promise<number> {
+  const { body } = await service.api.request('GET', `/console/api/apps/${app.appId}/usage`, { admin: true });
+  return body.recipients;
+}
+
+const sentTo = (tokens: string[]) => tokens.reduce((sum, token) => sum + service.apns.seen(token), 0);
+
+describe('the daily recipient cap', () => {
+  test('lets the first through; the rest is counted capped and named on the record', async () => {
+    const { app, tokens } = await appWithIos(30, 20);
+    const record = await push(app);
+    expect(record).toMatchObject({ devices: 30, successes: 20, outcomes: { sent: 20, capped: 10 } });
+    expect(record.errors).toContain('the daily recipient cap of 20 is reached (10)');
+    expect(tokens.map((token) => service.apns.seen(token)).filter((n) => n === 1)).toHaveLength(20);
+    expect(await usedToday(app)).toBe(20);
+  });
+
+  test('once reached, sends nothing more that day', async () => {
+    const { app, tokens } = await appWithIos(10, 10);
+    await push(app);
+    expect(await push(app)).toMatchObject({ devices: 10, successes: 0, outcomes: { capped: 10 } });
+    expect(sentTo(tokens)).toBe(10);
+  });
+
+  test('of zero sends nothing at all', async () => {
+    const { app, tokens } = await appWithIos(5, 0);
+    expect(await push(app)).toMatchObject({ devices: 5, outcomes: { capped: 5 } });
+    expect(sentTo(tokens)).toBe(0);
+  });
+
+  test('that is raised applies to the next push', async () => {
+    const { app, tokens } = await appWithIos(10, 10);
+    await push(app);
+    const path = `/console/api/apps/${app.appId}`;
+    const body = { options: { dailyRecipientCap: 15 } };
+    expect((await service.api.request('PATCH', path, { admin: true, body })).status).toBe(200);
+    // A changed option counts within one second on every process.
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    expect(await push(app)).toMatchObject({ outcomes: { sent: 5, capped: 5 } });
+    expect(sentTo(tokens)).toBe(15);
+  });
+
+  test('is of each app alone', async () => {
+    const [full, other] = [await appWithIos(3, 3), await appWithIos(3, 3)];
+    await push(full.app);
+    expect(await push(other.app)).toMatchObject({ outcomes: { sent: 3 } });
+  });
+
+  test('is never passed by two dispatchers and several pushes at once', async () => {
+    const { app, tokens } = await appWithIos(1200, 2777);
+    const ids = await Promise.all(Array.from({ length: 4 }, () => begin(app)));
+    const records = await Promise.all(ids.map((id) => service.untilDone(app, id, patienceMs)));
+    const sum = { sent: 0, capped: 0 };
+    for (const { outcomes } of records) {
+      const counts: { sent?: number; capped?: number } = outcomes ?? {};
+      sum.sent += counts.sent ?? 0;
+      sum.capped += counts.capped ?? 0;
+    }
+    expect(sum).toEqual({ sent: 2777, capped: 4 * 1200 - 2777 });
+    expect(sentTo(tokens)).toBe(2777);
+    expect(await usedToday(app)).toBe(2777);
+  });
+
+  test('does not count a retry again', async () => {
+    const { app } = await appWithIos(20, 25);
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', count: 5 });
+    expect(await push(app)).toMatchObject({ successes: 20, outcomes: { sent: 20 } });
+    expect(await usedToday(app)).toBe(20);
+  });
+});
+
+describe('a grant', () => {
+  test('is given once, however many ask at once', async () => {
+    const { app } = await appWithIos(1, 1000);
+    await push(app);
+    const { rows } = await service.db.query<{ id: number }>(
+      'UPDATE push_batch SET granted = NULL, is_settled = false WHERE app_id = $1 RETURNING id',
+      [app.appId],
+    );
+    const batch = { appId: app.appId, batchId: rows[0]?.id ?? 0 };
+    const asked = Array.from({ length: 8 }, () => grantRecipients(service.db, batch, 1000));
+    const given = (await Promise.all(asked)).filter((grant) => grant !== undefined);
+    expect(given).toEqual([{ granted: 1, size: 1 }]);
+    expect(await usedToday(app)).toBe(2);
+  });
+});
+
+test('usage is kept for as long as it is asked to, and then deleted', async () => {
+  const { app } = await appWithIos(0, 1);
+  await service.db.query(
+    `INSERT INTO usage_day (app_id, day) VALUES ($1, '2020-01-01'), ($1, '2020-01-02'), ($1, '2020-01-03')`,
+    [app.appId],
+  );
+  expect(await deleteOldUsage(service.db, new Date('2020-01-03T12:00:00Z'), 100)).toBe(2);
+  expect(await deleteOldUsage(service.db, new Date('2020-01-03T12:00:00Z'), 100)).toBe(0);
+});

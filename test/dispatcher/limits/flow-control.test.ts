@@ -1,0 +1,153 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import { changePace } from '../../../shared/db/tables/pace.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+let dispatchers: RunningDispatcher[];
+
+beforeAll(async () => {
+  service = await startTestService();
+  dispatchers = await Promise.all([service.dispatch(), service.dispatch()]);
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+/** A busy machine may take its time: what is asserted is never how fast. */
+const patienceMs = 120_000;
+vi.setConfig({ testTimeout: patienceMs });
+
+const appWithIos = (count: number) => createAppOn(service, null, count);
+const begin = (app: App, flowControl: number) => beginPush(service, app, { flow_control: flowControl });
+
+interface StoredSlot {
+  id: number;
+  atMs: number;
+  durationMs: number;
+  size: number;
+  attempt: number;
+}
+
+/** The slots of all batches of an app, in the order of time. */
+async function slotsOf(app: App): Promise<StoredSlot[]> {
+  const { rows } = await service.db.query<StoredSlot>(
+    `SELECT id, (extract(epoch FROM slot_at) * 1000)::float8 AS "atMs", slot_ms AS "durationMs",
+            cardinality(recipients) AS size, attempt
+       FROM push_batch WHERE app_id = $1 AND slot_at IS NOT NULL ORDER BY slot_at`,
+    [app.appId],
+  );
+  return rows;
+}
+
+/** Slots are kept to the millisecond. */
+const roundingMs = 2;
+
+/**
+ * Each slot is as long as the rate says and begins where the one before it ends, or later. On a machine that
+ * falls behind it may be that of what a batch had left.
+ */
+function expectPace(slots: StoredSlot[], rate: number): void {
+  for (const [i, slot] of slots.entries()) {
+    expect(slot.durationMs).toBeLessThanOrEqual(Math.ceil((slot.size * 1000) / rate));
+    const next = slots[i + 1];
+    if (next) expect(next.atMs - slot.atMs).toBeGreaterThanOrEqual(slot.durationMs - roundingMs);
+  }
+}
+
+/** Sends a push at a pace; gives its record and how long it took from the call on. */
+async function timed(
+  app: App,
+  flowControl: number,
+): Promise<{ record: Record<string, unknown>; ms: number }> {
+  const startedAtMs = performance.now();
+  const objectId = await begin(app, flowControl);
+  const record = await service.untilDone(app, objectId, patienceMs);
+  return { record, ms: performance.now() - startedAtMs };
+}
+
+describe('flow_control', () => {
+  test('gives the batches of all dispatchers slots one after another', async () => {
+    const { app, tokens } = await appWithIos(4000);
+    const { record, ms } = await timed(app, 2000);
+    expect(record).toMatchObject({ status: 'done', devices: 4000, successes: 4000 });
+    const slots = await slotsOf(app);
+    expect(slots).toHaveLength(4);
+    expectPace(slots, 2000);
+    expect(ms).toBeGreaterThanOrEqual((4000 / 2000) * 1000 * 0.9);
+    expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+  });
+
+  test('spreads a batch over its slot', async () => {
+    const { app } = await appWithIos(1000);
+    const already = service.apns.total;
+    const calledAtMs = Date.now();
+    const done = begin(app, 1000).then((id) => service.untilDone(app, id, patienceMs));
+    const arrivals: { n: number; atMs: number }[] = [];
+    for (let n = 100; n <= 1000; n += 100) {
+      await service.apns.waitFor(already + n);
+      arrivals.push({ n, atMs: Date.now() });
+    }
+    await done;
+    // Nobody is early: the thousandth part of the second and a slice (40 ms) for each. Late is the machine's doing.
+    for (const { n, atMs } of arrivals) expect(atMs - calledAtMs).toBeGreaterThanOrEqual(n - 60);
+  });
+
+  test('below 1000 counts as 1000, also for a push to few', async () => {
+    const { app } = await appWithIos(500);
+    const { record, ms } = await timed(app, 1);
+    expect(record).toMatchObject({ devices: 500, successes: 500 });
+    expectPace(await slotsOf(app), 1000);
+    expect(ms).toBeGreaterThanOrEqual(350);
+  });
+
+  test('holds for retries too: they have slots of their own', async () => {
+    const { app } = await appWithIos(1500);
+    // A part of all requests, however they are grouped: as many failures in a row would open the breaker.
+    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', fraction: 0.2 });
+    const { record } = await timed(app, 1500);
+    expect(record).toMatchObject({ devices: 1500, successes: 1500 });
+    const slots = await slotsOf(app);
+    expect(slots.some((slot) => slot.attempt > 0)).toBe(true);
+    expectPace(slots, 1500);
+  });
+
+  test('reserves once for a batch, however often it is taken', async () => {
+    const { app } = await appWithIos(3000);
+    const objectId = await begin(app, 1000);
+    await expect.poll(() => slotsOf(app), { timeout: patienceMs }).toHaveLength(3);
+    const reserved = await slotsOf(app);
+    expect(await service.untilDone(app, objectId, patienceMs)).toMatchObject({ successes: 3000 });
+    // A slot changes only where a busy machine missed it: then it is a later one, never an earlier one.
+    for (const slot of await slotsOf(app)) {
+      const before = reserved.find(({ id }) => id === slot.id);
+      expect(slot.atMs).toBeGreaterThanOrEqual(before?.atMs ?? 0);
+    }
+  });
+
+  test('that is changed counts for what has not left yet', async () => {
+    const { app } = await appWithIos(10_000);
+    const already = service.apns.total;
+    const objectId = await begin(app, 1000);
+    await expect.poll(() => slotsOf(app), { timeout: patienceMs }).toHaveLength(10);
+    await service.apns.waitFor(already + 1);
+    const { rows } = await service.db.query<{ id: number }>(
+      'SELECT id FROM notification WHERE object_id = $1',
+      [objectId],
+    );
+    const pushId = rows[0]?.id ?? 0;
+    await service.db.transaction((tx) => changePace(tx, app.appId, pushId, 10_000));
+    await dispatchers[0]?.deps.queue.rescheduleVoidSlots(service.db, app.appId, pushId);
+    expect(await service.untilDone(app, objectId, patienceMs)).toMatchObject({ successes: 10_000 });
+    const changed = (await slotsOf(app)).filter((slot) => slot.durationMs <= 100);
+    expect(changed.length).toBeGreaterThan(3);
+    expectPace(changed, 10_000);
+  });
+
+  test('costs a push without it nothing: no slot is reserved', async () => {
+    const { app } = await appWithIos(10);
+    await service.untilDone(app, await beginPush(service, app));
+    expect(await slotsOf(app)).toEqual([]);
+  });
+});

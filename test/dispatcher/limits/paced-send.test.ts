@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest';
+import type { Recipient, SendRequest } from '../../../connectors/contract/connector.ts';
+import { LatenessBudget, sendPaced } from '../../../dispatcher/sending/paced-send.ts';
+import type { Clock } from '../../../shared/clock.ts';
+
+/** A clock that goes on only when it is told: a machine may stand still between any two lines. */
+function toldClock(): Clock & { pass(ms: number): void } {
+  let nowMs = 1_000_000;
+  return {
+    now: () => nowMs,
+    monotonicMs: () => nowMs,
+    pass: (ms) => {
+      nowMs += ms;
+    },
+  };
+}
+
+/** How far slices are apart. */
+const stepMs = 40;
+
+const recipientsOf = (count: number): Recipient[] =>
+  Array.from({ length: count }, (_, index) => ({
+    index,
+    id: String(index),
+    address: `token ${index}`,
+    deviceType: 'ios',
+    vendor: null,
+    topic: null,
+    teamId: null,
+    badge: null,
+    updatedAtMs: 0,
+  }));
+
+function bench(count: number, durationMs: number) {
+  const clock = toldClock();
+  const slices: number[][] = [];
+  const request: SendRequest = {
+    message: {} as SendRequest['message'],
+    recipients: recipientsOf(count),
+    signal: new AbortController().signal,
+    report: () => undefined,
+  };
+  const send = (
+    onSlice: () => void = () => undefined,
+    latenessBudget = new LatenessBudget(),
+    lateByMs = 0,
+  ) => {
+    const sender = {
+      send: async ({ recipients }: SendRequest) => {
+        slices.push(recipients.map(({ index }) => index));
+        clock.pass(stepMs);
+        onSlice();
+      },
+      close: async () => undefined,
+    };
+    const slot = { startAtMs: clock.now() - lateByMs, durationMs };
+    return sendPaced(sender, request, { slot, clock, latenessBudget });
+  };
+  return { clock, slices, send };
+}
+
+test('a batch in time is sent to everybody once, in slices', async () => {
+  const { slices, send } = bench(100, 120);
+  expect(await send()).toBe(true);
+  expect(slices.length).toBe(3);
+  expect(slices.flat()).toEqual(recipientsOf(100).map(({ index }) => index));
+});
+
+test('what a stall made late is left for another slot: it does not leave in a burst', async () => {
+  const { clock, slices, send } = bench(100, 400);
+  const isInTime = await send(() => slices.length === 2 && clock.pass(1000));
+  expect(isInTime).toBe(false);
+  expect(slices).toHaveLength(2);
+});
+
+test('a batch whose slot has passed gives it back, but not for ever', async () => {
+  const { slices, send } = bench(10, stepMs);
+  const latenessBudget = new LatenessBudget();
+  const tries: boolean[] = [];
+  for (let i = 0; i < 5; i++) tries.push(await send(undefined, latenessBudget, 500));
+  expect(tries).toEqual([false, false, false, true, false]);
+  expect(slices.flat()).toHaveLength(10);
+});

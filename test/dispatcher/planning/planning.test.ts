@@ -1,0 +1,153 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import type { App } from '../../../shared/domain/app.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+import { signUp } from '../../support/users.ts';
+
+let service: TestService;
+let dispatcher: RunningDispatcher | undefined;
+
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service?.close());
+afterEach(() => service.apns.behave());
+
+/** The one dispatcher there is, from the first test that needs it on. */
+async function start(): Promise<void> {
+  dispatcher ??= await service.dispatch();
+}
+
+async function stop(): Promise<void> {
+  await dispatcher?.stack.close();
+  dispatcher = undefined;
+}
+
+async function fieldOf<T>(app: App, column: string): Promise<T | undefined> {
+  const { rows } = await service.db.query<{ value: T }>(
+    `SELECT ${column} AS value FROM notification WHERE app_id = $1`,
+    [app.appId],
+  );
+  return rows[0]?.value;
+}
+
+test('a queue that nobody serves shows how much waits, and for how long', async () => {
+  const { app } = await createAppOn(service, null, 1);
+  const objectId = await beginPush(service, app);
+  const gauge = async (name: string) => {
+    const { body } = await service.api.request('GET', '/metrics', {});
+    return Number(new RegExp(`^${name}\\{queue="plan"\\} (\\S+)$`, 'm').exec(body)?.[1]);
+  };
+  expect(await gauge('carillon_queue_depth')).toBe(1);
+  const age = await gauge('carillon_queue_oldest_seconds');
+  await expect.poll(() => gauge('carillon_queue_oldest_seconds')).toBeGreaterThan(age);
+  await start();
+  await service.untilDone(app, objectId);
+  expect(await gauge('carillon_queue_depth')).toBe(0);
+});
+
+test('a push whose last step was lost is closed by the reaper', async () => {
+  await start();
+  const { app } = await createAppOn(service, null, 3);
+  const objectId = await beginPush(service, app);
+  await service.untilDone(app, objectId);
+  // As a crash leaves it between the last batch and the closing of the record.
+  await service.db.query(
+    `UPDATE notification SET state = 'sending', finished_at = NULL, totals = '{}' WHERE app_id = $1`,
+    [app.appId],
+  );
+  const record = await service.untilDone(app, objectId);
+  expect(record).toMatchObject({ status: 'done', devices: 3, outcomes: { sent: 3 } });
+});
+
+test('devices that come and go while a push is planned, and a dispatcher that stops then, move nobody', {
+  timeout: 120_000,
+}, async () => {
+  const { app, tokens } = await createAppOn(service, null, 16_000);
+  await start();
+  const objectId = await beginPush(service, app);
+  await expect
+    .poll(() => fieldOf<number>(app, 'planned_through'), { timeout: 30_000, interval: 2 })
+    .toBeGreaterThan(0);
+  const stopped = stop();
+  const gone = await service.db.query<{ device_token: string }>(
+    `DELETE FROM installation WHERE app_id = $1 AND id IN (
+       (SELECT id FROM installation WHERE app_id = $1 ORDER BY id LIMIT 40)
+       UNION (SELECT id FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT 40))
+     RETURNING device_token`,
+    [app.appId],
+  );
+  const late = await service.addIosInstallations(app, 40);
+  await stopped;
+  await start();
+  const record = await service.untilDone(app, objectId, 90_000);
+  const outcomes = record.outcomes as Record<string, number>;
+  expect(Object.values(outcomes).reduce((sum, n) => sum + n, 0)).toBe(record.devices);
+  const deleted = new Set(gone.rows.map((row) => row.device_token));
+  const stayed = tokens.filter((token) => !deleted.has(token));
+  expect(stayed.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
+  expect([...deleted, ...late].filter((token) => service.apns.seen(token) > 1)).toEqual([]);
+});
+
+test('the queue carries ids only: no content, no address, no credentials', async () => {
+  await start();
+  const { app } = await createAppOn(service, null, 1100);
+  await service.untilDone(app, await beginPush(service, app));
+  const { rows } = await service.db.query<{ member: string }>(
+    "SELECT DISTINCT jsonb_object_keys(data) AS member FROM pgboss.job WHERE data ->> 'appId' = $1",
+    [app.appId],
+  );
+  expect(rows.map((row) => row.member).sort()).toEqual(['appId', 'batchId', 'pushId']);
+});
+
+test('pushes that fail leave no connection behind', async () => {
+  await start();
+  const { app } = await createAppOn(service, null, 1);
+  await service.untilDone(app, await beginPush(service, app));
+  const { connections } = service.apns;
+  service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
+  for (let i = 0; i < 10; i += 1) {
+    const record = await service.untilDone(app, await beginPush(service, app));
+    expect(record).toMatchObject({ outcomes: { failed: 1 } });
+  }
+  expect(service.apns.connections).toBe(connections);
+});
+
+describe('a push reaches', () => {
+  let app: App;
+  beforeAll(async () => {
+    app = await service.api.createApp();
+    await service.addApnsProfile(app);
+    const owner = await signUp(service.api, app, { level: 3 });
+    const pointer = { __type: 'Pointer', className: '_User', objectId: owner.id };
+    const at = (latitude: number) => ({ __type: 'GeoPoint', latitude, longitude: 0 });
+    await service.addIosInstallations(app, 1, { owner: pointer, at: at(1), city: 'a' });
+    await service.addIosInstallations(app, 2, { owner: pointer, at: at(2), city: 'b' });
+    await service.addIosInstallations(app, 4, { at: at(80), city: 'b' });
+    await start();
+  });
+
+  const near = {
+    $nearSphere: { __type: 'GeoPoint', latitude: 0, longitude: 0 },
+    $maxDistanceInKilometers: 300,
+  };
+  const users = { className: '_User', where: { level: { $gt: 2 } } };
+
+  test.each<[string, object, number]>([
+    ['$inQuery', { where: { owner: { $inQuery: users } } }, 3],
+    ['$notInQuery', { where: { owner: { $notInQuery: users } } }, 4],
+    [
+      '$select',
+      { where: { city: { $select: { key: 'city', query: { className: '_Installation', limit: 1 } } } } },
+      1,
+    ],
+    ['$nearSphere', { where: { at: near } }, 3],
+    ['a list and a channel-less rest', { where: [{ at: near }, { city: 'b' }] }, 2],
+    ['a condition as text', { where: JSON.stringify({ city: 'a' }) }, 1],
+    ['cql', { cql: "select * from _Installation where city = 'b' and owner is exists" }, 2],
+  ])('whom %s means', async (_name, targets, devices) => {
+    const record = await service.untilDone(app, await beginPush(service, app, targets));
+    expect(record).toMatchObject({ status: 'done', devices, outcomes: { sent: devices } });
+  });
+});

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ScanShare } from '../../../dispatcher/planning/scan-share.ts';
+import type { RunningDispatcher } from '../../../dispatcher/start.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+let service: TestService;
+let dispatcher: RunningDispatcher;
+
+beforeAll(async () => {
+  service = await startTestService();
+  dispatcher = await service.dispatch();
+});
+afterAll(() => service?.close());
+
+/** Scans of an app that last until they are let go. */
+function hold(scans: ScanShare, appId: string, count: number): () => Promise<unknown> {
+  const end = Promise.withResolvers<void>();
+  const held = Array.from({ length: count }, () => scans.run(appId, () => end.promise));
+  return () => {
+    end.resolve();
+    return Promise.all(held);
+  };
+}
+
+test('an app that scans in all its places leaves the others theirs', async () => {
+  const scans = new ScanShare({ atOnce: 5, perApp: 3 }, systemClock);
+  const letGo = hold(scans, 'greedy', 3);
+  expect(await scans.run('other', async () => 'scanned')).toEqual({ value: 'scanned' });
+  const postponed = await Promise.all([1, 2, 3].map(() => scans.run('greedy', async () => 'scanned')));
+  const delays = postponed.map((one) => ('retryAfterMs' in one ? one.retryAfterMs : 0));
+  expect(Math.min(...delays)).toBeGreaterThan(0);
+  // They come back one after the other.
+  expect(new Set(delays).size).toBe(3);
+  await letGo();
+  expect(await scans.run('greedy', async () => 'scanned')).toEqual({ value: 'scanned' });
+});
+
+test('the delay of a postponed scan has an end', async () => {
+  const scans = new ScanShare({ atOnce: 1, perApp: 1 }, { now: () => 0, monotonicMs: () => 0 });
+  const letGo = hold(scans, 'greedy', 1);
+  // What finds the waiting line full is postponed at once.
+  const answers = await Promise.all(Array.from({ length: 700 }, () => scans.run('greedy', async () => {})));
+  const delays = answers.map((one) => ('retryAfterMs' in one ? one.retryAfterMs : 0));
+  expect(Math.max(...delays)).toBe(30_000);
+  await letGo();
+});
+
+test('a postponed push comes back by the clock of the database, not by that of the dispatcher', async () => {
+  const ahead = { ...systemClock, now: () => systemClock.now() + 86_400_000 };
+  const other = await startTestService();
+  const { deps } = await other.dispatch({ clock: ahead });
+  const { app: late } = await createAppOn(other, null, 2);
+  const letGo = hold(deps.scans, late.appId, 3);
+  const waiting = await beginPush(other, late);
+  const startsIn = async () =>
+    (
+      await other.db.query<{ seconds: number }>(
+        `SELECT extract(epoch FROM start_after - now())::float8 AS seconds FROM pgboss.job
+          WHERE name = 'plan' AND state = 'created' AND created_on > now() - interval '1 minute'
+            AND start_after > created_on`,
+      )
+    ).rows[0]?.seconds;
+  await expect.poll(startsIn).toBeLessThan(60);
+  await letGo();
+  expect(await other.untilDone(late, waiting)).toMatchObject({ successes: 2 });
+  await other.close();
+});
+
+test('a push of an app without a free place waits, others are sent, and it is sent when a place is free', async () => {
+  const [{ app: greedy }, { app: other }] = [
+    await createAppOn(service, null, 2),
+    await createAppOn(service, null, 2),
+  ];
+  const letGo = hold(dispatcher.deps.scans, greedy.appId, 3);
+  const waiting = await beginPush(service, greedy);
+  expect(await service.untilDone(other, await beginPush(service, other))).toMatchObject({ successes: 2 });
+  const jobs = async () =>
+    (
+      await service.db.query<{ n: number }>(
+        `SELECT count(*) AS n FROM pgboss.job
+          WHERE name = 'plan' AND state = 'created' AND data ->> 'appId' = $1`,
+        [greedy.appId],
+      )
+    ).rows[0]?.n;
+  await expect.poll(jobs).toBe(1);
+  await letGo();
+  expect(await service.untilDone(greedy, waiting)).toMatchObject({ devices: 2, successes: 2 });
+});

@@ -1,0 +1,69 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { App } from '../../../shared/domain/app.ts';
+import { type FixedAddresses, PushClient, startFixedAddresses } from '../../support/sdk/push-client.ts';
+import { startTestService, type TestService } from '../../support/service.ts';
+
+/**
+ * `leancloud-push` of web pages (protocol/channel.md#json-form), as it comes from the registry: it registers, asks its router, which has a
+ * fixed name, for the socket, logs in there, beats, receives and acknowledges.
+ */
+const host = 'push.example.com';
+let folder: string;
+let service: TestService;
+let app: App;
+let at: FixedAddresses;
+let client: PushClient;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'carillon-push-client-'));
+  service = await startTestService();
+  await service.dispatch();
+  app = await service.api.createApp({ forbidClientPush: false, allowInstallationQuery: true });
+  at = await startFixedAddresses(folder, { host, apiPort: Number(new URL(service.api.url).port) });
+  client = await PushClient.start(app, { at, host, installationId: 'page-1' });
+});
+afterAll(async () => {
+  await client.close();
+  at.close();
+  await service.close();
+  await rm(folder, { recursive: true });
+});
+
+const installation = async () =>
+  (await service.api.request('GET', '/1.1/installations?order=createdAt', { app })).body.results[0];
+const acknowledged = async (objectId: string) => (await service.untilDone(app, objectId)).lcSuccesses;
+
+test('registers itself, and receives what is sent to everybody, to a channel and by another client', async () => {
+  expect((await client.call('open')).error).toBeNull();
+  expect([...at.asked].sort()).toEqual([`${host}:443`, 'router-g0-push.leancloud.cn:443']);
+  expect(await installation()).toMatchObject({ deviceType: 'web', installationId: 'page-1', valid: true });
+
+  const sent = await client.call('sendPush', { data: { alert: 'to all', n: 1 } });
+  expect(sent).toEqual({
+    body: { objectId: expect.any(String), createdAt: expect.any(String) },
+    error: null,
+  });
+  await expect.poll(() => client.heard('message'), { timeout: 20_000 }).toHaveLength(1);
+  expect(client.heard('message')[0]).toMatchObject({ alert: 'to all', n: 1 });
+
+  expect((await client.call('subscribeChannels', ['news', 'sport'])).error).toBeNull();
+  expect((await client.call('unsubscribe', ['sport'])).error).toBeNull();
+  expect((await installation()).channels).toEqual(['news']);
+  const body = { data: { alert: 'to news' }, channels: ['news'] };
+  const { objectId } = (await service.api.request('POST', '/1.1/push', { app, body })).body;
+  await expect.poll(() => client.heard('message'), { timeout: 20_000 }).toHaveLength(2);
+  expect(client.heard('message')[1]).toMatchObject({ alert: 'to news', _channel: 'news' });
+  // It acknowledges: that is what is counted.
+  await expect.poll(() => acknowledged(objectId), { timeout: 20_000 }).toBe(1);
+});
+
+test('hears why a push is refused, and of no error else', async () => {
+  await service.api.services.apps.change(app.appId, { options: { forbidClientPush: true } });
+  const refused = await client.call('sendPush', { data: { alert: 'x' } });
+  expect(refused).toMatchObject({ error: { code: 403, message: expect.stringMatching(/master key/) } });
+  expect(client.heard('error')).toEqual([]);
+  expect(client.heard('close')).toEqual([]);
+});
