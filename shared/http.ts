@@ -9,7 +9,7 @@ import type { SecureContext } from 'node:tls';
 import type { buildConnector, Dispatcher, Pool } from 'undici';
 import type { Clock } from './clock.ts';
 import { failureCodeOf } from './connect-failure.ts';
-import { sharedTrust } from './trust.ts';
+import { sharedSecureContext } from './trust.ts';
 import { openTunnel } from './tunnel.ts';
 
 export interface HttpTiming {
@@ -165,7 +165,7 @@ class UndiciHttpClient implements HttpClient {
     this.#clock = clock;
     const trust: Trust = {
       timeout: timing.connectMs,
-      ...(ca === undefined ? {} : { secureContext: sharedTrust(ca) }),
+      ...(ca === undefined ? {} : { secureContext: sharedSecureContext(ca) }),
       minVersion: 'TLSv1.2',
     };
     const proxyUrl = proxy === undefined ? null : new URL(proxy);

@@ -14,7 +14,7 @@ export interface TunnelTarget {
 }
 
 /** The proxy was reached and opens no tunnel; `code` tells its status. */
-export class ProxyRefusal extends Error {
+export class ProxyError extends Error {
   readonly code: string;
 
   constructor(status: number) {
@@ -25,7 +25,7 @@ export class ProxyRefusal extends Error {
 
 /**
  * Opens a tunnel through an HTTP proxy by CONNECT (RFC 9110 9.3.6), with the user and password of its URL as
- * Basic authentication. `proxy` is http:// or https://. Rejects with `ProxyRefusal`, the socket's error or the
+ * Basic authentication. `proxy` is http:// or https://. Rejects with `ProxyError`, the socket's error or the
  * signal's.
  */
 export async function openTunnel(
@@ -52,7 +52,7 @@ export async function openTunnel(
       `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${authorizationOf(proxy)}Proxy-Connection: keep-alive\r\n\r\n`,
     );
     const status = await statusOf(socket, signal);
-    if (status < 200 || status > 299) throw new ProxyRefusal(status);
+    if (status < 200 || status > 299) throw new ProxyError(status);
     return socket;
   } catch (error) {
     socket.on('error', () => undefined);
@@ -71,7 +71,7 @@ function authorizationOf({ username, password }: URL): string {
 async function statusOf(socket: Socket, signal: AbortSignal): Promise<number> {
   let head = Buffer.alloc(0);
   const closed = once(socket, 'close', { signal }).then((): never => {
-    throw new ProxyRefusal(0);
+    throw new ProxyError(0);
   });
   closed.catch(() => undefined);
   for (;;) {

@@ -1,7 +1,7 @@
 /** Turns what happened to one request into what the dispatcher is told. */
 import { hash } from 'node:crypto';
 import type { Attempt } from '../contract/connector.ts';
-import type { Reply, TransportReason } from '../http2/transport.ts';
+import type { RequestResult, TransportReason } from '../http2/transport.ts';
 import { failed, halt, retry, withCause } from '../kit/attempt-results.ts';
 import type { Answer } from './errors.ts';
 
@@ -39,7 +39,10 @@ export function attemptOf(answer: Answer, retryAfterMs: number | null, isOnlyTop
 }
 
 /** The attempt of a request that got no answer. */
-export function unansweredOf(reply: Exclude<Reply, { kind: 'response' }>, isRepeatHidden: boolean): Attempt {
+export function unansweredOf(
+  reply: Exclude<RequestResult, { kind: 'response' }>,
+  isRepeatHidden: boolean,
+): Attempt {
   if (reply.kind === 'unknown') return { kind: 'unknown', reason: reply.reason, isRepeatHidden };
   if (reply.reason === 'certificate_refused')
     return withCause(

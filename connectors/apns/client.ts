@@ -171,7 +171,7 @@ class ApnsSender implements Sender {
       maxConnections: this.#tuning.maxConnections,
       timing: this.#tuning.timing,
       clock: this.#context.clock,
-      onFact: this.#context.onTransport,
+      onEvent: this.#context.onTransport,
     };
     return openTransport(options, transport);
   }

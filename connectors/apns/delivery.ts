@@ -1,5 +1,11 @@
 import type { Attempt, GatewayCall, Message, Recipient, Report } from '../contract/connector.ts';
-import type { Reply, RequestTemplate, Transport, TransportRequest, Verdict } from '../http2/transport.ts';
+import type {
+  RequestResult,
+  RequestTemplate,
+  ResponseDecision,
+  Transport,
+  TransportRequest,
+} from '../http2/transport.ts';
 import { failed, sent } from '../kit/attempt-results.ts';
 import { apnsIdOf, attemptOf, unansweredOf } from './attempt.ts';
 import { type Answer, answerOf } from './errors.ts';
@@ -102,7 +108,7 @@ export class Delivery {
     });
   }
 
-  #onReply(recipient: Recipient, reply: Reply, isLast: boolean): Verdict {
+  #onReply(recipient: Recipient, reply: RequestResult, isLast: boolean): ResponseDecision {
     const { session, ending, payload, report } = this.#options;
     if (reply.kind === 'response') return this.#onResponse(recipient, reply, isLast);
     if (reply.kind === 'unknown') session.onCall({ status: 0, reason: reply.reason, seconds: reply.seconds });
@@ -116,7 +122,11 @@ export class Delivery {
     return ending.attempt ? 'stop' : undefined;
   }
 
-  #onResponse(recipient: Recipient, reply: Extract<Reply, { kind: 'response' }>, isLast: boolean): Verdict {
+  #onResponse(
+    recipient: Recipient,
+    reply: Extract<RequestResult, { kind: 'response' }>,
+    isLast: boolean,
+  ): ResponseDecision {
     const { session, ending, isOnlyTopic, report } = this.#options;
     if (reply.status === 200) {
       session.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
@@ -139,7 +149,7 @@ export class Delivery {
   }
 
   /** Whether the rest may go on after this answer. */
-  #verdict(answer: Answer, attempt: Attempt): Verdict {
+  #verdict(answer: Answer, attempt: Attempt): ResponseDecision {
     const { session, ending } = this.#options;
     switch (answer.reaction) {
       case 'retry_elsewhere':
@@ -176,8 +186,8 @@ export class Delivery {
       },
       // Different with every push: only their names go into the connection's table (protocol/apns.md#connections). To many
       // devices the collapse id, which nearly every push has, is worth its entry: a byte per request from then on.
-      passingHeaders: count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
-      ownHeaderName: 'apns-id',
+      batchHeaders: count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
+      requestHeaderName: 'apns-id',
       body: payload.body,
       ...(payload.badgeAt === undefined ? {} : { spliceAt: payload.badgeAt }),
     };
@@ -188,7 +198,7 @@ export class Delivery {
     const isSpliced = payload.badgeAt !== undefined;
     return recipients.map(({ address, badge, id }) => ({
       path: address,
-      ownHeader: apnsIdOf(message.pushId, id),
+      headerValue: apnsIdOf(message.pushId, id),
       // Counted by the dispatcher before the first attempt; an installation that was never counted shows 1.
       ...(isSpliced ? { splice: String(badge ?? 1) } : {}),
     }));

@@ -4,7 +4,7 @@
  * Source of every row: protocol/apns.md#answers (Apple's "Handling notification responses from APNs"); where
  * another section decides, the row names it.
  */
-import type { Reply } from '../http2/transport.ts';
+import type { RequestResult } from '../http2/transport.ts';
 
 /** What follows from an answer, before it is told as an `Attempt`. */
 export type Reaction =
@@ -110,7 +110,7 @@ export interface Answer extends Row {
 }
 
 /** Looks an answer up; what is not in the table is judged by its status alone, and never kills a token. */
-export function answerOf(reply: Extract<Reply, { kind: 'response' }>): Answer {
+export function answerOf(reply: Extract<RequestResult, { kind: 'response' }>): Answer {
   const told = parse(reply.body);
   const row = byKey.get(`${reply.status} ${told.reason}`);
   if (row) return told.timestamp === undefined ? row : { ...row, deadSinceMs: told.timestamp };

@@ -9,7 +9,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { PushOrder } from '../../shared/domain/push.ts';
-import type { TransportFact, TransportLoad } from '../http2/transport.ts';
+import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { CredentialGuide } from './guide.ts';
 import type { ReceiptCall, ReceiptReading } from './receipt.ts';
 import type { DayQuota, TokenStore } from './shared-state.ts';
@@ -144,7 +144,7 @@ export interface SenderContext {
   callbackUrl: string;
   onCall(call: GatewayCall): void;
   /** Hears what happens to HTTP/2 connections, for the metrics of the main thread. */
-  onTransport?(fact: TransportFact): void;
+  onTransport?(fact: TransportEvent): void;
 }
 
 /** What a gateway can, as data: nobody outside asks for its name. */

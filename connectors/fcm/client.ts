@@ -46,7 +46,7 @@ export function openFcm(
     clock,
   });
   const transport = openTransport(
-    { baseUrl: endpoint, ca, proxy, ...tuning, clock, onFact: context.onTransport },
+    { baseUrl: endpoint, ca, proxy, ...tuning, clock, onEvent: context.onTransport },
     choice,
   );
   const tokens = accountTokens({ credentials, store, clock, client });

@@ -1,5 +1,5 @@
 import type { Attempt, Recipient, SenderContext, SendRequest } from '../contract/connector.ts';
-import type { Reply, Transport, Verdict } from '../http2/transport.ts';
+import type { RequestResult, ResponseDecision, Transport } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
 import { failed, halt, retry, sent, stopping, withCause } from '../kit/attempt-results.ts';
 import { attemptOf } from '../kit/response-rules.ts';
@@ -81,7 +81,7 @@ export class Delivery {
     });
   }
 
-  #onReply(recipient: Recipient, reply: Reply, isLast: boolean): Verdict {
+  #onReply(recipient: Recipient, reply: RequestResult, isLast: boolean): ResponseDecision {
     const { context, payload, request } = this.#options;
     if (reply.kind === 'response') return this.#onResponse(recipient, reply, isLast);
     if (reply.kind === 'unknown') {
@@ -94,7 +94,11 @@ export class Delivery {
     return this.#ending ? 'stop' : undefined;
   }
 
-  #onResponse(recipient: Recipient, reply: Extract<Reply, { kind: 'response' }>, isLast: boolean): Verdict {
+  #onResponse(
+    recipient: Recipient,
+    reply: Extract<RequestResult, { kind: 'response' }>,
+    isLast: boolean,
+  ): ResponseDecision {
     const { context, request } = this.#options;
     const { status, seconds } = reply;
     if (status === 200) {
@@ -118,7 +122,7 @@ export class Delivery {
     return this.#ending ? 'stop' : undefined;
   }
 
-  #doubt(doubt: { recipient: Recipient; status: number; row: FcmRow }): Verdict {
+  #doubt(doubt: { recipient: Recipient; status: number; row: FcmRow }): ResponseDecision {
     this.#doubtful.push(doubt);
     const { row, status } = doubt;
     if (this.#successes === 0 && this.#doubtful.length >= enoughDoubts)
@@ -143,7 +147,7 @@ export class Delivery {
 }
 
 /** Not processed: never written, refused by the peer, or taken back. */
-function unsent({ afterMs, reason, cause }: Extract<Reply, { kind: 'not_sent' }>): Attempt {
+function unsent({ afterMs, reason, cause }: Extract<RequestResult, { kind: 'not_sent' }>): Attempt {
   if (reason === 'certificate_refused')
     return withCause(
       halt(0, reason, 'The gateway asks for a client certificate: check the endpoint.'),

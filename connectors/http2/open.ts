@@ -1,5 +1,5 @@
-import { openOwnTransport } from './own/own.ts';
-import { openStandardTransport } from './standard/standard.ts';
+import { openWrapperTransport } from './http2-wrapper/transport.ts';
+import { openNativeTransport } from './native/transport.ts';
 import type { Transport, TransportOptions } from './transport.ts';
 
 /** What a profile may say of its transport: `standard`, or nothing for our own. */
@@ -10,5 +10,5 @@ export type TransportChoice = 'standard' | undefined;
  * comes. Throws when the URL, the PEMs or their match are wrong: check credentials before.
  */
 export function openTransport(options: TransportOptions, choice: TransportChoice): Transport {
-  return choice === 'standard' ? openStandardTransport(options) : openOwnTransport(options);
+  return choice === 'standard' ? openWrapperTransport(options) : openNativeTransport(options);
 }

@@ -5,17 +5,17 @@
 import { failureCode } from '../../shared/connect-failure.ts';
 import { type ConnectTarget, targetOf } from './connect.ts';
 import { type ConnectionListener, ConnectionPool, type PooledConnection } from './pool.ts';
-import { requestOne } from './reply.ts';
+import { requestOne } from './single-request.ts';
 import { isCertificateRefusal } from './tls.ts';
 import {
-  type Batch,
   defaultStreamsPerConnection,
-  type NotSentReply,
-  type OnReply,
-  type Reply,
+  type NotSent,
+  type OnResult,
+  type RequestBatch,
+  type RequestResult,
   type RequestTemplate,
   type Transport,
-  type TransportFact,
+  type TransportEvent,
   type TransportLoad,
   type TransportOptions,
   type TransportReason,
@@ -51,7 +51,7 @@ export abstract class PooledTransport<C extends PooledConnection>
     this.#sweeper = setInterval(() => this.#sweep(), Math.min(Math.max(shortestMs / 10, 10), 500)).unref();
   }
 
-  abstract sendMany(batch: Batch, onReply: OnReply): Promise<void>;
+  abstract sendMany(batch: RequestBatch, onReply: OnResult): Promise<void>;
 
   /** Begins another connection. */
   protected abstract open(): C;
@@ -67,7 +67,7 @@ export abstract class PooledTransport<C extends PooledConnection>
   protected abstract pump(): void;
 
   /** How what waits is handed back; without a connection the reason says too little. */
-  protected notSent(reason: TransportReason, afterMs: number | null): NotSentReply {
+  protected notSent(reason: TransportReason, afterMs: number | null): NotSent {
     const cause = ofConnecting.has(reason) ? this.#lastFailure : undefined;
     return { kind: 'not_sent', reason, afterMs, ...(cause === undefined ? {} : { cause }) };
   }
@@ -75,7 +75,11 @@ export abstract class PooledTransport<C extends PooledConnection>
   /** Hands back what waits, or of it what came before a time (monotonic). */
   protected abstract refuse(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void;
 
-  request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<Reply> {
+  request(
+    template: RequestTemplate,
+    request: TransportRequest,
+    signal?: AbortSignal,
+  ): Promise<RequestResult> {
     return requestOne(this, { template, requests: [request], signal });
   }
 
@@ -151,8 +155,8 @@ export abstract class PooledTransport<C extends PooledConnection>
     }, waitMs);
   }
 
-  protected fact(event: TransportFact['event'], detail: string, seconds?: number): void {
-    this.options.onFact?.({ event, detail, connections: this.pool.size, seconds });
+  protected fact(event: TransportEvent['event'], detail: string, seconds?: number): void {
+    this.options.onEvent?.({ event, detail, connections: this.pool.size, seconds });
   }
 
   #sweep(): void {

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { sharedTrust, trustedBeside } from '../../shared/trust.ts';
+import { sharedSecureContext, systemAuthoritiesWith } from '../../shared/trust.ts';
 import type { TransportOptions } from './transport.ts';
 
 /** Made once per pool, or once for all pools that trust the same: reading the system's list costs milliseconds. */
@@ -10,9 +10,9 @@ export function secureContextOf({
   privateKey,
 }: Pick<TransportOptions, 'ca' | 'certificate' | 'privateKey'>): SecureContext {
   const isAnonymous = certificate === undefined && privateKey === undefined;
-  if (isAnonymous && ca !== undefined) return sharedTrust(ca);
+  if (isAnonymous && ca !== undefined) return sharedSecureContext(ca);
   return createSecureContext({
-    ca: ca === undefined ? undefined : trustedBeside(ca),
+    ca: ca === undefined ? undefined : systemAuthoritiesWith(ca),
     cert: certificate,
     key: privateKey,
     minVersion: 'TLSv1.2',

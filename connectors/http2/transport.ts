@@ -1,7 +1,7 @@
 /**
  * What a connector needs of HTTP/2: many small POSTs to one gateway, one answer each, told as data.
  *
- * Two transports stand behind it: our own framing (`own/`) and `standard/` (http2-wrapper). The shape is
+ * Two transports stand behind it: our own framing (`native/`) and `http2-wrapper/`. The shape is
  * the one a fast client wants (http2 notes, "What made it fast"): what all requests of a push share is
  * given once, what differs is a short path, one header value and a splice into the body, and replies come
  * through one callback instead of a promise per request.
@@ -15,9 +15,9 @@ export interface RequestTemplate {
   /** Shared headers, lower-case names, no pseudo headers. */
   headers: Readonly<Record<string, string>>;
   /** Names among `headers` whose values serve this push only; absent: they last (HPACK, protocol/apns.md#connections). */
-  passingHeaders?: readonly string[];
-  /** Name of the header whose value is each request's own (`ownHeader`). */
-  ownHeaderName?: string;
+  batchHeaders?: readonly string[];
+  /** Name of the header whose value is each request's own (`headerValue`). */
+  requestHeaderName?: string;
   /** The body, or the body around the splice. */
   body: Buffer;
   /** Byte at which each request's `splice` goes into `body`; absent: the body is the same for all. */
@@ -28,7 +28,7 @@ export interface RequestTemplate {
 export interface TransportRequest {
   /** Must be safe in a path: the caller checks it. Empty where all requests have the same path. */
   path: string;
-  ownHeader?: string;
+  headerValue?: string;
   splice?: string;
 }
 
@@ -47,7 +47,7 @@ export type TransportReason =
   | 'connection_lost';
 
 /** An answer of the gateway; `body` up to 64 KiB. */
-export interface ResponseReply {
+export interface Http2Response {
   kind: 'response';
   status: number;
   body: string;
@@ -56,7 +56,7 @@ export interface ResponseReply {
 }
 
 /** The gateway did not process it: sending it again repeats nothing. */
-export interface NotSentReply {
+export interface NotSent {
   kind: 'not_sent';
   reason: TransportReason;
   /** Not before. */
@@ -66,9 +66,9 @@ export interface NotSentReply {
 }
 
 /** How one request ended. Never thrown. */
-export type Reply =
-  | ResponseReply
-  | NotSentReply
+export type RequestResult =
+  | Http2Response
+  | NotSent
   /** It was written and no answer came. */
   | { kind: 'unknown'; reason: TransportReason; seconds: number };
 
@@ -76,12 +76,12 @@ export type Reply =
  * What the caller makes of a reply: `drain` lets the connection that carried it take no further requests,
  * `stop` hands back the rest of the batch that has not left (`not_sent`, `stopped`).
  */
-export type Verdict = 'drain' | 'stop' | undefined;
+export type ResponseDecision = 'drain' | 'stop' | undefined;
 
 /** `reply` is yours until you return: the same object may tell the next answer. Copy what you keep of it. */
-export type OnReply = (index: number, reply: Reply) => Verdict;
+export type OnResult = (index: number, reply: RequestResult) => ResponseDecision;
 
-export interface Batch {
+export interface RequestBatch {
   template: RequestTemplate;
   requests: readonly TransportRequest[];
   /** Hands back what has not left (`not_sent`, `aborted`); what is in flight is finished. */
@@ -89,7 +89,7 @@ export interface Batch {
 }
 
 /** Things that happen to connections, for metrics and logs. Measuring never decides. */
-export interface TransportFact {
+export interface TransportEvent {
   event:
     | 'connected'
     | 'connect_failed'
@@ -121,9 +121,9 @@ export interface Transport {
    * Sends every request and calls `onReply` exactly once for each, in any order. Resolves after the last;
    * rejects only when `onReply` throws or something of ours is broken.
    */
-  sendMany(batch: Batch, onReply: OnReply): Promise<void>;
+  sendMany(batch: RequestBatch, onReply: OnResult): Promise<void>;
   /** Sends one request by itself. */
-  request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<Reply>;
+  request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<RequestResult>;
   load(): TransportLoad;
   /** Lets every connection of now finish and opens new ones: after a change of provider token. */
   renew(): void;
@@ -154,7 +154,7 @@ export interface TransportOptions {
   maxAgeMs?: number;
   timing: TransportTiming;
   clock: Clock;
-  onFact?(fact: TransportFact): void;
+  onEvent?(fact: TransportEvent): void;
 }
 
 export interface TransportTiming {

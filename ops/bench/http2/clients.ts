@@ -3,7 +3,11 @@ import { type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2';
 import http2wrapper from 'http2-wrapper';
 import { Client } from 'undici';
 import { openTransport } from '../../../connectors/http2/open.ts';
-import { defaultTiming, type Reply, type TransportRequest } from '../../../connectors/http2/transport.ts';
+import {
+  defaultTiming,
+  type RequestResult,
+  type TransportRequest,
+} from '../../../connectors/http2/transport.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import {
   type BenchRecipient,
@@ -11,9 +15,9 @@ import {
   body,
   headers,
   type Order,
-  ownHeaderName,
   pathPrefix,
   recipients,
+  requestHeaderName,
   sharedBody,
 } from './shape.ts';
 
@@ -36,7 +40,7 @@ const headersOf = (recipient: BenchRecipient) => ({
   ':method': 'POST',
   ':path': `${pathPrefix}${recipient.token}`,
   ...headers,
-  [ownHeaderName]: recipient.id,
+  [requestHeaderName]: recipient.id,
 });
 
 /** Batches as the dispatcher hands them in: 1000 recipients, two of them at a time. */
@@ -54,27 +58,27 @@ function overTransport(choice: 'standard' | undefined) {
     );
     const isShared = target.body === 'shared';
     const requestOf = isShared
-      ? ({ token, id }: BenchRecipient): TransportRequest => ({ path: token, ownHeader: id })
+      ? ({ token, id }: BenchRecipient): TransportRequest => ({ path: token, headerValue: id })
       : ({ token, id, badge }: BenchRecipient): TransportRequest => ({
           path: token,
-          ownHeader: id,
+          headerValue: id,
           splice: badge,
         });
     const sendBatch = async () => {
       const outcomes = new Uint16Array(recipients.length);
       const template = isShared
-        ? { pathPrefix, headers, passingHeaders: ['apns-expiration'], ownHeaderName, body: sharedBody }
+        ? { pathPrefix, headers, batchHeaders: ['apns-expiration'], requestHeaderName, body: sharedBody }
         : {
             pathPrefix,
             headers,
-            passingHeaders: ['apns-expiration'],
-            ownHeaderName,
+            batchHeaders: ['apns-expiration'],
+            requestHeaderName,
             body,
             spliceAt: badgeAt,
           };
       await transport.sendMany(
         { template, requests: recipients.map(requestOf) },
-        (index: number, reply: Reply) => {
+        (index: number, reply: RequestResult) => {
           outcomes[index] = reply.kind === 'response' ? reply.status : 0;
           return undefined;
         },
@@ -160,7 +164,7 @@ async function overUndici(target: Target): Promise<Running> {
     const made = client.request({
       method: 'POST',
       path: `${pathPrefix}${recipient.token}`,
-      headers: { ...headers, [ownHeaderName]: recipient.id },
+      headers: { ...headers, [requestHeaderName]: recipient.id },
       body: bodyOf(target, recipient),
       // Without it POSTs go one after the other.
       idempotent: true,

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { headers, type Measured, ownHeaderName, pathPrefix, recipients, sharedBody } from './shape.ts';
+import { headers, type Measured, pathPrefix, recipients, requestHeaderName, sharedBody } from './shape.ts';
 
 const run = promisify(execFile);
 
@@ -17,7 +17,7 @@ export async function runH2load(url: string, requests: number): Promise<Measured
     const [bodyFile, uriFile] = [join(directory, 'body'), join(directory, 'uris')];
     await writeFile(bodyFile, sharedBody);
     await writeFile(uriFile, recipients.map(({ token }) => `${url}${pathPrefix}${token}\n`).join(''));
-    const sent = { ...headers, [ownHeaderName]: recipients[0]?.id ?? '' };
+    const sent = { ...headers, [requestHeaderName]: recipients[0]?.id ?? '' };
     const fields = Object.entries(sent).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
     const options = [
       '-n',

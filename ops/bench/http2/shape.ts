@@ -37,7 +37,7 @@ export const headers: Record<string, string> = {
   'apns-priority': '10',
   'apns-expiration': '1794567890',
 };
-export const ownHeaderName = 'apns-id';
+export const requestHeaderName = 'apns-id';
 
 export interface BenchRecipient {
   token: string;

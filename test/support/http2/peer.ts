@@ -11,13 +11,13 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { openTransport as openChosen } from '../../../connectors/http2/open.ts';
 import {
-  type Batch,
   defaultTiming,
-  type Reply,
+  type RequestBatch,
+  type RequestResult,
+  type ResponseDecision,
   type Transport,
-  type TransportFact,
+  type TransportEvent,
   type TransportOptions,
-  type Verdict,
 } from '../../../connectors/http2/transport.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { loopbackIdentity } from '../gateways/identity.ts';
@@ -101,11 +101,11 @@ export async function startWire(
 
 export interface Opened {
   transport: Transport;
-  facts: TransportFact[];
+  facts: TransportEvent[];
 }
 
 /** Both transports keep the same promises: suites run over each. */
-export const transportNames = ['own', 'standard'] as const;
+export const transportNames = ['native', 'standard'] as const;
 export type TransportName = (typeof transportNames)[number];
 
 /** The transport under test with short deadlines. */
@@ -115,14 +115,14 @@ export function openTransport(
   more: Partial<TransportOptions> = {},
   timing: Partial<TransportOptions['timing']> = {},
 ): Opened {
-  const facts: TransportFact[] = [];
+  const facts: TransportEvent[] = [];
   const transport = openChosen(
     {
       baseUrl: peer.url,
       ca: peer.ca,
       maxConnections: 4,
       clock: systemClock,
-      onFact: (fact) => facts.push(fact),
+      onEvent: (fact) => facts.push(fact),
       ...more,
       timing: { ...defaultTiming, drainMs: 500, ...timing },
     },
@@ -145,7 +145,7 @@ export function transportOfTest(...given: Parameters<typeof openTransport>): Ope
   return opened;
 }
 
-export function aBatch(count: number, more: Partial<Batch> = {}): Batch {
+export function aBatch(count: number, more: Partial<RequestBatch> = {}): RequestBatch {
   return {
     template: { pathPrefix: '/p/', headers: { 'x-shared': 's' }, body: Buffer.from('{}') },
     requests: Array.from({ length: count }, (_, index) => ({ path: String(index) })),
@@ -156,10 +156,10 @@ export function aBatch(count: number, more: Partial<Batch> = {}): Batch {
 /** Sends a batch and gives the reply of each request; fails when one is answered twice or never. */
 export async function repliesOf(
   transport: Transport,
-  batch: Batch,
-  onReply: (index: number, reply: Reply) => Verdict = () => undefined,
-): Promise<Reply[]> {
-  const replies: Reply[] = [];
+  batch: RequestBatch,
+  onReply: (index: number, reply: RequestResult) => ResponseDecision = () => undefined,
+): Promise<RequestResult[]> {
+  const replies: RequestResult[] = [];
   let count = 0;
   await transport.sendMany(batch, (index, reply) => {
     if (replies[index]) throw new Error(`request ${index} was answered twice`);
@@ -173,7 +173,7 @@ export async function repliesOf(
 }
 
 /** How many replies there are of each kind, with status or reason. */
-export function tally(replies: Reply[]): Record<string, number> {
+export function tally(replies: RequestResult[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const reply of replies) {
     const name = reply.kind === 'response' ? `response ${reply.status}` : `${reply.kind} ${reply.reason}`;

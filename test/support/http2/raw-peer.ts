@@ -9,7 +9,7 @@ import {
   readUint24,
   readUint31,
   settingsFrame,
-} from '../../../connectors/http2/own/wire-format.ts';
+} from '../../../connectors/http2/native/frames/wire-format.ts';
 import { loopbackIdentity } from '../gateways/identity.ts';
 import { type Opened, portOf, transportOfTest } from './peer.ts';
 
@@ -149,6 +149,6 @@ export async function againstRawPeer(
     (connection, index) => void (index === 0 ? serve(connection) : behave(connection)),
   );
   onTestFinished(() => peer.close());
-  const opened = transportOfTest('own', peer, { maxConnections: 1 }, timing);
+  const opened = transportOfTest('native', peer, { maxConnections: 1 }, timing);
   return { ...opened, peer };
 }

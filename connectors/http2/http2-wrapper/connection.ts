@@ -1,0 +1,240 @@
+/**
+ * One HTTP/2 connection of the standard transport.
+ *
+ * http2-wrapper's agent picks sessions itself, knows nothing of GOAWAY (its issue 89), gives no hold on a
+ * connection that is being made and no way to begin with one stream. So the pool takes the two pieces below
+ * it, `Agent#createConnection` (which a proxy agent of the same library replaces) and `connect`, and keeps
+ * streams, limits and farewells itself.
+ */
+import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
+import type { TLSSocket } from 'node:tls';
+import http2 from 'http2-wrapper';
+import { connectTls } from '../connect.ts';
+import type { PooledConnection } from '../pool.ts';
+import { type Goaway, goawayReason, streamOutcome } from '../stream-outcome.ts';
+import { codeOf, serverNameOf } from '../tls.ts';
+import { Watchdog } from '../watchdog.ts';
+import { bodyOf, type Exchange, headersOf, keepChunk } from './exchange.ts';
+import type { ConnectionOptions, ConnectionOwner } from './owner.ts';
+
+const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = http2.constants;
+
+/** Bound where the peer names none. */
+const maxStreams = 1000;
+
+/**
+ * Megabytes that a session may hold, bodies that wait for their windows included. Beyond this `node:http2` resets
+ * streams whose answer arrives; its default of 10 is less than a hundred streams with large bodies.
+ */
+const maxSessionMemory = 256;
+
+export class WrapperConnection implements PooledConnection {
+  phase: 'connecting' | 'open' | 'draining' | 'gone' = 'connecting';
+  /** Streams that are not closed yet, by the count the peer's limit is about. */
+  active = 0;
+  /** An answer showed that the peer accepts our credentials. */
+  isAccepted = false;
+  /** We let it go ourselves: its end is no failure. */
+  isRetired = false;
+  /** Anything was answered at all. */
+  isAnswered = false;
+  /** Oldest first. */
+  readonly #inFlight = new Map<Exchange, ClientHttp2Stream>();
+  readonly #options: ConnectionOptions;
+  readonly #owner: ConnectionOwner<WrapperConnection>;
+  readonly startedAtMs: number;
+  readonly #connecting = new AbortController();
+  #session: ClientHttp2Session | null = null;
+  #socket: TLSSocket | null = null;
+  #peerLimit = 1;
+  #streams = 0;
+  #goaway: Goaway | null = null;
+  #failure = '';
+  readonly #watchdog: Watchdog;
+
+  constructor(options: ConnectionOptions, owner: ConnectionOwner<WrapperConnection>) {
+    this.#options = options;
+    this.#owner = owner;
+    this.startedAtMs = options.monotonicMs();
+    this.#watchdog = new Watchdog(options.timing, this.startedAtMs);
+    void this.#connect();
+  }
+
+  /** Free places; 0 when it takes no requests. */
+  get room(): number {
+    if (this.phase !== 'open') return 0;
+    const limit = this.isAccepted ? this.#peerLimit : Math.min(this.#peerLimit, this.#options.firstStreams);
+    return limit - this.active;
+  }
+
+  /** Writes one request. The caller checked `room`. */
+  write(exchange: Exchange): void {
+    const session = this.#session;
+    if (session === null || session.closed || session.destroyed) {
+      if (this.phase === 'open') this.phase = 'draining';
+      this.#owner.onHandedBack(exchange, 'connection_lost');
+      return;
+    }
+    exchange.writtenAtMs = this.#options.monotonicMs();
+    exchange.readsBefore = this.#watchdog.reads;
+    const stream = session.request(headersOf(exchange));
+    this.active += 1;
+    this.#inFlight.set(exchange, stream);
+    this.#watch(stream, exchange);
+    stream.end(bodyOf(exchange));
+    if (++this.#streams >= this.#options.streamsPerConnection) this.drain();
+  }
+
+  /** Takes no more requests; closes when the last answer is in. */
+  drain(): void {
+    this.isRetired = true;
+    if (this.phase === 'connecting') this.destroy('drained');
+    if (this.phase !== 'open') return;
+    this.phase = 'draining';
+    if (this.active === 0) this.#session?.close();
+  }
+
+  destroy(code: string): void {
+    if (this.#failure === '') this.#failure = code;
+    this.#connecting.abort();
+    this.#session?.destroy();
+    this.#socket?.destroy();
+    if (this.#session === null) this.#gone();
+  }
+
+  /** Called every so often: deadlines and the watchdog, without a timer per request. */
+  sweep(nowMs: number): void {
+    const { connectMs, requestMs } = this.#options.timing;
+    if (this.phase === 'connecting') {
+      if (nowMs - this.startedAtMs > connectMs) this.destroy('connect_timeout');
+      return;
+    }
+    for (const [exchange, stream] of this.#inFlight) {
+      if (nowMs - exchange.writtenAtMs <= requestMs) break;
+      this.#watchdog.onTimeout(exchange.readsBefore);
+      this.#inFlight.delete(exchange);
+      stream.close(NGHTTP2_CANCEL);
+      this.#owner.onUnknown(exchange, 'timeout');
+    }
+    if (this.#session === null) return;
+    // A session that ended in peace waits for the peer to close the socket, however long.
+    if (this.#session.destroyed) this.#socket?.destroy();
+    else if (!this.#watchdog.isAlive(this.#session, nowMs)) this.destroy('ping_timeout');
+  }
+
+  async #connect(): Promise<void> {
+    const { agent, target } = this.#options;
+    const { url, secureContext } = target;
+    try {
+      const socket = await (target.proxy
+        ? connectTls(target, this.#connecting.signal)
+        : agent.createConnection(url, { secureContext, servername: serverNameOf(url.hostname) }));
+      socket.once('error', (error) => this.#note(error));
+      // A renewal or the deadline may have come first.
+      if (this.#isGone()) {
+        socket.destroy();
+        return;
+      }
+      this.#socket = socket;
+      const session = http2.connect(url, {
+        createConnection: () => socket,
+        settings: { enablePush: false },
+        maxSessionMemory,
+      });
+      this.#session = session;
+      const greetedAtMs = this.#options.monotonicMs();
+      session.once('localSettings', () =>
+        this.#owner.onRoundTrip((this.#options.monotonicMs() - greetedAtMs) / 1000),
+      );
+      session.on('error', (error) => this.#note(error));
+      session.on('remoteSettings', (settings) => this.#onSettings(settings.maxConcurrentStreams));
+      session.on('goaway', (code, lastId, data) => this.#onGoaway(code, lastId, data));
+      session.once('close', () => this.#gone());
+    } catch (error) {
+      this.#note(error);
+      this.#gone();
+    }
+  }
+
+  #note(error: unknown): void {
+    if (this.#failure === '') this.#failure = codeOf(error);
+  }
+
+  #onSettings(limit: number | undefined): void {
+    this.#peerLimit = Math.min(limit ?? maxStreams, maxStreams);
+    this.#watchdog.reads += 1;
+    if (this.phase === 'connecting') {
+      this.phase = 'open';
+      this.#owner.onOpen();
+    } else this.#owner.onRoom();
+  }
+
+  /** Streams above the last id come back with REFUSED_STREAM or with the session's end; see `#onClosed`. */
+  #onGoaway(code: number, lastId: number, data?: Buffer): void {
+    // A second GOAWAY may name a lower id, never a higher one (RFC 9113 6.8).
+    this.#goaway = { code, lastId: Math.min(lastId, this.#goaway?.lastId ?? lastId) };
+    if (this.phase === 'open') this.phase = 'draining';
+    this.#returnUnsent();
+    this.#owner.onGoaway(goawayReason(data) ?? `code_${code}`);
+  }
+
+  /**
+   * Hands back requests that `node:http2` has not written; called after a GOAWAY only, since from then on it
+   * writes none of them (before, ending one stream may flush the others). Node reports IDLE for a stream that
+   * it has forgotten too: one that is closed, answer or reset included, whose events are still queued.
+   */
+  #returnUnsent(): void {
+    for (const [exchange, stream] of this.#inFlight) {
+      if (stream.closed || stream.state.state !== NGHTTP2_STREAM_STATE_IDLE) continue;
+      this.#inFlight.delete(exchange);
+      stream.destroy();
+      this.#owner.onHandedBack(exchange, 'goaway');
+    }
+  }
+
+  #watch(stream: ClientHttp2Stream, exchange: Exchange): void {
+    let errorCode = '';
+    stream.on('response', (headers: IncomingHttpHeaders & { ':status'?: number }, flags: number) => {
+      this.#watchdog.reads += 1;
+      exchange.status = headers[':status'] ?? 0;
+      exchange.retryAfter = headers['retry-after'];
+      if ((flags & NGHTTP2_FLAG_END_STREAM) === 0)
+        stream.on('data', (chunk: Buffer) => keepChunk(exchange, chunk));
+    });
+    stream.on('error', (error) => {
+      errorCode = codeOf(error);
+    });
+    stream.on('close', () => {
+      this.active -= 1;
+      // Deadlines and a lost connection settle an exchange before its stream is closed.
+      if (this.#inFlight.get(exchange) === stream) this.#settle(exchange, stream, errorCode);
+      if (this.phase === 'draining' && this.active === 0) this.#session?.close();
+      else this.#owner.onRoom();
+    });
+  }
+
+  #settle(exchange: Exchange, stream: ClientHttp2Stream, errorCode: string): void {
+    this.#inFlight.delete(exchange);
+    // A status is an answer, even when what followed it was cut off.
+    if (exchange.status > 0) {
+      this.isAnswered = true;
+      this.#owner.onAnswer(this, exchange);
+      return;
+    }
+    const fate = streamOutcome({ id: stream.id, rstCode: stream.rstCode, errorCode, goaway: this.#goaway });
+    if (fate.isProcessed) this.#owner.onUnknown(exchange, fate.reason);
+    else this.#owner.onHandedBack(exchange, fate.reason);
+  }
+
+  #isGone(): boolean {
+    return this.phase === 'gone';
+  }
+
+  #gone(): void {
+    if (this.phase === 'gone') return;
+    const wasOpen = this.phase !== 'connecting';
+    this.phase = 'gone';
+    for (const [exchange, stream] of this.#inFlight) this.#settle(exchange, stream, this.#failure);
+    this.#owner.onGone(this, this.#failure, wasOpen);
+  }
+}

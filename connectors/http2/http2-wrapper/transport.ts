@@ -1,0 +1,148 @@
+/**
+ * The standard transport: http2-wrapper over `node:http2` (`"transport":"standard"`).
+ *
+ * A queue before a pool of connections, and a batch's bookkeeping. Requests that were provably not
+ * processed are repeated here, a few times, before the caller hears of them.
+ */
+import http2 from 'http2-wrapper';
+import { isAcceptance } from '../pool.ts';
+import { maxRepeats, PooledTransport } from '../pooled-transport.ts';
+import type {
+  OnResult,
+  RequestBatch,
+  RequestResult,
+  ResponseDecision,
+  Transport,
+  TransportOptions,
+  TransportReason,
+} from '../transport.ts';
+import { WrapperConnection } from './connection.ts';
+import { type BatchState, type Exchange, newBatchState, newExchange, responseOf } from './exchange.ts';
+import type { ConnectionOwner } from './owner.ts';
+import { RequestQueue } from './request-queue.ts';
+
+/**
+ * Opens a pool to `options.baseUrl`; connects when the first batch comes.
+ * Throws when the URL, the PEMs or their match are wrong: check credentials before.
+ */
+export function openWrapperTransport(options: TransportOptions): Transport {
+  return new WrapperTransport(options);
+}
+
+class WrapperTransport
+  extends PooledTransport<WrapperConnection>
+  implements ConnectionOwner<WrapperConnection>
+{
+  readonly #agent = new http2.Agent();
+  readonly #queue = new RequestQueue();
+
+  override sendMany(batch: RequestBatch, onReply: OnResult): Promise<void> {
+    if (batch.requests.length === 0) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const onAbort = () => this.#stop(state, 'aborted');
+      const state = newBatchState(batch, onReply, this.options.baseUrl, (defect) => {
+        batch.signal?.removeEventListener('abort', onAbort);
+        if (defect === undefined) resolve();
+        else reject(defect);
+      });
+      const nowMs = this.options.clock.monotonicMs();
+      batch.requests.forEach((request, index) => {
+        this.#queue.push(newExchange(state, index, request, nowMs));
+      });
+      batch.signal?.addEventListener('abort', onAbort, { once: true });
+      if (this.isClosed) this.#stop(state, 'closed');
+      else if (batch.signal?.aborted) onAbort();
+      else this.pump();
+    });
+  }
+
+  override async close(): Promise<void> {
+    await super.close();
+    this.#agent.destroy();
+  }
+
+  /** Writes at once: what a GOAWAY right behind the greeting refuses is a try, and tries have an end. */
+  override onOpen(): void {
+    super.onOpen();
+    this.pump();
+  }
+
+  override onRoom(): void {
+    if (this.#queue.length > 0) this.schedulePump();
+  }
+
+  onAnswer(connection: WrapperConnection, exchange: Exchange): void {
+    const { clock } = this.options;
+    const { status } = exchange;
+    this.pool.answered();
+    if (isAcceptance(status)) connection.isAccepted = true;
+    const verdict = this.#reply(exchange, responseOf(exchange, clock.monotonicMs(), clock.now()));
+    if (verdict === 'drain') connection.drain();
+  }
+
+  onHandedBack(exchange: Exchange, reason: TransportReason): void {
+    if (reason === 'refused_stream') this.fact('refused', '');
+    const { stopped } = exchange.state;
+    exchange.repeats += 1;
+    if (stopped !== null) this.#reply(exchange, { kind: 'not_sent', reason: stopped, afterMs: null });
+    else if (this.isClosed || exchange.repeats > maxRepeats)
+      this.#reply(exchange, { kind: 'not_sent', reason, afterMs: null });
+    else this.#queue.pushFront(exchange);
+    this.schedulePump();
+  }
+
+  onUnknown(exchange: Exchange, reason: TransportReason): void {
+    if (reason === 'timeout') this.fact('timeout', '');
+    if (reason === 'stream_reset') this.fact('reset', '');
+    const seconds = (this.options.clock.monotonicMs() - exchange.writtenAtMs) / 1000;
+    this.#reply(exchange, { kind: 'unknown', reason, seconds });
+  }
+
+  protected override open(): WrapperConnection {
+    const { clock, timing } = this.options;
+    const monotonicMs = () => clock.monotonicMs();
+    const deps = { target: this.target, agent: this.#agent, timing, monotonicMs };
+    return new WrapperConnection({ ...deps, ...this.streamLimits }, this);
+  }
+
+  protected override pump(): void {
+    while (this.#queue.length > 0 && !this.isClosed) {
+      const connection = this.pool.pick();
+      if (!connection) {
+        this.grow();
+        return;
+      }
+      const exchange = this.#queue.shift();
+      if (exchange) connection.write(exchange);
+    }
+  }
+
+  protected override refuse(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void {
+    const refused =
+      queuedBeforeMs === undefined ? this.#queue.takeAll() : this.#queue.takeOlderThan(queuedBeforeMs);
+    const reply = this.notSent(reason, afterMs);
+    for (const exchange of refused) this.#reply(exchange, reply);
+  }
+
+  #stop(state: BatchState, reason: TransportReason): void {
+    if (state.stopped !== null) return;
+    state.stopped = reason;
+    for (const exchange of this.#queue.takeBatch(state))
+      this.#reply(exchange, { kind: 'not_sent', reason, afterMs: null });
+  }
+
+  #reply(exchange: Exchange, reply: RequestResult): ResponseDecision {
+    const { state } = exchange;
+    let verdict: ResponseDecision;
+    try {
+      verdict = state.onReply(exchange.index, reply);
+    } catch (error) {
+      state.defect = error;
+      verdict = 'stop';
+    }
+    state.owed -= 1;
+    if (state.owed === 0) state.done(state.defect);
+    else if (verdict === 'stop') this.#stop(state, 'stopped');
+    return verdict;
+  }
+}

@@ -1,0 +1,81 @@
+/** Our own words to the peer that carry no request: greeting, answers, windows, resets, goodbye (RFC 9113 6). */
+
+import { maxHeaderListBytes, streamWindowBytes } from '../streams/response-reader.ts';
+import type { Output } from './output.ts';
+import {
+  defaultWindowBytes,
+  flag,
+  frame,
+  frameOf,
+  goawayFrame,
+  numberFrame,
+  preface,
+  setting,
+  settingsFrame,
+} from './wire-format.ts';
+
+/** What the peer may send on all streams before we say that we read it. */
+export const receiveWindowBytes = 1_048_576;
+
+const ourSettings = settingsFrame([
+  [setting.enablePush, 0],
+  [setting.initialWindowSize, streamWindowBytes],
+  [setting.maxHeaderListSize, maxHeaderListBytes],
+]);
+
+/** Appends them to the output; who speaks flushes. */
+export class ControlFrames {
+  readonly #output: Output;
+  #pong: ((error: null) => void) | null = null;
+  /** When our SETTINGS left; 0 once they were acknowledged. */
+  #greetedAtMs = 0;
+
+  constructor(output: Output) {
+    this.#output = output;
+  }
+
+  sendPreface(nowMs: number): void {
+    this.#greetedAtMs = nowMs;
+    this.#output.append(preface);
+    this.#output.append(ourSettings);
+    this.sendWindowUpdate(receiveWindowBytes - defaultWindowBytes);
+  }
+
+  /** The peer acknowledged our SETTINGS: gives the seconds that it took, the first time. */
+  onSettingsAck(nowMs: number): number | null {
+    const seconds = this.#greetedAtMs > 0 ? (nowMs - this.#greetedAtMs) / 1000 : null;
+    this.#greetedAtMs = 0;
+    return seconds;
+  }
+
+  acknowledgeSettings(): void {
+    this.#output.appendOwed(frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0)));
+  }
+
+  /** `callback` hears when the PING was answered. */
+  ping(callback: (error: null) => void): void {
+    this.#pong = callback;
+    this.#output.append(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
+  }
+
+  onPing(isAck: boolean, opaque: Buffer): void {
+    if (!isAck) this.#output.appendOwed(frameOf(frame.ping, flag.ack, 0, opaque));
+    else {
+      this.#pong?.(null);
+      this.#pong = null;
+    }
+  }
+
+  /** The peer may send so many bytes more, on all streams. */
+  sendWindowUpdate(bytes: number): void {
+    this.#output.appendOwed(numberFrame(frame.windowUpdate, 0, bytes));
+  }
+
+  reset(id: number, code: number): void {
+    this.#output.appendOwed(numberFrame(frame.reset, id, code));
+  }
+
+  sendGoaway(code: number): void {
+    this.#output.append(goawayFrame(code));
+  }
+}

@@ -1,0 +1,246 @@
+/**
+ * Bytes of a peer into frames (RFC 9113 4, 6), in place: a frame that lies whole in what was read is handed
+ * on as a range of it. Checks what can be said of a frame by itself; what it means is the connection's.
+ */
+
+import { ConnectionError, throwConnectionError } from './connection-error.ts';
+import {
+  defaultFrameBytes,
+  errorCode,
+  flag,
+  frame,
+  frameHeaderBytes,
+  readUint24,
+  readUint31,
+  readUint32,
+} from './wire-format.ts';
+
+/** Most bytes of one header block over all its frames, and most frames of it: what floods of CONTINUATION meet. */
+const maxBlockBytes = 65_536;
+const maxContinuations = 32;
+
+export interface FrameHandler {
+  /** A whole header block, without padding and priority. */
+  onHeaders(streamId: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void;
+  /** `flowBytes` counts the padding too. */
+  onData(streamId: number, isEnd: boolean, flowBytes: number, piece: Piece): void;
+  onSettings(payload: Buffer): void;
+  onSettingsAck(): void;
+  onPing(isAck: boolean, opaque: Buffer): void;
+  onGoaway(lastId: number, code: number, debugData: Buffer): void;
+  onReset(streamId: number, code: number): void;
+  /** `streamId` 0 is the connection. */
+  onWindow(streamId: number, increment: number): void;
+  /** PRIORITY and frames of unknown types. */
+  onIgnored(): void;
+  /** The peer broke the protocol, here or in what a method above threw: nothing more is read. */
+  onFault(fault: ConnectionError): void;
+}
+
+/** A range of what was read; valid during the call only. */
+export interface Piece {
+  bytes: Buffer;
+  start: number;
+  end: number;
+}
+
+const nothing = Buffer.alloc(0);
+
+export class FrameReader {
+  readonly #handler: FrameHandler;
+  /** A frame of which only the beginning was read. */
+  readonly #partial = Buffer.allocUnsafeSlow(frameHeaderBytes + defaultFrameBytes);
+  #partialBytes = 0;
+  /** A header block whose END_HEADERS is still to come. */
+  #block: Buffer[] = [];
+  #blockBytes = 0;
+  #blockId = 0;
+  #isBlockEnd = false;
+  #isFirst = true;
+  #isStopped = false;
+  readonly #piece: Piece = { bytes: nothing, start: 0, end: 0 };
+
+  constructor(handler: FrameHandler) {
+    this.#handler = handler;
+  }
+
+  /** Reads no more, also of what is in hand. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#block = [];
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#isStopped) return;
+    try {
+      this.#read(chunk);
+    } catch (error) {
+      if (!(error instanceof ConnectionError)) throw error;
+      this.stop();
+      this.#handler.onFault(error);
+    }
+  }
+
+  #read(chunk: Buffer): void {
+    let at = this.#partialBytes > 0 ? this.#complete(chunk) : 0;
+    while (!this.#isStopped && chunk.length - at >= frameHeaderBytes) {
+      const length = readUint24(chunk, at);
+      if (length > defaultFrameBytes)
+        throwConnectionError(errorCode.frameSize, 'a frame is larger than announced');
+      const end = at + frameHeaderBytes + length;
+      if (end > chunk.length) break;
+      this.#frame(chunk, at, end);
+      at = end;
+    }
+    if (this.#isStopped || at >= chunk.length) return;
+    chunk.copy(this.#partial, 0, at);
+    this.#partialBytes = chunk.length - at;
+  }
+
+  /** Completes the frame that was begun, and gives the place of the next one in `chunk`. */
+  #complete(chunk: Buffer): number {
+    let at = 0;
+    if (this.#partialBytes < frameHeaderBytes) {
+      at = this.#take(chunk, 0, frameHeaderBytes);
+      if (this.#partialBytes < frameHeaderBytes) return at;
+    }
+    const length = readUint24(this.#partial, 0);
+    if (length > defaultFrameBytes)
+      throwConnectionError(errorCode.frameSize, 'a frame is larger than announced');
+    at = this.#take(chunk, at, frameHeaderBytes + length);
+    if (this.#partialBytes < frameHeaderBytes + length) return at;
+    this.#partialBytes = 0;
+    this.#frame(this.#partial, 0, frameHeaderBytes + length);
+    return at;
+  }
+
+  #take(chunk: Buffer, at: number, upTo: number): number {
+    const end = Math.min(chunk.length, at + upTo - this.#partialBytes);
+    chunk.copy(this.#partial, this.#partialBytes, at, end);
+    this.#partialBytes += end - at;
+    return end;
+  }
+
+  #frame(bytes: Buffer, at: number, end: number): void {
+    const type = bytes[at + 3] ?? 0;
+    const flags = bytes[at + 4] ?? 0;
+    const streamId = readUint31(bytes, at + 5);
+    const start = at + frameHeaderBytes;
+    if (this.#isFirst) {
+      this.#isFirst = false;
+      if (type !== frame.settings || flags & flag.ack)
+        throwConnectionError(errorCode.protocol, 'the first frame is no SETTINGS');
+    }
+    if (this.#blockId !== 0 && (type !== frame.continuation || streamId !== this.#blockId))
+      throwConnectionError(errorCode.protocol, 'a header block is interrupted');
+    switch (type) {
+      case frame.headers:
+        this.#headers(flags, streamId, bytes, start, end);
+        break;
+      case frame.data:
+        this.#data(flags, streamId, bytes, start, end);
+        break;
+      case frame.continuation:
+        this.#continuation(flags, bytes, start, end);
+        break;
+      default:
+        this.#rareFrame(type, flags, streamId, bytes, start, end);
+    }
+  }
+
+  #headers(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    if (streamId === 0) throwConnectionError(errorCode.protocol, 'HEADERS without a stream');
+    let from = start;
+    let to = end;
+    if (flags & (flag.padded | flag.priority)) {
+      const padding = flags & flag.padded ? (bytes[from++] ?? 0) : 0;
+      if (flags & flag.priority) from += 5;
+      to -= padding;
+      if (from > to || start === end)
+        throwConnectionError(
+          from > end ? errorCode.frameSize : errorCode.protocol,
+          'HEADERS with more padding than bytes',
+        );
+    }
+    const isEnd = (flags & flag.endStream) !== 0;
+    if (flags & flag.endHeaders) {
+      this.#handler.onHeaders(streamId, isEnd, bytes, from, to);
+      return;
+    }
+    this.#blockId = streamId;
+    this.#isBlockEnd = isEnd;
+    this.#blockBytes = to - from;
+    this.#block = [Buffer.from(bytes.subarray(from, to))];
+  }
+
+  #continuation(flags: number, bytes: Buffer, start: number, end: number): void {
+    if (this.#blockId === 0) throwConnectionError(errorCode.protocol, 'CONTINUATION of nothing');
+    this.#blockBytes += end - start;
+    if (this.#blockBytes > maxBlockBytes || this.#block.length > maxContinuations)
+      throwConnectionError(errorCode.enhanceYourCalm, 'a header block without end');
+    this.#block.push(Buffer.from(bytes.subarray(start, end)));
+    if ((flags & flag.endHeaders) === 0) return;
+    const block = Buffer.concat(this.#block);
+    const streamId = this.#blockId;
+    this.#block = [];
+    this.#blockId = 0;
+    this.#handler.onHeaders(streamId, this.#isBlockEnd, block, 0, block.length);
+  }
+
+  #data(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    if (streamId === 0) throwConnectionError(errorCode.protocol, 'DATA without a stream');
+    const piece = this.#piece;
+    piece.bytes = bytes;
+    piece.start = start;
+    piece.end = end;
+    if (flags & flag.padded) {
+      piece.start += 1;
+      piece.end -= bytes[start] ?? 0;
+      if (start === end) throwConnectionError(errorCode.frameSize, 'DATA without its padding length');
+      if (piece.start > piece.end)
+        throwConnectionError(errorCode.protocol, 'DATA with more padding than bytes');
+    }
+    this.#handler.onData(streamId, (flags & flag.endStream) !== 0, end - start, piece);
+    piece.bytes = nothing;
+  }
+
+  #rareFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    const problem = problemOf(type, streamId, end - start, (flags & flag.ack) !== 0);
+    if (problem !== null) throwConnectionError(problem, `a frame of type ${type} that cannot be`);
+    const handler = this.#handler;
+    const isAck = (flags & flag.ack) !== 0;
+    if (type === frame.settings && isAck) handler.onSettingsAck();
+    else if (type === frame.settings) handler.onSettings(bytes.subarray(start, end));
+    else if (type === frame.ping) handler.onPing(isAck, bytes.subarray(start, end));
+    else if (type === frame.reset) handler.onReset(streamId, readUint32(bytes, start));
+    else if (type === frame.windowUpdate) handler.onWindow(streamId, readUint31(bytes, start));
+    else if (type === frame.goaway)
+      handler.onGoaway(
+        readUint31(bytes, start),
+        readUint32(bytes, start + 4),
+        bytes.subarray(start + 8, end),
+      );
+    else handler.onIgnored();
+  }
+}
+
+/** The connection error that a frame is by its length, its stream or its type alone (RFC 9113 6); null: none. */
+function problemOf(type: number, streamId: number, length: number, isAck: boolean): number | null {
+  const isOfConnection = type === frame.settings || type === frame.ping || type === frame.goaway;
+  const isOfStream = type === frame.priority || type === frame.reset;
+  if (isOfConnection && streamId !== 0) return errorCode.protocol;
+  if (isOfStream && streamId === 0) return errorCode.protocol;
+  // We said ENABLE_PUSH 0 (RFC 9113 6.6).
+  if (type === frame.pushPromise) return errorCode.protocol;
+  if (type === frame.settings && (isAck ? length !== 0 : length % 6 !== 0)) return errorCode.frameSize;
+  const fixed = fixedLengths.get(type);
+  if (fixed !== undefined && length !== fixed) return errorCode.frameSize;
+  return type === frame.goaway && length < 8 ? errorCode.frameSize : null;
+}
+
+const fixedLengths = new Map<number, number>([
+  [frame.priority, 5],
+  [frame.reset, 4],
+  [frame.ping, 8],
+  [frame.windowUpdate, 4],
+]);

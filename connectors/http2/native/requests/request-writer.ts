@@ -1,0 +1,213 @@
+/** The requests' side of a connection: out of images into the output, within the windows (RFC 9113 5.2, 8.1). */
+import { HeaderEncoder } from '../../hpack/encoder.ts';
+import type { TransportRequest } from '../../transport.ts';
+import { throwConnectionError } from '../frames/connection-error.ts';
+import type { Output } from '../frames/output.ts';
+import { applySettings, initialSettings, type PeerSettings } from '../frames/peer-settings.ts';
+import {
+  defaultFrameBytes,
+  defaultWindowBytes,
+  errorCode,
+  flag,
+  frame,
+  frameHeaderBytes,
+  maxWindowBytes,
+  writeFrameHead,
+  writeUint32,
+} from '../frames/wire-format.ts';
+import type { StreamTable } from '../streams/stream-table.ts';
+import type { ActiveBatch } from './active-batch.ts';
+import { type EncodedRequest, RequestEncoder } from './encoded-request.ts';
+import { writeLatin1 } from './latin1.ts';
+import { Uploads } from './uploads.ts';
+
+/** Beyond this the socket is behind: no more requests until it has caught up. */
+const maxBacklogBytes = 524_288;
+/** Most of a body in one frame, whatever the peer takes: a frame is what may go beyond the backlog. */
+const maxDataBytes = 65_536;
+/** Bodies that may wait for windows at a time. */
+const maxUploads = 64;
+/** Up to this size a part of a request goes the short way; every peer takes frames of it. */
+const usualBytes = defaultFrameBytes;
+/** Up to this length a loop is faster than a call into the runtime. */
+const shortText = 12;
+
+/** When a request was written, for its deadline and for the watchdog. */
+export interface Moment {
+  nowMs: number;
+  reads: number;
+}
+
+export class RequestWriter {
+  settings: PeerSettings = initialSettings;
+  /** Number of the next stream; ours are odd (RFC 9113 5.1.1). */
+  nextId = 1;
+  readonly #encoder = new HeaderEncoder();
+  readonly #output: Output;
+  readonly #table: StreamTable;
+  readonly #uploads = new Uploads();
+  readonly #images = new WeakMap<ActiveBatch, RequestEncoder>();
+  /** What the peer takes on the connection. */
+  #window = defaultWindowBytes;
+  /** Bodies up to this leave with their request, in one frame. */
+  #bodyLimit = Math.min(usualBytes, initialSettings.initialWindowSize);
+
+  constructor(output: Output, table: StreamTable) {
+    this.#output = output;
+    this.#table = table;
+  }
+
+  /** No request could be sent whole: the window is used up, bodies wait, or the socket is behind. */
+  get isBlocked(): boolean {
+    return this.#window <= 0 || this.#uploads.count >= maxUploads || this.#output.backlog >= maxBacklogBytes;
+  }
+
+  /** Writes up to `count` of the requests that wait in `run`; gives how many. */
+  write(run: ActiveBatch, count: number, moment: Moment): number {
+    let images = this.#images.get(run);
+    if (!images) {
+      images = new RequestEncoder(run, this.#encoder);
+      this.#images.set(run, images);
+    }
+    const wanted = this.isBlocked ? 0 : Math.min(count, run.waiting);
+    let written = 0;
+    while (written < wanted && this.#window > 0 && this.#uploads.count < maxUploads) {
+      const index = run.take();
+      const request = run.requests[index];
+      if (request === undefined) throw new Error('a request beyond the end of its batch');
+      this.#open(run, index, moment);
+      this.#write(run, request, images.imageOf(request));
+      written += 1;
+    }
+    this.#encoder.countBlocks(written);
+    return written;
+  }
+
+  onSettings(payload: Buffer): void {
+    const before = this.settings.initialWindowSize;
+    this.settings = applySettings(this.settings, payload, (bytes) => this.#encoder.setPeerTableSize(bytes));
+    this.#bodyLimit = Math.min(usualBytes, this.settings.initialWindowSize);
+    if (!this.#uploads.moveWindows(this.settings.initialWindowSize - before))
+      throwConnectionError(errorCode.flowControl, 'a window beyond 2^31-1');
+  }
+
+  /** A WINDOW_UPDATE; gives the error of its stream, if it is one (RFC 9113 6.9). */
+  onWindow(id: number, increment: number): number | null {
+    if (id !== 0) {
+      if (increment === 0) return errorCode.protocol;
+      return this.#uploads.widen(id, increment) ? null : errorCode.flowControl;
+    }
+    if (increment === 0) throwConnectionError(errorCode.protocol, 'a window that grows by nothing');
+    this.#window += increment;
+    if (this.#window > maxWindowBytes) throwConnectionError(errorCode.flowControl, 'a window beyond 2^31-1');
+    return null;
+  }
+
+  /** See `Uploads`. */
+  get progress(): number {
+    return this.#uploads.progress;
+  }
+
+  /** Goes on with bodies that waited. */
+  pump(): void {
+    if (this.#uploads.count === 0) return;
+    this.#window -= this.#uploads.pump(this.#output, {
+      connectionWindow: this.#window,
+      frameBytes: Math.min(this.settings.maxFrameSize, maxDataBytes),
+      backlogBytes: maxBacklogBytes,
+    });
+  }
+
+  /** Forgets the rest of a body; true when there was one. */
+  dropUpload(id: number): boolean {
+    return this.#uploads.count > 0 && this.#uploads.drop(id);
+  }
+
+  #open(run: ActiveBatch, index: number, { nowMs, reads }: Moment): void {
+    const table = this.#table;
+    const slot = table.open(this.nextId);
+    table.runs[slot] = run;
+    table.indices[slot] = index;
+    table.writtenAtMs[slot] = nowMs;
+    table.readsBefore[slot] = reads;
+  }
+
+  #write(run: ActiveBatch, request: TransportRequest, image: EncodedRequest): void {
+    const id = this.nextId;
+    this.nextId = id + 2;
+    const { tail } = image;
+    const splice = tail === null ? '' : (request.splice ?? '');
+    const spliceBytes = splice === '' ? 0 : byteLengthOf(splice);
+    const bodyBytes = image.bodyBytes + spliceBytes;
+    if (bodyBytes > this.#window || bodyBytes > this.#bodyLimit || image.blockBytes > usualBytes) {
+      this.#writeLarge(run, id, request, image);
+      return;
+    }
+    const output = this.#output;
+    const length = image.bytes.length;
+    output.reserve(length + spliceBytes + (tail === null ? 0 : tail.length));
+    const { bytes, length: at } = output;
+    bytes.set(image.bytes, at);
+    writeUint32(bytes, at + 5, id);
+    if (request.path !== '') writeLatin1(bytes, request.path, at + image.pathAt);
+    if (image.ownAt >= 0) writeLatin1(bytes, request.headerValue ?? '', at + image.ownAt);
+    if (image.dataAt >= 0) writeUint32(bytes, at + image.dataAt + 5, id);
+    output.length = at + length;
+    if (tail !== null) this.#writeSplice(image, splice, spliceBytes, at);
+    this.#window -= bodyBytes;
+  }
+
+  #writeSplice(image: EncodedRequest, splice: string, spliceBytes: number, start: number): void {
+    const output = this.#output;
+    const { bytes } = output;
+    const { tail, bodyBytes } = image;
+    let at = output.length;
+    if (spliceBytes === splice.length && spliceBytes <= shortText)
+      for (let i = 0; i < spliceBytes; i++) bytes[at + i] = splice.charCodeAt(i);
+    else bytes.write(splice, at, 'utf8');
+    at += spliceBytes;
+    if (tail !== null) {
+      bytes.set(tail, at);
+      at += tail.length;
+    }
+    output.length = at;
+    const length = bodyBytes + spliceBytes;
+    const lengthAt = start + image.dataAt;
+    bytes[lengthAt] = length >>> 16;
+    bytes[lengthAt + 1] = length >>> 8;
+    bytes[lengthAt + 2] = length;
+  }
+
+  /** A request that does not fit the usual two frames: CONTINUATION, and a body that follows as it may. */
+  #writeLarge(run: ActiveBatch, id: number, request: TransportRequest, image: EncodedRequest): void {
+    const body = bodyOf(run, request);
+    const block = image.blockOf(request);
+    const output = this.#output;
+    const { maxFrameSize } = this.settings;
+    for (let at = 0; at < block.length; at += maxFrameSize) {
+      const piece = block.subarray(at, at + maxFrameSize);
+      const isLast = at + piece.length === block.length;
+      const flags = (at === 0 && body.length === 0 ? flag.endStream : 0) | (isLast ? flag.endHeaders : 0);
+      const type = at === 0 ? frame.headers : frame.continuation;
+      output.reserve(frameHeaderBytes);
+      const head = { length: piece.length, type, flags, streamId: id };
+      output.length = writeFrameHead(output.bytes, output.length, head);
+      output.append(piece);
+    }
+    if (body.length === 0) return;
+    this.#uploads.add(id, body, this.settings.initialWindowSize);
+    this.pump();
+  }
+}
+
+function byteLengthOf(text: string): number {
+  if (text.length > shortText) return Buffer.byteLength(text);
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return Buffer.byteLength(text);
+  return text.length;
+}
+
+function bodyOf({ template }: ActiveBatch, { splice }: TransportRequest): Buffer {
+  const { body, spliceAt } = template;
+  if (spliceAt === undefined || splice === undefined) return body;
+  return Buffer.concat([body.subarray(0, spliceAt), Buffer.from(splice), body.subarray(spliceAt)]);
+}

@@ -1,0 +1,95 @@
+/** Bodies that did not fit the windows, a frame or the socket when their request was written (RFC 9113 5.2). */
+
+import type { Output } from '../frames/output.ts';
+import { flag, frame, frameHeaderBytes, maxWindowBytes, writeFrameHead } from '../frames/wire-format.ts';
+
+interface Upload {
+  id: number;
+  body: Buffer;
+  at: number;
+  /** What the peer takes on this stream. */
+  window: number;
+}
+
+/** What the connection has to give at the moment. */
+export interface UploadLimits {
+  connectionWindow: number;
+  frameBytes: number;
+  /** Bytes that may wait for the socket. */
+  backlogBytes: number;
+}
+
+export class Uploads {
+  /** Frames written in all, and another for every KiB in them: a peer may widen its windows so often. */
+  progress = 0;
+  readonly #uploads = new Map<number, Upload>();
+
+  get count(): number {
+    return this.#uploads.size;
+  }
+
+  has(id: number): boolean {
+    return this.#uploads.has(id);
+  }
+
+  add(id: number, body: Buffer, window: number): void {
+    this.#uploads.set(id, { id, body, at: 0, window });
+  }
+
+  drop(id: number): boolean {
+    return this.#uploads.delete(id);
+  }
+
+  /** A WINDOW_UPDATE of a stream; false: beyond what a window may be. */
+  widen(id: number, bytes: number): boolean {
+    const upload = this.#uploads.get(id);
+    if (upload) upload.window += bytes;
+    return upload === undefined || upload.window <= maxWindowBytes;
+  }
+
+  /** The peer changed its initial window: every stream's moves with it, below 0 too (RFC 9113 6.9.2). */
+  moveWindows(bytes: number): boolean {
+    for (const upload of this.#uploads.values()) {
+      upload.window += bytes;
+      if (upload.window > maxWindowBytes) return false;
+    }
+    return true;
+  }
+
+  /** Writes what may be written, oldest first; gives how many bytes of the connection's window that took. */
+  pump(output: Output, limits: UploadLimits): number {
+    let left = limits.connectionWindow;
+    for (const upload of this.#uploads.values()) {
+      left -= this.#pumpOne(upload, output, { ...limits, connectionWindow: left });
+      if (left <= 0) break;
+    }
+    return limits.connectionWindow - left;
+  }
+
+  #pumpOne(upload: Upload, output: Output, limits: UploadLimits): number {
+    let taken = 0;
+    while (output.backlog < limits.backlogBytes) {
+      const rest = upload.body.length - upload.at;
+      const length = Math.min(rest, upload.window, limits.connectionWindow - taken, limits.frameBytes);
+      if (length <= 0) break;
+      const flags = length === rest ? flag.endStream : 0;
+      output.reserve(frameHeaderBytes);
+      output.length = writeFrameHead(output.bytes, output.length, {
+        length,
+        type: frame.data,
+        flags,
+        streamId: upload.id,
+      });
+      output.append(upload.body.subarray(upload.at, upload.at + length));
+      this.progress += 1 + (length >>> 10);
+      upload.at += length;
+      upload.window -= length;
+      taken += length;
+      if (length === rest) {
+        this.#uploads.delete(upload.id);
+        break;
+      }
+    }
+    return taken;
+  }
+}

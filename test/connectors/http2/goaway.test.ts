@@ -1,0 +1,186 @@
+import { constants } from 'node:http2';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import {
+  flag,
+  frame,
+  frameOf,
+  numberFrame,
+  settingsFrame,
+} from '../../../connectors/http2/native/frames/wire-format.ts';
+import {
+  type ApnsFixture,
+  credentialsOver,
+  kinds,
+  recipients,
+  sendAll,
+  startApnsFixture,
+} from '../../support/gateways/apns.ts';
+import {
+  aBatch,
+  ok,
+  openTransport,
+  repliesOf,
+  startPeer,
+  tally,
+  transportNames,
+  transportOfTest,
+} from '../../support/http2/peer.ts';
+import {
+  behave,
+  block,
+  dataFrame,
+  headersFrame,
+  okFrame,
+  startRawPeer,
+} from '../../support/http2/raw-peer.ts';
+
+describe.each(transportNames)('over the %s transport', (name) => {
+  let bench: ApnsFixture;
+  beforeEach(async () => {
+    bench = await startApnsFixture({ credentials: credentialsOver(name) });
+    // The connection is trusted and has many streams in flight when the GOAWAYs come.
+    await sendAll(bench.sender, recipients(1));
+    bench.gateway.forget();
+  });
+  afterEach(() => bench.close());
+
+  describe('GOAWAY in the midst of a push', () => {
+    test('loses nothing and repeats nothing that was processed', async () => {
+      const { gateway, sender } = bench;
+      gateway.misbehave({ kind: 'goaway', reason: 'IdleTimeout', fraction: 0.002 });
+      const to = recipients(2000);
+      const outcome = await sendAll(sender, to);
+      expect(kinds(outcome)).toEqual({ sent: 2000 });
+      expect(to.every(({ address }) => gateway.seen(address) === 1)).toBe(true);
+      expect(gateway.connections).toBeGreaterThan(3);
+    });
+
+    test('with an error code repeats nothing either; what the peer processed is unknown', async () => {
+      const { gateway, sender } = bench;
+      gateway.misbehave({ kind: 'goaway', code: constants.NGHTTP2_INTERNAL_ERROR, fraction: 0.002 });
+      const to = recipients(2000);
+      const outcome = await sendAll(sender, to);
+      expect(to.every(({ address }) => gateway.seen(address) <= 1)).toBe(true);
+      const { sent = 0, unknown = 0, ...others } = kinds(outcome);
+      expect(others).toEqual({});
+      expect(sent + unknown).toBe(2000);
+      for (const { address, index } of to)
+        if (outcome.attempts[index]?.kind === 'sent') expect(gateway.seen(address)).toBe(1);
+    });
+
+    test('and refused streams, and connections that break: each recipient is processed at most once', async () => {
+      const { gateway, sender } = bench;
+      gateway.misbehave({ kind: 'refuse', fraction: 0.05 });
+      gateway.misbehave({ kind: 'goaway', fraction: 0.003 });
+      gateway.misbehave({ kind: 'disconnect', fraction: 0.001 });
+      gateway.misbehave({ kind: 'reset', fraction: 0.01 });
+      const to = recipients(2000);
+      const outcome = await sendAll(sender, to);
+      expect(outcome.reports.every((count) => count === 1)).toBe(true);
+      expect(to.every(({ address }) => gateway.seen(address) <= 1)).toBe(true);
+      for (const { address, index } of to)
+        if (outcome.attempts[index]?.kind === 'sent') expect(gateway.seen(address)).toBe(1);
+    });
+
+    test('that says goodbye to an idle connection costs nothing', async () => {
+      const { gateway, sender } = bench;
+      gateway.goaway('IdleTimeout');
+      const outcome = await sendAll(sender, recipients(200));
+      expect(kinds(outcome)).toEqual({ sent: 200 });
+      expect(gateway.total).toBe(200);
+    });
+  });
+
+  test('a peer that says GOAWAY to every connection at once is given up, not hammered', async () => {
+    const peer = await startPeer(ok);
+    peer.server.on('session', (session) => session.goaway(0, 0));
+    const { transport } = openTransport(name, peer);
+    const replies = await repliesOf(transport, aBatch(50));
+    expect(Object.keys(tally(replies)).every((name) => name.startsWith('not_sent'))).toBe(true);
+    expect(peer.sessions.length).toBeLessThan(12);
+    await transport.close();
+    await peer.close();
+  });
+});
+
+describe.each(transportNames)('the %s transport, told in one piece', (name) => {
+  const last = 0x7fff_ffff;
+  const farewell = (lastId: number, code = 0): Buffer => {
+    const payload = Buffer.alloc(8);
+    payload.writeUInt32BE(lastId, 0);
+    payload.writeUInt32BE(code, 4);
+    return frameOf(frame.goaway, 0, 0, payload);
+  };
+
+  const answerWith = (id: number, bytes: number): Buffer[] => [
+    headersFrame(id, block([':status', '200']), false),
+    dataFrame(id, 'x'.repeat(bytes)),
+  ];
+
+  // The PING makes Node write; it then holds back the second TLS record and the events of what is in it.
+  const ping = frameOf(frame.ping, 0, 0, Buffer.alloc(8));
+
+  test.each<[what: string, says: (ids: number[]) => Buffer[], told: Record<string, number>]>([
+    ['answers and a GOAWAY', (ids) => [...ids.map(okFrame), farewell(last)], { 'response 200': 8 }],
+    [
+      'a PING, answers with bodies and a GOAWAY',
+      (ids) => [ping, ...ids.flatMap((id) => answerWith(id, 4000)), farewell(last)],
+      { 'response 200': 8 },
+    ],
+    [
+      'a PING, answers, resets and a GOAWAY',
+      (ids) => [
+        ping,
+        ...ids.slice(0, 5).flatMap((id) => answerWith(id, 4000)),
+        ...ids.slice(5).map((id) => numberFrame(frame.reset, id, 2)),
+        farewell(last),
+      ],
+      { 'response 200': 5, 'unknown stream_reset': 3 },
+    ],
+    [
+      'a PING, answers with bodies and a GOAWAY with an error',
+      (ids) => [ping, ...ids.flatMap((id) => answerWith(id, 4000)), farewell(last, 2)],
+      { 'response 200': 8 },
+    ],
+    [
+      'answers and a GOAWAY with an error',
+      (ids) => [...ids.map(okFrame), farewell(last, 2)],
+      { 'response 200': 8 },
+    ],
+    [
+      'resets and a GOAWAY',
+      (ids) => [...ids.map((id) => numberFrame(frame.reset, id, 2)), farewell(last)],
+      { 'unknown stream_reset': 8 },
+    ],
+    [
+      'resets and a GOAWAY with the error that refuses streams',
+      (ids) => [...ids.map((id) => numberFrame(frame.reset, id, 2)), farewell(last, 7)],
+      { 'unknown stream_reset': 8 },
+    ],
+    [
+      'a GOAWAY with the error that refuses streams',
+      () => [farewell(last, 7)],
+      { 'unknown connection_lost': 8 },
+    ],
+  ])('%s, repeats nothing', async (_, says, told) => {
+    const seen: number[] = [];
+    const peer = await startRawPeer(async (connection, index) => {
+      if (index > 0) {
+        await behave(connection);
+        return;
+      }
+      connection.write(settingsFrame([]));
+      for (let n = 0; n < 8; n++) seen.push(await connection.request());
+      // Requests are whole, bodies included, before the peer speaks.
+      for (const id of seen)
+        await connection.next((one) => one.id === id && (one.flags & flag.endStream) > 0);
+      connection.write(...says(seen));
+      connection.socket.end();
+    });
+    onTestFinished(() => peer.close());
+    const { transport } = transportOfTest(name, peer);
+    const replies = await repliesOf(transport, aBatch(8));
+    expect(tally(replies)).toEqual(told);
+    expect(peer.connections).toHaveLength(1);
+  });
+});

@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RequestBatch, RequestResult } from '../../../connectors/http2/transport.ts';
+import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
+import { openTransport, portOf, repliesOf, transportNames } from '../../support/http2/peer.ts';
+
+/** Debian's package `nghttp2`; /usr/sbin is not on everybody's path. */
+const path = `${process.env.PATH}:/usr/sbin`;
+const isInstalled = spawnSync('nghttpd', ['--version'], { env: { PATH: path } }).status === 0;
+if (!isInstalled)
+  console.warn('nghttpd is not installed: what it would be asked is skipped (apt-get install nghttp2).');
+
+let directory: string;
+let ca: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'carillon-nghttpd-'));
+  const authority = await openCertificateAuthority();
+  const { certificate, privateKey } = await authority.issueServer();
+  ca = authority.certificate;
+  await writeFile(join(directory, 'key.pem'), privateKey);
+  await writeFile(join(directory, 'cert.pem'), certificate);
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const port = portOf(server);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** Starts it and waits until it takes connections. */
+async function startNghttpd(options: string[]): Promise<{ url: string; process: ChildProcess }> {
+  const port = await freePort();
+  const files = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
+  const args = ['--echo-upload', '--address=127.0.0.1', '-d', directory, ...options, String(port), ...files];
+  const child = spawn('nghttpd', args, { env: { PATH: path }, stdio: 'ignore' });
+  for (;;) {
+    const socket = connect(port, '127.0.0.1');
+    const isUp = await new Promise((resolve) =>
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false)),
+    );
+    socket.destroy();
+    if (isUp || child.exitCode !== null) break;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return { url: `https://127.0.0.1:${port}`, process: child };
+}
+
+const batch = (size: number, count: number): RequestBatch => ({
+  template: {
+    pathPrefix: '/3/device/',
+    headers: { authorization: `bearer ${'t'.repeat(200)}`, 'apns-topic': 'com.example', 'x-p': String(size) },
+    batchHeaders: ['x-p'],
+    requestHeaderName: 'apns-id',
+    body: Buffer.from(`{"badge":,"pad":"${'x'.repeat(size)}"}`),
+    spliceAt: 9,
+  },
+  requests: Array.from({ length: count }, (_, n) => ({
+    path: n.toString(16).padStart(64, '0'),
+    headerValue: `id-${n}`,
+    splice: String(n),
+  })),
+});
+
+/** All of a reply but the time it took. */
+const essence = (reply: RequestResult) => ({ ...reply, seconds: 0 });
+
+describe.skipIf(!isInstalled)('nghttpd gets and gives the same over both transports', () => {
+  test.each([
+    ['as it is', []],
+    ['with padding', ['--padding=200']],
+    ['with trailers', ['--trailer=x-trailer: yes']],
+    ['with no header table', ['--header-table-size=0', '--encoder-header-table-size=0']],
+    ['with a small header table', ['--header-table-size=200', '--encoder-header-table-size=100']],
+    ['with windows of 31 bytes', ['--window-bits=5']],
+    ['with a window of 1023 bytes for all', ['--connection-window-bits=16', '--window-bits=10']],
+    ['with three streams', ['--max-concurrent-streams=3']],
+  ])('%s', async (_, options) => {
+    const { url, process: child } = await startNghttpd(options);
+    const told: unknown[][] = [];
+    for (const name of transportNames) {
+      const { transport } = openTransport(name, { url, ca }, { maxConnections: 1 });
+      const replies = [
+        ...(await repliesOf(transport, batch(100, 200))),
+        ...(await repliesOf(transport, batch(3000, 20))),
+        ...(await repliesOf(transport, batch(40_000, 3))),
+      ];
+      told.push(replies.map(essence));
+      await transport.close();
+    }
+    child.kill();
+    const [own = [], standard] = told;
+    expect(own).toEqual(standard);
+    expect(own).toHaveLength(223);
+    expect(own[7]).toMatchObject({ status: 200, body: `{"badge":7,"pad":"${'x'.repeat(100)}"}` });
+  });
+});

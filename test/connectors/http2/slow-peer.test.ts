@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest';
+import {
+  flag,
+  frame,
+  frameOf,
+  maxWindowBytes,
+  numberFrame,
+  setting,
+  settingsFrame,
+} from '../../../connectors/http2/native/frames/wire-format.ts';
+import { Watchdog } from '../../../connectors/http2/watchdog.ts';
+import { aBatch, repliesOf, tally } from '../../support/http2/peer.ts';
+import { againstRawPeer, okFrame, type RawConnection } from '../../support/http2/raw-peer.ts';
+
+const megabyte = 1_000_000;
+const largeBodies = (count: number) =>
+  aBatch(count, { template: { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 'x') } });
+
+const ping = frameOf(frame.ping, 0, 0, Buffer.alloc(8));
+/** Takes bodies without bound, in frames of any size: only the socket holds the client back. */
+const wideOpen = Buffer.concat([
+  settingsFrame([
+    [setting.initialWindowSize, maxWindowBytes],
+    [setting.maxFrameSize, 0xff_ffff],
+  ]),
+  numberFrame(frame.windowUpdate, 0, maxWindowBytes - 65_535),
+]);
+
+/** Enough turns of the loop for the client to fill what the kernel keeps between the two. */
+async function untilFull(connection: RawConnection): Promise<void> {
+  for (let turn = 0; turn < 300; turn++) {
+    // Whatever comes makes the client look at what waits; a window also lets it go on with bodies.
+    if (turn % 10 === 0) connection.write(ping, numberFrame(frame.windowUpdate, 0, 1));
+    await new Promise(setImmediate);
+  }
+}
+
+describe('a peer that reads slowly', () => {
+  test('keeps its connection while bodies go up', async () => {
+    const { transport, facts } = await againstRawPeer(async (connection) => {
+      connection.write(wideOpen);
+      await connection.request();
+      connection.socket.pause();
+      await untilFull(connection);
+      connection.socket.resume();
+      const isEnd = (one: { type: number; flags: number }) =>
+        one.type === frame.data && (one.flags & flag.endStream) > 0;
+      for (let end = await connection.next(isEnd); end; end = await connection.next(isEnd))
+        connection.write(okFrame(end.id));
+    });
+    expect(tally(await repliesOf(transport, largeBodies(20)))).toEqual({ 'response 200': 20 });
+    expect(facts.map(({ event }) => event)).not.toContain('lost');
+  });
+
+  test('loses its connection when it leaves the answers to its own frames unread', async () => {
+    const { transport, facts } = await againstRawPeer(async (connection) => {
+      connection.write(wideOpen);
+      await connection.request();
+      connection.socket.pause();
+      await untilFull(connection);
+      connection.write(...Array<Buffer>(9000).fill(ping));
+    });
+    expect(tally(await repliesOf(transport, largeBodies(20)))).toEqual({ 'unknown connection_lost': 20 });
+    expect(facts).toContainEqual(expect.objectContaining({ event: 'lost', detail: 'unread' }));
+  });
+
+  test('may widen its windows for every KiB that it reads', async () => {
+    const { transport, facts } = await againstRawPeer(async (connection) => {
+      connection.write(settingsFrame([[setting.initialWindowSize, megabyte]]));
+      connection.write(numberFrame(frame.windowUpdate, 0, 0x3fff_ffff));
+      const isData = ({ type }: { type: number }) => type === frame.data;
+      for (let data = await connection.next(isData); data; data = await connection.next(isData)) {
+        const { id, flags, payload } = data;
+        for (let read = 0; read < payload.length; read += 1024)
+          connection.write(
+            numberFrame(frame.windowUpdate, 0, 1024),
+            numberFrame(frame.windowUpdate, id, 1024),
+          );
+        if ((flags & flag.endStream) > 0) connection.write(okFrame(id));
+      }
+    });
+    expect(tally(await repliesOf(transport, largeBodies(12)))).toEqual({ 'response 200': 12 });
+    expect(facts.map(({ event }) => event)).not.toContain('lost');
+  });
+
+  test('that speaks after our goodbye has not lost its connection', async () => {
+    const { transport, facts } = await againstRawPeer(async (connection) => {
+      connection.write(wideOpen);
+      const ids = [];
+      for (let n = 0; n < 20; n++) ids.push(await connection.request());
+      connection.socket.pause();
+      await untilFull(connection);
+      // Answered before the bodies have left: the client says goodbye behind what the socket still holds.
+      connection.write(...ids.map(okFrame));
+      await untilFull(connection);
+      connection.socket.resume();
+    });
+    const replies = await repliesOf(transport, largeBodies(20), () => 'drain');
+    expect(tally(replies)).toEqual({ 'response 200': 20 });
+    await expect.poll(() => facts.map(({ event }) => event)).toContain('closed');
+    expect(facts.map(({ event }) => event)).not.toContain('lost');
+  });
+});
+
+describe('the time for the answer to a PING', () => {
+  const silent = (wire: { isBehind: boolean; departed: number }) => ({ ...wire, ping: () => undefined });
+
+  test('runs from its writing where nothing is before it', () => {
+    const watchdog = new Watchdog({ pingAfterMs: 30, pingMs: 10 }, 0);
+    const isAlive = [30, 40, 41].map((nowMs) =>
+      watchdog.isAlive(silent({ isBehind: false, departed: nowMs }), nowMs),
+    );
+    expect(isAlive).toEqual([true, true, false]);
+  });
+
+  test('runs from when the upload before it moved for the last time', () => {
+    const watchdog = new Watchdog({ pingAfterMs: 30, pingMs: 10 }, 0);
+    const isAlive = [30, 38, 46, 54, 56, 57].map((nowMs) =>
+      watchdog.isAlive(silent({ isBehind: true, departed: Math.min(nowMs, 46) }), nowMs),
+    );
+    expect(isAlive).toEqual([true, true, true, true, true, false]);
+  });
+});

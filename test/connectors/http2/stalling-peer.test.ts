@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'vitest';
+import {
+  flag,
+  frame,
+  frameOf,
+  maxWindowBytes,
+  numberFrame,
+  setting,
+  settingsFrame,
+} from '../../../connectors/http2/native/frames/wire-format.ts';
+import { aBatch, repliesOf, tally } from '../../support/http2/peer.ts';
+import { againstRawPeer, behave, block, dataFrame } from '../../support/http2/raw-peer.ts';
+
+const megabyte = 1_000_000;
+const template = { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 'x') };
+
+describe('a peer that holds a connection back', () => {
+  test('with SETTINGS that never end is given up in the time for a connection', async () => {
+    const { transport, facts, peer } = await againstRawPeer(
+      (connection) => connection.write(settingsFrame([[setting.maxConcurrentStreams, 1]]).subarray(0, 10)),
+      { connectMs: 1000 },
+    );
+    expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'response 200': 2 });
+    expect(facts).toContainEqual(
+      expect.objectContaining({ event: 'connect_failed', detail: 'connect_timeout' }),
+    );
+    expect(peer.connections).toHaveLength(2);
+  });
+
+  test('with a header block that stops half way is found out by a PING', async () => {
+    const { transport, facts } = await againstRawPeer(
+      async (connection) => {
+        connection.write(settingsFrame([]));
+        const id = await connection.request();
+        connection.write(frameOf(frame.headers, flag.endStream, id, block([':status', '200'])));
+      },
+      { requestMs: 400, pingMs: 400 },
+    );
+    // The first part of the block is a sign of life; nothing at all behind the second batch is not.
+    for (let batch = 0; batch < 2; batch++)
+      expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'unknown timeout': 2 });
+    await expect.poll(() => facts.map(({ event }) => event)).toContain('ping_timeout');
+    expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'response 200': 2 });
+  });
+
+  test('with a body that comes byte by byte ends with the deadline, and the status counts', async () => {
+    const { transport, peer } = await againstRawPeer(
+      async (connection) => {
+        connection.write(settingsFrame([]));
+        const id = await connection.request();
+        connection.write(frameOf(frame.headers, flag.endHeaders, id, block([':status', '200'])));
+        const reset = connection.next(({ type }) => type === frame.reset);
+        let isReset = false;
+        void reset.then(() => {
+          isReset = true;
+        });
+        while (!isReset) {
+          connection.write(dataFrame(id, 'x', false));
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+        await behave(connection);
+      },
+      { requestMs: 400 },
+    );
+    expect(tally(await repliesOf(transport, aBatch(1)))).toEqual({ 'response 200': 1 });
+    expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'response 200': 2 });
+    expect(peer.connections).toHaveLength(1);
+  });
+
+  test('with no stream at all has what waits handed back', async () => {
+    const { transport } = await againstRawPeer(
+      async (connection) => connection.write(settingsFrame([[setting.maxConcurrentStreams, 0]])),
+      { queueMs: 200 },
+    );
+    expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent queue_timeout': 3 });
+  });
+
+  test('with no window ends the bodies that wait with their deadline', async () => {
+    const { transport, peer } = await againstRawPeer(
+      async (connection) => {
+        connection.write(settingsFrame([[setting.initialWindowSize, 0]]));
+        await connection.next(({ type }) => type === frame.reset);
+        connection.write(settingsFrame([[setting.initialWindowSize, 65_535]]));
+        await behave(connection);
+      },
+      { requestMs: 400 },
+    );
+    expect(tally(await repliesOf(transport, aBatch(1)))).toEqual({ 'unknown timeout': 1 });
+    expect(peer.connections[0]?.frames.filter(({ type }) => type === frame.data)).toEqual([]);
+  });
+});
+
+describe('a window that overflows while a body goes up', () => {
+  test('costs the stream, where it is the stream’s', async () => {
+    const code = Promise.withResolvers<number | undefined>();
+    const { transport, peer } = await againstRawPeer(async (connection) => {
+      connection.write(settingsFrame([[setting.initialWindowSize, 1]]));
+      const id = await connection.request();
+      connection.write(numberFrame(frame.windowUpdate, id, maxWindowBytes));
+      connection.write(numberFrame(frame.windowUpdate, id, maxWindowBytes));
+      const reset = await connection.next(({ type }) => type === frame.reset);
+      code.resolve(reset?.payload.readUInt32BE(0));
+      // The body has used up the connection's window.
+      connection.write(numberFrame(frame.windowUpdate, 0, megabyte));
+      await behave(connection);
+    });
+    expect(tally(await repliesOf(transport, aBatch(1, { template })))).toEqual({ 'unknown stream_reset': 1 });
+    expect(await code.promise).toBe(3);
+    expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'response 200': 2 });
+    expect(peer.connections).toHaveLength(1);
+  });
+
+  test('costs the connection, where SETTINGS move it', async () => {
+    const { transport, peer } = await againstRawPeer(async (connection) => {
+      connection.write(settingsFrame([[setting.initialWindowSize, 0]]));
+      const id = await connection.request();
+      // The connection's own window is used up: the stream's stays as wide as it was made.
+      connection.write(settingsFrame([[setting.initialWindowSize, maxWindowBytes]]));
+      connection.write(numberFrame(frame.windowUpdate, id, 65_535));
+      connection.write(settingsFrame([[setting.initialWindowSize, 0]]));
+      connection.write(numberFrame(frame.windowUpdate, id, 65_535));
+      connection.write(settingsFrame([[setting.initialWindowSize, maxWindowBytes]]));
+    });
+    expect(tally(await repliesOf(transport, aBatch(1, { template })))).toEqual({
+      'unknown connection_lost': 1,
+    });
+    expect(await peer.connections[0]?.goaway()).toBe(3);
+    expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'response 200': 2 });
+  });
+});

@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest';
+import { StreamWindow } from '../../../connectors/http2/native/streams/stream-window.ts';
+
+const peerLimit = 1000;
+
+/**
+ * A peer that answers so many a second after a way of so many seconds, and a caller who always has more to ask.
+ * Gives the requests on their way after each second, and how many were answered in it.
+ */
+function simulate(window: StreamWindow, peer: (second: number) => { perSecond: number; trip: number }) {
+  const stepMs = 10;
+  /** When each was written, the oldest first. */
+  const waiting: number[] = [];
+  return (seconds: number, fromMs = 0) => {
+    const seen: { open: number; answered: number }[] = [];
+    let credit = 0;
+    let answered = 0;
+    for (let nowMs = fromMs + stepMs; nowMs <= fromMs + seconds * 1000; nowMs += stepMs) {
+      const { perSecond, trip } = peer(nowMs / 1000);
+      credit = Math.min(credit + (perSecond * stepMs) / 1000, perSecond);
+      for (; credit >= 1 && nowMs - (waiting[0] ?? Number.POSITIVE_INFINITY) >= trip * 1000; credit -= 1) {
+        window.onAnswer((nowMs - (waiting.shift() ?? nowMs)) / 1000);
+        answered += 1;
+      }
+      window.onRead(nowMs);
+      while (waiting.length < window.of(peerLimit)) waiting.push(nowMs);
+      window.onFull();
+      if ((nowMs - fromMs) % 1000 === 0) {
+        seen.push({ open: waiting.length, answered });
+        answered = 0;
+      }
+    }
+    return seen;
+  };
+}
+
+describe('how many requests are on their way', () => {
+  test('is soon all that the peer takes, where it answers at once', () => {
+    const seen = simulate(new StreamWindow(0), () => ({ perSecond: 1_000_000, trip: 0.05 }))(2);
+    expect(seen[0]?.open).toBe(peerLimit);
+  });
+
+  test('is what a slow peer answers in less than a second, and it is never idle', () => {
+    const seen = simulate(new StreamWindow(0), () => ({ perSecond: 200, trip: 0.02 }))(20);
+    for (const { open, answered } of seen.slice(3)) {
+      expect(open).toBeLessThanOrEqual(200 * 0.9);
+      expect(answered).toBeGreaterThan(200 * 0.9);
+    }
+  });
+
+  test('stays at what a fast peer takes that is far away', () => {
+    const seen = simulate(new StreamWindow(0), () => ({ perSecond: 1_000_000, trip: 0.8 }))(20);
+    expect(seen.at(-1)?.open).toBe(peerLimit);
+  });
+
+  test('shrinks when a peer becomes slow, and grows when it is quick again', () => {
+    const window = new StreamWindow(0);
+    const run = simulate(window, (second) => ({
+      perSecond: second > 5 && second <= 25 ? 100 : 1_000_000,
+      trip: 0.02,
+    }));
+    const seen = run(30);
+    expect(seen[3]?.open).toBe(peerLimit);
+    // What was on its way at the turn takes ten seconds.
+    expect(seen[22]?.open).toBeLessThanOrEqual(90);
+    expect(seen[28]?.open).toBe(peerLimit);
+  });
+
+  test('never falls so low that nothing is asked any more', () => {
+    const seen = simulate(new StreamWindow(0), () => ({ perSecond: 2, trip: 0.02 }))(30);
+    expect(seen.at(-1)?.open).toBeGreaterThanOrEqual(10);
+  });
+});

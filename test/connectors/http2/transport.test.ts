@@ -1,0 +1,374 @@
+import { once } from 'node:events';
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import { createServer } from 'node:https';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
+import {
+  aBatch,
+  ok,
+  peerOfTest,
+  portOf,
+  repliesOf,
+  startPeer,
+  startWire,
+  tally,
+  transportNames,
+  transportOfTest,
+} from '../../support/http2/peer.ts';
+
+describe.each(transportNames)('over the %s transport', (name) => {
+  const open = (
+    ...given: Parameters<typeof transportOfTest> extends [unknown, ...infer Rest] ? Rest : never
+  ) => transportOfTest(name, ...given);
+
+  describe('a request', () => {
+    test('carries base path, shared and own headers, and its splice', async () => {
+      const seen: unknown[] = [];
+      const peer = await peerOfTest(async (stream, headers) => {
+        const chunks: Buffer[] = [];
+        stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+        await once(stream, 'end');
+        seen.push({ ...headers, body: Buffer.concat(chunks).toString() });
+        ok(stream, headers);
+      });
+      const { transport } = open({ ...peer, url: `${peer.url}/relay/` });
+      await repliesOf(transport, {
+        template: {
+          pathPrefix: '/3/device/',
+          headers: { 'x-shared': 's' },
+          requestHeaderName: 'x-own',
+          body: Buffer.from('{"n":}'),
+          spliceAt: 5,
+        },
+        requests: [
+          { path: 'aa', headerValue: 'o1', splice: '12' },
+          { path: 'bb', headerValue: 'o2', splice: '3' },
+        ],
+      });
+      expect(seen).toMatchObject([
+        {
+          ':path': '/relay/3/device/aa',
+          ':method': 'POST',
+          'x-shared': 's',
+          'x-own': 'o1',
+          body: '{"n":12}',
+        },
+        { ':path': '/relay/3/device/bb', 'x-own': 'o2', body: '{"n":3}' },
+      ]);
+    });
+
+    test('gets status, body and Retry-After back', async () => {
+      const peer = await peerOfTest((stream) => {
+        stream.respond({ ':status': 503, 'retry-after': '7' });
+        stream.end('{"reason":"x"}');
+      });
+      const [reply] = await repliesOf(open(peer).transport, aBatch(1));
+      expect(reply).toMatchObject({
+        kind: 'response',
+        status: 503,
+        body: '{"reason":"x"}',
+        retryAfterMs: 7000,
+      });
+    });
+
+    test('gets no more of a huge body than is kept', async () => {
+      const peer = await peerOfTest((stream) => {
+        stream.respond({ ':status': 400 });
+        stream.end(Buffer.alloc(1_000_000, 'x'));
+      });
+      const [reply] = await repliesOf(open(peer).transport, aBatch(1));
+      expect(reply?.kind === 'response' && reply.body.length).toBe(65_536);
+    });
+  });
+
+  describe('the peer’s stream limit', () => {
+    test('is never passed, and followed up and down', async () => {
+      const waiting: ServerHttp2Stream[] = [];
+      const peaks: number[] = [];
+      // Answered in heaps, so that as many are open as the client dares.
+      const answer = () => {
+        for (const stream of waiting.splice(0)) stream.respond({ ':status': 200 }, { endStream: true });
+      };
+      const peer = await peerOfTest(
+        (stream) => {
+          waiting.push(stream);
+          peaks.push(waiting.length);
+          if (waiting.length === 1) setTimeout(answer, 5);
+        },
+        { settings: { maxConcurrentStreams: 3 } },
+      );
+      const { transport } = open(peer, { maxConnections: 1 });
+      const peakOf = async (count: number) => {
+        peaks.length = 0;
+        expect(tally(await repliesOf(transport, aBatch(count)))).toEqual({ 'response 200': count });
+        return Math.max(...peaks);
+      };
+      const setLimit = async (maxConcurrentStreams: number) => {
+        peer.sessions[0]?.settings({ maxConcurrentStreams });
+        await once(peer.sessions[0] ?? peer.server, 'localSettings');
+      };
+      expect(await peakOf(30)).toBe(3);
+      await setLimit(20);
+      expect(await peakOf(60)).toBe(20);
+      await setLimit(1);
+      expect(await peakOf(10)).toBe(1);
+    });
+
+    test('is one until the peer has accepted the first request, where the caller says so', async () => {
+      let open1 = 0;
+      const peaks: number[] = [];
+      const statuses = [403, 500, 200];
+      const peer = await peerOfTest((stream) => {
+        open1 += 1;
+        peaks.push(open1);
+        setImmediate(() => {
+          open1 -= 1;
+          stream.respond({ ':status': statuses.shift() ?? 200 }, { endStream: true });
+        });
+      });
+      const { transport } = open(peer, { firstStreams: 1, maxConnections: 1 });
+      await repliesOf(transport, aBatch(200));
+      expect(peaks.slice(0, 3)).toEqual([1, 1, 1]);
+      expect(Math.max(...peaks)).toBeGreaterThan(1);
+    });
+  });
+
+  describe('a pool', () => {
+    test('keeps its connection between batches', async () => {
+      const peer = await peerOfTest(ok);
+      const { transport } = open(peer);
+      await repliesOf(transport, aBatch(10));
+      await repliesOf(transport, aBatch(10));
+      expect(peer.sessions).toHaveLength(1);
+    });
+
+    test('grows to its bound while all connections are full, and is not fuller than that', async () => {
+      const held: ServerHttp2Stream[] = [];
+      const peer = await peerOfTest(
+        (stream) => {
+          held.push(stream);
+          if (peer.sessions.length === 2 && held.length === 4)
+            for (const one of held.splice(0)) setTimeout(() => ok(one, {}), 20);
+        },
+        { settings: { maxConcurrentStreams: 2 } },
+      );
+      const { transport } = open(peer, { maxConnections: 2 });
+      expect(tally(await repliesOf(transport, aBatch(40)))).toEqual({ 'response 200': 40 });
+      expect(peer.sessions).toHaveLength(2);
+    });
+
+    test('renews its connections without losing what is in flight', async () => {
+      const held: ServerHttp2Stream[] = [];
+      const arrived = Promise.withResolvers<void>();
+      const peer = await peerOfTest((stream, headers) => {
+        if (peer.sessions.length > 1) return ok(stream, headers);
+        held.push(stream);
+        if (held.length === 5) arrived.resolve();
+      });
+      const { transport } = open(peer);
+      const first = repliesOf(transport, aBatch(5));
+      await arrived.promise;
+      transport.renew();
+      expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
+      for (const stream of held) ok(stream, {});
+      expect(tally(await first)).toEqual({ 'response 200': 5 });
+      expect(peer.sessions).toHaveLength(2);
+    });
+
+    test('lets a connection go on the verdict of a reply', async () => {
+      const peer = await peerOfTest(ok);
+      const { transport } = open(peer);
+      await repliesOf(transport, aBatch(1), () => 'drain');
+      await repliesOf(transport, aBatch(1));
+      expect(peer.sessions).toHaveLength(2);
+    });
+
+    test('closes in peace: what waits is handed back, what is in flight is answered', async () => {
+      const arrived = Promise.withResolvers<void>();
+      const held: ServerHttp2Stream[] = [];
+      const peer = await peerOfTest(
+        (stream) => {
+          held.push(stream);
+          if (held.length === 2) arrived.resolve();
+        },
+        { settings: { maxConcurrentStreams: 2 } },
+      );
+      const { transport } = open(peer, { maxConnections: 1 });
+      const replies = repliesOf(transport, aBatch(10));
+      await arrived.promise;
+      const closed = transport.close();
+      for (const stream of held) ok(stream, {});
+      await closed;
+      expect(tally(await replies)).toEqual({ 'response 200': 2, 'not_sent closed': 8 });
+    });
+  });
+
+  describe('a batch', () => {
+    test('stops on the verdict of a reply', async () => {
+      const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
+      const { transport } = open(peer, { maxConnections: 1 });
+      const replies = await repliesOf(transport, aBatch(100), (index) => (index === 4 ? 'stop' : undefined));
+      expect(tally(replies)).toEqual({ 'response 200': 5, 'not_sent stopped': 95 });
+    });
+
+    test('hands back what has not left when it is aborted', async () => {
+      const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
+      const { transport } = open(peer, { maxConnections: 1 });
+      const controller = new AbortController();
+      const replies = await repliesOf(transport, aBatch(100, { signal: controller.signal }), (index) => {
+        if (index === 4) controller.abort();
+        return undefined;
+      });
+      expect(tally(replies)).toEqual({ 'response 200': 5, 'not_sent aborted': 95 });
+    });
+
+    test('rejects with what its callback threw, and harms no other batch', async () => {
+      const peer = await peerOfTest(ok);
+      const { transport } = open(peer);
+      const broken = transport.sendMany(aBatch(10), () => {
+        throw new Error('ours');
+      });
+      const sound = repliesOf(transport, aBatch(10));
+      await expect(broken).rejects.toThrow('ours');
+      expect(tally(await sound)).toEqual({ 'response 200': 10 });
+    });
+  });
+
+  describe('a peer that cannot be reached', () => {
+    test('is told with the time to wait, and found again when it is back', async () => {
+      const peer = await startPeer(ok);
+      const port = portOf(peer.server);
+      await peer.close();
+      const { transport, facts } = open(peer);
+      const [reply] = await repliesOf(transport, aBatch(3));
+      expect(reply).toMatchObject({
+        kind: 'not_sent',
+        reason: 'connect_failed',
+        afterMs: expect.any(Number),
+      });
+      expect(facts.filter(({ event }) => event === 'connect_failed')).toHaveLength(3);
+      const again = await repliesOf(transport, aBatch(1));
+      expect(tally(again)).toEqual({ 'not_sent connect_failed': 1 });
+      expect(port).toBeGreaterThan(0);
+    });
+
+    test('by TLS is not sent to', async () => {
+      const peer = await peerOfTest(ok);
+      const stranger = await openCertificateAuthority();
+      const { transport } = open({ url: peer.url, ca: stranger.certificate });
+      expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent connect_failed': 3 });
+    });
+
+    test('over HTTP/2 is not sent to', async () => {
+      const authority = await openCertificateAuthority();
+      const { certificate, privateKey } = await authority.issueServer();
+      const server = createServer({ cert: certificate, key: privateKey }, (_, response) =>
+        response.end('{}'),
+      );
+      server.on('tlsClientError', () => undefined);
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { transport } = open({ url: `https://127.0.0.1:${portOf(server)}`, ca: authority.certificate });
+      const replies = await repliesOf(transport, aBatch(3));
+      expect(replies.every(({ kind }) => kind === 'not_sent')).toBe(true);
+      server.close();
+      server.closeAllConnections();
+    });
+
+    test('in time is given up', async () => {
+      const peer = await peerOfTest(ok);
+      const wire = await startWire(portOf(peer.server));
+      onTestFinished(() => wire.close());
+      const { transport, facts } = open(
+        { ...peer, url: `https://127.0.0.1:${wire.port}` },
+        {},
+        { connectMs: 100 },
+      );
+      const sending = repliesOf(transport, aBatch(1));
+      wire.stall();
+      await sending;
+      expect(facts.some(({ event }) => event === 'connected' || event === 'connect_failed')).toBe(true);
+    });
+  });
+
+  describe('a peer that falls silent', () => {
+    test('leaves requests unknown by their deadline, and the others go on', async () => {
+      const peer = await peerOfTest((stream, headers) => {
+        if (headers[':path'] !== '/p/3') ok(stream, headers);
+      });
+      const { transport } = open(peer, {}, { requestMs: 200 });
+      const replies = await repliesOf(transport, aBatch(10));
+      expect(tally(replies)).toEqual({ 'response 200': 9, 'unknown timeout': 1 });
+      expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'response 200': 3 });
+    });
+
+    test('is found out by a PING, and a new connection is made', async () => {
+      const peer = await peerOfTest(ok);
+      const wire = await startWire(portOf(peer.server));
+      onTestFinished(() => wire.close());
+      const { transport, facts } = open(
+        { ...peer, url: `https://127.0.0.1:${wire.port}` },
+        {},
+        { requestMs: 150, pingMs: 150 },
+      );
+      await repliesOf(transport, aBatch(5));
+      wire.stall();
+      expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'unknown timeout': 5 });
+      while (!facts.some(({ event }) => event === 'ping_timeout')) await new Promise(setImmediate);
+      expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
+      expect(peer.sessions).toHaveLength(2);
+    });
+
+    test('for one stream does not lose a connection that answers PINGs', async () => {
+      const peer = await peerOfTest((stream, headers) => {
+        if (headers[':path'] === '/p/0') return;
+        ok(stream, headers);
+      });
+      const { transport } = open(peer, {}, { requestMs: 100, pingMs: 100 });
+      await repliesOf(transport, aBatch(1));
+      await repliesOf(transport, aBatch(3));
+      expect(peer.sessions).toHaveLength(1);
+    });
+
+    test('while all streams are taken has the rest handed back', async () => {
+      const peer = await peerOfTest(() => undefined, { settings: { maxConcurrentStreams: 1 } });
+      const { transport } = open(peer, { maxConnections: 1 }, { queueMs: 200, requestMs: 1000 });
+      expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({
+        'unknown timeout': 1,
+        'not_sent queue_timeout': 4,
+      });
+    });
+  });
+
+  describe('a stream', () => {
+    test('that is refused is sent again; when that goes on, it is handed back', async () => {
+      let refusals = 0;
+      const peer = await peerOfTest((stream, headers) => {
+        if (headers[':path'] === '/p/1' || (headers[':path'] === '/p/2' && refusals < 2)) {
+          if (headers[':path'] === '/p/2') refusals += 1;
+          stream.close(constants.NGHTTP2_REFUSED_STREAM);
+        } else ok(stream, headers);
+      });
+      const replies = await repliesOf(open(peer).transport, aBatch(4));
+      expect(replies.map((reply) => (reply.kind === 'response' ? reply.status : reply.reason))).toEqual([
+        200,
+        'refused_stream',
+        200,
+        200,
+      ]);
+    });
+
+    test('that is reset may have been processed', async () => {
+      const peer = await peerOfTest((stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR));
+      expect(tally(await repliesOf(open(peer).transport, aBatch(2)))).toEqual({ 'unknown stream_reset': 2 });
+    });
+
+    test('that was answered before its connection broke is answered', async () => {
+      const peer = await peerOfTest((stream) => {
+        stream.respond({ ':status': 200 });
+        setTimeout(() => stream.session?.destroy(), 20);
+      });
+      expect(tally(await repliesOf(open(peer).transport, aBatch(1)))).toEqual({ 'response 200': 1 });
+    });
+  });
+});
