@@ -97,10 +97,10 @@ module.exports = {
       to: { path: '^dispatcher/(?!sending/)' },
     },
     {
-      name: 'delivery, recording and the breakers import neither planning nor duties',
+      name: 'delivery, recording and the breakers import neither planning, duties nor messages',
       severity: 'error',
       from: { path: '^dispatcher/(breakers|delivery|recording)/' },
-      to: { path: '^dispatcher/(planning|duties)/' },
+      to: { path: '^dispatcher/(planning|duties|messages)/' },
     },
     {
       name: 'the api never imports the dispatcher, and of the connectors the registry, contract and routing only',

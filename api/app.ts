@@ -31,7 +31,7 @@ import { type Bodies, type Sender, takeIn, tooLarge } from './middleware/request
 import { logRequests } from './middleware/request-log.ts';
 import { textForm } from './middleware/text-form.ts';
 import type { AnyCall, AppCall, Reply, Route } from './route.ts';
-import type { SessionOwner } from './services/accounts/sessions.ts';
+import type { SessionOwner } from './services/accounts/sessions/sessions.ts';
 import type { Services } from './services/services.ts';
 
 export interface AppOptions {
@@ -223,7 +223,7 @@ async function sessionFor(
   { sessionToken, options }: Sent,
 ): Promise<SessionOwner | undefined> {
   if (route.session === undefined) return undefined;
-  const owner = await options.services.sessions.ownerOf(app, sessionToken);
+  const owner = await options.services.sessions.findOwner(app, sessionToken);
   if (!owner && !isMaster && route.session === 'needed') throw new Refusal('sessionNeeded');
   return owner && { ...owner, roles: await options.services.roleDirectory.rolesOf(app.appId, owner.id) };
 }

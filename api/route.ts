@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { App } from '../shared/domain/app.ts';
 import type { FunctionStage } from '../shared/domain/functions.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
-import type { SessionOwner } from './services/accounts/sessions.ts';
+import type { SessionOwner } from './services/accounts/sessions/sessions.ts';
 import type { Perform } from './services/batch/inner-call.ts';
 import type { Services } from './services/services.ts';
 

@@ -16,7 +16,7 @@ export interface Template {
 }
 
 /** Why a text is no template, as a sentence that quotes only names. */
-export type TemplateReading = { ok: true; template: Template } | { ok: false; problem: string };
+export type TemplateReading = { ok: true; template: Template } | { ok: false; hint: string };
 
 export interface TemplateOptions {
   /** `html` escapes what two braces show; `text` shows it as it is. */
@@ -39,16 +39,16 @@ const maxTagChars = 200;
  */
 export function readTemplate(text: string, { format }: TemplateOptions): TemplateReading {
   const tagProblem = inspectTags(text);
-  if (tagProblem) return { ok: false, problem: tagProblem };
+  if (tagProblem) return { ok: false, hint: tagProblem };
   let program: hbs.AST.Program;
   try {
     program = Handlebars.parse(text);
   } catch {
-    return { ok: false, problem: unreadable };
+    return { ok: false, hint: unreadable };
   }
   const found: Found = { shown: new Set(), asked: new Set(), format };
   const problem = inspect(program.body, found, 0);
-  if (problem) return { ok: false, problem };
+  if (problem) return { ok: false, hint: problem };
   // What passed holds names and texts only. It is compiled from the text, never from a tree that somebody sent.
   const fill = Handlebars.compile<Record<string, string>>(text, {
     noEscape: format === 'text',

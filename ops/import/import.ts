@@ -1,4 +1,4 @@
-import { Sessions } from '../../api/services/accounts/sessions.ts';
+import { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
 import { type Database, type Handle, isConnectionFailure, isDeadlock } from '../../shared/db/pool.ts';

@@ -1,5 +1,5 @@
-import { isForeignHash, saltedHash } from '../../api/services/accounts/foreign-hashes.ts';
-import type { Sessions } from '../../api/services/accounts/sessions.ts';
+import { isImportedHash, saltedHash } from '../../api/services/accounts/passwords/imported-hashes.ts';
+import type { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
 import type { StagedUser } from '../../shared/db/tables/import-users.ts';
 import { type AuthData, identitiesOf, withoutSeal } from '../../shared/domain/auth-data.ts';
 import { type Sealer, sealedAuthData } from '../../shared/domain/auth-tokens.ts';
@@ -7,7 +7,7 @@ import { refuse } from '../../shared/domain/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { canonicalValue, isMemberName } from '../../shared/domain/typed-values.ts';
-import type { SessionSeed, UserDraft } from '../../shared/domain/user.ts';
+import type { SessionSecret, UserDraft } from '../../shared/domain/user.ts';
 import { checkFields, readEmail, readPhone, readUsername } from '../../shared/domain/user-members.ts';
 import { aclOf, booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
 
@@ -105,12 +105,12 @@ function entryOf(platform: string, value: Json): JsonObject {
   });
 }
 
-/** bcrypt as it is; else the salted form of the public service (api/services/accounts/foreign-hashes.ts). */
+/** bcrypt as it is; else the salted form of the public service (api/services/accounts/passwords/imported-hashes.ts). */
 function passwordHashOf(record: JsonObject): string | null {
   const [password, salt] = [textOrNull(record, 'password'), textOrNull(record, 'salt')];
   if (password === null) return null;
-  const hash = isForeignHash(password) ? password : saltedHash({ password, salt: salt ?? '' });
-  if (isForeignHash(hash)) return hash;
+  const hash = isImportedHash(password) ? password : saltedHash({ password, salt: salt ?? '' });
+  if (isImportedHash(hash)) return hash;
   throw refuse(
     'invalidPassword',
     'password is no hash that can be checked here (that of the public service, with its salt, or bcrypt). Without the member the user is imported and has to reset it.',
@@ -121,9 +121,10 @@ function passwordHashOf(record: JsonObject): string | null {
 function sessionOf(
   record: JsonObject,
   { appId, objectId, sessions }: { appId: string; objectId: string; sessions: Sessions },
-): SessionSeed {
+): SessionSecret {
   const token = textOrNull(record, 'sessionToken');
-  const session = token === null ? sessions.seed(appId, objectId) : sessions.adopt(appId, objectId, token);
+  const session =
+    token === null ? sessions.create(appId, objectId) : sessions.createFromToken(appId, objectId, token);
   if (session) return session;
   throw refuse(
     'incorrectType',

@@ -53,7 +53,7 @@ const shapes = {
 } as const;
 
 /** What a platform vouched for: the account, and the UnionID where it tells that. */
-export interface Vouched {
+export interface PlatformConfirmation {
   unionid?: string | undefined;
 }
 
@@ -81,7 +81,7 @@ export function checkOf(
 export const isIdentityTokenPlatform = (platform: string): boolean => platform.startsWith('lc_');
 
 /** What is wrong with the option: a sentence that quotes no value, or undefined. */
-export function authPlatformProblem(option: Record<string, unknown>): string | undefined {
+export function authPlatformHint(option: Record<string, unknown>): string | undefined {
   for (const [platform, settings] of Object.entries(option)) {
     if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(platform)) return 'authPlatforms: a platform has a wrong name';
     try {

@@ -37,4 +37,4 @@ export function parsePhone(text: unknown): Phone | undefined {
 }
 
 /** Whether a number is of the home edition's country: voice codes and the free quota are for these only. */
-export const isHomePhone = (phone: Phone): boolean => phone.callingCode === '+86';
+export const isDomesticPhone = (phone: Phone): boolean => phone.callingCode === '+86';

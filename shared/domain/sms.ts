@@ -24,7 +24,7 @@ export const numberLimits: Record<SendKind, NumberLimits> = {
   voice: { minGapMs: 30 * second, perHour: 3, perDay: 5 },
 };
 /** Between any two messages to a number, whatever they are. */
-export const anyGapMs = 10 * second;
+export const minGapOfAnyMs = 10 * second;
 
 /** Minutes. */
 export const codeTtl = { default: 10, forPhoneChange: 6, max: 30 } as const;
@@ -35,7 +35,7 @@ export const maxCodeAttempts = 5;
  * Codes that come back without their number: tries of one network address within the window, and how many of the
  * newest codes asked for from there are looked at. So 60 guesses an hour at ten codes, whoever guesses.
  */
-export const codeAlone = { tries: 10, windowMs: 10 * minute, candidates: 10 } as const;
+export const numberlessCode = { tries: 10, windowMs: 10 * minute, candidates: 10 } as const;
 
 /** Messages to one block of 10,000 numbers an hour: people are spread, pumped ranges are not. */
 export const blockPerHour = 1000;

@@ -46,7 +46,7 @@ const maxMembersSent = 320;
  * they are applied.
  */
 export function readUserChanges(body: JsonObject): UserChanges {
-  const entries = Object.entries(body).filter(([name, value]) => !isHint(name, value));
+  const entries = Object.entries(body).filter(([name, value]) => !isSdkMetadata(name, value));
   if (entries.length > maxMembersSent)
     throw refuse('tooLarge', `A call writes at most ${maxMembersSent} members.`);
   const writes: Write[] = [];
@@ -68,7 +68,7 @@ export function readUserChanges(body: JsonObject): UserChanges {
 }
 
 /** What SDKs add to an object to describe it. */
-function isHint(name: string, value: Json): boolean {
+function isSdkMetadata(name: string, value: Json): boolean {
   return name.startsWith('_') || (name === 'className' && value === '_User');
 }
 

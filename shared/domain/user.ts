@@ -30,19 +30,19 @@ export interface User extends UserDraft {
   objectId: string;
   /** PHC form of Argon2id, or of an import; null: cannot log in with a password. Never shown. */
   passwordHash: string | null;
-  session: SessionSeed;
+  session: SessionSecret;
   createdAt: Date;
   updatedAt: Date;
 }
 
 /** What a session token is derived from, and the digest it is found by. Never shown. */
-export interface SessionSeed {
+export interface SessionSecret {
   nonce: Buffer;
   hash: Buffer;
 }
 
 /** Who looks at a user decides what there is to see. */
-export interface View {
+export interface UserView {
   /** The user itself, or the master key: no other caller sees third-party accounts. */
   isOwn: boolean;
   /** Opens the sealed tokens of third-party accounts. Without it a document has none: clients never need them back. */
@@ -52,7 +52,7 @@ export interface View {
 }
 
 /** The user as replies show it: never a password, and a session token only where the caller adds it. */
-export function userDocument(user: User, view: View): JsonObject {
+export function userDocument(user: User, view: UserView): JsonObject {
   return {
     ...draftDocument(user, view),
     objectId: user.objectId,
@@ -62,7 +62,7 @@ export function userDocument(user: User, view: View): JsonObject {
 }
 
 /** As `userDocument`, of one that is not stored yet. */
-export function draftDocument(user: UserDraft, { isOwn, open, hasAcl = false }: View): JsonObject {
+export function draftDocument(user: UserDraft, { isOwn, open, hasAcl = false }: UserView): JsonObject {
   return Object.fromEntries([
     ...Object.entries(user.fields),
     ['username', user.username],

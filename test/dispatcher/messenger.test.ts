@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { postMessage } from '../../api/services/messages/post-message.ts';
-import { startMessenger } from '../../dispatcher/duties/messenger.ts';
+import { startMessenger } from '../../dispatcher/messages/messenger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Listener } from '../../shared/db/listener.ts';

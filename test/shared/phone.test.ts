@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isHomePhone, parsePhone } from '../../shared/domain/phone.ts';
+import { isDomesticPhone, parsePhone } from '../../shared/domain/phone.ts';
 
 describe('a phone number', () => {
   test.each([
@@ -45,7 +45,7 @@ describe('a phone number', () => {
   test('is at home in China or abroad', () => {
     const home = parsePhone('13800138000');
     const abroad = parsePhone('+14155552671');
-    expect(home && isHomePhone(home)).toBe(true);
-    expect(abroad && isHomePhone(abroad)).toBe(false);
+    expect(home && isDomesticPhone(home)).toBe(true);
+    expect(abroad && isDomesticPhone(abroad)).toBe(false);
   });
 });

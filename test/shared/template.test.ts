@@ -3,7 +3,7 @@ import { readTemplate } from '../../shared/template.ts';
 
 function template(text: string, format: 'html' | 'text' = 'text') {
   const reading = readTemplate(text, { format });
-  if (!reading.ok) throw new Error(reading.problem);
+  if (!reading.ok) throw new Error(reading.hint);
   return reading.template;
 }
 

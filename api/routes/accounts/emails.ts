@@ -20,7 +20,7 @@ export default [
     limit: smallBody,
     body: anyObject,
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
-      await emails.requestVerification({ app, isMaster, address: remoteAddress }, body.email);
+      await emails.requestVerification({ app, isMaster, ipAddress: remoteAddress }, body.email);
       return json({});
     },
   }),
@@ -32,7 +32,7 @@ export default [
     limit: smallBody,
     body: anyObject,
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
-      await emails.requestReset({ app, isMaster, address: remoteAddress }, body.email);
+      await emails.requestReset({ app, isMaster, ipAddress: remoteAddress }, body.email);
       return json({});
     },
   }),

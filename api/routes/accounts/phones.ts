@@ -22,7 +22,7 @@ type CodeCall = AppCall<unknown, z.infer<typeof codeRequest>>;
 const callerOf = ({ app, isMaster, remoteAddress }: CodeCall) => ({
   app,
   isMaster,
-  address: remoteAddress,
+  ipAddress: remoteAddress,
 });
 
 /** A call that sends a code and answers `{}`, whoever has the number. */
@@ -83,7 +83,7 @@ export default [
     session: 'welcome',
     body: anyObject,
     handle: async (call, { phones }) => {
-      const holder = { ...call, address: call.remoteAddress };
+      const holder = { ...call, ipAddress: call.remoteAddress };
       return json(await phones.verify(holder, call.params.code ?? '', call.body.mobilePhoneNumber));
     },
   }),
@@ -120,8 +120,8 @@ export default [
     auth: 'app',
     limit: smallBody,
     body: anyObject,
-    handle: async ({ app, params, body, remoteAddress: address }, { phones }) => {
-      await phones.reset({ app, address }, params.code ?? '', body);
+    handle: async ({ app, params, body, remoteAddress: ipAddress }, { phones }) => {
+      await phones.reset({ app, ipAddress }, params.code ?? '', body);
       return json({});
     },
   }),

@@ -44,7 +44,7 @@ export default [
         sign: given(sign),
         validate_token: given(validate_token),
       };
-      await sms.request({ app, isMaster, address: remoteAddress }, request, values.parse(body));
+      await sms.request({ app, isMaster, ipAddress: remoteAddress }, request, values.parse(body));
       return json({});
     },
   }),

@@ -4,17 +4,17 @@ import type { Messaging } from '../sms/index.ts';
 import { EmailService } from '../verification/emails.ts';
 import { MailLinks } from '../verification/links.ts';
 import { PhoneService } from '../verification/phones.ts';
-import { ContactProof } from './contact-proof.ts';
-import { HookedUsers } from './hooked.ts';
-import { LoginLocks } from './locks.ts';
-import { LoginService } from './login.ts';
-import { UserLookup } from './lookup.ts';
-import { OwnSessionService } from './own-session.ts';
-import { Passwords } from './passwords.ts';
-import { AuthPlatforms } from './platforms.ts';
-import { Sessions } from './sessions.ts';
-import { UserStore } from './store.ts';
-import { ThirdPartyLogin } from './third-party.ts';
+import { ContactVerification } from './contact-verification.ts';
+import { LoginService } from './login/login.ts';
+import { LoginLocks } from './login/login-locks.ts';
+import { UserLookup } from './lookup/lookup.ts';
+import { Passwords } from './passwords/passwords.ts';
+import { SessionService } from './sessions/session-service.ts';
+import { Sessions } from './sessions/sessions.ts';
+import { AuthPlatforms } from './third-party/platforms.ts';
+import { ThirdPartyLogin } from './third-party/third-party-login.ts';
+import { UserHooks } from './user-hooks.ts';
+import { UserStore } from './user-store.ts';
 import { UserService } from './users.ts';
 
 /** The accounts half (protocol/users.md#users), put together; closed with the process. */
@@ -23,19 +23,19 @@ export class Accounts {
   readonly users: UserService;
   readonly lookup: UserLookup;
   readonly login: LoginService;
-  readonly ownSession: OwnSessionService;
+  readonly ownSession: SessionService;
   readonly phones: PhoneService;
   readonly emails: EmailService;
   readonly #passwords = new Passwords();
   readonly #platforms: AuthPlatforms;
 
   constructor(deps: ApiDeps, { codes, sender }: Messaging, hooks: Hooks) {
-    const hooked = new HookedUsers(hooks);
+    const hooked = new UserHooks(hooks);
     const sessions = new Sessions(deps);
     const locks = new LoginLocks(deps);
     const links = new MailLinks(deps);
     const store = new UserStore(deps, { sessions, links });
-    const proof = new ContactProof({ store, sessions });
+    const proof = new ContactVerification({ store, sessions });
     const passwords = this.#passwords;
     const platforms = new AuthPlatforms(deps);
     const login = new LoginService(deps, { passwords, sessions, locks, codes, hooked });
@@ -57,7 +57,7 @@ export class Accounts {
       proof,
     });
     this.emails = new EmailService(deps, { links, store, sessions, passwords, hooked, proof });
-    this.ownSession = new OwnSessionService(deps, { passwords, sessions, locks, store });
+    this.ownSession = new SessionService(deps, { passwords, sessions, locks, store });
   }
 
   async close(): Promise<void> {

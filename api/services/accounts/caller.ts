@@ -2,10 +2,10 @@ import { type Acl, mayUser } from '../../../shared/domain/acl.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import { openedAuthData, type Sealer } from '../../../shared/domain/auth-tokens.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
-import type { User, View } from '../../../shared/domain/user.ts';
+import type { User, UserView } from '../../../shared/domain/user.ts';
 import type { UserRules } from '../../../shared/domain/user-changes.ts';
 import { type Reader, readerOf } from '../../../shared/query/reader.ts';
-import type { SessionOwner } from './sessions.ts';
+import type { SessionOwner } from './sessions/sessions.ts';
 
 /** Who asks: with which key, and as which user. */
 export interface UserCaller {
@@ -21,7 +21,7 @@ export type SignUpCaller = Pick<UserCaller, 'app' | 'isMaster'> & {
 };
 
 /** The address that a sign-up counts for; undefined for servers of the app, which sign up whom they serve. */
-export const signUpAddress = ({ isMaster, hasHookKey, remoteAddress }: SignUpCaller): string | undefined =>
+export const signUpIpAddress = ({ isMaster, hasHookKey, remoteAddress }: SignUpCaller): string | undefined =>
   isMaster || hasHookKey ? undefined : remoteAddress;
 
 /** What this caller may write of a user. */
@@ -40,30 +40,30 @@ export function requireSelf({ isMaster, session }: UserCaller, objectId: string)
 }
 
 /** Throws 206 when the session of the call has ended since it was admitted; for a user that is locked. */
-export function requireSessionStill({ isMaster, session }: UserCaller, user: User): void {
+export function requireCurrentSession({ isMaster, session }: UserCaller, user: User): void {
   if (!isMaster && !session?.hash.equals(user.session.hash)) throw refuse('sessionNeeded');
 }
 
 /** An object that may have an ACL: a user or a role. */
-interface Guarded {
+interface AclObject {
   acl: Acl | null;
 }
 
 /** Throws 403 when the object's ACL does not let the caller change it. */
-export function requireWrite({ isMaster, session }: UserCaller, { acl }: Guarded): void {
+export function requireWrite({ isMaster, session }: UserCaller, { acl }: AclObject): void {
   if (!isMaster && !mayUser(acl, 'write', session)) throw refuse('forbiddenWriteByAcl');
 }
 
 /** Throws 403 when the object's ACL does not let the caller see it. */
-export function requireRead({ isMaster, session }: UserCaller, { acl }: Guarded): void {
+export function requireRead({ isMaster, session }: UserCaller, { acl }: AclObject): void {
   if (!isMaster && !mayUser(acl, 'read', session)) throw refuse('forbiddenReadByAcl');
 }
 
 /** How documents of users get the tokens of their third-party accounts: for the master key only (accounts/README.md). */
-export function tokensFor(
+export function tokenOpenerFor(
   { app: { appId }, isMaster }: Pick<UserCaller, 'app' | 'isMaster'>,
   sealer: Sealer,
-): View['open'] {
+): UserView['open'] {
   return isMaster ? (authData) => openedAuthData(sealer, appId, authData) : undefined;
 }
 

@@ -20,20 +20,20 @@ import type { ApiDeps } from '../deps.ts';
 import {
   isObjectId,
   readerFor,
+  requireCurrentSession,
   requireSelf,
-  requireSessionStill,
   requireWrite,
   rulesOf,
   type SignUpCaller,
-  signUpAddress,
+  signUpIpAddress,
   type UserCaller,
 } from './caller.ts';
-import type { HookedCaller, HookedUsers } from './hooked.ts';
-import type { Passwords } from './passwords.ts';
-import type { AuthPlatforms } from './platforms.ts';
-import type { Sessions } from './sessions.ts';
-import type { UserStore } from './store.ts';
-import type { Entered, ThirdPartyLogin } from './third-party.ts';
+import type { Passwords } from './passwords/passwords.ts';
+import type { Sessions } from './sessions/sessions.ts';
+import type { AuthPlatforms } from './third-party/platforms.ts';
+import type { LoginResult, ThirdPartyLogin } from './third-party/third-party-login.ts';
+import type { UserHookCaller, UserHooks } from './user-hooks.ts';
+import type { UserStore } from './user-store.ts';
 
 /** What a reply to a change is made of. */
 export interface ChangedUser {
@@ -53,10 +53,10 @@ interface Parts {
   platforms: AuthPlatforms;
   store: UserStore;
   thirdParty: ThirdPartyLogin;
-  hooked: HookedUsers;
+  hooked: UserHooks;
 }
 
-type Caller = UserCaller & HookedCaller;
+type Caller = UserCaller & UserHookCaller;
 
 /** Users (protocol/users.md#calls-for-users). */
 export class UserService {
@@ -73,27 +73,42 @@ export class UserService {
    * to 203, 214, 217, 218 for names, 250 to 252 and 208 for accounts, 211 with `failOnNotExist`, 142 when a hook of
    * the app's functions refuses, 429 when too many sign up from one address, and as `readUserChanges` and `newUser`.
    */
-  async signUp(caller: Caller & SignUpCaller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
+  async signUp(
+    caller: Caller & SignUpCaller,
+    body: JsonObject,
+    failOnNotExist: boolean,
+  ): Promise<LoginResult> {
     const { hooked } = this.#parts;
     const entered = await this.#enter(caller, body, failOnNotExist);
-    if (entered.isNew) hooked.saved(caller, body, entered.document);
-    else await hooked.loggingIn(caller, entered.document);
+    if (entered.isNew) hooked.afterSave(caller, body, entered.document);
+    else await hooked.onLogin(caller, entered.document);
     return entered;
   }
 
-  async #enter(caller: Caller & SignUpCaller, body: JsonObject, failOnNotExist: boolean): Promise<Entered> {
+  async #enter(
+    caller: Caller & SignUpCaller,
+    body: JsonObject,
+    failOnNotExist: boolean,
+  ): Promise<LoginResult> {
     const { app } = caller;
     const { store, hooked, thirdParty } = this.#parts;
-    const changes = await hooked.authData(caller, body, readUserChanges(body));
-    const drafted = (draft: UserDraft) => hooked.drafted(caller, body, draft);
+    const changes = await hooked.onAuthData(caller, body, readUserChanges(body));
+    const drafted = (draft: UserDraft) => hooked.beforeSave(caller, body, draft);
     const rules = rulesOf(caller);
-    const address = signUpAddress(caller);
+    const ipAddress = signUpIpAddress(caller);
     const passwordHash = async () =>
       changes.password === undefined ? null : await this.#parts.passwords.hash(app.appId, changes.password);
     if (changes.isAuthDataCleared || [...changes.authData.values()].includes(null))
       throw refuse('linkedIdMissing');
     if (changes.authData.size > 0)
-      return thirdParty.enter(app, { changes, rules, address, passwordHash, drafted, failOnNotExist });
+      return thirdParty.logInOrSignUp(app, {
+        changes,
+        rules,
+        ipAddress,
+        passwordHash,
+        applyHooks: drafted,
+        failOnNotExist,
+      });
     const { username, password } = changes;
     // An authData that is empty proves nothing (protocol/known-problems.md#authdata-bypass).
     if (username === undefined)
@@ -101,8 +116,8 @@ export class UserService {
     if (password === undefined) throw refuse('passwordMissing');
     const draft = await drafted(newUser(changes, username, rules));
     const hash = await passwordHash();
-    const made = { draft, passwordHash: hash, address };
-    const { user, token } = await store.change((tx) => store.create(tx, app, made));
+    const made = { draft, passwordHash: hash, ipAddress };
+    const { user, token } = await store.transaction((tx) => store.create(tx, app, made));
     return { document: { ...userDocument(user, { isOwn: true }), sessionToken: token }, isNew: true };
   }
 
@@ -119,7 +134,7 @@ export class UserService {
     requireSelf(caller, objectId);
     const condition = compileRowCondition(where, userClass, readerFor(caller));
     const { hooked } = this.#parts;
-    const changes = await hooked.authData(caller, body, readUserChanges(body));
+    const changes = await hooked.onAuthData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#deps.db, caller, objectId);
     requireFreeToSetPassword(caller, before, changes);
     const checked = this.#newEntries(app, before, changes.authData);
@@ -130,10 +145,10 @@ export class UserService {
         : await this.#parts.passwords.hash(app.appId, changes.password);
     const { touched } = changes;
     const draft = () => changedUser(before, changes, rulesOf(caller));
-    await hooked.updating(caller, before, { body, touched, draft });
+    await hooked.beforeUpdate(caller, before, { body, touched, draft });
     const change = async (tx: Handle) => {
       const current = await this.#require(tx, caller, objectId, true);
-      requireSessionStill(caller, current);
+      requireCurrentSession(caller, current);
       requireFreeToSetPassword(caller, current, changes);
       // What was stored before the check, and so was not checked, may have been unlinked since.
       for (const platform of this.#newEntries(app, current, changes.authData).keys())
@@ -141,8 +156,8 @@ export class UserService {
       await this.#requireCondition(tx, current, condition);
       return this.#write(tx, caller, { current, changes, hash });
     };
-    const changed = await this.#parts.store.change(change, condition && caller);
-    hooked.updated(caller, changed.document, { body, touched });
+    const changed = await this.#parts.store.transaction(change, condition && caller);
+    hooked.afterUpdate(caller, changed.document, { body, touched });
     return changed;
   }
 
@@ -190,7 +205,7 @@ export class UserService {
     const condition = compileRowCondition(where, userClass, readerFor(caller));
     const { store, hooked } = this.#parts;
     if (isObjectId(objectId))
-      await hooked.deleting(caller, body, async () => {
+      await hooked.beforeDelete(caller, body, async () => {
         const user = await this.#find(this.#deps.db, caller.app, objectId);
         if (user) requireWrite(caller, user);
         return user;
@@ -201,14 +216,14 @@ export class UserService {
         if (condition) throw refuse('noEffect');
         return undefined;
       }
-      requireSessionStill(caller, user);
+      requireCurrentSession(caller, user);
       requireWrite(caller, user);
       await this.#requireCondition(tx, user, condition);
       await deleteUser(tx, caller.app.appId, user.id);
       return user;
     };
-    const deleted = await store.change(remove, condition && caller);
-    if (deleted) hooked.deleted(caller, body, deleted);
+    const deleted = await store.transaction(remove, condition && caller);
+    if (deleted) hooked.afterDelete(caller, body, deleted);
   }
 
   /** Where a user is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */

@@ -2,11 +2,11 @@ import { deleteApp, findApp, insertApp, listApps, updateApp } from '../../../sha
 import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/app.ts';
 import { movedInOptions, planProblem } from '../../../shared/domain/app.ts';
 import { type AppKeys, areDistinct } from '../../../shared/domain/app-identity.ts';
-import { authPlatformProblem } from '../../../shared/domain/auth-platforms.ts';
+import { authPlatformHint } from '../../../shared/domain/auth-platforms.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';
 import type { ApiDeps } from '../deps.ts';
-import { mailTemplateProblem } from '../verification/mails.ts';
+import { mailTemplateHint } from '../verification/mails.ts';
 
 export interface NewAppRequest {
   name: string;
@@ -87,9 +87,7 @@ function keysOf({ appKey, masterKey, hookKey }: NewAppRequest): AppKeys {
 }
 
 const optionProblem = (plan: Plan, options: AppOptionsPatch): string | undefined =>
-  planProblem(plan, options) ??
-  authPlatformProblem(options.authPlatforms ?? {}) ??
-  mailTemplateProblem(options);
+  planProblem(plan, options) ?? authPlatformHint(options.authPlatforms ?? {}) ?? mailTemplateHint(options);
 
 /** The app as it is stored now. Throws 404 when there is none. */
 export async function requireApp({ db, vault }: ApiDeps, appId: string): Promise<App> {

@@ -2,7 +2,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import { type Json, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { type CqlQuery, parseCql } from '../../../shared/query/cql/cql.ts';
 import type { UserCaller } from '../accounts/caller.ts';
-import type { UserLookup } from '../accounts/lookup.ts';
+import type { UserLookup } from '../accounts/lookup/lookup.ts';
 import type { InstallationService } from '../installations/installations.ts';
 import type { RoleLookup } from '../roles/lookup.ts';
 

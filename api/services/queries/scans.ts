@@ -9,7 +9,7 @@ import { userDocument } from '../../../shared/domain/user.ts';
 import { classes, roleClass, userClass } from '../../../shared/query/classes.ts';
 import { project } from '../../../shared/query/keys.ts';
 import { compileScan, cursorBehind, parseScan } from '../../../shared/query/scan.ts';
-import { tokensFor } from '../accounts/caller.ts';
+import { tokenOpenerFor } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { Caller } from '../installations/installations.ts';
 
@@ -49,7 +49,7 @@ export class ScanService {
           document: installationDocument(row),
         }));
       const users = await selectUsers(tx, selection);
-      const open = tokensFor(caller, this.#deps.vault);
+      const open = tokenOpenerFor(caller, this.#deps.vault);
       return users.map((row) => ({ row, document: userDocument(row, { isOwn: true, open }) }));
     });
     const page = rows.slice(0, scan.limit);

@@ -9,7 +9,7 @@ import { parseKeys, project } from '../../../shared/query/keys.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list.ts';
 import { relationOf } from '../../../shared/query/related.ts';
 import { isObjectId, readerFor, requireRead, type UserCaller } from '../accounts/caller.ts';
-import type { UserLookup } from '../accounts/lookup.ts';
+import type { UserLookup } from '../accounts/lookup/lookup.ts';
 import type { ApiDeps } from '../deps.ts';
 import { documentsFor } from '../queries/included-objects.ts';
 

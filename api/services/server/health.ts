@@ -52,7 +52,7 @@ export class HealthService {
     if (config.metricsToken !== undefined && !isBearer(authorization, config.metricsToken))
       throw refuse('unauthorized');
     await reportQueues(queue, metrics);
-    await this.#pumping.record().catch(() => undefined);
+    await this.#pumping.updateGauge().catch(() => undefined);
     return { text: await metrics.registry.metrics(), type: metrics.registry.contentType };
   }
 }

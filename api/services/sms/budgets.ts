@@ -2,7 +2,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
   type Budget,
-  charge,
+  chargeBalance,
   insertSend,
   readNumberHistory,
   takeBudget,
@@ -10,13 +10,13 @@ import {
 import type { App } from '../../../shared/domain/app.ts';
 import { effectiveOptions } from '../../../shared/domain/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors.ts';
-import { isHomePhone, type Phone } from '../../../shared/domain/phone.ts';
+import { isDomesticPhone, type Phone } from '../../../shared/domain/phone.ts';
 import {
-  anyGapMs,
   blockPerHour,
   dayMs,
   freeMessages,
   hourMs,
+  minGapOfAnyMs,
   numberLimits,
   prices,
   type SendKind,
@@ -24,13 +24,13 @@ import {
 import type { ApiDeps } from '../deps.ts';
 
 /** What is spent by one message. */
-export interface Spending {
+export interface CountedMessage {
   app: App;
   phone: Phone;
   kind: SendKind;
   sign: string;
   /** Undefined for a caller whose address says nothing of whom it serves: a server with the master key. */
-  address: string | undefined;
+  ipAddress: string | undefined;
 }
 
 /** Longer than any app lives. */
@@ -43,8 +43,8 @@ const blockDigits = 4;
  * Throws 1 within 10 seconds, 601 within a number's other limits, 154 for those of address, block and app
  * (protocol/codes.md#limits, protocol/admin-api.md#options-of-an-app).
  */
-export async function spendBudgets(deps: ApiDeps, tx: Handle, spending: Spending): Promise<void> {
-  const { app, phone, kind, sign, address } = spending;
+export async function spendBudgets(deps: ApiDeps, tx: Handle, spending: CountedMessage): Promise<void> {
+  const { app, phone, kind, sign, ipAddress } = spending;
   const now = new Date(deps.clock.now());
   const { appId } = app;
   await spendNumber(tx, spending, now);
@@ -52,11 +52,11 @@ export async function spendBudgets(deps: ApiDeps, tx: Handle, spending: Spending
     { appId, scope: 'block', key: blockOf(phone), limit: blockPerHour, windowMs: hourMs },
     { appId, scope: 'app', key: '', limit: app.options.smsPerAppPerDay, windowMs: dayMs },
   ];
-  if (address !== undefined)
+  if (ipAddress !== undefined)
     budgets.unshift({
       appId,
       scope: 'address',
-      key: addressKey(deps, address),
+      key: ipAddressKey(deps, ipAddress),
       limit: app.options.smsPerAddressPerHour,
       windowMs: hourMs,
     });
@@ -64,46 +64,46 @@ export async function spendBudgets(deps: ApiDeps, tx: Handle, spending: Spending
   await insertSend(tx, { appId, number: phone.e164, kind, sign }, now);
 }
 
-async function spendNumber(tx: Handle, { app, phone, kind, sign }: Spending, now: Date): Promise<void> {
+async function spendNumber(tx: Handle, { app, phone, kind, sign }: CountedMessage, now: Date): Promise<void> {
   const number = { appId: app.appId, number: phone.e164, kind, sign };
   const history = await readNumberHistory(tx, number, now);
   const limits = numberLimits[kind];
-  if (history.sinceAnyMs < anyGapMs)
+  if (history.sinceLastMs < minGapOfAnyMs)
     throw new Refusal('smsTooSoon', {
-      retryAfterSeconds: Math.ceil((anyGapMs - history.sinceAnyMs) / 1000),
+      retryAfterSeconds: Math.ceil((minGapOfAnyMs - history.sinceLastMs) / 1000),
     });
-  if (history.sinceAlikeMs < limits.minGapMs)
+  if (history.sinceLastOfKindMs < limits.minGapMs)
     throw new Refusal('smsTooFrequent', {
-      retryAfterSeconds: Math.ceil((limits.minGapMs - history.sinceAlikeMs) / 1000),
+      retryAfterSeconds: Math.ceil((limits.minGapMs - history.sinceLastOfKindMs) / 1000),
     });
-  if (history.alikeInHour >= limits.perHour || history.alikeInDay >= limits.perDay)
+  if (history.sameKindInHour >= limits.perHour || history.sameKindInDay >= limits.perDay)
     throw refuse('smsTooFrequent');
 }
 
 /** Pays for a message: the first hundred at home are free, the rest is taken off the balance. Throws 160. */
-export async function payMessage(
+export async function chargeMessage(
   { clock }: Pick<ApiDeps, 'clock'>,
   tx: Handle,
-  { app, phone }: Pick<Spending, 'app' | 'phone'>,
+  { app, phone }: Pick<CountedMessage, 'app' | 'phone'>,
 ): Promise<void> {
   const { appId, plan } = app;
-  const isHome = isHomePhone(phone);
+  const isHome = isDomesticPhone(phone);
   const free: Budget = { appId, scope: 'free', key: '', limit: freeMessages, windowMs: foreverMs };
   if (isHome && (await takeBudget(tx, free, new Date(clock.now())))) return;
   const price = isHome ? prices.domestic : prices.abroad;
-  if (!(await charge(tx, appId, price, effectiveOptions(plan, {}).smsBalance)))
+  if (!(await chargeBalance(tx, appId, price, effectiveOptions(plan, {}).smsBalance)))
     throw refuse('insufficientBalance');
 }
 
 const blockOf = ({ e164 }: Phone) => e164.slice(0, -blockDigits);
 
 /** An address as a digest; of IPv6 the network, since a host has as many addresses there as it likes. */
-export function addressKey({ vault }: Pick<ApiDeps, 'vault'>, address: string): string {
-  return vault.derive(`address ${networkOf(address)}`).slice(0, 22);
+export function ipAddressKey({ vault }: Pick<ApiDeps, 'vault'>, ipAddress: string): string {
+  return vault.derive(`address ${networkOf(ipAddress)}`).slice(0, 22);
 }
 
-function networkOf(address: string): string {
-  const mapped = address.replace(/^::ffff:(?=\d+\.)/i, '');
+function networkOf(ipAddress: string): string {
+  const mapped = ipAddress.replace(/^::ffff:(?=\d+\.)/i, '');
   if (isIPv4(mapped) || !isIPv6(mapped)) return mapped;
   const [head = '', tail] = mapped.split('%')[0]?.split('::') ?? [];
   const first = head.split(':').filter((part) => part !== '');

@@ -4,7 +4,7 @@ import type { Handle } from '../../../shared/db/pool.ts';
 import { takeBudget } from '../../../shared/db/tables/send-budgets.ts';
 import { countConversion } from '../../../shared/db/tables/sms-conversion.ts';
 import {
-  type CodeOwner,
+  type CodeKey,
   countAttempt,
   putCode,
   selectCodesAskedFrom,
@@ -12,12 +12,12 @@ import {
 } from '../../../shared/db/tables/verification-codes.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import { type Phone, parsePhone } from '../../../shared/domain/phone.ts';
-import { codeAlone, maxCodeAttempts, pumping, type SmsType } from '../../../shared/domain/sms.ts';
+import { maxCodeAttempts, numberlessCode, pumping, type SmsType } from '../../../shared/domain/sms.ts';
 import type { ApiDeps } from '../deps.ts';
-import { addressKey } from './budgets.ts';
+import { ipAddressKey } from './budgets.ts';
 
 /** What a code is for and whose it is. */
-export interface CodeUse {
+export interface CodeScope {
   appId: string;
   purpose: Exclude<SmsType, 'notification'>;
   phone: Phone;
@@ -27,39 +27,39 @@ export interface CodeUse {
 
 /** A code that was right when it was looked at: it counts only once it is spent. */
 export interface CheckedCode {
-  use: CodeUse;
+  scope: CodeScope;
   id: string;
 }
 
 /** Which codes may be meant by one that comes without its number. */
-export interface CodeAlone {
+export interface NumberlessCode {
   appId: string;
-  purpose: CodeUse['purpose'];
+  purpose: CodeScope['purpose'];
   /** Network address that it comes from. */
-  address: string;
+  ipAddress: string;
 }
 
 const codePattern = /^\d{6}$/;
 
 /** Six-digit codes (protocol/codes.md#code-rules): kept as HMACs, tried five times, spent once. */
-export class CodeBook {
+export class VerificationCodes {
   readonly #deps: Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'metrics'>;
 
   constructor(deps: Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'metrics'>) {
     this.#deps = deps;
   }
 
-  /** Makes a code as part of `tx`; the one before it is void. `address` is the network address that asks. */
+  /** Makes a code as part of `tx`; the one before it is void. `ipAddress` is the network address that asks. */
   async issue(
     tx: Handle,
-    use: CodeUse,
-    { expiresAt, address }: { expiresAt: Date; address: string },
+    use: CodeScope,
+    { expiresAt, ipAddress }: { expiresAt: Date; ipAddress: string },
   ): Promise<string> {
     const code = String(randomInt(1_000_000)).padStart(6, '0');
     const id = randomUUID();
     const owner = ownerOf(use);
     const digest = this.#deps.vault.derive(contextOf(owner, id, code));
-    await putCode(tx, { ...owner, id, digest, expiresAt, askedFrom: addressKey(this.#deps, address) });
+    await putCode(tx, { ...owner, id, digest, expiresAt, askedFrom: ipAddressKey(this.#deps, ipAddress) });
     return code;
   }
 
@@ -67,7 +67,7 @@ export class CodeBook {
    * Counts a try and compares. Throws 603 for a code that is wrong, expired, used, or not even one: all alike.
    * The caller spends what it gets in the transaction of what the code is for.
    */
-  async check(use: CodeUse, code: unknown): Promise<CheckedCode> {
+  async check(use: CodeScope, code: unknown): Promise<CheckedCode> {
     const { db, vault, clock, metrics } = this.#deps;
     const owner = ownerOf(use);
     const text = typeof code === 'string' && codePattern.test(code) ? code : undefined;
@@ -85,7 +85,7 @@ export class CodeBook {
       metrics.smsVerifications.inc({ app: use.appId, outcome: 'wrong' });
       throw refuse('invalidSmsCode');
     }
-    return { use, id: found.id };
+    return { scope: use, id: found.id };
   }
 
   /**
@@ -93,11 +93,11 @@ export class CodeBook {
    * and verifyMobilePhone): found among the codes that the same network address asked for, so that nobody can guess at
    * the codes of a whole app. Throws 603 when none fits, or two do, or the address has tried too often.
    */
-  async numberOf({ appId, purpose, address }: CodeAlone, code: unknown): Promise<Phone> {
+  async findNumber({ appId, purpose, ipAddress }: NumberlessCode, code: unknown): Promise<Phone> {
     const { db, vault, clock } = this.#deps;
-    const askedFrom = addressKey(this.#deps, address);
+    const askedFrom = ipAddressKey(this.#deps, ipAddress);
     const now = new Date(clock.now());
-    const { tries: limit, windowMs, candidates } = codeAlone;
+    const { tries: limit, windowMs, candidates } = numberlessCode;
     const budget = { appId, scope: 'codeAlone', key: askedFrom, limit, windowMs } as const;
     const mayTry = typeof code === 'string' && codePattern.test(code) && (await takeBudget(db, budget, now));
     const asked = mayTry
@@ -117,7 +117,7 @@ export class CodeBook {
   }
 
   /** Throws 603 when somebody else was faster. */
-  async spend(tx: Handle, { use, id }: CheckedCode): Promise<void> {
+  async spend(tx: Handle, { scope: use, id }: CheckedCode): Promise<void> {
     if (!(await spendCode(tx, ownerOf(use), id))) throw refuse('invalidSmsCode');
     const bucket = new Date(Math.floor(this.#deps.clock.now() / pumping.bucketMs) * pumping.bucketMs);
     await countConversion(tx, { appId: use.appId, prefix: use.phone.callingCode }, 'used', bucket);
@@ -125,12 +125,12 @@ export class CodeBook {
   }
 }
 
-const ownerOf = ({ appId, purpose, phone, subject = '' }: CodeUse): CodeOwner => ({
+const ownerOf = ({ appId, purpose, phone, subject = '' }: CodeScope): CodeKey => ({
   appId,
   purpose,
   number: phone.e164,
   subject,
 });
 
-const contextOf = ({ appId, purpose, number, subject }: CodeOwner, id: string, code: string) =>
+const contextOf = ({ appId, purpose, number, subject }: CodeKey, id: string, code: string) =>
   `sms code ${appId} ${purpose} ${number} ${subject} ${id} ${code}`;

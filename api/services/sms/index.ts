@@ -1,14 +1,14 @@
 import { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';
-import { CodeBook } from './codes.ts';
+import { VerificationCodes } from './codes.ts';
 import { PumpingGuard } from './pumping.ts';
 import { SmsSender } from './sender.ts';
 import { SmsService } from './sms.ts';
-import { SmsTextService } from './texts.ts';
+import { SmsTemplateService } from './templates.ts';
 
 /** Codes, messages and captchas: they use one another, so they are made together. */
 export function createMessaging(deps: ApiDeps) {
-  const codes = new CodeBook(deps);
+  const codes = new VerificationCodes(deps);
   const pumping = new PumpingGuard(deps);
   const captchas = new CaptchaService(deps);
   const sender = new SmsSender(deps, { codes, pumping, captchas });
@@ -18,7 +18,7 @@ export function createMessaging(deps: ApiDeps) {
     captchas,
     sender,
     sms: new SmsService(deps, { sender, codes }),
-    smsTexts: new SmsTextService(deps),
+    smsTexts: new SmsTemplateService(deps),
   };
 }
 

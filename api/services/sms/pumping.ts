@@ -47,7 +47,7 @@ export class PumpingGuard {
   }
 
   /** Writes the breakers that are open on any process into this process's gauge. */
-  async record(): Promise<void> {
+  async updateGauge(): Promise<void> {
     const { db, clock, metrics } = this.#deps;
     const open = await listOpenBreakers(db, new Date(clock.now()));
     metrics.smsBreakerOpen.reset();

@@ -9,19 +9,19 @@ import { readTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';
 import { postMessage } from '../messages/post-message.ts';
-import { payMessage, spendBudgets } from './budgets.ts';
-import type { CodeBook } from './codes.ts';
+import { chargeMessage, spendBudgets } from './budgets.ts';
+import type { VerificationCodes } from './codes.ts';
+import { renderMessage, type TextParameters } from './message-text.ts';
 import type { PumpingGuard } from './pumping.ts';
-import { type Wording, wordMessage } from './wording.ts';
 
 /** Who asks for a message. */
 export interface SmsCaller {
   app: App;
   isMaster: boolean;
-  address: string;
+  ipAddress: string;
 }
 
-export interface SmsOrder {
+export interface SmsRequest {
   phone: Phone;
   type: Exclude<SmsType, 'notification'>;
   ttlMinutes: number;
@@ -35,18 +35,18 @@ export interface SmsOrder {
   sign?: string | undefined;
   template?: { name: string; values: JsonObject } | undefined;
   /** There is nobody to send it to, and the caller must not learn of it: all is done, and what it wrote taken back. */
-  isSilent?: boolean;
+  isDryRun?: boolean;
 }
 
 interface Parts {
-  codes: CodeBook;
+  codes: VerificationCodes;
   pumping: PumpingGuard;
   captchas: CaptchaService;
 }
 
 /** A message that may be sent, as far as its texts go. */
 interface Prepared {
-  wording: Wording;
+  wording: TextParameters;
   type: SmsType;
   kind: SendKind;
 }
@@ -65,11 +65,11 @@ export class SmsSender {
    * Makes a code, counts the message against every budget and posts it, in one transaction. Throws 1, 127, 154,
    * 160, 600, 601, 604, 605, 606 and 608.
    */
-  async send(caller: SmsCaller, order: SmsOrder): Promise<void> {
+  async send(caller: SmsCaller, order: SmsRequest): Promise<void> {
     const { app } = caller;
     const outcome = { type: order.type as SmsType, kind: 'accepted' };
     try {
-      checkReach(app, order);
+      requireReachable(app, order);
       const prepared = await this.#prepare(app, order);
       outcome.type = prepared.type;
       await this.#parts.pumping.check({ appId: app.appId, prefix: order.phone.callingCode });
@@ -88,10 +88,10 @@ export class SmsSender {
     await this.#deps.db.transaction((tx) => this.#parts.captchas.spend(tx, app.appId, validateToken));
   }
 
-  async #prepare(app: App, order: SmsOrder): Promise<Prepared> {
+  async #prepare(app: App, order: SmsRequest): Promise<Prepared> {
     const sign = await this.#sign(app, order.sign);
     const { phone, ttlMinutes, name, op, isVoice = false } = order;
-    const wording: Wording = { app, phone, type: order.type, sign, ttlMinutes, name, op };
+    const wording: TextParameters = { app, phone, type: order.type, sign, ttlMinutes, name, op };
     if (!order.template) return { wording, type: order.type, kind: isVoice ? 'voice' : 'verification' };
     const found = await findTemplate(this.#deps.db, app.appId, order.template.name);
     if (!found) throw refuse('smsTemplateNotFound');
@@ -116,36 +116,36 @@ export class SmsSender {
     return signature?.isApproved ? signature.name : unsigned();
   }
 
-  async #post(caller: SmsCaller, order: SmsOrder, prepared: Prepared): Promise<void> {
-    const { app, isMaster, address } = caller;
+  async #post(caller: SmsCaller, order: SmsRequest, prepared: Prepared): Promise<void> {
+    const { app, isMaster, ipAddress } = caller;
     const { wording, kind } = prepared;
-    const { phone, isSilent = false } = order;
+    const { phone, isDryRun = false } = order;
     await this.#deps.db.transaction(async (tx) => {
       if (app.options.captchaForSms) await this.#parts.captchas.spend(tx, app.appId, order.validateToken);
-      const spender = isMaster ? undefined : address;
-      await spendBudgets(this.#deps, tx, { app, phone, kind, sign: wording.sign, address: spender });
+      const spender = isMaster ? undefined : ipAddress;
+      await spendBudgets(this.#deps, tx, { app, phone, kind, sign: wording.sign, ipAddress: spender });
       // For nobody the same is done, for its time and its refusals only, and taken back.
-      if (isSilent) await tx.query('SAVEPOINT nobody');
-      await payMessage(this.#deps, tx, { app, phone });
+      if (isDryRun) await tx.query('SAVEPOINT dry_run');
+      await chargeMessage(this.#deps, tx, { app, phone });
       await this.#write(tx, caller, order, prepared);
-      if (isSilent) await tx.query('ROLLBACK TO SAVEPOINT nobody');
+      if (isDryRun) await tx.query('ROLLBACK TO SAVEPOINT dry_run');
     });
   }
 
   async #write(
     tx: Handle,
-    { app: { appId }, address }: SmsCaller,
-    { phone, subject, ttlMinutes }: SmsOrder,
+    { app: { appId }, ipAddress }: SmsCaller,
+    { phone, subject, ttlMinutes }: SmsRequest,
     { wording, type, kind }: Prepared,
   ): Promise<void> {
     const expiresAt = new Date(this.#deps.clock.now() + ttlMinutes * 60_000);
     let code: string | undefined;
     if (type !== 'notification') {
       const use = { appId, purpose: type, phone, subject };
-      code = await this.#parts.codes.issue(tx, use, { expiresAt, address });
+      code = await this.#parts.codes.issue(tx, use, { expiresAt, ipAddress });
       await this.#parts.pumping.countSent(tx, { appId, prefix: phone.callingCode });
     }
-    const { text, variables } = wordMessage(wording, code);
+    const { text, variables } = renderMessage(wording, code);
     const isVoice = kind === 'voice';
     await postMessage(this.#deps, tx, appId, {
       kind: 'sms',
@@ -165,7 +165,7 @@ function unsigned(): never {
 }
 
 /** Voice codes are for the home region (protocol/codes.md#voice-codes), texts for what can show them. */
-function checkReach(app: App, { phone, isVoice = false }: SmsOrder): void {
+function requireReachable(app: App, { phone, isVoice = false }: SmsRequest): void {
   if (isVoice && (app.edition !== 'home' || phone.callingCode !== '+86'))
     throw refuse('invalidParameter', 'Voice codes are not available outside the home region.');
   if (isVoice ? !phone.can.voice : !phone.can.sms) throw refuse('invalidPhone');

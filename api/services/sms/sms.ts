@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type Phone, parsePhone } from '../../../shared/domain/phone.ts';
 import { codeTtl } from '../../../shared/domain/sms.ts';
 import type { ApiDeps } from '../deps.ts';
-import type { CodeBook } from './codes.ts';
+import type { VerificationCodes } from './codes.ts';
 import type { SmsCaller, SmsSender } from './sender.ts';
 
 /** Body of requestSmsCode, scalars checked; what else it holds are values for a custom template. */
@@ -23,9 +23,9 @@ export interface SmsCodeRequest {
 export class SmsService {
   readonly #deps: ApiDeps;
   readonly #sender: SmsSender;
-  readonly #codes: CodeBook;
+  readonly #codes: VerificationCodes;
 
-  constructor(deps: ApiDeps, { sender, codes }: { sender: SmsSender; codes: CodeBook }) {
+  constructor(deps: ApiDeps, { sender, codes }: { sender: SmsSender; codes: VerificationCodes }) {
     this.#deps = deps;
     this.#sender = sender;
     this.#codes = codes;

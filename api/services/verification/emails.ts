@@ -8,33 +8,33 @@ import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { hourMs } from '../../../shared/domain/sms.ts';
 import type { User } from '../../../shared/domain/user.ts';
 import { readEmail, readPassword } from '../../../shared/domain/user-members.ts';
-import type { ContactProof } from '../accounts/contact-proof.ts';
-import type { HookedUsers } from '../accounts/hooked.ts';
-import type { Passwords } from '../accounts/passwords.ts';
-import type { Sessions } from '../accounts/sessions.ts';
-import type { UserStore } from '../accounts/store.ts';
+import type { ContactVerification } from '../accounts/contact-verification.ts';
+import type { Passwords } from '../accounts/passwords/passwords.ts';
+import type { Sessions } from '../accounts/sessions/sessions.ts';
+import type { UserHooks } from '../accounts/user-hooks.ts';
+import type { UserStore } from '../accounts/user-store.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { Language, Page } from '../server/html-page.ts';
-import { addressKey } from '../sms/budgets.ts';
+import { ipAddressKey } from '../sms/budgets.ts';
 import type { SmsCaller } from '../sms/sender.ts';
-import type { Addressee, MailLinks } from './links.ts';
-import { deadLinkPage, passwordForm, resetPage, verifiedPage } from './pages.ts';
+import type { MailLinks, MailRecipient } from './links.ts';
+import { invalidLinkPage, passwordForm, resetPage, verifiedPage } from './pages.ts';
 
 interface Parts {
   links: MailLinks;
   store: UserStore;
   sessions: Sessions;
   passwords: Passwords;
-  hooked: HookedUsers;
-  proof: ContactProof;
+  hooked: UserHooks;
+  proof: ContactVerification;
 }
 
 /** Mails that one network address may ask for. */
 const mailsPerAddressAndHour = 500;
 
 /** Ends a transaction whose work was done for its time only. */
-class Undone extends Error {
-  override name = 'Undone';
+class Rollback extends Error {
+  override name = 'Rollback';
 }
 
 /**
@@ -64,55 +64,55 @@ export class EmailService {
 
   /** Opens a verification link, and says in a page what became of it. */
   async verifyPage(token: string, language: Language): Promise<Page> {
-    return (await this.#verify(token)) ? verifiedPage(language) : deadLinkPage(language);
+    return (await this.#verify(token)) ? verifiedPage(language) : invalidLinkPage(language);
   }
 
   /** The form for a new password; opening it spends nothing. */
   async resetForm(token: string, language: Language): Promise<Page> {
     const app = await this.#appOfReset(token);
-    return app ? passwordForm(app.name, language) : deadLinkPage(language);
+    return app ? passwordForm(app.name, language) : invalidLinkPage(language);
   }
 
   /** What became of the form that was sent. */
   async submitReset(token: string, { password, repeat }: JsonObject, language: Language): Promise<Page> {
     const app = await this.#appOfReset(token);
-    if (!app) return deadLinkPage(language);
+    if (!app) return invalidLinkPage(language);
     if (!isPassword(password)) return passwordForm(app.name, language, 'unfit');
     if (password !== repeat) return passwordForm(app.name, language, 'different');
-    return (await this.#reset(app, token, password)) ? resetPage(language) : deadLinkPage(language);
+    return (await this.#reset(app, token, password)) ? resetPage(language) : invalidLinkPage(language);
   }
 
   /** The address is confirmed. False for a link that is forged, used or expired. */
   async #verify(token: string): Promise<boolean> {
-    const verified = await this.#parts.store.change(async (tx) => {
+    const verified = await this.#parts.store.transaction(async (tx) => {
       const opened = await this.#open(tx, 'verifyEmail', token);
       if (!opened) return undefined;
       const { app, user: current } = opened;
       const draft = { ...current, emailVerified: true };
       return { app, user: await this.#parts.store.save(tx, app, { current, draft }) };
     });
-    if (verified) this.#parts.hooked.verified('email', { app: verified.app }, verified.user);
+    if (verified) this.#parts.hooked.onVerified('email', { app: verified.app }, verified.user);
     return verified !== undefined;
   }
 
   /** The app that a reset link belongs to, as long as it can be used. */
   async #appOfReset(token: string): Promise<App | undefined> {
-    const link = await this.#parts.links.look('resetPassword', token);
+    const link = await this.#parts.links.find('resetPassword', token);
     return link && (await this.#userOf(this.#deps.db, link))?.app;
   }
 
   /**
-   * Sets the password by a reset link, and ends the session; the link proves the address (`ContactProof.accept`). False
+   * Sets the password by a reset link, and ends the session; the link proves the address (`ContactVerification.verify`). False
    * for one that is forged, used or expired.
    */
   async #reset(app: App, token: string, password: string): Promise<boolean> {
     const hash = await this.#parts.passwords.hash(app.appId, password);
-    return this.#parts.store.change(async (tx) => {
+    return this.#parts.store.transaction(async (tx) => {
       const opened = await this.#open(tx, 'resetPassword', token);
       if (!opened) return false;
       const { appId } = opened.app;
       const now = this.#parts.store.now();
-      const owner = await this.#parts.proof.accept(tx, opened.app, { user: opened.user, contact: 'email' });
+      const owner = await this.#parts.proof.verify(tx, opened.app, { user: opened.user, contact: 'email' });
       const user = await setPassword(tx, appId, { id: owner.id, hash, now });
       await this.#parts.sessions.replace(tx, appId, { user, now });
       // Other reset mails were for the old password.
@@ -133,24 +133,24 @@ export class EmailService {
     if (!user && !app.options.concealUsers) throw refuse('emailUnknown');
     await this.#deps.db.transaction((tx) => this.#spendBudgets(tx, caller, { purpose, email: address }));
     const isMeant = user !== undefined && isFor(user);
-    const work = this.#parts.store.change(async (tx) => {
+    const work = this.#parts.store.transaction(async (tx) => {
       await this.#parts.links.send(tx, app, isMeant ? user : nobodyAt(address), purpose);
-      if (!isMeant) throw new Undone();
+      if (!isMeant) throw new Rollback();
     });
     await work.catch((error: unknown) => {
-      if (!(error instanceof Undone)) throw error;
+      if (!(error instanceof Rollback)) throw error;
     });
   }
 
   async #spendBudgets(
     tx: Handle,
-    { app, isMaster, address }: SmsCaller,
+    { app, isMaster, ipAddress: address }: SmsCaller,
     { purpose, email }: { purpose: LinkPurpose; email: string },
   ): Promise<void> {
     const budget = {
       appId: app.appId,
       scope: 'mailAddress',
-      key: addressKey(this.#deps, address),
+      key: ipAddressKey(this.#deps, address),
       limit: mailsPerAddressAndHour,
       windowMs: hourMs,
     } as const;
@@ -191,4 +191,4 @@ function isPassword(value: Json | undefined): value is string {
 }
 
 /** Nobody has the key 0: what is written for it is taken back. */
-const nobodyAt = (email: string): Addressee => ({ id: 0, email, username: email });
+const nobodyAt = (email: string): MailRecipient => ({ id: 0, email, username: email });

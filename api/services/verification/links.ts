@@ -32,7 +32,7 @@ const paths: Record<LinkPurpose, string> = {
 const digestOf = (token: string) => createHash('sha256').update(token).digest();
 
 /** Who gets a mail. */
-export type Addressee = Pick<User, 'id' | 'email' | 'username'>;
+export type MailRecipient = Pick<User, 'id' | 'email' | 'username'>;
 
 /** Links in mails: made, looked at, spent once (protocol/codes.md#e-mail-and-password-reset). */
 export class MailLinks {
@@ -43,7 +43,7 @@ export class MailLinks {
   }
 
   /** Mails a user a link as part of `tx`. Its address is built from PUBLIC_URL only (protocol/known-problems.md#links-from-headers). */
-  async send(tx: Handle, app: App, user: Addressee, purpose: LinkPurpose): Promise<void> {
+  async send(tx: Handle, app: App, user: MailRecipient, purpose: LinkPurpose): Promise<void> {
     if (user.email === null) return;
     const { clock, config } = this.#deps;
     const token = randomBytes(24).toString('base64url');
@@ -67,7 +67,7 @@ export class MailLinks {
   }
 
   /** Undefined for a token that is forged, used or expired. */
-  async look(purpose: LinkPurpose, token: string): Promise<Link | undefined> {
+  async find(purpose: LinkPurpose, token: string): Promise<Link | undefined> {
     return tokenForm.test(token) ? findLink(this.#deps.db, purpose, this.#at(token)) : undefined;
   }
 

@@ -102,22 +102,22 @@ function fillFirst(texts: (string | undefined)[], values: MailValues): string {
 }
 
 /** What is wrong with the mail templates that an operator sets: a sentence, or undefined. */
-export function mailTemplateProblem({ mailTemplates = {} }: AppOptionsPatch): string | undefined {
+export function mailTemplateHint({ mailTemplates = {} }: AppOptionsPatch): string | undefined {
   for (const [name, template] of Object.entries(mailTemplates)) {
     if (!knownNames.includes(name))
       return `mailTemplates: there is no mail called so; expected ${knownNames.join(', ')}`;
     for (const part of ['subject', 'html', 'text'] as const) {
-      const problem = partProblem(template[part], part);
+      const problem = partHint(template[part], part);
       if (problem) return `mailTemplates.${name}.${part}: ${problem}`;
     }
   }
   return undefined;
 }
 
-function partProblem(text: string | undefined, part: 'subject' | 'html' | 'text'): string | undefined {
+function partHint(text: string | undefined, part: 'subject' | 'html' | 'text'): string | undefined {
   if (text === undefined) return undefined;
   const reading = readTemplate(text, { format: part === 'html' ? 'html' : 'text' });
-  if (!reading.ok) return reading.problem;
+  if (!reading.ok) return reading.hint;
   const unknown = [...reading.template.variables].find((name) => !variables.has(name));
   if (unknown) return `there is no variable ${unknown}; expected ${[...variables].join(', ')}`;
   if (part !== 'subject' && !reading.template.variables.has('link')) return 'must hold {{link}}';

@@ -45,7 +45,7 @@ const form = {
 
 export const verifiedPage = (language: Language): Page => notice(200, language, words.verified);
 export const resetPage = (language: Language): Page => notice(200, language, words.reset);
-export const deadLinkPage = (language: Language): Page => notice(404, language, words.deadLink);
+export const invalidLinkPage = (language: Language): Page => notice(404, language, words.deadLink);
 
 /** The form for a new password of an account at `appName`; with a problem it is shown again. */
 export function passwordForm(appName: string, language: Language, problem?: 'different' | 'unfit'): Page {

@@ -9,41 +9,41 @@ import { codeTtl } from '../../../shared/domain/sms.ts';
 import { type User, userDocument } from '../../../shared/domain/user.ts';
 import { newUser, readUserChanges } from '../../../shared/domain/user-changes.ts';
 import { readPassword } from '../../../shared/domain/user-members.ts';
-import { rulesOf, type SignUpCaller, signUpAddress } from '../accounts/caller.ts';
-import type { ContactProof } from '../accounts/contact-proof.ts';
-import type { HookedCaller, HookedUsers } from '../accounts/hooked.ts';
-import type { LoginLocks, Target } from '../accounts/locks.ts';
-import type { LoginService } from '../accounts/login.ts';
-import type { Passwords } from '../accounts/passwords.ts';
-import type { SessionOwner, Sessions } from '../accounts/sessions.ts';
-import type { UserStore } from '../accounts/store.ts';
-import type { Entered } from '../accounts/third-party.ts';
+import { rulesOf, type SignUpCaller, signUpIpAddress } from '../accounts/caller.ts';
+import type { ContactVerification } from '../accounts/contact-verification.ts';
+import type { LoginService } from '../accounts/login/login.ts';
+import type { LockTarget, LoginLocks } from '../accounts/login/login-locks.ts';
+import type { Passwords } from '../accounts/passwords/passwords.ts';
+import type { SessionOwner, Sessions } from '../accounts/sessions/sessions.ts';
+import type { LoginResult } from '../accounts/third-party/third-party-login.ts';
+import type { UserHookCaller, UserHooks } from '../accounts/user-hooks.ts';
+import type { UserStore } from '../accounts/user-store.ts';
 import type { ApiDeps } from '../deps.ts';
-import type { CheckedCode, CodeAlone, CodeBook, CodeUse } from '../sms/codes.ts';
+import type { CheckedCode, CodeScope, NumberlessCode, VerificationCodes } from '../sms/codes.ts';
 import type { SmsCaller, SmsSender } from '../sms/sender.ts';
 import { readTtl, requirePhone } from '../sms/sms.ts';
 
 interface Parts {
-  codes: CodeBook;
+  codes: VerificationCodes;
   sender: SmsSender;
   store: UserStore;
   sessions: Sessions;
   passwords: Passwords;
   locks: LoginLocks;
   login: LoginService;
-  hooked: HookedUsers;
-  proof: ContactProof;
+  hooked: UserHooks;
+  proof: ContactVerification;
 }
 
 /** Who comes with a code. */
-export interface CodeHolder {
+export interface CodeCaller {
   app: App;
   /** Network address. */
-  address: string;
+  ipAddress: string;
   session?: SessionOwner | undefined;
 }
 
-type Prover = Pick<CodeHolder, 'app' | 'session'>;
+type Prover = Pick<CodeCaller, 'app' | 'session'>;
 
 const isVerified = (user: User): boolean => user.mobilePhoneVerified;
 
@@ -103,23 +103,23 @@ export class PhoneService {
 
   /**
    * POST /1.1/usersByMobilePhone: logs in whose number it is, or registers one; with a code of the general service.
-   * A number that was never verified is proven as in `ContactProof.accept`. Wrong codes lock as at login. Throws 603, 211 with `failOnNotExist`, 219, and as registration.
+   * A number that was never verified is proven as in `ContactVerification.verify`. Wrong codes lock as at login. Throws 603, 211 with `failOnNotExist`, 219, and as registration.
    */
   async enter(
-    caller: HookedCaller & SignUpCaller,
+    caller: UserHookCaller & SignUpCaller,
     body: JsonObject,
     failOnNotExist: boolean,
-  ): Promise<Entered> {
+  ): Promise<LoginResult> {
     const { app } = caller;
     const { hooked } = this.#parts;
     const { mobilePhoneNumber, smsCode, ...members } = body;
     const phone = requirePhone(mobilePhoneNumber);
     const known = await this.#find(this.#deps.db, app, phone);
-    const target: Target = { user: known, submitted: { kind: 'mobilePhoneNumber', value: phone.e164 } };
-    await this.#parts.locks.requireOpen(app, target);
+    const target: LockTarget = { user: known, submitted: { kind: 'mobilePhoneNumber', value: phone.e164 } };
+    await this.#parts.locks.requireUnlocked(app, target);
     const checked = await this.#checkOrFail(app, { phone, target }, smsCode);
     const make = known || failOnNotExist ? undefined : await this.#draft(caller, phone, members);
-    const entered = await this.#parts.store.change(async (tx) => {
+    const entered = await this.#parts.store.transaction(async (tx) => {
       const user = await this.#find(tx, app, phone, true);
       if (!user && !make) throw refuse(failOnNotExist ? 'userNotFound' : 'conflict');
       await this.#parts.codes.spend(tx, checked);
@@ -131,26 +131,26 @@ export class PhoneService {
         isNew: true,
       };
     });
-    if (entered.isNew) hooked.saved(caller, body, entered.document);
-    else await hooked.loggingIn(caller, entered.document);
+    if (entered.isNew) hooked.afterSave(caller, body, entered.document);
+    else await hooked.onLogin(caller, entered.document);
     return { ...entered, document: { ...entered.document, mobilePhone: phone.e164 } };
   }
 
   /**
    * The account of this number is verified: the number that is named, else the session's, else the one that the code
-   * was sent to. Without the account's own session `ContactProof.accept` ends what was set before. Throws 127, 603.
+   * was sent to. Without the account's own session `ContactVerification.verify` ends what was set before. Throws 127, 603.
    */
   async verify(
-    caller: CodeHolder & HookedCaller,
+    caller: CodeCaller & UserHookCaller,
     code: string,
     mobilePhoneNumber: Json | undefined,
   ): Promise<JsonObject> {
-    const { app, address, session } = caller;
+    const { app, ipAddress, session } = caller;
     const named = mobilePhoneNumber ?? (await this.#numberOf(app, session));
-    const phone = await this.#phoneOf({ appId: app.appId, purpose: 'verifyPhone', address }, named, code);
+    const phone = await this.#phoneOf({ appId: app.appId, purpose: 'verifyPhone', ipAddress }, named, code);
     const checked = await this.#parts.codes.check({ appId: app.appId, purpose: 'verifyPhone', phone }, code);
     const user = await this.#withOwner(app, checked, (tx, user) => this.#proven(tx, caller, user));
-    this.#parts.hooked.verified('sms', caller, user);
+    this.#parts.hooked.onVerified('sms', caller, user);
     return { updatedAt: user.updatedAt.toISOString(), objectId: user.objectId };
   }
 
@@ -164,12 +164,12 @@ export class PhoneService {
     session: SessionOwner | undefined,
   ): Promise<void> {
     const phone = requirePhone(mobilePhoneNumber);
-    const use: CodeUse = { appId: app.appId, purpose: 'changePhone', phone };
+    const use: CodeScope = { appId: app.appId, purpose: 'changePhone', phone };
     const number = { appId: app.appId, purpose: use.purpose, number: phone.e164 };
     use.subject = session?.objectId ?? (await findCodeSubject(this.#deps.db, number));
     const checked = await this.#parts.codes.check(use, code);
     const objectId = use.subject ?? '';
-    await this.#parts.store.change(async (tx) => {
+    await this.#parts.store.transaction(async (tx) => {
       const current = await findUser(tx, app.appId, { key: { objectId }, isLocked: true });
       if (!current) throw refuse('invalidSmsCode');
       await this.#parts.codes.spend(tx, checked);
@@ -180,14 +180,14 @@ export class PhoneService {
 
   /** Sets a new password and ends the session. Throws 127, 201, 218, 603. */
   async reset(
-    { app, address }: CodeHolder,
+    { app, ipAddress }: CodeCaller,
     code: string,
     { mobilePhoneNumber, password }: JsonObject,
   ): Promise<void> {
     if (password === undefined || password === null) throw refuse('passwordMissing');
     const fresh = readPassword(password);
     const purpose = 'resetPassword' as const;
-    const phone = await this.#phoneOf({ appId: app.appId, purpose, address }, mobilePhoneNumber, code);
+    const phone = await this.#phoneOf({ appId: app.appId, purpose, ipAddress }, mobilePhoneNumber, code);
     const checked = await this.#parts.codes.check({ appId: app.appId, purpose, phone }, code);
     const hash = await this.#parts.passwords.hash(app.appId, fresh);
     await this.#withOwner(app, checked, async (tx, owner) => {
@@ -215,14 +215,14 @@ export class PhoneService {
       type,
       ttlMinutes: codeTtl.default,
       validateToken: request.validate_token,
-      isSilent: !user || !isFor(user),
+      isDryRun: !user || !isFor(user),
     });
   }
 
   /** Spends a code and does what it is for, with its number's account locked. Throws 603 when it has none. */
   #withOwner<T>(app: App, checked: CheckedCode, work: (tx: Handle, user: User) => Promise<T>): Promise<T> {
-    return this.#parts.store.change(async (tx) => {
-      const user = await this.#find(tx, app, checked.use.phone, true);
+    return this.#parts.store.transaction(async (tx) => {
+      const user = await this.#find(tx, app, checked.scope.phone, true);
       if (!user) throw refuse('invalidSmsCode');
       await this.#parts.codes.spend(tx, checked);
       return work(tx, user);
@@ -231,45 +231,45 @@ export class PhoneService {
 
   /** The holder of the phone may enter the account, and has proven that the number is right. */
   async #logIn(tx: Handle, caller: Prover, user: User): Promise<JsonObject> {
-    return this.#parts.login.enter(caller.app, await this.#proven(tx, caller, user), tx);
+    return this.#parts.login.completeLogin(caller.app, await this.#proven(tx, caller, user), tx);
   }
 
   #proven(tx: Handle, { app, session }: Prover, user: User): Promise<User> {
-    return this.#parts.proof.accept(tx, app, { user, contact: 'mobilePhoneNumber', session });
+    return this.#parts.proof.verify(tx, app, { user, contact: 'mobilePhoneNumber', session });
   }
 
   async #checkOrFail(
     app: App,
-    { phone, target }: { phone: Phone; target: Target },
+    { phone, target }: { phone: Phone; target: LockTarget },
     smsCode: Json | undefined,
   ): Promise<CheckedCode> {
     try {
       return await this.#parts.codes.check({ appId: app.appId, purpose: 'general', phone }, smsCode);
     } catch (error) {
       if (error instanceof Refusal && error.kind === 'invalidSmsCode')
-        await this.#parts.locks.fail(app, target);
+        await this.#parts.locks.countFailure(app, target);
       throw error;
     }
   }
 
   /** A user of this number, named after it unless the body says otherwise (protocol/users.md#user-fields). */
-  async #draft(caller: HookedCaller & SignUpCaller, phone: Phone, members: JsonObject) {
+  async #draft(caller: UserHookCaller & SignUpCaller, phone: Phone, members: JsonObject) {
     const { app } = caller;
     const changes = readUserChanges(members);
     const rules = rulesOf(caller);
     // What the code proves no hook takes away.
     const proven = { mobilePhoneNumber: phone.e164, mobilePhoneVerified: true };
     const asked = { ...newUser(changes, changes.username ?? phone.e164, rules), ...proven };
-    const draft = { ...(await this.#parts.hooked.drafted(caller, members, asked)), ...proven };
+    const draft = { ...(await this.#parts.hooked.beforeSave(caller, members, asked)), ...proven };
     const { password } = changes;
     const passwordHash =
       password === undefined ? null : await this.#parts.passwords.hash(app.appId, password);
-    return { draft, passwordHash, address: signUpAddress(caller) };
+    return { draft, passwordHash, ipAddress: signUpIpAddress(caller) };
   }
 
-  #phoneOf(alone: CodeAlone, named: Json | undefined, code: string): Phone | Promise<Phone> {
+  #phoneOf(alone: NumberlessCode, named: Json | undefined, code: string): Phone | Promise<Phone> {
     const isNamed = named !== undefined && named !== null && named !== '';
-    return isNamed ? requirePhone(named) : this.#parts.codes.numberOf(alone, code);
+    return isNamed ? requirePhone(named) : this.#parts.codes.findNumber(alone, code);
   }
 
   async #numberOf({ appId }: App, session: SessionOwner | undefined): Promise<string | null> {

@@ -1,5 +1,5 @@
 import type { Identity } from '../../domain/auth-data.ts';
-import type { SessionSeed, UserDraft } from '../../domain/user.ts';
+import type { SessionSecret, UserDraft } from '../../domain/user.ts';
 import { type CopyValue, copyIn } from '../copy.ts';
 import type { Handle } from '../pool.ts';
 import { keptOut, type Merged, type Unwritten, unstage, unwrittenRows } from './import-unwritten.ts';
@@ -12,7 +12,7 @@ export interface StagedUser {
   objectId: string;
   draft: UserDraft;
   passwordHash: string | null;
-  session: SessionSeed;
+  session: SessionSecret;
   /** Third-party accounts that must be its own, and UnionIDs, which stay with whoever has them. */
   identities: { own: Identity[]; unions: Identity[] };
   createdAt: string;

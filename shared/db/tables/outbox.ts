@@ -152,7 +152,7 @@ export async function findWaitingMessage(
 }
 
 /** How a message ended; `reason` is one of a bounded set and holds nothing of the recipient. */
-export interface Settlement {
+export interface MessageResult {
   state: 'sent' | 'kept' | 'failed';
   reason: string | null;
 }
@@ -162,7 +162,7 @@ export async function settleMessage(
   tx: Handle,
   appId: string,
   id: number,
-  { state, reason }: Settlement,
+  { state, reason }: MessageResult,
 ): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int, settled_at = now()

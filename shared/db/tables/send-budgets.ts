@@ -33,11 +33,11 @@ export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise
 /** What a number was sent lately. */
 export interface NumberHistory {
   /** Milliseconds since the last message of any kind; infinite when there was none within the day. */
-  sinceAnyMs: number;
+  sinceLastMs: number;
   /** The same for messages that share a limit with the one in question, and how many there were. */
-  sinceAlikeMs: number;
-  alikeInHour: number;
-  alikeInDay: number;
+  sinceLastOfKindMs: number;
+  sameKindInHour: number;
+  sameKindInDay: number;
 }
 
 /**
@@ -59,10 +59,10 @@ export async function readNumberHistory(
   const ages = (some: typeof rows) => some.map((row) => now.getTime() - row.sent_at.getTime());
   const alike = ages(rows.filter((row) => row.is_alike));
   return {
-    sinceAnyMs: Math.min(Number.POSITIVE_INFINITY, ...ages(rows)),
-    sinceAlikeMs: Math.min(Number.POSITIVE_INFINITY, ...alike),
-    alikeInHour: alike.filter((age) => age < 3_600_000).length,
-    alikeInDay: alike.length,
+    sinceLastMs: Math.min(Number.POSITIVE_INFINITY, ...ages(rows)),
+    sinceLastOfKindMs: Math.min(Number.POSITIVE_INFINITY, ...alike),
+    sameKindInHour: alike.filter((age) => age < 3_600_000).length,
+    sameKindInDay: alike.length,
   };
 }
 
@@ -84,7 +84,7 @@ export async function insertSend(
  * Takes a price off the app's balance (option `smsBalance`), whose default is given; false when it does not
  * suffice, and then nothing is taken.
  */
-export async function charge(
+export async function chargeBalance(
   tx: Handle,
   appId: string,
   price: number,

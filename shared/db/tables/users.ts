@@ -1,7 +1,7 @@
 import type { Acl } from '../../domain/acl.ts';
 import type { AuthData } from '../../domain/auth-data.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { SessionSeed, User, UserDraft } from '../../domain/user.ts';
+import type { SessionSecret, User, UserDraft } from '../../domain/user.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Handle } from '../pool.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
@@ -133,7 +133,7 @@ export interface NewUser {
   objectId: string;
   draft: UserDraft;
   passwordHash: string | null;
-  session: SessionSeed;
+  session: SessionSecret;
   now: Date;
 }
 
@@ -209,7 +209,7 @@ export async function replaceHash(
 export async function replaceSession(
   db: Handle,
   appId: string,
-  { id, to, from, now }: { id: number; to: SessionSeed; from?: Buffer; now?: Date },
+  { id, to, from, now }: { id: number; to: SessionSecret; from?: Buffer; now?: Date },
 ): Promise<User | undefined> {
   const { rows } = await db.query<UserRow>(
     `UPDATE app_user SET session_nonce = $3, session_hash = $4, updated_at = coalesce($6, updated_at)

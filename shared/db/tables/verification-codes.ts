@@ -1,7 +1,7 @@
 import type { Handle } from '../pool.ts';
 
 /** Whose code: a number may have one per purpose, and per account where only that account may use it. */
-export interface CodeOwner {
+export interface CodeKey {
   appId: string;
   purpose: string;
   /** In international form. */
@@ -10,7 +10,7 @@ export interface CodeOwner {
   subject: string;
 }
 
-export interface NewCode extends CodeOwner {
+export interface NewCode extends CodeKey {
   id: string;
   digest: string;
   expiresAt: Date;
@@ -45,7 +45,7 @@ export async function putCode(tx: Handle, code: NewCode): Promise<void> {
  */
 export async function countAttempt(
   db: Handle,
-  owner: CodeOwner,
+  owner: CodeKey,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
 ): Promise<{ id: string; digest: string } | undefined> {
   const { rows } = await db.query<{ id: string; digest: string }>(
@@ -59,7 +59,7 @@ export async function countAttempt(
 }
 
 /** Spends the very code that was compared; whoever deletes it has it, so of any number at once one does. */
-export async function spendCode(tx: Handle, owner: CodeOwner, id: string): Promise<boolean> {
+export async function spendCode(tx: Handle, owner: CodeKey, id: string): Promise<boolean> {
   const { rowCount } = await tx.query(
     `DELETE FROM verification_code
       WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4 AND id = $5`,
@@ -105,7 +105,7 @@ export async function selectCodesAskedFrom(
 /** The account that asked last for a code to this number; undefined when none did. */
 export async function findCodeSubject(
   db: Handle,
-  { appId, purpose, number }: Omit<CodeOwner, 'subject'>,
+  { appId, purpose, number }: Omit<CodeKey, 'subject'>,
 ): Promise<string | undefined> {
   const { rows } = await db.query<{ subject: string }>(
     `SELECT subject FROM verification_code WHERE app_id = $1 AND purpose = $2 AND number = $3

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Passwords } from '../../../api/services/accounts/passwords.ts';
+import { Passwords } from '../../../api/services/accounts/passwords/passwords.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import {
   countLoginFailure,
@@ -19,7 +19,7 @@ test('what is too much for one app is answered 429 with a time; other apps go on
   await expect(refusal).rejects.toMatchObject({ code: 429, status: 429, retryAfterSeconds: 5 });
   await expect(passwords.hash('a', 'more')).rejects.toMatchObject({ code: 429 });
   expect(await passwords.verify('b', 'right', null)).toEqual({ isRight: false, isOutdated: false });
-  expect((await Promise.all(calls)).map(({ isRight }) => isRight)).toEqual([true, false]);
+  expect((await Promise.all(calls)).map(({ isMatch: isRight }) => isRight)).toEqual([true, false]);
   await passwords.close();
 });
 

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hashSync } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { saltedHash } from '../../../api/services/accounts/foreign-hashes.ts';
-import { Sessions } from '../../../api/services/accounts/sessions.ts';
+import { saltedHash } from '../../../api/services/accounts/passwords/imported-hashes.ts';
+import { Sessions } from '../../../api/services/accounts/sessions/sessions.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { findUser } from '../../../shared/db/tables/users.ts';
@@ -153,7 +153,7 @@ describe('POST /1.1/login', () => {
     expect((await user.me()).objectId).toBe(user.id);
     const given = async () => {
       const stored = await findUser(db, app.appId, { key: { objectId: user.id } });
-      return stored && (await sessions.tokenOf(db, app.appId, stored));
+      return stored && (await sessions.currentToken(db, app.appId, stored));
     };
     const tokens = await Promise.all([given(), given(), given()]);
     expect(new Set([...tokens, await given(), user.token]).size).toBe(2);

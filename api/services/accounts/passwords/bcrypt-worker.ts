@@ -6,5 +6,5 @@ const question = z.object({ id: z.number(), password: z.string(), hash: z.string
 
 parentPort?.on('message', (message: unknown) => {
   const { id, password, hash } = question.parse(message);
-  parentPort?.postMessage({ id, isRight: compareSync(password, hash) });
+  parentPort?.postMessage({ id, isMatch: compareSync(password, hash) });
 });

@@ -1,6 +1,6 @@
-import type { Clock } from '../../../shared/clock.ts';
-import { Refusal } from '../../../shared/domain/errors.ts';
-import { createHttpClient, type HttpClient, type HttpRequest } from '../../../shared/http.ts';
+import type { Clock } from '../../../../shared/clock.ts';
+import { Refusal } from '../../../../shared/domain/errors.ts';
+import { createHttpClient, type HttpClient, type HttpRequest } from '../../../../shared/http.ts';
 
 /** Somebody waits for the login. */
 const timing = { connectMs: 3000, requestMs: 5000, drainMs: 1000 };
@@ -19,7 +19,7 @@ export class PlatformClients {
    * The body of a successful answer as JSON, undefined for an answer that is none. Throws 503 when the platform gave
    * no answer, or one that says that it is ill itself.
    */
-  async json(at: { baseUrl: string; ca?: string | undefined }, request: HttpRequest): Promise<unknown> {
+  async fetchJson(at: { baseUrl: string; ca?: string | undefined }, request: HttpRequest): Promise<unknown> {
     const reply = await this.#client(at).request(request);
     if (reply.kind !== 'response' || reply.status >= 500)
       throw new Refusal('unavailable', { text: 'The platform could not be asked.', retryAfterSeconds: 5 });

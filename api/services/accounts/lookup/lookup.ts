@@ -1,18 +1,18 @@
-import type { Handle } from '../../../shared/db/pool.ts';
-import { countRows } from '../../../shared/db/tables/selection.ts';
-import { findUser, selectUsers } from '../../../shared/db/tables/users.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
-import { userDocument } from '../../../shared/domain/user.ts';
-import { userClass } from '../../../shared/query/classes.ts';
-import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/query/include.ts';
-import { parseKeys, project } from '../../../shared/query/keys.ts';
-import { compileList, type ListQuery, parseListQuery } from '../../../shared/query/list.ts';
-import type { Reader } from '../../../shared/query/reader.ts';
-import type { ApiDeps } from '../deps.ts';
-import { documentsFor } from '../queries/included-objects.ts';
-import { isObjectId, readerFor, requireRead, tokensFor, type UserCaller } from './caller.ts';
-import { requireStrictness } from './strict.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { countRows } from '../../../../shared/db/tables/selection.ts';
+import { findUser, selectUsers } from '../../../../shared/db/tables/users.ts';
+import { refuse } from '../../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { userDocument } from '../../../../shared/domain/user.ts';
+import { userClass } from '../../../../shared/query/classes.ts';
+import { allWithIncluded, parseInclude, withIncluded } from '../../../../shared/query/include.ts';
+import { parseKeys, project } from '../../../../shared/query/keys.ts';
+import { compileList, type ListQuery, parseListQuery } from '../../../../shared/query/list.ts';
+import type { Reader } from '../../../../shared/query/reader.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { documentsFor } from '../../queries/included-objects.ts';
+import { isObjectId, readerFor, requireRead, tokenOpenerFor, type UserCaller } from '../caller.ts';
+import { requireStrictQuery } from './strict-queries.ts';
 
 /** Looking users up (protocol/users.md#reading-users). Nothing here shows a session token. */
 export class UserLookup {
@@ -31,7 +31,7 @@ export class UserLookup {
     if (!user) throw refuse('userNotFound');
     requireRead(caller, user);
     const isOwn = caller.isMaster || caller.session?.id === user.id;
-    const view = { isOwn, open: tokensFor(caller, this.#deps.vault), hasAcl: hasAcl(query) };
+    const view = { isOwn, open: tokenOpenerFor(caller, this.#deps.vault), hasAcl: hasAcl(query) };
     const document = userDocument(user, view);
     if (include.size === 0) return project(document, keys, userClass);
     const whole = await this.#deps.queries.readFresh(caller, (db) =>
@@ -55,7 +55,7 @@ export class UserLookup {
     const reader = readerFor(caller);
     return this.#deps.queries.readPrepared(caller, () => {
       const list = parseListQuery(query, userClass, reader);
-      if (isStrict) requireStrictness(list);
+      if (isStrict) requireStrictQuery(list);
       return this.#finder(caller, list, { reader, hasAcl: hasAcl(query) });
     });
   }
@@ -66,7 +66,7 @@ export class UserLookup {
     { reader, hasAcl }: { reader: Reader; hasAcl: boolean },
   ): (tx: Handle) => Promise<{ results: JsonObject[]; count?: number }> {
     const selection = compileList(list, userClass, reader);
-    const view = { isOwn: caller.isMaster, open: tokensFor(caller, this.#deps.vault), hasAcl };
+    const view = { isOwn: caller.isMaster, open: tokenOpenerFor(caller, this.#deps.vault), hasAcl };
     return async (tx) => {
       const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
       const documents = found.map((user) => userDocument(user, view));

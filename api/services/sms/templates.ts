@@ -18,7 +18,7 @@ import { templateBalance } from '../../../shared/domain/sms.ts';
 import { readTemplate } from '../../../shared/template.ts';
 import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from '../operator/apps.ts';
-import { isFitForMessages } from './wording.ts';
+import { isAllowedInMessages } from './message-text.ts';
 
 /** `approved`: it is in use as shown; `pending`: what is shown waits, `active` is what is used meanwhile. */
 type Status = 'approved' | 'pending';
@@ -39,7 +39,7 @@ export interface PublicSignature {
 }
 
 /** Templates and signatures of messages, with their review (protocol/admin-api.md#sms-texts). */
-export class SmsTextService {
+export class SmsTemplateService {
   readonly #deps: ApiDeps;
 
   constructor(deps: ApiDeps) {
@@ -81,7 +81,7 @@ export class SmsTextService {
 
   async putSignature(appId: string, name: string): Promise<PublicSignature> {
     checkName(name);
-    if (!isFitForMessages(name))
+    if (!isAllowedInMessages(name))
       throw refuse('invalidParameter', 'A signature must not hold links, 【】 or control characters.');
     const signature = await putSignature(this.#deps.db, appId, name);
     return signature ? publicSignature(signature) : noSuchApp();
@@ -123,8 +123,8 @@ function checkName(name: string): void {
 /** Verification and notification only: no links, and a verification shows its code (protocol/codes.md#templates). */
 function checkTemplate({ type, text }: TemplateText): void {
   const reading = readTemplate(text, { format: 'text' });
-  if (!reading.ok) throw refuse('invalidParameter', reading.problem);
-  if (!isFitForMessages(text))
+  if (!reading.ok) throw refuse('invalidParameter', reading.hint);
+  if (!isAllowedInMessages(text))
     throw refuse('invalidParameter', 'A template must not hold links, 【】 or control characters.');
   const hasCode = reading.template.variables.has('code');
   if (type === 'verification' && !hasCode)

@@ -1,15 +1,15 @@
-import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type User, userDocument } from '../../../shared/domain/user.ts';
-import { readPassword } from '../../../shared/domain/user-members.ts';
-import type { ApiDeps } from '../deps.ts';
-import { requireSelf, requireSessionStill, type UserCaller } from './caller.ts';
-import type { LoginLocks } from './locks.ts';
-import type { Passwords } from './passwords.ts';
+import { findUser, setPassword } from '../../../../shared/db/tables/users.ts';
+import type { App } from '../../../../shared/domain/app.ts';
+import { refuse } from '../../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { type User, userDocument } from '../../../../shared/domain/user.ts';
+import { readPassword } from '../../../../shared/domain/user-members.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { requireCurrentSession, requireSelf, type UserCaller } from '../caller.ts';
+import type { LoginLocks } from '../login/login-locks.ts';
+import type { Passwords } from '../passwords/passwords.ts';
+import type { UserStore } from '../user-store.ts';
 import type { Sessions } from './sessions.ts';
-import type { UserStore } from './store.ts';
 
 interface Parts {
   passwords: Passwords;
@@ -19,7 +19,7 @@ interface Parts {
 }
 
 /** What a user does with its own session: look, renew it, change the password (protocol/users.md#session-tokens). */
-export class OwnSessionService {
+export class SessionService {
   readonly #deps: ApiDeps;
   readonly #parts: Parts;
 
@@ -30,7 +30,7 @@ export class OwnSessionService {
 
   /** The user of a token, as login gives it. Throws 211 for an invalid token (protocol/clients.md#sessions-in-requests). */
   async me(app: App, token: unknown): Promise<JsonObject> {
-    const user = await this.#parts.sessions.userOf(app, token);
+    const user = await this.#parts.sessions.findUser(app, token);
     if (!user || typeof token !== 'string') throw refuse('userNotFound');
     return { ...userDocument(user, { isOwn: true }), sessionToken: token };
   }
@@ -39,11 +39,11 @@ export class OwnSessionService {
   async refresh(caller: UserCaller, objectId: string): Promise<JsonObject> {
     requireSelf(caller, objectId);
     const { store, sessions } = this.#parts;
-    return store.change(async (tx) => {
+    return store.transaction(async (tx) => {
       const { appId } = caller.app;
       const user = await findUser(tx, appId, { key: { objectId }, isLocked: true });
       if (!user) throw refuse('userNotFound');
-      requireSessionStill(caller, user);
+      requireCurrentSession(caller, user);
       const [changed, token] = await sessions.replace(tx, appId, { user, now: store.now() });
       return { ...userDocument(changed, { isOwn: true }), sessionToken: token };
     });
@@ -57,31 +57,31 @@ export class OwnSessionService {
     requireSelf({ ...caller, isMaster: false }, objectId);
     const { app } = caller;
     const { passwords, locks } = this.#parts;
-    const old = givenPassword(body.old_password);
-    const password = readPassword(givenPassword(body.new_password));
+    const old = requireText(body.old_password);
+    const password = readPassword(requireText(body.new_password));
     const user = await findUser(this.#deps.db, app.appId, { key: { objectId } });
     if (!user) throw refuse('userNotFound');
     const target = { user, submitted: { kind: 'username', value: user.username } } as const;
-    await locks.requireOpen(app, target);
-    const { isRight } = await passwords.verify(app.appId, old, user.passwordHash);
+    await locks.requireUnlocked(app, target);
+    const { isMatch: isRight } = await passwords.verify(app.appId, old, user.passwordHash);
     if (!isRight) {
-      await locks.fail(app, target);
+      await locks.countFailure(app, target);
       throw refuse('passwordMismatch');
     }
-    await locks.requireOpen(app, target);
+    await locks.requireUnlocked(app, target);
     return this.#change(app, user, await passwords.hash(app.appId, password));
   }
 
   #change(app: App, verified: User, hash: string): Promise<JsonObject> {
     const { store, sessions } = this.#parts;
-    return store.change(async (tx) => {
+    return store.transaction(async (tx) => {
       const user = await findUser(tx, app.appId, { key: { id: verified.id }, isLocked: true });
       // The old password was compared with a hash that was replaced meanwhile.
       if (user?.passwordHash !== verified.passwordHash) throw refuse('passwordMismatch');
       const saved = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
       const [changed, token] = app.options.reloginAfterPasswordChange
         ? await sessions.replace(tx, app.appId, { user: saved, now: store.now() })
-        : [saved, await sessions.tokenOf(tx, app.appId, saved)];
+        : [saved, await sessions.currentToken(tx, app.appId, saved)];
       const { updatedAt, objectId } = changed;
       return { updatedAt: updatedAt.toISOString(), objectId, sessionToken: token };
     });
@@ -89,7 +89,7 @@ export class OwnSessionService {
 }
 
 /** Throws 201 when there is none, 218 when it is no text. */
-function givenPassword(value: unknown): string {
+function requireText(value: unknown): string {
   if (value === undefined || value === null || value === '') throw refuse('passwordMissing');
   if (typeof value !== 'string') throw refuse('invalidPassword');
   return value;

@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { SealError } from '../../../shared/crypto.ts';
-import type { Handle } from '../../../shared/db/pool.ts';
-import { findSessionOwner, findUser, replaceSession } from '../../../shared/db/tables/users.ts';
-import type { AclUser } from '../../../shared/domain/acl.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
-import type { SessionSeed, User } from '../../../shared/domain/user.ts';
-import type { ApiDeps } from '../deps.ts';
+import { SealError } from '../../../../shared/crypto.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users.ts';
+import type { AclUser } from '../../../../shared/domain/acl.ts';
+import type { App } from '../../../../shared/domain/app.ts';
+import { refuse } from '../../../../shared/domain/errors.ts';
+import type { SessionSecret, User } from '../../../../shared/domain/user.ts';
+import type { ApiDeps } from '../../deps.ts';
 
 /** Who a valid session token belongs to. */
 export interface TokenOwner {
@@ -43,7 +43,7 @@ export class Sessions {
   }
 
   /** The session of a user that is being made, or another one for a user. */
-  seed(appId: string, objectId: string): SessionSeed & { token: string } {
+  create(appId: string, objectId: string): SessionSecret & { token: string } {
     const nonce = randomBytes(nonceBytes);
     const token = this.#tokens(appId, objectId, nonce)[0] ?? '';
     return { nonce, hash: digestOf(token), token };
@@ -54,7 +54,7 @@ export class Sessions {
    * login, until it is replaced. Sealed with CARILLON_SECRET it stands where others have their nonce. Undefined for a
    * text that is no token.
    */
-  adopt(appId: string, objectId: string, token: string): SessionSeed | undefined {
+  createFromToken(appId: string, objectId: string, token: string): SessionSecret | undefined {
     if (!tokenForm.test(token)) return undefined;
     return { nonce: this.#deps.vault.seal(token, sealContext(appId, objectId)), hash: digestOf(token) };
   }
@@ -63,15 +63,15 @@ export class Sessions {
    * The token of a user, made under whichever key of CARILLON_SECRET. When that key is gone the user gets another
    * one: whoever drops a key wants what was made with it to end.
    */
-  async tokenOf(db: Handle, appId: string, user: User): Promise<string> {
-    const known = this.#known(appId, user);
+  async currentToken(db: Handle, appId: string, user: User): Promise<string> {
+    const known = this.#storedToken(appId, user);
     if (known !== undefined) return known;
-    const seed = this.seed(appId, user.objectId);
-    const changed = await replaceSession(db, appId, { id: user.id, to: seed, from: user.session.hash });
-    if (changed) return seed.token;
+    const session = this.create(appId, user.objectId);
+    const changed = await replaceSession(db, appId, { id: user.id, to: session, from: user.session.hash });
+    if (changed) return session.token;
     // Somebody else was faster.
     const current = await findUser(db, appId, { key: { id: user.id } });
-    const token = current && this.#known(appId, current);
+    const token = current && this.#storedToken(appId, current);
     if (token === undefined) throw refuse('userNotFound');
     return token;
   }
@@ -82,21 +82,21 @@ export class Sessions {
     appId: string,
     { user, now }: { user: User; now: Date },
   ): Promise<[User, string]> {
-    const seed = this.seed(appId, user.objectId);
-    const changed = await replaceSession(tx, appId, { id: user.id, to: seed, now });
+    const session = this.create(appId, user.objectId);
+    const changed = await replaceSession(tx, appId, { id: user.id, to: session, now });
     if (!changed) throw new Error('a locked user is gone');
-    return [changed, seed.token];
+    return [changed, session.token];
   }
 
   /** Whose token this is; undefined for anything that is none. */
-  async ownerOf(app: App, token: unknown): Promise<TokenOwner | undefined> {
+  async findOwner(app: App, token: unknown): Promise<TokenOwner | undefined> {
     const hash = this.#hashOf(token);
     const owner = hash && (await findSessionOwner(this.#deps.db, app.appId, hash));
     return owner && { ...owner, hash };
   }
 
   /** As `ownerOf`, with all there is of the user. */
-  async userOf(app: App, token: unknown): Promise<User | undefined> {
+  async findUser(app: App, token: unknown): Promise<User | undefined> {
     const hash = this.#hashOf(token);
     return hash && findUser(this.#deps.db, app.appId, { key: { sessionHash: hash } });
   }
@@ -105,13 +105,13 @@ export class Sessions {
     return typeof token === 'string' && tokenForm.test(token) ? digestOf(token) : undefined;
   }
 
-  #known(appId: string, { objectId, session }: User): string | undefined {
+  #storedToken(appId: string, { objectId, session }: User): string | undefined {
     return this.#tokens(appId, objectId, session.nonce).find((token) => digestOf(token).equals(session.hash));
   }
 
   /** What the nonce gives under each key, the first key's first; the one that was adopted, as far as a key opens it. */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
-    if (nonce.length !== nonceBytes) return this.#adopted(appId, objectId, nonce);
+    if (nonce.length !== nonceBytes) return this.#importedToken(appId, objectId, nonce);
     const derived = this.#deps.vault.derivedBy(`session ${appId} ${objectId} ${nonce.toString('hex')}`);
     return derived.map((secret) => {
       const number = BigInt(`0x${Buffer.from(secret, 'base64url').toString('hex')}`) % tokenCount;
@@ -119,7 +119,7 @@ export class Sessions {
     });
   }
 
-  #adopted(appId: string, objectId: string, sealed: Buffer): string[] {
+  #importedToken(appId: string, objectId: string, sealed: Buffer): string[] {
     try {
       return [String(this.#deps.vault.open(sealed, sealContext(appId, objectId)))];
     } catch (error) {

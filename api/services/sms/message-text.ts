@@ -1,7 +1,7 @@
 import type { App } from '../../../shared/domain/app.ts';
 import { refuse } from '../../../shared/domain/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
-import { isHomePhone, type Phone } from '../../../shared/domain/phone.ts';
+import { isDomesticPhone, type Phone } from '../../../shared/domain/phone.ts';
 import { holdsLink, plainText } from '../../../shared/domain/shown-text.ts';
 import type { SmsType } from '../../../shared/domain/sms.ts';
 import { readTemplate, type Template } from '../../../shared/template.ts';
@@ -37,11 +37,11 @@ const operations: Record<SmsType, { zh: string; en: string }> = {
 
 function read(text: string): Template {
   const reading = readTemplate(text, { format: 'text' });
-  if (!reading.ok) throw new Error(reading.problem);
+  if (!reading.ok) throw new Error(reading.hint);
   return reading.template;
 }
 
-export interface Wording {
+export interface TextParameters {
   app: App;
   phone: Phone;
   type: SmsType;
@@ -54,12 +54,12 @@ export interface Wording {
 }
 
 /** The text of a message, beginning with its signature, and the variables that went into it. Throws 1, 111, 606. */
-export function wordMessage(
-  wording: Wording,
+export function renderMessage(
+  wording: TextParameters,
   code: string | undefined,
 ): { text: string; variables: Record<string, string> } {
   const { app, phone, type, sign, ttlMinutes, custom } = wording;
-  const language = isHomePhone(phone) ? 'zh' : 'en';
+  const language = isDomesticPhone(phone) ? 'zh' : 'en';
   const values: Record<string, string> = {
     ...(custom ? ownValues(custom.template, custom.values) : {}),
     name: wording.name === undefined ? checked('name', app.name) : ofCaller('name', wording.name),
@@ -105,4 +105,4 @@ function ofCaller(name: string, value: string): string {
 }
 
 /** Whether a text may stand in a message at all. */
-export const isFitForMessages = (text: string): boolean => !forbidden.test(text);
+export const isAllowedInMessages = (text: string): boolean => !forbidden.test(text);

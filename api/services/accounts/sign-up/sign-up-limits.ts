@@ -1,27 +1,27 @@
-import type { Handle } from '../../../shared/db/pool.ts';
-import { countSignUp, signUpWindows } from '../../../shared/db/tables/sign-up-budgets.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { Refusal } from '../../../shared/domain/errors.ts';
-import { draftBytes, type UserDraft } from '../../../shared/domain/user.ts';
-import type { ApiDeps } from '../deps.ts';
-import { addressKey } from '../sms/budgets.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { countSignUp, signUpWindows } from '../../../../shared/db/tables/sign-up-budgets.ts';
+import type { App } from '../../../../shared/domain/app.ts';
+import { Refusal } from '../../../../shared/domain/errors.ts';
+import { draftBytes, type UserDraft } from '../../../../shared/domain/user.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { ipAddressKey } from '../../sms/budgets.ts';
 
 /**
  * Counts a new user against what its network address may store in this app per hour and day, as part of `tx` (options
  * `signUpsPerAddressPerHour`, `signUpBytesPerAddressPerDay`). Throws 429 with the seconds until the count begins again;
  * what is refused is not counted.
  *
- * @param address undefined for a caller whose address says nothing of whom it serves: a server of the app
+ * @param ipAddress undefined for a caller whose address says nothing of whom it serves: a server of the app
  */
-export async function takeSignUp(
+export async function takeSignUpBudget(
   deps: Pick<ApiDeps, 'vault' | 'clock'>,
   tx: Handle,
-  { app, draft, address }: { app: App; draft: UserDraft; address: string | undefined },
+  { app, draft, ipAddress }: { app: App; draft: UserDraft; ipAddress: string | undefined },
 ): Promise<void> {
-  if (address === undefined) return;
+  if (ipAddress === undefined) return;
   const { signUpsPerAddressPerHour, signUpBytesPerAddressPerDay } = app.options;
   const nowMs = deps.clock.now();
-  const key = addressKey(deps, address);
+  const key = ipAddressKey(deps, ipAddress);
   const count = { appId: app.appId, key, bytes: draftBytes(draft) };
   const { users, bytes } = await countSignUp(tx, count, new Date(nowMs));
   const ends = [

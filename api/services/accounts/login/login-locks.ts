@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { countLoginFailure, isLoginLocked } from '../../../shared/db/tables/login-locks.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
-import type { User } from '../../../shared/domain/user.ts';
-import type { ApiDeps } from '../deps.ts';
+import { countLoginFailure, isLoginLocked } from '../../../../shared/db/tables/login-locks.ts';
+import type { App } from '../../../../shared/domain/app.ts';
+import { refuse } from '../../../../shared/domain/errors.ts';
+import type { User } from '../../../../shared/domain/user.ts';
+import type { ApiDeps } from '../../deps.ts';
 
 /** protocol/users.md#account-lock: more than 6 failures within 15 minutes. */
 export const lockRule = { maxFailures: 6, windowMs: 15 * 60_000 } as const;
@@ -15,13 +15,13 @@ export interface Identifier {
 }
 
 /** Who a guess is about: the user, where there is one, and what was submitted. */
-export interface Target {
+export interface LockTarget {
   user: Pick<User, 'objectId'> | undefined;
   submitted: Identifier;
 }
 
 /** The digest under which a target's failures are counted: one for all names of a user (protocol/users.md#account-lock). */
-function digestOf({ user, submitted }: Target): Buffer {
+function digestOf({ user, submitted }: LockTarget): Buffer {
   const [kind, value] = user ? ['user', user.objectId] : [submitted.kind, normalised(submitted.value)];
   return createHash('sha256').update(kind).update('\0').update(value).digest();
 }
@@ -42,13 +42,13 @@ export class LoginLocks {
   }
 
   /** Throws 219 while the target is locked. */
-  async requireOpen({ appId }: App, target: Target): Promise<void> {
+  async requireUnlocked({ appId }: App, target: LockTarget): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now() };
     if (await isLoginLocked(this.#deps.db, appId, at)) throw refuse('accountLocked');
   }
 
   /** Counts a failed attempt. Throws 219 when it was one too many, or the lock came meanwhile. */
-  async fail({ appId }: App, target: Target): Promise<void> {
+  async countFailure({ appId }: App, target: LockTarget): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now(), rule: lockRule };
     if (await countLoginFailure(this.#deps.db, appId, at)) throw refuse('accountLocked');
   }

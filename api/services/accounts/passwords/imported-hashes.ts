@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
-import { equalInConstantTime } from '../../../shared/crypto.ts';
-import { moduleUrl } from '../../../shared/module-url.ts';
+import { equalInConstantTime } from '../../../../shared/crypto.ts';
+import { moduleUrl } from '../../../../shared/module-url.ts';
 
 /**
  * Hashes that imported users bring: bcrypt, and the salted form that the public service exports (the members
@@ -19,30 +19,30 @@ export function saltedHash({ password, salt }: { password: string; salt: string 
 }
 
 /** True for a hash that an import may bring. */
-export const isForeignHash = (hash: string): boolean => bcryptForm.test(hash) || saltedForm.test(hash);
+export const isImportedHash = (hash: string): boolean => bcryptForm.test(hash) || saltedForm.test(hash);
 
 /** True when the password fits a salted hash of the public service. */
-function fitsSalted(password: string, [, salt = '', expected = '']: RegExpExecArray): boolean {
+function matchesSalted(password: string, [, salt = '', expected = '']: RegExpExecArray): boolean {
   let digest = createHash('sha512').update(Buffer.from(salt, 'base64url')).update(password).digest();
   for (let i = 0; i < rounds; i += 1) digest = createHash('sha512').update(digest).digest();
   return equalInConstantTime(digest.toString('base64'), expected);
 }
 
-interface Verdict {
+interface WorkerReply {
   id: number;
-  isRight: boolean;
+  isMatch: boolean;
 }
 
 /** Checks foreign hashes. bcrypt is plain JavaScript and takes long, so it has a thread of its own. */
-export class ForeignHashes {
-  readonly #waiting = new Map<number, { resolve(isRight: boolean): void; reject(error: Error): void }>();
+export class ImportedHashes {
+  readonly #waiting = new Map<number, { resolve(isMatch: boolean): void; reject(error: Error): void }>();
   #worker: Worker | undefined;
   #lastId = 0;
 
   /** False for a wrong password and for a hash of no known form. */
   verify(password: string, hash: string): Promise<boolean> {
     const salted = saltedForm.exec(hash);
-    if (salted) return Promise.resolve(fitsSalted(password, salted));
+    if (salted) return Promise.resolve(matchesSalted(password, salted));
     return bcryptForm.test(hash) ? this.#askWorker(password, hash) : Promise.resolve(false);
   }
 
@@ -59,8 +59,8 @@ export class ForeignHashes {
 
   #open(): Worker {
     const worker = new Worker(moduleUrl('./bcrypt-worker.ts', import.meta.url));
-    worker.on('message', ({ id, isRight }: Verdict) => {
-      this.#waiting.get(id)?.resolve(isRight);
+    worker.on('message', ({ id, isMatch }: WorkerReply) => {
+      this.#waiting.get(id)?.resolve(isMatch);
       this.#waiting.delete(id);
     });
     const end = (error: unknown) => this.#end(worker, error);

@@ -10,8 +10,8 @@ import { newObjectId } from '../../../shared/domain/ids.ts';
 import type { User, UserDraft } from '../../../shared/domain/user.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { MailLinks } from '../verification/links.ts';
-import type { Sessions } from './sessions.ts';
-import { takeSignUp } from './sign-up-limits.ts';
+import type { Sessions } from './sessions/sessions.ts';
+import { takeSignUpBudget } from './sign-up/sign-up-limits.ts';
 
 /** A third-party account belongs to another user. */
 export class IdentityTaken extends Error {
@@ -28,8 +28,8 @@ const refusalOfIndex = new Map<string, ErrorName>([
 export interface NewAccount {
   draft: UserDraft;
   passwordHash: string | null;
-  /** Network address that it counts for; undefined where it counts for none (`signUpAddress`). */
-  address: string | undefined;
+  /** Network address that it counts for; undefined where it counts for none (`signUpIpAddress`). */
+  ipAddress: string | undefined;
 }
 
 /**
@@ -55,13 +55,13 @@ export class UserStore {
    * another user has are 202, 203 and 214, whichever call was first; third-party accounts are 208. `asker` is given where a
    * condition is asked, which takes the app's share of those.
    */
-  async change<T>(work: (tx: Handle) => Promise<T>, asker?: Asker, triesLeft = 3): Promise<T> {
+  async transaction<T>(work: (tx: Handle) => Promise<T>, asker?: Asker, triesLeft = 3): Promise<T> {
     const { db, queries } = this.#deps;
     try {
       return await (asker ? queries.change(asker, work) : db.transaction(work));
     } catch (error) {
       if (isDeadlock(error)) {
-        if (triesLeft > 1) return this.change(work, asker, triesLeft - 1);
+        if (triesLeft > 1) return this.transaction(work, asker, triesLeft - 1);
         throw refuse('conflict');
       }
       if (error instanceof IdentityTaken) throw refuse('accountLinked');
@@ -70,16 +70,16 @@ export class UserStore {
     }
   }
 
-  /** Makes a user and its session; gives the token too. Throws `IdentityTaken`, 429 as `takeSignUp`. */
+  /** Makes a user and its session; gives the token too. Throws `IdentityTaken`, 429 as `takeSignUpBudget`. */
   async create(
     tx: Handle,
     app: App,
-    { draft, passwordHash, address }: NewAccount,
+    { draft, passwordHash, ipAddress }: NewAccount,
   ): Promise<{ user: User; token: string }> {
-    await takeSignUp(this.#deps, tx, { app, draft, address });
+    await takeSignUpBudget(this.#deps, tx, { app, draft, ipAddress });
     const { appId } = app;
     const objectId = newObjectId();
-    const { token, ...session } = this.#sessions.seed(appId, objectId);
+    const { token, ...session } = this.#sessions.create(appId, objectId);
     const sealed = this.#sealed(appId, draft);
     const user = await insertUser(tx, appId, {
       objectId,
@@ -89,8 +89,9 @@ export class UserStore {
       now: this.now(),
     });
     // Who is found by nothing is new: a UnionID that is taken by now was so by a call of the same moment.
-    if (draft.authData !== null && (await this.#taken(tx, appId, user)).length > 0) throw new IdentityTaken();
-    await this.#askToConfirm(tx, app, user);
+    if (draft.authData !== null && (await this.#claimIdentities(tx, appId, user)).length > 0)
+      throw new IdentityTaken();
+    await this.#sendVerificationMail(tx, app, user);
     return { user, token };
   }
 
@@ -99,10 +100,10 @@ export class UserStore {
     const { appId } = app;
     const sealed = this.#sealed(appId, draft);
     const user = await updateUser(tx, appId, { id: current.id, draft: sealed, now: this.now() });
-    if (user.email !== current.email) await this.#askToConfirm(tx, app, user);
+    if (user.email !== current.email) await this.#sendVerificationMail(tx, app, user);
     if (draft.authData === current.authData) return user;
     // A UnionID that another user has already stays there: it finds users, but names none.
-    const taken = await this.#taken(tx, appId, user);
+    const taken = await this.#claimIdentities(tx, appId, user);
     if (taken.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
       throw new IdentityTaken();
     return user;
@@ -115,7 +116,7 @@ export class UserStore {
   }
 
   /** A new address that is to be confirmed gets a mail (protocol/users.md#e-mail-verification). */
-  async #askToConfirm(tx: Handle, app: App, user: User): Promise<void> {
+  async #sendVerificationMail(tx: Handle, app: App, user: User): Promise<void> {
     if (user.email === null || user.emailVerified !== false || !app.options.emailVerification) return;
     // Whoever enters the same address again and again must not fill its box.
     if (await this.#links.takeBudget(tx, app, 'verifyEmail', user.email))
@@ -123,7 +124,7 @@ export class UserStore {
   }
 
   /** Makes the accounts of a user its own; gives those that are another's. */
-  #taken(tx: Handle, appId: string, user: User): Promise<Identity[]> {
+  #claimIdentities(tx: Handle, appId: string, user: User): Promise<Identity[]> {
     const { own, unions } = identitiesOf(user.authData ?? {});
     return setIdentities(tx, appId, { userId: user.id, identities: [...own, ...unions] });
   }

@@ -9,7 +9,7 @@ import { dueIn } from '../../shared/db/tables/delivery.ts';
 import {
   countTry,
   findWaitingMessage,
-  type Settlement,
+  type MessageResult,
   settleMessage,
   type WaitingMessage,
 } from '../../shared/db/tables/outbox.ts';
@@ -99,15 +99,15 @@ async function readMessage(
   }
 }
 
-type Ending = Settlement | Extract<ProviderResult, { kind: 'retry' }>;
+type SendOutcome = MessageResult | Extract<ProviderResult, { kind: 'retry' }>;
 
 async function tryOnce(
   { clock }: MessengerDeps,
   providers: Providers,
   message: WaitingMessage,
   { id, appId, signal }: { id: string; appId: string; signal: AbortSignal },
-): Promise<Ending | 'stopped'> {
-  const send = sendingOf(providers, message, { id, appId });
+): Promise<SendOutcome | 'stopped'> {
+  const send = senderFor(providers, message, { id, appId });
   if (!send) return { state: 'kept', reason: null };
   if (message.expiresAt.getTime() <= clock.now()) return { state: 'failed', reason: 'expired' };
   const sending = await Promise.race([send(), aborted(signal)]);
@@ -118,7 +118,7 @@ async function tryOnce(
 }
 
 /** How this message is sent; undefined when no supplier is set for its kind. */
-function sendingOf(
+function senderFor(
   providers: Providers,
   message: WaitingMessage,
   ids: { id: string; appId: string },
@@ -143,18 +143,18 @@ async function record(
   deps: MessengerDeps,
   job: Job<MessageJob>,
   message: WaitingMessage,
-  ending: Ending,
+  ending: SendOutcome,
 ): Promise<void> {
   const { appId, messageId } = job.data;
   const { db, queue, metrics, log } = deps;
-  const settlement = 'state' in ending ? ending : givenUp(deps, message, ending);
+  const settlement = 'state' in ending ? ending : expiredResult(deps, message, ending);
   await db.transaction(async (tx) => {
     if (!(await queue.complete(messageJob, job, tx))) return;
     if (settlement) await settleMessage(tx, appId, messageId, settlement);
     else if ('kind' in ending && (await countTry(tx, appId, messageId, ending.reason)))
       await queue.send(messageJob, [job.data], {
         tx,
-        startAfter: await dueIn(tx, delayOf(message, ending)),
+        startAfter: await dueIn(tx, retryDelay(message, ending)),
         priority: message.kind === 'sms' ? 1 : 0,
       });
   });
@@ -168,17 +168,18 @@ async function record(
 }
 
 /** A message that would be tried again after it has expired is given up. */
-function givenUp(
+function expiredResult(
   { clock }: MessengerDeps,
   message: WaitingMessage,
-  ending: Extract<Ending, { kind: 'retry' }>,
-): Settlement | undefined {
-  const isOver = clock.now() + delayOf(message, { ...ending, isLeast: true }) >= message.expiresAt.getTime();
+  ending: Extract<SendOutcome, { kind: 'retry' }>,
+): MessageResult | undefined {
+  const isOver =
+    clock.now() + retryDelay(message, { ...ending, isLeast: true }) >= message.expiresAt.getTime();
   return isOver ? { state: 'failed', reason: ending.reason } : undefined;
 }
 
 /** What the supplier asked for, else a back-off of which half is left to chance. */
-function delayOf(
+function retryDelay(
   { attempts }: Pick<WaitingMessage, 'attempts'>,
   { afterMs, isLeast = false }: { afterMs: number | null; isLeast?: boolean },
 ): number {

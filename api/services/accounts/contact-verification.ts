@@ -4,8 +4,8 @@ import { setPassword } from '../../../shared/db/tables/users.ts';
 import { deleteCodesOfSubject } from '../../../shared/db/tables/verification-codes.ts';
 import type { App } from '../../../shared/domain/app.ts';
 import type { User } from '../../../shared/domain/user.ts';
-import type { SessionOwner, Sessions } from './sessions.ts';
-import type { UserStore } from './store.ts';
+import type { SessionOwner, Sessions } from './sessions/sessions.ts';
+import type { UserStore } from './user-store.ts';
 
 /** How a caller may prove to be reached. */
 export type Contact = 'email' | 'mobilePhoneNumber';
@@ -13,13 +13,13 @@ export type Contact = 'email' | 'mobilePhoneNumber';
 const flagOf = { email: 'emailVerified', mobilePhoneNumber: 'mobilePhoneVerified' } as const;
 
 /** The other contact goes: it may be the account maker's own, and resets the password. */
-const withoutOther = {
+const otherContactCleared = {
   email: { mobilePhoneNumber: null, mobilePhoneVerified: false },
   mobilePhoneNumber: { email: null, emailVerified: null },
 } as const;
 
 /** Whose contact it is that an account has, once a caller proves to receive what is sent there. */
-export class ContactProof {
+export class ContactVerification {
   readonly #store: UserStore;
   readonly #sessions: Sessions;
 
@@ -34,7 +34,7 @@ export class ContactProof {
    * `trustUnverifiedNumbers`), every way into the account that was set before is void: session, password, third-party
    * accounts, the other contact, links and codes under way. Custom members stay.
    */
-  async accept(
+  async verify(
     tx: Handle,
     app: App,
     { user, contact, session }: { user: User; contact: Contact; session?: SessionOwner | undefined },
@@ -45,12 +45,12 @@ export class ContactProof {
     if (app.options.trustUnverifiedNumbers || session?.id === user.id)
       return this.#store.save(tx, app, { current: user, draft: proven });
     const authData = user.authData === null ? null : {};
-    const draft = { ...proven, ...withoutOther[contact], authData };
+    const draft = { ...proven, ...otherContactCleared[contact], authData };
     await this.#store.save(tx, app, { current: user, draft });
-    return this.#endAccess(tx, app.appId, user);
+    return this.#revokeAccess(tx, app.appId, user);
   }
 
-  async #endAccess(tx: Handle, appId: string, { id, objectId }: User): Promise<User> {
+  async #revokeAccess(tx: Handle, appId: string, { id, objectId }: User): Promise<User> {
     for (const purpose of ['verifyEmail', 'resetPassword'] as const)
       await deleteLinksOfUser(tx, { appId, userId: id, purpose });
     await deleteCodesOfSubject(tx, appId, objectId);

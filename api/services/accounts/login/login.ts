@@ -1,27 +1,27 @@
-import type { Handle } from '../../../shared/db/pool.ts';
-import { findUser, replaceHash, type UserKey } from '../../../shared/db/tables/users.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type User, userDocument } from '../../../shared/domain/user.ts';
-import { readPhone } from '../../../shared/domain/user-members.ts';
-import type { ApiDeps } from '../deps.ts';
-import type { CodeBook } from '../sms/codes.ts';
-import { requirePhone } from '../sms/sms.ts';
-import type { HookedCaller, HookedUsers } from './hooked.ts';
-import type { Identifier, LoginLocks } from './locks.ts';
-import type { Passwords } from './passwords.ts';
-import type { Sessions } from './sessions.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { findUser, replaceHash, type UserKey } from '../../../../shared/db/tables/users.ts';
+import type { App } from '../../../../shared/domain/app.ts';
+import { type ErrorName, Refusal, refuse } from '../../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { type User, userDocument } from '../../../../shared/domain/user.ts';
+import { readPhone } from '../../../../shared/domain/user-members.ts';
+import type { ApiDeps } from '../../deps.ts';
+import type { VerificationCodes } from '../../sms/codes.ts';
+import { requirePhone } from '../../sms/sms.ts';
+import type { Passwords } from '../passwords/passwords.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import type { UserHookCaller, UserHooks } from '../user-hooks.ts';
+import type { Identifier, LoginLocks } from './login-locks.ts';
 
 /** How somebody proves to be a user. It is asked, and takes as long, when there is no such user. */
-export interface Proof {
-  holds(user: User | undefined): Promise<boolean>;
+export interface Credential {
+  matches(user: User | undefined): Promise<boolean>;
   /** What a failed one is answered with. */
   refusal: ErrorName;
   /** The answer where there is no such user, unless the app conceals that; absent: `refusal`. */
-  refusalOfNobody?: ErrorName;
+  unknownUserRefusal?: ErrorName;
   /** It allows a few guesses only, however many come at once, so that a right one counts whatever failed beside it. */
-  isBounded?: boolean;
+  hasGuessLimit?: boolean;
 }
 
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
@@ -32,8 +32,8 @@ export class LoginService {
   readonly #passwords: Passwords;
   readonly #sessions: Sessions;
   readonly #locks: LoginLocks;
-  readonly #codes: CodeBook;
-  readonly #hooked: HookedUsers;
+  readonly #codes: VerificationCodes;
+  readonly #hooked: UserHooks;
 
   constructor(
     deps: ApiDeps,
@@ -41,8 +41,8 @@ export class LoginService {
       passwords: Passwords;
       sessions: Sessions;
       locks: LoginLocks;
-      codes: CodeBook;
-      hooked: HookedUsers;
+      codes: VerificationCodes;
+      hooked: UserHooks;
     },
   ) {
     this.#deps = deps;
@@ -59,17 +59,17 @@ export class LoginService {
    * the lock. Throws 200, 125, 127, 217 without a claim, 201 or 218 without a password, 210 when they do not fit, 216 by the app's option, 219 when locked, 401 by the hook of its function host, 429 when too many wait. With
    * `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 when they do not fit.
    */
-  async login(caller: HookedCaller, body: JsonObject): Promise<JsonObject> {
+  async login(caller: UserHookCaller, body: JsonObject): Promise<JsonObject> {
     const { app } = caller;
     if (isGiven(body.smsCode) && !isGiven(body.password)) return this.#loginByCode(caller, body);
-    const claim = claimOf(body);
+    const claim = readIdentifier(body);
     const { password } = body;
     if (!isGiven(password) || password === '') throw refuse('passwordMissing');
     if (typeof password !== 'string') throw refuse('invalidPassword');
     return this.signIn(caller, claim, {
-      holds: (user) => this.#fits(app, { user, password }),
+      matches: (user) => this.#matchesPassword(app, { user, password }),
       refusal: 'passwordMismatch',
-      refusalOfNobody: 'userNotFound',
+      unknownUserRefusal: 'userNotFound',
     });
   }
 
@@ -77,27 +77,27 @@ export class LoginService {
    * Logs in whoever proves the claim; the reply is the whole user. Throws 216, 219, 401 by `onLogin` and the proof's
    * refusal.
    */
-  async signIn(caller: HookedCaller, claim: Identifier, proof: Proof): Promise<JsonObject> {
+  async signIn(caller: UserHookCaller, claim: Identifier, proof: Credential): Promise<JsonObject> {
     const { app } = caller;
     const user = await this.#find(app, claim);
     const target = { user, submitted: claim };
-    await this.#locks.requireOpen(app, target);
-    if (!(await proof.holds(user)) || !user) {
-      await this.#locks.fail(app, target);
+    await this.#locks.requireUnlocked(app, target);
+    if (!(await proof.matches(user)) || !user) {
+      await this.#locks.countFailure(app, target);
       const isToldApart = !user && !app.options.concealUsers;
-      throw refuse((isToldApart ? proof.refusalOfNobody : undefined) ?? proof.refusal);
+      throw refuse((isToldApart ? proof.unknownUserRefusal : undefined) ?? proof.refusal);
     }
     // Failures of the same moment may have locked it while we looked.
-    if (!proof.isBounded) await this.#locks.requireOpen(app, target);
-    const document = await this.enter(app, user);
-    await this.#hooked.loggingIn(caller, document);
+    if (!proof.hasGuessLimit) await this.#locks.requireUnlocked(app, target);
+    const document = await this.completeLogin(app, user);
+    await this.#hooked.onLogin(caller, document);
     // protocol/users.md#user-fields: mobilePhone is there where a number was logged in with.
     return claim.kind === 'mobilePhoneNumber'
       ? { ...document, mobilePhone: user.mobilePhoneNumber }
       : document;
   }
 
-  #loginByCode(caller: HookedCaller, { mobilePhoneNumber, smsCode }: JsonObject): Promise<JsonObject> {
+  #loginByCode(caller: UserHookCaller, { mobilePhoneNumber, smsCode }: JsonObject): Promise<JsonObject> {
     const { app } = caller;
     const phone = requirePhone(mobilePhoneNumber);
     const use = { appId: app.appId, purpose: 'login', phone } as const;
@@ -110,27 +110,27 @@ export class LoginService {
     };
     const claim = { kind: 'mobilePhoneNumber', value: phone.e164 } as const;
     return this.signIn(caller, claim, {
-      holds: (user) => falseWhen603(holds(user)),
+      matches: (user) => falseOnInvalidCode(holds(user)),
       refusal: 'invalidSmsCode',
-      isBounded: true,
+      hasGuessLimit: true,
     });
   }
 
   /** What a user who has proven itself gets. Throws 216 when the app lets in nobody with an unverified address. */
-  async enter(app: App, user: User, db: Handle = this.#deps.db): Promise<JsonObject> {
+  async completeLogin(app: App, user: User, db: Handle = this.#deps.db): Promise<JsonObject> {
     if (app.options.forbidUnverifiedEmailLogin && user.email !== null && user.emailVerified === false)
       throw refuse('emailUnverified');
-    const sessionToken = await this.#sessions.tokenOf(db, app.appId, user);
+    const sessionToken = await this.#sessions.currentToken(db, app.appId, user);
     return { ...userDocument(user, { isOwn: true }), sessionToken };
   }
 
   /** Whether a password is a user's; a hash of another form is replaced when it is. */
-  async #fits(
+  async #matchesPassword(
     { appId }: App,
     { user, password }: { user: User | undefined; password: string },
   ): Promise<boolean> {
     const hash = user?.passwordHash ?? null;
-    const { isRight, isOutdated } = await this.#passwords.verify(appId, password, hash);
+    const { isMatch: isRight, needsRehash: isOutdated } = await this.#passwords.verify(appId, password, hash);
     if (isRight && isOutdated && user && hash !== null) {
       const to = await this.#passwords.hash(appId, password);
       await replaceHash(this.#deps.db, appId, { id: user.id, from: hash, to });
@@ -152,7 +152,7 @@ export class LoginService {
 
 const maxClaimLength = 255;
 
-async function falseWhen603(proof: Promise<boolean>): Promise<boolean> {
+async function falseOnInvalidCode(proof: Promise<boolean>): Promise<boolean> {
   try {
     return await proof;
   } catch (error) {
@@ -162,7 +162,7 @@ async function falseWhen603(proof: Promise<boolean>): Promise<boolean> {
 }
 
 /** Only texts claim anything: an operator where a name belongs is refused (protocol/known-problems.md#operator-injection). */
-function claimOf({ username, email, mobilePhoneNumber }: JsonObject): Identifier {
+function readIdentifier({ username, email, mobilePhoneNumber }: JsonObject): Identifier {
   if (isGiven(username)) {
     if (username === '') throw refuse('usernameMissing');
     if (typeof username !== 'string') throw refuse('invalidUsername');

@@ -6,9 +6,9 @@ import { stableText } from '../../../shared/domain/operations.ts';
 import { draftDocument, type User, type UserDraft, userDocument } from '../../../shared/domain/user.ts';
 import { changedUser, readUserChanges, type UserChanges } from '../../../shared/domain/user-changes.ts';
 import type { HookCaller, Hooks } from '../functions/hooks.ts';
-import type { SessionOwner } from './sessions.ts';
+import type { SessionOwner } from './sessions/sessions.ts';
 
-export type HookedCaller = HookCaller & { session?: SessionOwner | undefined };
+export type UserHookCaller = HookCaller & { session?: SessionOwner | undefined };
 
 /** A write of a user, as its hooks see it. */
 interface Change {
@@ -18,7 +18,7 @@ interface Change {
 }
 
 /** What only the service sets, or never leaves it. */
-const ownMembers = new Set([
+const serviceMembers = new Set([
   'objectId',
   'createdAt',
   'updatedAt',
@@ -31,7 +31,7 @@ const ownMembers = new Set([
 const view = { isOwn: true, hasAcl: true } as const;
 
 /** What an app's function host has to say when users are made, changed, verified or let in (protocol/functions.md#hooks). */
-export class HookedUsers {
+export class UserHooks {
   readonly #hooks: Hooks;
 
   constructor(hooks: Hooks) {
@@ -39,78 +39,80 @@ export class HookedUsers {
   }
 
   /** `onAuthData`: the accounts of third parties that are to count in place of those sent. Throws 142. */
-  async authData(caller: HookedCaller, body: JsonObject, changes: UserChanges): Promise<UserChanges> {
+  async onAuthData(caller: UserHookCaller, body: JsonObject, changes: UserChanges): Promise<UserChanges> {
     const given = [...changes.authData].filter(([, entry]) => entry !== null);
     if (given.length === 0 || !(await this.#hooks.wants('onAuthData', caller, body))) return changes;
     const { result } = await this.#hooks.run('onAuthData', caller, { authData: Object.fromEntries(given) });
     if (!isJsonObject(result)) return changes;
     const taken = [...changes.authData].filter(([, entry]) => entry === null);
-    const authData: AuthDataChanges = byHost(() => new Map([...taken, ...readAuthData(result)]));
+    const authData: AuthDataChanges = asHookRefusal(() => new Map([...taken, ...readAuthData(result)]));
     return { ...changes, authData };
   }
 
   /** `beforeSave`: the user that is to be made, as the hook wants it. Throws 142. */
-  async drafted(caller: HookedCaller, body: JsonObject, draft: UserDraft): Promise<UserDraft> {
+  async beforeSave(caller: UserHookCaller, body: JsonObject, draft: UserDraft): Promise<UserDraft> {
     if (!(await this.#hooks.wants('beforeSave', caller, body))) return draft;
     const object = draftDocument(draft, view);
-    const answer = await this.#hooks.run('beforeSave', caller, messageOf(caller, object));
+    const answer = await this.#hooks.run('beforeSave', caller, hookMessage(caller, object));
     const wanted = differences(object, answer, draft.fields);
     const { emailVerification } = caller.app.options;
-    return byHost(() => changedUser(draft, readUserChanges(wanted), { emailVerification, isMaster: true }));
+    return asHookRefusal(() =>
+      changedUser(draft, readUserChanges(wanted), { emailVerification, isMaster: true }),
+    );
   }
 
   /** `afterSave`. */
-  saved(caller: HookedCaller, body: JsonObject, document: JsonObject): void {
-    this.#hooks.tell('afterSave', caller, { body, message: messageOf(caller, withoutToken(document)) });
+  afterSave(caller: UserHookCaller, body: JsonObject, document: JsonObject): void {
+    this.#hooks.tell('afterSave', caller, { body, message: hookMessage(caller, withoutToken(document)) });
   }
 
   /** `beforeUpdate`: it may refuse, what it changes is not kept (the public service's rule). Throws 142. */
-  async updating(
-    caller: HookedCaller,
+  async beforeUpdate(
+    caller: UserHookCaller,
     user: User,
     { body, touched, draft }: Change & { draft: () => UserDraft },
   ): Promise<void> {
     if (!(await this.#hooks.wants('beforeUpdate', caller, body))) return;
     const object = userDocument({ ...user, ...draft() }, view);
-    await this.#hooks.run('beforeUpdate', caller, messageOf(caller, object, touched));
+    await this.#hooks.run('beforeUpdate', caller, hookMessage(caller, object, touched));
   }
 
   /** `afterUpdate`. */
-  updated(caller: HookedCaller, document: JsonObject, { body, touched }: Change): void {
-    this.#hooks.tell('afterUpdate', caller, { body, message: messageOf(caller, document, touched) });
+  afterUpdate(caller: UserHookCaller, document: JsonObject, { body, touched }: Change): void {
+    this.#hooks.tell('afterUpdate', caller, { body, message: hookMessage(caller, document, touched) });
   }
 
   /** `beforeDelete`, for a user that is asked for once it is known that the hook is there. Throws 142. */
-  async deleting(
-    caller: HookedCaller,
+  async beforeDelete(
+    caller: UserHookCaller,
     body: JsonObject,
     find: () => Promise<User | undefined>,
   ): Promise<void> {
     if (!(await this.#hooks.wants('beforeDelete', caller, body))) return;
     const user = await find();
-    if (user) await this.#hooks.run('beforeDelete', caller, messageOf(caller, userDocument(user, view)));
+    if (user) await this.#hooks.run('beforeDelete', caller, hookMessage(caller, userDocument(user, view)));
   }
 
   /** `afterDelete`. */
-  deleted(caller: HookedCaller, body: JsonObject, user: User): void {
-    this.#hooks.tell('afterDelete', caller, { body, message: messageOf(caller, userDocument(user, view)) });
+  afterDelete(caller: UserHookCaller, body: JsonObject, user: User): void {
+    this.#hooks.tell('afterDelete', caller, { body, message: hookMessage(caller, userDocument(user, view)) });
   }
 
   /** `onLogin`, of a user who has proven itself. Throws 401 with the hook's words. */
-  async loggingIn(caller: HookedCaller, document: JsonObject): Promise<void> {
+  async onLogin(caller: UserHookCaller, document: JsonObject): Promise<void> {
     if (!(await this.#hooks.wants('onLogin', caller))) return;
     await this.#hooks.run('onLogin', caller, { object: withoutToken(document) });
   }
 
   /** `onVerified`: an address or a number is confirmed. */
-  verified(kind: 'sms' | 'email', caller: HookedCaller, user: User): void {
+  onVerified(kind: 'sms' | 'email', caller: UserHookCaller, user: User): void {
     const hook = kind === 'sms' ? 'onVerifiedSms' : 'onVerifiedEmail';
     this.#hooks.tell(hook, caller, { message: { object: userDocument(user, view) } });
   }
 }
 
 /** A hook is handed the user, the members that are written, and who writes them. */
-function messageOf(caller: HookedCaller, object: JsonObject, touched?: ReadonlySet<string>): JsonObject {
+function hookMessage(caller: UserHookCaller, object: JsonObject, touched?: ReadonlySet<string>): JsonObject {
   const { session } = caller;
   return {
     object: touched ? { ...object, _updatedKeys: [...touched] } : object,
@@ -129,7 +131,7 @@ function withoutToken({ sessionToken: _, ...document }: JsonObject): JsonObject 
 function differences(object: JsonObject, answer: JsonObject, custom: JsonObject): JsonObject {
   const written = Object.entries(answer).filter(([name, value]) => {
     const before = Object.hasOwn(object, name) ? object[name] : undefined;
-    return !ownMembers.has(name) && (before === undefined || stableText(before) !== stableText(value));
+    return !serviceMembers.has(name) && (before === undefined || stableText(before) !== stableText(value));
   });
   const isWhole = typeof answer.username === 'string';
   const gone = Object.keys(custom).filter((name) => isWhole && !Object.hasOwn(answer, name));
@@ -137,7 +139,7 @@ function differences(object: JsonObject, answer: JsonObject, custom: JsonObject)
 }
 
 /** What a hook wants must be fit for a user; where it is not, that is said in the sentence of hooks. */
-function byHost<T>(read: () => T): T {
+function asHookRefusal<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {

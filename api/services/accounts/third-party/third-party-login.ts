@@ -1,26 +1,26 @@
-import type { Handle } from '../../../shared/db/pool.ts';
-import { findUsersOfIdentities } from '../../../shared/db/tables/user-identities.ts';
-import { findUser } from '../../../shared/db/tables/users.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { type AuthDataChanges, changedAuthData, identitiesOf } from '../../../shared/domain/auth-data.ts';
-import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.ts';
-import { newUsername } from '../../../shared/domain/ids.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type UserDraft, userDocument } from '../../../shared/domain/user.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import { findUsersOfIdentities } from '../../../../shared/db/tables/user-identities.ts';
+import { findUser } from '../../../../shared/db/tables/users.ts';
+import type { App } from '../../../../shared/domain/app.ts';
+import { type AuthDataChanges, changedAuthData, identitiesOf } from '../../../../shared/domain/auth-data.ts';
+import { type ErrorName, Refusal, refuse } from '../../../../shared/domain/errors.ts';
+import { newUsername } from '../../../../shared/domain/ids.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { type UserDraft, userDocument } from '../../../../shared/domain/user.ts';
 import {
   newUser,
   requireSize,
   type UserChanges,
   type UserRules,
-} from '../../../shared/domain/user-changes.ts';
-import type { LoginService } from './login.ts';
+} from '../../../../shared/domain/user-changes.ts';
+import type { LoginService } from '../login/login.ts';
+import type { UserStore } from '../user-store.ts';
 import type { AuthPlatforms } from './platforms.ts';
-import type { UserStore } from './store.ts';
 
 /** How often a call looks again for the one that was faster. */
 const maxTries = 10;
 
-export interface Entered {
+export interface LoginResult {
   document: JsonObject;
   isNew: boolean;
 }
@@ -29,11 +29,11 @@ export interface ThirdPartyRequest {
   changes: UserChanges;
   rules: UserRules;
   /** Network address that a new user counts for. */
-  address: string | undefined;
+  ipAddress: string | undefined;
   /** Of the password that a new user brings along; asked for once it is known that there is a new one. */
   passwordHash: () => Promise<string | null>;
   /** What is to be stored of a new user. */
-  drafted: (draft: UserDraft) => Promise<UserDraft>;
+  applyHooks: (draft: UserDraft) => Promise<UserDraft>;
   failOnNotExist: boolean;
 }
 
@@ -50,7 +50,7 @@ export class ThirdPartyLogin {
    * one user. Throws 208 when the platforms sent belong to several users, 211 with `failOnNotExist`, 251 or 252
    * when a platform says no, 429 when too many sign up from one address.
    */
-  async enter(app: App, request: ThirdPartyRequest): Promise<Entered> {
+  async logInOrSignUp(app: App, request: ThirdPartyRequest): Promise<LoginResult> {
     await this.#parts.platforms.check(app, request.changes.authData);
     let passwordHash: string | null | undefined;
     for (let tries = 0; tries < maxTries; tries += 1) {
@@ -58,7 +58,7 @@ export class ThirdPartyLogin {
       if (entered) return { document: entered, isNew: false };
       if (request.failOnNotExist) throw refuse('userNotFound');
       passwordHash ??= await request.passwordHash();
-      const made = await this.#register(app, request, passwordHash);
+      const made = await this.#signUp(app, request, passwordHash);
       if (made) return { document: made, isNew: true };
     }
     throw refuse('accountLinked');
@@ -70,33 +70,33 @@ export class ThirdPartyLogin {
     { changes: { authData: changes }, rules }: ThirdPartyRequest,
   ): Promise<JsonObject | undefined> {
     const { store, login } = this.#parts;
-    return store.change(async (tx) => {
-      const id = await ownerOf(tx, app, changes);
+    return store.transaction(async (tx) => {
+      const id = await findOwner(tx, app, changes);
       const user =
         id === undefined ? undefined : await findUser(tx, app.appId, { key: { id }, isLocked: true });
       // Accounts change hands only while their user is locked: now it is certain.
-      if (!user || (await ownerOf(tx, app, changes)) !== id) return undefined;
+      if (!user || (await findOwner(tx, app, changes)) !== id) return undefined;
       const draft = { ...user, authData: changedAuthData(user.authData, changes) };
       requireSize(draft, user, rules);
-      return login.enter(app, await store.save(tx, app, { current: user, draft }), tx);
+      return login.completeLogin(app, await store.save(tx, app, { current: user, draft }), tx);
     });
   }
 
   /** Undefined when somebody else made the user meanwhile, with the account or the name of this call. */
-  async #register(
+  async #signUp(
     app: App,
-    { changes, rules, address, drafted }: ThirdPartyRequest,
+    { changes, rules, ipAddress, applyHooks: drafted }: ThirdPartyRequest,
     passwordHash: string | null,
   ): Promise<JsonObject | undefined> {
     const draft = await drafted(newUser(changes, changes.username ?? newUsername(), rules));
     const { store } = this.#parts;
     try {
-      const made = { draft, passwordHash, address };
-      const { user, token } = await store.change((tx) => store.create(tx, app, made));
+      const made = { draft, passwordHash, ipAddress };
+      const { user, token } = await store.transaction((tx) => store.create(tx, app, made));
       return { ...userDocument(user, { isOwn: true }), sessionToken: token };
     } catch (error) {
       const isTaken = error instanceof Refusal && takenKinds.has(error.kind);
-      if (isTaken && (await store.change((tx) => ownerOf(tx, app, changes.authData))) !== undefined)
+      if (isTaken && (await store.transaction((tx) => findOwner(tx, app, changes.authData))) !== undefined)
         return undefined;
       throw error;
     }
@@ -107,7 +107,7 @@ export class ThirdPartyLogin {
 const takenKinds = new Set<ErrorName>(['accountLinked', 'usernameTaken', 'emailTaken', 'phoneTaken']);
 
 /** Whose accounts these are: by their own ids, else by their UnionIDs. Throws 208 when they are several users'. */
-async function ownerOf(tx: Handle, { appId }: App, changes: AuthDataChanges): Promise<number | undefined> {
+async function findOwner(tx: Handle, { appId }: App, changes: AuthDataChanges): Promise<number | undefined> {
   const entries = [...changes].flatMap(([platform, entry]) => (entry ? [[platform, entry] as const] : []));
   const { own, unions } = identitiesOf(Object.fromEntries(entries));
   const owners = await findUsersOfIdentities(tx, appId, own);

@@ -1,14 +1,19 @@
-import type { App } from '../../../shared/domain/app.ts';
-import { type AuthDataChanges, anonymous, requireToken, unionOf } from '../../../shared/domain/auth-data.ts';
+import type { App } from '../../../../shared/domain/app.ts';
+import {
+  type AuthDataChanges,
+  anonymous,
+  requireToken,
+  unionOf,
+} from '../../../../shared/domain/auth-data.ts';
 import {
   checkOf,
   isIdentityTokenPlatform,
   type PlatformCheck,
-  type Vouched,
-} from '../../../shared/domain/auth-platforms.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { ApiDeps } from '../deps.ts';
+  type PlatformConfirmation,
+} from '../../../../shared/domain/auth-platforms.ts';
+import { refuse } from '../../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import type { ApiDeps } from '../../deps.ts';
 import { checkAccessToken } from './access-tokens.ts';
 import { IdentityTokens } from './identity-tokens.ts';
 import { PlatformClients } from './platform-clients.ts';
@@ -39,7 +44,7 @@ export class AuthPlatforms {
         requireToken(platform, entry);
         const check = checkOf(authPlatforms, platform);
         if (!check) requireUncheckedAllowed(app, platform, entry);
-        const vouched = check && (await this.#ask(platform, entry, check));
+        const vouched = check && (await this.#confirm(platform, entry, check));
         // Where tokens are checked, nobody is found by a UnionID that is only claimed.
         if (isChecking && unionOf(entry) && vouched?.unionid !== entry.unionid)
           throw refuse('invalidLinkedSession', 'The UnionID could not be confirmed: invalid authData.');
@@ -47,7 +52,11 @@ export class AuthPlatforms {
     );
   }
 
-  async #ask(platform: string, entry: JsonObject, check: PlatformCheck | 'unusable'): Promise<Vouched> {
+  async #confirm(
+    platform: string,
+    entry: JsonObject,
+    check: PlatformCheck | 'unusable',
+  ): Promise<PlatformConfirmation> {
     const vouched =
       check === 'unusable'
         ? undefined

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { hash as argon2, verify as argon2Verify } from '@node-rs/argon2';
-import { Refusal } from '../../../shared/domain/errors.ts';
-import { maxPasswordBytes } from '../../../shared/domain/user-members.ts';
-import { FairQueue, QueueFull } from '../../../shared/fair-queue.ts';
-import { ForeignHashes } from './foreign-hashes.ts';
+import { Refusal } from '../../../../shared/domain/errors.ts';
+import { maxPasswordBytes } from '../../../../shared/domain/user-members.ts';
+import { FairQueue, QueueFull } from '../../../../shared/fair-queue.ts';
+import { ImportedHashes } from './imported-hashes.ts';
 
 /** OWASP's first choice for Argon2id, which the library takes by default: 19 MiB, two passes, about 15 to 25 ms. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
@@ -20,10 +20,10 @@ const atOnce = Math.min(3, Math.max(1, availableParallelism() - 1));
 const maxWaiting = 1000;
 const retryAfterSeconds = 5;
 
-export interface Verdict {
-  isRight: boolean;
+export interface PasswordCheck {
+  isMatch: boolean;
   /** The hash is not of today's form: make a new one. */
-  isOutdated: boolean;
+  needsRehash: boolean;
 }
 
 /**
@@ -32,7 +32,7 @@ export interface Verdict {
  */
 export class Passwords {
   readonly #queue: FairQueue;
-  readonly #foreign = new ForeignHashes();
+  readonly #importedHashes = new ImportedHashes();
   /** Of a password that nobody knows. */
   readonly #dummy = argon2(randomBytes(32), cost);
 
@@ -47,26 +47,26 @@ export class Passwords {
   }
 
   /** Compares with `hash`, or with nothing at all for as long. Throws as `hash`. */
-  verify(appId: string, password: string, hash: string | null): Promise<Verdict> {
+  verify(appId: string, password: string, hash: string | null): Promise<PasswordCheck> {
     return this.#run(appId, async () => {
       // Nobody has such a password: nothing tells by the time that it was not compared.
       const sent = Buffer.byteLength(password) > maxPasswordBytes ? '' : password;
       if (hash === null) {
         await argon2Verify(await this.#dummy, sent);
-        return { isRight: false, isOutdated: false };
+        return { isMatch: false, needsRehash: false };
       }
-      const isRight = argon2Form.test(hash)
+      const isMatch = argon2Form.test(hash)
         ? await argon2Verify(hash, sent)
-        : await this.#foreignFits(sent, hash);
-      return { isRight, isOutdated: !currentForm.test(hash) };
+        : await this.#matchesImported(sent, hash);
+      return { isMatch, needsRehash: !currentForm.test(hash) };
     });
   }
 
   /** A right one is hashed anew afterwards; a wrong one takes as long as any. */
-  async #foreignFits(password: string, hash: string): Promise<boolean> {
-    const isRight = await this.#foreign.verify(password, hash);
-    if (!isRight) await argon2Verify(await this.#dummy, password);
-    return isRight;
+  async #matchesImported(password: string, hash: string): Promise<boolean> {
+    const isMatch = await this.#importedHashes.verify(password, hash);
+    if (!isMatch) await argon2Verify(await this.#dummy, password);
+    return isMatch;
   }
 
   async #run<T>(appId: string, work: () => Promise<T>): Promise<T> {
@@ -79,6 +79,6 @@ export class Passwords {
   }
 
   close(): Promise<void> {
-    return this.#foreign.close();
+    return this.#importedHashes.close();
   }
 }

@@ -1,22 +1,22 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
-import type { Clock } from '../../../shared/clock.ts';
-import { identityOf } from '../../../shared/domain/auth-data.ts';
-import type { IdentityTokenCheck, Vouched } from '../../../shared/domain/auth-platforms.ts';
-import { Refusal } from '../../../shared/domain/errors.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { Clock } from '../../../../shared/clock.ts';
+import { identityOf } from '../../../../shared/domain/auth-data.ts';
+import type { IdentityTokenCheck, PlatformConfirmation } from '../../../../shared/domain/auth-platforms.ts';
+import { Refusal } from '../../../../shared/domain/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
 /** Keys are asked for again after this, or when a token names one that is not among them. */
 const maxAgeMs = 10 * 60_000;
-const restMs = 30_000;
+const minRefetchMs = 30_000;
 const maxSets = 100;
 /** Clocks of platforms and ours differ. */
 const clockToleranceSeconds = 30;
 
 const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
 
-interface KnownKeys {
+interface CachedKeys {
   keys: Promise<JSONWebKeySet>;
   askedAtMs: number;
 }
@@ -28,7 +28,7 @@ interface KnownKeys {
 export class IdentityTokens {
   readonly #clients: PlatformClients;
   readonly #clock: Clock;
-  readonly #known = new Map<string, KnownKeys>();
+  readonly #cache = new Map<string, CachedKeys>();
 
   constructor(clients: PlatformClients, clock: Clock) {
     this.#clients = clients;
@@ -36,7 +36,7 @@ export class IdentityTokens {
   }
 
   /** Undefined when the token does not prove the entry's `uid`. Throws 503 when the keys cannot be had. */
-  async check(entry: JsonObject, settings: IdentityTokenCheck): Promise<Vouched | undefined> {
+  async check(entry: JsonObject, settings: IdentityTokenCheck): Promise<PlatformConfirmation | undefined> {
     const { identity_token: token } = entry;
     if (typeof token !== 'string') return undefined;
     const { uid } = identityOf('', entry);
@@ -49,10 +49,10 @@ export class IdentityTokens {
       return await this.#verify(token, settings, createLocalJWKSet(await this.#keys(settings)));
     } catch (error) {
       if (!(error instanceof errors.JOSEError)) throw error;
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayAskAgain(settings)) return undefined;
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayRefetch(settings)) return undefined;
     }
     // The platform may have a new key.
-    this.#known.delete(settings.jwksUrl);
+    this.#cache.delete(settings.jwksUrl);
     return this.#subjectOf(token, settings);
   }
 
@@ -72,26 +72,28 @@ export class IdentityTokens {
     return payload.sub;
   }
 
-  #mayAskAgain({ jwks, jwksUrl }: IdentityTokenCheck): boolean {
-    const known = this.#known.get(jwksUrl);
-    return jwks === undefined && known !== undefined && this.#clock.monotonicMs() - known.askedAtMs > restMs;
+  #mayRefetch({ jwks, jwksUrl }: IdentityTokenCheck): boolean {
+    const known = this.#cache.get(jwksUrl);
+    return (
+      jwks === undefined && known !== undefined && this.#clock.monotonicMs() - known.askedAtMs > minRefetchMs
+    );
   }
 
   #keys({ jwks, jwksUrl, ca }: IdentityTokenCheck): Promise<JSONWebKeySet> {
     if (jwks) return Promise.resolve(jwks);
     const nowMs = this.#clock.monotonicMs();
-    const known = this.#known.get(jwksUrl);
+    const known = this.#cache.get(jwksUrl);
     if (known && nowMs - known.askedAtMs < maxAgeMs) return known.keys;
-    if (this.#known.size >= maxSets) this.#known.clear();
+    if (this.#cache.size >= maxSets) this.#cache.clear();
     const keys = this.#fetch(jwksUrl, ca);
-    this.#known.set(jwksUrl, { keys, askedAtMs: nowMs });
-    keys.catch(() => this.#known.delete(jwksUrl));
+    this.#cache.set(jwksUrl, { keys, askedAtMs: nowMs });
+    keys.catch(() => this.#cache.delete(jwksUrl));
     return keys;
   }
 
   async #fetch(jwksUrl: string, ca: string | undefined): Promise<JSONWebKeySet> {
     const { origin, pathname, search } = new URL(jwksUrl);
-    const reply = await this.#clients.json(
+    const reply = await this.#clients.fetchJson(
       { baseUrl: origin, ca },
       { method: 'GET', path: pathname + search },
     );

@@ -1,6 +1,6 @@
-import { refuse } from '../../../shared/domain/errors.ts';
-import type { ListQuery } from '../../../shared/query/list.ts';
-import type { Condition, SubqueryTest } from '../../../shared/query/tree.ts';
+import { refuse } from '../../../../shared/domain/errors.ts';
+import type { ListQuery } from '../../../../shared/query/list.ts';
+import type { Condition, SubqueryTest } from '../../../../shared/query/tree.ts';
 
 /** Members that say where a person can be reached. */
 const sensitive = new Set(['email', 'mobilePhoneNumber']);
@@ -9,7 +9,7 @@ const sensitive = new Set(['email', 'mobilePhoneNumber']);
  * `strictlyQuery` (protocol/users.md#strict-queries): who knows an address or a number as a whole finds its user; nobody finds them by
  * parts, ranges or order. Throws 102.
  */
-export function requireStrictness(list: ListQuery): void {
+export function requireStrictQuery(list: ListQuery): void {
   if (!isStrictChoice(list))
     throw refuse('invalidQuery', 'email and mobilePhoneNumber are compared as a whole here.');
 }

@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import { identityOf } from '../../../shared/domain/auth-data.ts';
-import type { AccessTokenCheck, Vouched } from '../../../shared/domain/auth-platforms.ts';
-import type { JsonObject } from '../../../shared/domain/json.ts';
-import { formPost } from '../../../shared/http.ts';
+import { identityOf } from '../../../../shared/domain/auth-data.ts';
+import type { AccessTokenCheck, PlatformConfirmation } from '../../../../shared/domain/auth-platforms.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { formPost } from '../../../../shared/http.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
-export interface AccessTokenQuestion {
+export interface AccessTokenRequest {
   platform: 'weixin' | 'qq' | 'weibo';
   entry: JsonObject;
   settings: AccessTokenCheck;
 }
 
 /** What is asked of a platform: id and token as sent; whoever checks them has the platform's own words. */
-interface Claim {
+interface TokenClaim {
   uid: string;
   token: string;
   hasUnion: boolean;
@@ -24,12 +24,12 @@ interface Claim {
  */
 export async function checkAccessToken(
   clients: PlatformClients,
-  { platform, entry, settings }: AccessTokenQuestion,
-): Promise<Vouched | undefined> {
+  { platform, entry, settings }: AccessTokenRequest,
+): Promise<PlatformConfirmation | undefined> {
   const { access_token: token } = entry;
   if (typeof token !== 'string' || token === '') return undefined;
   const claim = { uid: identityOf(platform, entry).uid, token, hasUnion: entry.unionid !== undefined };
-  const ask = { weixin: askWeixin, qq: askQq, weibo: askWeibo }[platform];
+  const ask = { weixin: checkWeixin, qq: checkQq, weibo: checkWeibo }[platform];
   return ask(clients, settings, claim);
 }
 
@@ -42,13 +42,15 @@ const weixinReply = z.object({
 });
 
 /** `sns/auth` says whether token and openid fit; `sns/userinfo` says the same and tells the UnionID. */
-async function askWeixin(
+async function checkWeixin(
   clients: PlatformClients,
   { endpoint, ca }: AccessTokenCheck,
-  { uid, token, hasUnion }: Claim,
-): Promise<Vouched | undefined> {
+  { uid, token, hasUnion }: TokenClaim,
+): Promise<PlatformConfirmation | undefined> {
   const path = `${hasUnion ? '/sns/userinfo' : '/sns/auth'}?${query({ access_token: token, openid: uid })}`;
-  const reply = weixinReply.safeParse(await clients.json({ baseUrl: endpoint, ca }, { method: 'GET', path }));
+  const reply = weixinReply.safeParse(
+    await clients.fetchJson({ baseUrl: endpoint, ca }, { method: 'GET', path }),
+  );
   if (!reply.success || (reply.data.errcode ?? 0) !== 0) return undefined;
   if (hasUnion) return reply.data.openid === uid ? { unionid: reply.data.unionid } : undefined;
   return reply.data.errcode === 0 ? {} : undefined;
@@ -57,13 +59,15 @@ async function askWeixin(
 const qqReply = z.object({ client_id: z.string(), openid: z.string(), unionid: z.string().optional() });
 
 /** `oauth2.0/me` names the account and the app that a token was made for. */
-async function askQq(
+async function checkQq(
   clients: PlatformClients,
   { endpoint, ca, appId }: AccessTokenCheck,
-  { uid, token }: Claim,
-): Promise<Vouched | undefined> {
+  { uid, token }: TokenClaim,
+): Promise<PlatformConfirmation | undefined> {
   const path = `/oauth2.0/me?${query({ access_token: token, fmt: 'json', unionid: '1' })}`;
-  const reply = qqReply.safeParse(await clients.json({ baseUrl: endpoint, ca }, { method: 'GET', path }));
+  const reply = qqReply.safeParse(
+    await clients.fetchJson({ baseUrl: endpoint, ca }, { method: 'GET', path }),
+  );
   if (!reply.success || reply.data.openid !== uid) return undefined;
   if (appId !== undefined && reply.data.client_id !== appId) return undefined;
   return { unionid: reply.data.unionid };
@@ -73,13 +77,13 @@ const idLike = z.union([z.string(), z.number()]).transform(String);
 const weiboReply = z.object({ uid: idLike, appkey: idLike, expire_in: z.number() });
 
 /** `oauth2/get_token_info` names the account, the app and the seconds that are left. */
-async function askWeibo(
+async function checkWeibo(
   clients: PlatformClients,
   { endpoint, ca, appId }: AccessTokenCheck,
-  { uid, token }: Claim,
-): Promise<Vouched | undefined> {
+  { uid, token }: TokenClaim,
+): Promise<PlatformConfirmation | undefined> {
   const request = formPost('/oauth2/get_token_info', { access_token: token });
-  const reply = weiboReply.safeParse(await clients.json({ baseUrl: endpoint, ca }, request));
+  const reply = weiboReply.safeParse(await clients.fetchJson({ baseUrl: endpoint, ca }, request));
   const isFit =
     reply.success && reply.data.uid === uid && reply.data.appkey === appId && reply.data.expire_in > 0;
   return isFit ? {} : undefined;
