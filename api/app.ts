@@ -9,12 +9,12 @@ import { Refusal } from '../shared/domain/errors.ts';
 import type { Logger } from '../shared/logging.ts';
 import { LoopShare } from '../shared/loop-share.ts';
 import type { Metrics } from '../shared/metrics.ts';
-import { type InnerDeps, performer } from './calls/inner-calls.ts';
+import { type InnerDeps, innerCallRunner } from './calls/inner-calls.ts';
 import { replyText } from './calls/reply-text.ts';
-import { check } from './calls/schema-check.ts';
+import { checkSchema } from './calls/schema-check.ts';
 import {
-  type Identity,
-  identify,
+  type AppIdentity,
+  authenticateApp,
   prodOf,
   requireKey,
   sessionOf,
@@ -23,11 +23,16 @@ import {
 import { readBody, readText, readToPassOn } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
 import { errors, toRefusal } from './middleware/errors.ts';
-import { welcomePeople } from './middleware/html-pages.ts';
+import { serveHtmlPages } from './middleware/html-pages.ts';
 import { languageOf } from './middleware/language.ts';
-import type { OperatorGate } from './middleware/operator-authentication.ts';
+import type { OperatorAuthenticator } from './middleware/operator-authentication.ts';
 import type { PushCallLimit } from './middleware/push-call-limit.ts';
-import { type Bodies, type Sender, takeIn, tooLarge } from './middleware/request-body.ts';
+import {
+  attachRequestBody,
+  type BodyMemory,
+  type BodySender,
+  bodyTooLarge,
+} from './middleware/request-body.ts';
 import { logRequests } from './middleware/request-log.ts';
 import { textForm } from './middleware/text-form.ts';
 import type { AnyCall, AppCall, Reply, Route } from './route.ts';
@@ -38,11 +43,11 @@ export interface AppOptions {
   routes: Route[];
   services: Services;
   config: Pick<Config, 'trustedProxies'>;
-  operator: OperatorGate;
+  operator: OperatorAuthenticator;
   log: Logger;
   metrics: Metrics;
   pushCallLimit: PushCallLimit;
-  bodies: Bodies;
+  bodies: BodyMemory;
 }
 
 /** The HTTP side of the api: the middlewares in the order a request passes them (api/README.md). */
@@ -56,7 +61,7 @@ export function createApp(options: AppOptions): Koa {
   app.use(logRequests(options.log, options.metrics));
   app.use(allowBrowsers());
   app.use(errors);
-  app.use(takeIn(options.bodies));
+  app.use(attachRequestBody(options.bodies));
   app.use(textForm);
   const router = new Router();
   const routeOf = new Map<unknown, Route>();
@@ -67,7 +72,7 @@ export function createApp(options: AppOptions): Koa {
     routeOf.set(handler, route);
     router.register(path, [route.method], handler);
   }
-  app.use(welcomePeople((path) => find('GET', path) !== undefined));
+  app.use(serveHtmlPages((path) => find('GET', path) !== undefined));
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;
@@ -119,13 +124,13 @@ async function answer(ctx: Context, route: Route, options: Inner): Promise<void>
     params: ctx.params,
     query: ctx.query,
     ...read,
-    perform: performer(shared, innerMeans(identity, shared.sessionToken, options)),
+    runInnerCall: innerCallRunner(shared, innerMeans(identity, shared.sessionToken, options)),
   };
   await write(ctx, await runChecked(route, call, options), route.status);
 }
 
 /** Who sends a body, by what was shown before it is read. */
-function senderOf({ app }: Admission, route: Route): Sender {
+function senderOf({ app }: Admission, route: Route): BodySender {
   if (route.isForStrangers) return undefined;
   return app ? { appId: app.appId } : {};
 }
@@ -134,7 +139,7 @@ function senderOf({ app }: Admission, route: Route): Sender {
 async function readAs(
   ctx: Context,
   route: Route,
-  sender: Sender,
+  sender: BodySender,
 ): Promise<Pick<AnyCall, 'body' | 'bodyBytes' | 'raw' | 'sent'>> {
   if (route.isRaw) {
     const text = await readText(ctx, route, sender);
@@ -152,9 +157,9 @@ async function readAs(
 async function runChecked(route: Route, call: AnyCall, { services, loopShare }: Inner): Promise<Reply> {
   if (call.app) await loopShare.enter(call.app.appId);
   const { bodyBytesBelow: limit, isObject = false } = route.limit;
-  if (limit > 0 && call.bodyBytes >= limit) throw tooLarge({ bytes: call.bodyBytes, limit, isObject });
-  const query = check(route.query, call.query, 'query');
-  const body = check(route.body, call.body, 'body');
+  if (limit > 0 && call.bodyBytes >= limit) throw bodyTooLarge({ bytes: call.bodyBytes, limit, isObject });
+  const query = checkSchema(route.query, call.query, 'query');
+  const body = checkSchema(route.body, call.body, 'body');
   const run = () => route.run({ ...call, query, body }, services);
   return call.app ? inLane(call.app.appId, run) : run();
 }
@@ -186,12 +191,12 @@ type Admission = Partial<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'h
 
 /** Keys first, then the rate, then the session: none costs more than a look-up, and none reads the body. */
 async function admit(ctx: Context, route: Route, options: AppOptions): Promise<Admission> {
-  if (route.auth === 'admin') options.operator.admit(ctx);
+  if (route.auth === 'admin') options.operator.authenticate(ctx);
   if (route.auth === 'none' || route.auth === 'admin') {
     await route.admit(ctx.params, options.services);
     return {};
   }
-  const identity = await identify(ctx, route.auth, (appId) => options.services.directory.app(appId));
+  const identity = await authenticateApp(ctx, route.auth, (appId) => options.services.directory.app(appId));
   ctx.state.appId = identity.app.appId;
   return admitApp(route, identity, { sessionToken: sessionOf(ctx), options });
 }
@@ -204,9 +209,9 @@ interface Sent {
 /** An app's call whose keys are right: the rate it counts for, and whose session it is. */
 async function admitApp(
   route: Route,
-  identity: Identity,
+  identity: AppIdentity,
   sent: Sent,
-): Promise<Identity & { session: SessionOwner | undefined }> {
+): Promise<AppIdentity & { session: SessionOwner | undefined }> {
   return inLane(identity.app.appId, async () => {
     if (route.limit.rate === 'push') await sent.options.pushCallLimit.consume(identity.app);
     return { ...identity, session: await sessionFor(route, identity, sent) };
@@ -219,7 +224,7 @@ async function admitApp(
  */
 async function sessionFor(
   route: Route,
-  { app, isMaster }: Identity,
+  { app, isMaster }: AppIdentity,
   { sessionToken, options }: Sent,
 ): Promise<SessionOwner | undefined> {
   if (route.session === undefined) return undefined;

@@ -4,7 +4,7 @@ import type { App } from '../shared/domain/app.ts';
 import type { FunctionStage } from '../shared/domain/functions.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
 import type { SessionOwner } from './services/accounts/sessions/sessions.ts';
-import type { Perform } from './services/batch/inner-call.ts';
+import type { RunInnerCall } from './services/batch/inner-call.ts';
 import type { Services } from './services/services.ts';
 
 /**
@@ -46,7 +46,7 @@ export interface AppCall<Q, B> extends Call<Q, B> {
   /** What was sent as it was sent; there where the route says `isPassedOn`. */
   sent?: SentBody;
   /** Answers another call as if it had come by itself, with the same keys and session. */
-  perform: Perform;
+  runInnerCall: RunInnerCall;
   /** Whose valid session token came with the call; undefined also where the route has no `session`. */
   session: SessionOwner | undefined;
 }
@@ -143,7 +143,7 @@ export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
 /** A call before it is known what the route needs: routes for no app get none. */
 export type AnyCall = Call<unknown, unknown> &
   Partial<
-    Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'sent' | 'perform'>
+    Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'sent' | 'runInnerCall'>
   >;
 
 /** A route as the loader and the server see it: its shapes are checked before `run` is called. */

@@ -14,10 +14,10 @@ import { createApp, remoteAddressOf } from './app.ts';
 import { type ChannelLimits, channelLimits } from './channel/limits.ts';
 import { Channel } from './channel/server.ts';
 import { closeServer, listen, type ServerLimits, serverLimits } from './http-server.ts';
-import { OperatorGate } from './middleware/operator-authentication.ts';
+import { OperatorAuthenticator } from './middleware/operator-authentication.ts';
 import { PushBacklog } from './middleware/push-backlog.ts';
 import { PushCallLimit } from './middleware/push-call-limit.ts';
-import { Bodies, type BodyLimits } from './middleware/request-body.ts';
+import { type BodyLimits, BodyMemory } from './middleware/request-body.ts';
 import { openPools } from './pools.ts';
 import { loadRoutes } from './route-loader.ts';
 import { createServices, type Services } from './services/services.ts';
@@ -81,8 +81,8 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
     ...(maxWaiting === undefined ? {} : { maxWaiting }),
   });
   const pushCallLimit = new PushCallLimit(admissionDb, backlog);
-  const operator = new OperatorGate({ adminToken: config.adminToken, clock });
-  const bodies = new Bodies(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes));
+  const operator = new OperatorAuthenticator({ adminToken: config.adminToken, clock });
+  const bodies = new BodyMemory(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes));
   const app = createApp({ routes, services, config, operator, log, metrics, pushCallLimit, bodies });
   const server = await listen(app.callback(), config, { ...serverLimits, ...options.serverLimits });
   stack.add('http', () => closeServer(server));

@@ -6,8 +6,8 @@ import {
   failed,
   type InnerCall,
   type InnerOutcome,
-  type Perform,
-  type ReplyRoom,
+  type ReplyAllowance,
+  type RunInnerCall,
 } from '../services/batch/inner-call.ts';
 import { replyText } from './reply-text.ts';
 
@@ -27,20 +27,20 @@ export interface InnerDeps {
 type Shared = Omit<AnyCall, 'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 'sent' | 'session'>;
 
 /** Calls within one request, without a round trip. What nobody may call with an app's key is not to be found here. */
-export function performer(outer: Shared, deps: InnerDeps): Perform {
+export function innerCallRunner(outer: Shared, deps: InnerDeps): RunInnerCall {
   return async (inner, room) => {
     try {
-      return await performOne(inner, outer, { ...deps, room });
+      return await runInnerCall(inner, outer, { ...deps, room });
     } catch (error) {
       return failed(deps.toRefusal(error));
     }
   };
 }
 
-async function performOne(
+async function runInnerCall(
   inner: InnerCall,
   outer: Shared,
-  deps: InnerDeps & { room: ReplyRoom },
+  deps: InnerDeps & { room: ReplyAllowance },
 ): Promise<InnerOutcome> {
   const found = inner.path.startsWith('/1.1/') ? deps.find(inner.method, inner.path) : undefined;
   if (!found?.route.isInBatches) throw new Refusal('notFound');
@@ -68,21 +68,21 @@ function bodyOf({ body }: InnerCall): JsonObject {
   return body;
 }
 
-async function textOf({ body }: Reply, room: ReplyRoom): Promise<string> {
+async function textOf({ body }: Reply, room: ReplyAllowance): Promise<string> {
   if (typeof body === 'string') return body;
   if (Buffer.isBuffer(body)) return body.toString();
   return body instanceof Readable ? foreignJson(body, room) : replyText(body);
 }
 
 /** What a function host answers, as JSON that may stand inside ours. Throws 116 where it has no room, 502 for no JSON. */
-async function foreignJson(body: Readable, room: ReplyRoom): Promise<string> {
+async function foreignJson(body: Readable, room: ReplyAllowance): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     chunks.push(Buffer.from(chunk));
     bytes += chunks.at(-1)?.length ?? 0;
     // Leaving the loop ends the stream.
-    if (!room.hasRoomFor(bytes))
+    if (!room.growTo(bytes))
       throw refuse('tooLarge', 'The function ran; its answer is too large for a batch.');
   }
   try {

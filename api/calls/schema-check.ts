@@ -3,7 +3,7 @@ import { Refusal } from '../../shared/domain/errors.ts';
 import { issueText } from '../../shared/domain/issue-text.ts';
 
 /** Values that passed the schema; without one, what was sent. Throws 107 or 111 naming the member. */
-export function check(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {
+export function checkSchema(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {
   if (!schema) return value;
   const result = schema.safeParse(value, { error: issueText });
   if (result.success) return result.data;

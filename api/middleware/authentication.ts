@@ -59,7 +59,7 @@ function proofOf(ctx: Context): Proof | undefined {
   return sign === undefined ? undefined : signProof(sign);
 }
 
-export interface Identity {
+export interface AppIdentity {
   app: App;
   isMaster: boolean;
   /** It came from a function host of the app, which alone has this key beside the operator. */
@@ -70,11 +70,11 @@ export interface Identity {
  * Who sends this request. Throws 401 without a valid id and key, 403 where the master key is needed and
  * the app key was given (protocol/clients.md#keys-and-permissions). Comparisons take constant time.
  */
-export async function identify(
+export async function authenticateApp(
   ctx: Context,
   needs: Extract<Access, 'app' | 'push' | 'master'>,
   findApp: (appId: string) => Promise<App | undefined>,
-): Promise<Identity> {
+): Promise<AppIdentity> {
   const appId = header(ctx, 'appId');
   const proof = proofOf(ctx);
   if (appId === undefined || !isAppId(appId) || !proof) throw new Refusal('unauthorized');
@@ -87,7 +87,7 @@ export async function identify(
 }
 
 /** Throws 403 where the master key is needed and the app key was given. */
-export function requireKey({ app, isMaster }: Pick<Identity, 'app' | 'isMaster'>, needs: Access): void {
+export function requireKey({ app, isMaster }: Pick<AppIdentity, 'app' | 'isMaster'>, needs: Access): void {
   const isMasterNeeded = needs === 'master' || (needs === 'push' && app.options.forbidClientPush);
   if (isMasterNeeded && !isMaster) throw new Refusal('masterKeyRequired');
 }

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import { Refusal } from '../../shared/domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Route, SentBody } from '../route.ts';
-import type { Allowance, Intake, Sender } from './request-body.ts';
+import type { BodySender, ReadLimit, RequestBody } from './request-body.ts';
 import { type ParsedBody, type TextForm, withoutPrivateMembers } from './text-form.ts';
 
 /** SDKs send one with DELETE too: `{}`, or which hooks are not to run (protocol/clients.md#empty-bodies). */
@@ -12,16 +12,16 @@ const methodsWithBody = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 /** A text from this length on is parsed in a turn of the event loop of its own. */
 const longText = 1024 * 1024;
 
-const allowanceOf = ({ limit }: Route, sender: Sender): Allowance => ({
+const allowanceOf = ({ limit }: Route, sender: BodySender): ReadLimit => ({
   sender,
   bytesBelow: limit.bodyBytesBelow,
   isObject: limit.isObject === true,
 });
 
 /** The body of a request as text, whatever it is; empty where the route reads none. Throws 413, 116, 415, 408, 107. */
-export async function readText(ctx: Context, route: Route, sender: Sender): Promise<string> {
+export async function readText(ctx: Context, route: Route, sender: BodySender): Promise<string> {
   if (route.limit.bodyBytesBelow === 0 || !methodsWithBody.has(ctx.method)) return '';
-  const intake: Intake = ctx.state.intake;
+  const intake: RequestBody = ctx.state.intake;
   const text = await intake.text(allowanceOf(route, sender));
   if (/^\s*[[{]/.test(text)) intake.chargeValues(text);
   if (text.length >= longText) await setImmediate();
@@ -32,10 +32,10 @@ export async function readText(ctx: Context, route: Route, sender: Sender): Prom
  * The body of a request as a JSON dictionary; `{}` when there is none. Throws 107 for anything that is no dictionary, and
  * as `readText`.
  */
-export async function readBody(ctx: Context, route: Route, sender: Sender): Promise<ParsedBody> {
+export async function readBody(ctx: Context, route: Route, sender: BodySender): Promise<ParsedBody> {
   const form: TextForm | undefined = ctx.state.textForm;
   if (form?.body) {
-    const intake: Intake = ctx.state.intake;
+    const intake: RequestBody = ctx.state.intake;
     intake.chargeTo(sender);
     return form.body;
   }
@@ -70,7 +70,7 @@ function parse(text: string, isForm: boolean): unknown {
 }
 
 /** The body of a request for a service that passes it on: JSON of any kind, `{}` where there is none. Throws as `readText`. */
-export async function readToPassOn(ctx: Context, route: Route, sender: Sender): Promise<SentBody> {
+export async function readToPassOn(ctx: Context, route: Route, sender: BodySender): Promise<SentBody> {
   const form: TextForm | undefined = ctx.state.textForm;
   const text = form
     ? JSON.stringify((await readBody(ctx, route, sender)).value)

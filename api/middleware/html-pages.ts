@@ -55,7 +55,7 @@ const wantsPage = (ctx: Context): boolean =>
  * Answers people who open an address in a browser: `/` says what this is and where to go on, an address without a route
  * says so. Programs get JSON as ever. `hasRoute` tells whether a GET of a path is answered.
  */
-export function welcomePeople(hasRoute: (path: string) => boolean): Middleware {
+export function serveHtmlPages(hasRoute: (path: string) => boolean): Middleware {
   return async (ctx, next) => {
     const isFront = ctx.path === '/' && !hasRoute('/');
     if (isFront && wantsPage(ctx)) return show(ctx, frontPage(languageOf(ctx), hasRoute));

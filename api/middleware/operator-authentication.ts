@@ -22,7 +22,7 @@ interface Guesses {
  * token too: otherwise guesses could go on, and the right one would show. Each process counts for itself. Callers that
  * share an address share the count, so behind a proxy `TRUSTED_PROXIES` has to be set.
  */
-export class OperatorGate {
+export class OperatorAuthenticator {
   readonly #adminToken: string;
   readonly #clock: Clock;
   readonly #maxAddresses: number;
@@ -39,7 +39,7 @@ export class OperatorGate {
   }
 
   /** Throws 401, 429 with the seconds left, and 415 for a body that is not `application/json`. */
-  admit(ctx: Context): void {
+  authenticate(ctx: Context): void {
     const sent = ctx.get('authorization');
     const origin = originOf(ctx.ip);
     this.#checkGuesses(origin);

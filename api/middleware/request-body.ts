@@ -18,21 +18,21 @@ export interface BodyLimits {
   /** Of these for one app, and for one remote address: half, so that no single one refuses the others. */
   senderBytes: number;
   /** Bytes in hand of senders without a key: a thousand requests. Apart, so that they cost nobody who has one. */
-  strangerBytes: number;
+  unauthenticatedBytes: number;
   /** Of these for one remote address. */
-  strangerAddressBytes: number;
+  unauthenticatedIpBytes: number;
 }
 
 export const defaultBodyLimits: BodyLimits = {
   bodyMs: defaultBodyMs,
   totalBytes: 128 * mb,
   senderBytes: 64 * mb,
-  strangerBytes: 16 * mb,
-  strangerAddressBytes: mb,
+  unauthenticatedBytes: 16 * mb,
+  unauthenticatedIpBytes: mb,
 };
 
 /** The most that is read of a sender without a key, in bytes. */
-export const strangerBodyBytes = smallBytes;
+export const unauthenticatedBodyBytes = smallBytes;
 
 /** What a parsed value takes of the budget beside its text: an object with one member of its own. */
 const valueBytes = 100;
@@ -40,7 +40,7 @@ const valueBytes = 100;
 const chargedLength = 64 * 1024;
 
 /** Bytes of request bodies that this process has in hand, and what it reads at most. */
-export class Bodies {
+export class BodyMemory {
   readonly limits: BodyLimits;
   readonly #known: BodyBudget;
   readonly #strangers: BodyBudget;
@@ -48,13 +48,18 @@ export class Bodies {
   /** `onChange` is told by how many bytes the bytes in hand change. */
   constructor(limits: Partial<BodyLimits> = {}, onChange?: (bytes: number) => void) {
     this.limits = { ...defaultBodyLimits, ...limits };
-    const { totalBytes, senderBytes, strangerBytes, strangerAddressBytes } = this.limits;
+    const {
+      totalBytes,
+      senderBytes,
+      unauthenticatedBytes: strangerBytes,
+      unauthenticatedIpBytes: strangerAddressBytes,
+    } = this.limits;
     this.#known = new BodyBudget({ total: totalBytes, perSender: senderBytes }, onChange);
     this.#strangers = new BodyBudget({ total: strangerBytes, perSender: strangerAddressBytes }, onChange);
   }
 
   /** The account of a request: of a sender without a key, or of one who is known, with the app whose key it has. */
-  open(address: string, sender: Sender) {
+  open(address: string, sender: BodySender) {
     const origin = `address ${originOf(address)}`;
     if (!sender) return this.#strangers.open([origin]);
     return this.#known.open(sender.appId === undefined ? [origin] : [origin, `app ${sender.appId}`]);
@@ -62,11 +67,11 @@ export class Bodies {
 }
 
 /** Who sends a body, as far as that was proven before it is read; undefined for a sender without a key. */
-export type Sender = { appId?: string } | undefined;
+export type BodySender = { appId?: string } | undefined;
 
 /** How much is read of a body, and how it is refused. */
-export interface Allowance {
-  sender: Sender;
+export interface ReadLimit {
+  sender: BodySender;
   /** A body of this size or more is refused. */
   bytesBelow: number;
   /** Code 116 in place of 413 for a body below 20 MB. */
@@ -74,13 +79,13 @@ export interface Allowance {
 }
 
 /** The body of one request: read at most once, and charged until the request is answered. */
-export class Intake {
+export class RequestBody {
   readonly #ctx: Context;
-  readonly #bodies: Bodies;
+  readonly #bodies: BodyMemory;
   #reader: BodyReader | undefined;
-  #holding: ReturnType<Bodies['open']> | undefined;
+  #holding: ReturnType<BodyMemory['open']> | undefined;
 
-  constructor(ctx: Context, bodies: Bodies) {
+  constructor(ctx: Context, bodies: BodyMemory) {
     this.#ctx = ctx;
     this.#bodies = bodies;
   }
@@ -88,24 +93,24 @@ export class Intake {
   /** As much as is read of a sender without a key, and whether that is all. Throws 415, 408, 107, 429 and 503. */
   async prefix(): Promise<{ text: string; isWhole: boolean }> {
     const reader = this.#open(undefined);
-    const isWhole = await reader.fill(strangerBodyBytes + 1);
+    const isWhole = await reader.fill(unauthenticatedBodyBytes + 1);
     return { text: reader.text(), isWhole };
   }
 
   /** The whole body as text. Throws 413 or 116 when it is too long, else as `prefix`. */
-  async text({ sender, bytesBelow, isObject }: Allowance): Promise<string> {
+  async text({ sender, bytesBelow, isObject }: ReadLimit): Promise<string> {
     this.#refusePacked(sender);
-    const limit = sender ? bytesBelow : Math.min(bytesBelow, strangerBodyBytes + 1);
+    const limit = sender ? bytesBelow : Math.min(bytesBelow, unauthenticatedBodyBytes + 1);
     const announced = announcedBytes(this.#ctx.req) ?? 0;
     if (announced >= limit)
-      throw tooLarge({ bytes: announced, limit, isObject: isObject && sender !== undefined });
+      throw bodyTooLarge({ bytes: announced, limit, isObject: isObject && sender !== undefined });
     const reader = this.#open(sender);
-    if (!(await reader.fill(limit))) throw tooLarge({ bytes: reader.bytes, limit, isObject });
+    if (!(await reader.fill(limit))) throw bodyTooLarge({ bytes: reader.bytes, limit, isObject });
     return reader.takeText();
   }
 
   /** Charges what was read so far to a sender who is known by now. Throws 429 and 503. */
-  chargeTo(sender: Sender): void {
+  chargeTo(sender: BodySender): void {
     this.#open(sender);
   }
 
@@ -122,11 +127,11 @@ export class Intake {
     if (text.length >= chargedLength) this.#holding?.take(values * valueBytes);
   }
 
-  #refusePacked(sender: Sender): void {
+  #refusePacked(sender: BodySender): void {
     if (!sender && isPacked(this.#ctx.req)) throw new Refusal('unsupportedMediaType');
   }
 
-  #open(sender: Sender): BodyReader {
+  #open(sender: BodySender): BodyReader {
     const { req, ip } = this.#ctx;
     this.#refusePacked(sender);
     const before = this.#holding;
@@ -144,7 +149,7 @@ export class Intake {
 }
 
 /** The refusal of a body that has at least `bytes`. */
-export function tooLarge({
+export function bodyTooLarge({
   bytes,
   limit,
   isObject,
@@ -158,9 +163,9 @@ export function tooLarge({
 }
 
 /** Gives each request its intake, and releases what it holds when the request is answered, however that ends. */
-export function takeIn(bodies: Bodies): Middleware {
+export function attachRequestBody(bodies: BodyMemory): Middleware {
   return async (ctx, next) => {
-    const intake = new Intake(ctx, bodies);
+    const intake = new RequestBody(ctx, bodies);
     ctx.state.intake = intake;
     try {
       await next();

@@ -2,7 +2,7 @@ import type { Context, Middleware } from 'koa';
 import { Refusal } from '../../shared/domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../../shared/domain/json.ts';
 import { hasAppId } from './authentication.ts';
-import type { Intake } from './request-body.ts';
+import type { RequestBody } from './request-body.ts';
 
 /** Members of a text-form body that stand for headers (protocol/clients.md#text-form). */
 const headerOfMember = new Map([
@@ -34,7 +34,7 @@ export interface TextForm {
 export const textForm: Middleware = async (ctx, next) => {
   const isCall = ctx.path.startsWith('/1.1/');
   if (isCall && ctx.method === 'POST' && !hasAppId(ctx) && ctx.is('text/plain')) {
-    const intake: Intake = ctx.state.intake;
+    const intake: RequestBody = ctx.state.intake;
     const { text, isWhole } = await intake.prefix();
     if (isWhole) readWhole(ctx, text);
     else readBeginning(ctx, text);

@@ -12,9 +12,9 @@ import { BreakerService } from './operator/breakers.ts';
 import { ProfileService } from './operator/profiles.ts';
 import { UsageService } from './operator/usage.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
-import { WhyService } from './push/explain/push-trace.ts';
-import { ControlService } from './push/push-control.ts';
-import { NotificationService } from './push/push-records.ts';
+import { PushTraceService } from './push/explain/push-trace.ts';
+import { PushControlService } from './push/push-control.ts';
+import { PushRecordService } from './push/push-records.ts';
 import { PushService } from './push/pushes.ts';
 import { ReceiptService } from './push/receipts.ts';
 import { ScheduleService } from './push/schedules.ts';
@@ -22,14 +22,14 @@ import { CloudQueryService } from './queries/cloud-query.ts';
 import { ScanService } from './queries/scans.ts';
 import { RoleLookup } from './roles/lookup.ts';
 import { RoleService } from './roles/roles.ts';
-import { ChannelService } from './server/app-router.ts';
+import { AppRouterService } from './server/app-router.ts';
 import { DateService } from './server/date.ts';
 import { HealthService } from './server/health.ts';
 import { createMessaging } from './sms/index.ts';
 
 /** What routes can call, one member per noun. */
 export function createServices(deps: ApiDeps) {
-  const notifications = new NotificationService(deps);
+  const pushRecords = new PushRecordService(deps);
   const messaging = createMessaging(deps);
   const functionHosts = new FunctionHosts(deps);
   const hooks = new Hooks(deps, functionHosts);
@@ -43,7 +43,7 @@ export function createServices(deps: ApiDeps) {
     apps: new AppService(deps),
     batches: new BatchService(deps),
     breakers: new BreakerService(deps),
-    channel: new ChannelService(deps),
+    appRouter: new AppRouterService(deps),
     functionHosts,
     hooks,
     functions: new FunctionService(functionHosts),
@@ -62,8 +62,8 @@ export function createServices(deps: ApiDeps) {
     sms: messaging.sms,
     smsTexts: messaging.smsTexts,
     captchas: messaging.captchas,
-    notifications,
-    control: new ControlService(deps, notifications),
+    pushRecords,
+    pushControl: new PushControlService(deps, pushRecords),
     date: new DateService(deps),
     users: accounts.users,
     userLookup: accounts.lookup,
@@ -74,7 +74,7 @@ export function createServices(deps: ApiDeps) {
     emails: accounts.emails,
     usage: new UsageService(deps),
     dryRun: new DryRunService(deps),
-    why: new WhyService(deps),
+    pushTraces: new PushTraceService(deps),
   };
 }
 

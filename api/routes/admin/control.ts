@@ -19,7 +19,7 @@ export default [
     summary: 'Cancels a push that is not done and returns its record.',
     auth: 'admin',
     limit: smallBody,
-    handle: async (call, { control }) => json(await control.cancel(...pushOf(call))),
+    handle: async (call, { pushControl }) => json(await pushControl.cancel(...pushOf(call))),
   }),
   route({
     method: 'POST',
@@ -27,7 +27,7 @@ export default [
     summary: 'Pauses a push that is being sent and returns its record.',
     auth: 'admin',
     limit: smallBody,
-    handle: async (call, { control }) => json(await control.pause(...pushOf(call))),
+    handle: async (call, { pushControl }) => json(await pushControl.pause(...pushOf(call))),
   }),
   route({
     method: 'POST',
@@ -37,6 +37,7 @@ export default [
     auth: 'admin',
     limit: operatorBody,
     body: resumption,
-    handle: async (call, { control }) => json(await control.resume(...pushOf(call), call.body.flow_control)),
+    handle: async (call, { pushControl }) =>
+      json(await pushControl.resume(...pushOf(call), call.body.flow_control)),
   }),
 ];

@@ -13,8 +13,8 @@ export default [
     summary: 'Explains why a device did or did not get a push.',
     auth: 'admin',
     limit: noBody,
-    handle: async ({ params }, { why }) =>
-      json(await why.explain(params.appId ?? '', params.objectId ?? '', params.installation ?? '')),
+    handle: async ({ params }, { pushTraces }) =>
+      json(await pushTraces.explain(params.appId ?? '', params.objectId ?? '', params.installation ?? '')),
   }),
   route({
     method: 'POST',

@@ -20,7 +20,7 @@ export default [
     auth: 'none',
     isRaw: true,
     limit: { bodyBytesBelow: bodyBytes },
-    admit: (params, { receipts }) => receipts.admit(addressOf(params)),
+    admit: (params, { receipts }) => receipts.authenticate(addressOf(params)),
     handle: async ({ params, raw }, { receipts }) =>
       json(await receipts.take(addressOf(params), { headers: raw?.headers ?? {}, body: raw?.text ?? '' })),
   }),
@@ -31,7 +31,7 @@ export default [
     summary: 'Says that the address for receipts exists; 404 where it does not.',
     auth: 'none',
     limit: noBody,
-    admit: (params, { receipts }) => receipts.admit(addressOf(params)),
+    admit: (params, { receipts }) => receipts.authenticate(addressOf(params)),
     handle: () => json({}),
   }),
 ];

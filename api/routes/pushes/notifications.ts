@@ -35,7 +35,7 @@ export default [
     auth: 'master',
     limit: noBody,
     query: listQuery,
-    handle: async (call, { notifications }) => json(await notifications.list(call.app, call.query)),
+    handle: async (call, { pushRecords }) => json(await pushRecords.list(call.app, call.query)),
   }),
   route({
     method: 'GET',
@@ -43,7 +43,7 @@ export default [
     summary: 'Returns the record of a push: its status and counts.',
     auth: 'app',
     limit: noBody,
-    handle: async (call, { notifications }) => json(await notifications.get(call.app, call.params.id ?? '')),
+    handle: async (call, { pushRecords }) => json(await pushRecords.get(call.app, call.params.id ?? '')),
   }),
   route({
     method: 'DELETE',
@@ -51,9 +51,9 @@ export default [
     summary: 'Cancels a push that is not done.',
     auth: 'master',
     limit: smallBody,
-    handle: async (call, { notifications, control }) => {
-      await notifications.get(call.app, call.params.id ?? '');
-      await control.cancel(call.app.appId, call.params.id ?? '');
+    handle: async (call, { pushRecords, pushControl }) => {
+      await pushRecords.get(call.app, call.params.id ?? '');
+      await pushControl.cancel(call.app.appId, call.params.id ?? '');
       return json({});
     },
   }),
@@ -63,7 +63,7 @@ export default [
     summary: 'Returns how far a push is: outcomes by connector, rate and time left.',
     auth: 'admin',
     limit: noBody,
-    handle: async (call, { notifications }) =>
-      json(await notifications.progress(call.params.appId ?? '', call.params.id ?? '')),
+    handle: async (call, { pushRecords }) =>
+      json(await pushRecords.progress(call.params.appId ?? '', call.params.id ?? '')),
   }),
 ];

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { pushBodyBytesBelow } from '../../../shared/domain/push.ts';
 import { json, route } from '../../route.ts';
-import type { Accepted } from '../../services/push/pushes.ts';
+import type { AcceptedPush } from '../../services/push/pushes.ts';
 
 /** 500 ids of the longest form (some 500 bytes each) beside the message. */
 const devicesBodyBytesBelow = 512 * 1024;
@@ -9,7 +9,7 @@ const devicesBodyBytesBelow = 512 * 1024;
 const dictionary = z.record(z.string(), z.json());
 
 /** Body `objectId`, `createdAt` (protocol/push.md#push-call), and `warnings` where there are some; status 200 (protocol/push.md#push-call). */
-const accepted = ({ objectId, createdAt, warnings }: Accepted) =>
+const accepted = ({ objectId, createdAt, warnings }: AcceptedPush) =>
   json({ objectId, createdAt: createdAt.toISOString(), ...(warnings.length > 0 ? { warnings } : {}) });
 
 export default [

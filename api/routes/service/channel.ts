@@ -13,7 +13,7 @@ export default [
     auth: 'none',
     limit: noBody,
     query,
-    handle: async (call, { channel }) => json(await channel.socketRoute(call.query.appId)),
+    handle: async (call, { appRouter }) => json(await appRouter.socketRoute(call.query.appId)),
   }),
   route({
     method: 'GET',
@@ -22,6 +22,6 @@ export default [
     auth: 'none',
     limit: noBody,
     query,
-    handle: async (call, { channel }) => json(await channel.hosts(call.query.appId)),
+    handle: async (call, { appRouter }) => json(await appRouter.hosts(call.query.appId)),
   }),
 ];

@@ -7,8 +7,8 @@ import {
   type InnerCall,
   type InnerFailure,
   type InnerOutcome,
-  type Perform,
-  type PerformWithin,
+  type RunBudgeted,
+  type RunInnerCall,
 } from './inner-call.ts';
 import { readItem, readRequests } from './items.ts';
 import { isList, runsOf, targetsOf } from './order.ts';
@@ -34,7 +34,7 @@ export interface BatchCall {
   app: { appId: string };
   isMaster: boolean;
   body: JsonObject;
-  perform: Perform;
+  runInnerCall: RunInnerCall;
   language: 'en' | 'zh';
 }
 
@@ -60,12 +60,12 @@ export class BatchService {
    */
   run(call: BatchCall): Promise<BatchReply> {
     const read = readRequests(call.body).map(itemOrRefusal);
-    return this.#within(call, async (perform) => {
+    return this.#within(call, async (runInnerCall) => {
       const outcomes = read.map((item): InnerOutcome | undefined =>
         item instanceof Refusal ? failed(item) : undefined,
       );
       const calls = read.map((item) => (item instanceof Refusal ? undefined : item));
-      for (const places of runsOf(calls)) await runTogether(places, { calls, outcomes, perform });
+      for (const places of runsOf(calls)) await runTogether(places, { calls, outcomes, runInnerCall });
       const { language } = call;
       return ['[', outcomes.map((outcome, place) => textOf(outcome, { call: calls[place], language })), ']'];
     });
@@ -78,13 +78,17 @@ export class BatchService {
   save(call: BatchCall): Promise<BatchReply> {
     const requests = readRequests(call.body);
     const errorOf = (failure: InnerFailure) => errorIn(call.language, failure);
-    return this.#within(call, async (perform) => ['{', await saveAll(requests, perform, errorOf), '}']);
+    return this.#within(call, async (runInnerCall) => [
+      '{',
+      await saveAll(requests, runInnerCall, errorOf),
+      '}',
+    ]);
   }
 
   /** The memory of a batch is free again when its reply was sent, or when it has none. */
   async #within(
     call: BatchCall,
-    work: (perform: PerformWithin) => Promise<[begin: string, parts: string[], end: string]>,
+    work: (runInnerCall: RunBudgeted) => Promise<[begin: string, parts: string[], end: string]>,
   ): Promise<BatchReply> {
     const budget = this.#budget.open(call.app.appId);
     try {
@@ -96,7 +100,7 @@ export class BatchService {
     }
   }
 
-  #limited({ perform, isMaster }: BatchCall, budget: BatchBudget): PerformWithin {
+  #limited({ runInnerCall, isMaster }: BatchCall, budget: BatchBudget): RunBudgeted {
     const { clock } = this.#deps;
     const endsAtMs = clock.monotonicMs() + maxMs;
     return async (call) => {
@@ -106,7 +110,7 @@ export class BatchService {
       try {
         // It may have waited for other batches.
         if (clock.monotonicMs() > endsAtMs) return failed(refuse('timedOut'));
-        const outcome = await perform(call, room);
+        const outcome = await runInnerCall(call, room);
         const full = room.keep(bytesOf(outcome));
         return full ? failed(full) : outcome;
       } finally {
@@ -139,15 +143,15 @@ function itemOrRefusal(item: Json): InnerCall | Refusal {
 interface Running {
   calls: (InnerCall | undefined)[];
   outcomes: (InnerOutcome | undefined)[];
-  perform: PerformWithin;
+  runInnerCall: RunBudgeted;
 }
 
 /** Runs calls of one kind, a few at a time; those that write to the same object one after the other. */
-async function runTogether(places: number[], { calls, outcomes, perform }: Running): Promise<void> {
+async function runTogether(places: number[], { calls, outcomes, runInnerCall }: Running): Promise<void> {
   const waiting = [...places];
   const lastOf = new Map<string, Promise<void>>();
   const runOne = async (place: number, call: InnerCall): Promise<void> => {
-    outcomes[place] = await perform(call);
+    outcomes[place] = await runInnerCall(call);
   };
   const work = async (): Promise<void> => {
     for (let place = waiting.shift(); place !== undefined; place = waiting.shift()) {

@@ -22,13 +22,13 @@ export type InnerFailure =
 export const failed = (refusal: Refusal): InnerFailure => ({ ok: false, refusal });
 
 /** How much memory the reply of a call may take. */
-export interface ReplyRoom {
+export interface ReplyAllowance {
   /** Says that the reply has `bytes` so far; false where there is no room for them. */
-  hasRoomFor(bytes: number): boolean;
+  growTo(bytes: number): boolean;
 }
 
 /** Answers a call as if it had come by itself: admission, rate, checks and all (api/app.ts). */
-export type Perform = (call: InnerCall, room: ReplyRoom) => Promise<InnerOutcome>;
+export type RunInnerCall = (call: InnerCall, room: ReplyAllowance) => Promise<InnerOutcome>;
 
 /** The same, with the time and memory that a batch has for it. */
-export type PerformWithin = (call: InnerCall) => Promise<InnerOutcome>;
+export type RunBudgeted = (call: InnerCall) => Promise<InnerOutcome>;

@@ -1,5 +1,5 @@
 import { Refusal, refuse } from '../../../shared/domain/errors.ts';
-import type { ReplyRoom } from './inner-call.ts';
+import type { ReplyAllowance } from './inner-call.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -187,7 +187,7 @@ export class BatchBudget {
 }
 
 /** The room of one call that runs; `keep` or `drop` ends it. */
-export class Reservation implements ReplyRoom {
+export class Reservation implements ReplyAllowance {
   readonly #budget: BatchBudget;
   readonly #isWrite: boolean;
   #reserved: number;
@@ -199,7 +199,7 @@ export class Reservation implements ReplyRoom {
   }
 
   /** Says that the reply has `bytes` so far; false where there is no room for them. */
-  hasRoomFor(bytes: number): boolean {
+  growTo(bytes: number): boolean {
     const missing = bytes - this.#reserved;
     if (missing <= 0) return true;
     if (this.#budget.extend(missing)) {

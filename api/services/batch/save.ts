@@ -1,6 +1,6 @@
 import { Refusal, refuse } from '../../../shared/domain/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { failed, type InnerCall, type InnerFailure, type PerformWithin } from './inner-call.ts';
+import { failed, type InnerCall, type InnerFailure, type RunBudgeted } from './inner-call.ts';
 import { readItem } from './items.ts';
 
 /** An object that an SDK saves (protocol/objects.md#saving-in-batches). */
@@ -38,7 +38,7 @@ type Result = { ok: true; text: string } | InnerFailure;
  */
 export async function saveAll(
   requests: Json[],
-  perform: PerformWithin,
+  runInnerCall: RunBudgeted,
   errorOf: (failure: InnerFailure) => JsonObject,
 ): Promise<string[]> {
   const results = new Map<string, Result>();
@@ -49,7 +49,7 @@ export async function saveAll(
   for (const saving of savings) {
     // What is left of an object whose first part failed would hide that.
     if (results.get(keyOf(saving))?.ok === false) continue;
-    const result = saving.failure ?? (await saveOne(saving, perform, results));
+    const result = saving.failure ?? (await saveOne(saving, runInnerCall, results));
     const key = keyOf(saving, result);
     const before = results.get(key);
     results.set(
@@ -141,7 +141,7 @@ function inOrder(savings: Saving[], refuseOne: (saving: Saving, failure: InnerFa
 
 async function saveOne(
   { call, body, children }: Saving,
-  perform: PerformWithin,
+  runInnerCall: RunBudgeted,
   results: ReadonlyMap<string, Result>,
 ): Promise<Result> {
   if (!call) throw new Error('a call that was not read has failed');
@@ -154,5 +154,5 @@ async function saveOne(
       return failed(refuse('incorrectType', 'A child is not part of the batch.'));
     pointers.push([key, { __type: 'Pointer', className, objectId }]);
   }
-  return perform({ ...call, body: Object.fromEntries([...Object.entries(body), ...pointers]) });
+  return runInnerCall({ ...call, body: Object.fromEntries([...Object.entries(body), ...pointers]) });
 }

@@ -24,7 +24,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** A saved installation and what the reply to a save is made of. */
-export interface Saved {
+export interface SavedInstallation {
   document: JsonObject;
   /** The members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
   changed: JsonObject;
@@ -32,7 +32,7 @@ export interface Saved {
 }
 
 /** What a device says of itself. */
-interface Registering {
+interface DeviceSave {
   ids: DeviceIds;
   changes: InstallationChanges;
   /** The device had the object id in `ids` before, and keeps it. */
@@ -43,7 +43,7 @@ interface Registering {
 const maxTries = 10;
 
 /** Writes installations; the transaction is the caller's. */
-export class Registration {
+export class InstallationWriter {
   readonly #deps: Pick<ApiDeps, 'clock'>;
 
   constructor(deps: Pick<ApiDeps, 'clock'>) {
@@ -54,7 +54,7 @@ export class Registration {
    * Updates the installation that the ids name (`registeredAmong`), or makes one, so that a device is there once
    * however it comes. Throws 105, 111, 112, 114, 116, 117, 137.
    */
-  async save(tx: Handle, app: App, device: Registering): Promise<Saved> {
+  async save(tx: Handle, app: App, device: DeviceSave): Promise<SavedInstallation> {
     const { ids, changes } = device;
     for (let tries = 0; tries < maxTries; tries += 1) {
       const current = registeredAmong(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
@@ -75,7 +75,7 @@ export class Registration {
       changes,
       isRegistration,
     }: { current: Installation; changes: InstallationChanges; isRegistration: boolean },
-  ): Promise<Saved> {
+  ): Promise<SavedInstallation> {
     const draft = changedDraft(current, changes);
     checkChange(current, draft, { changes, isRegistration });
     const saved = await updateInstallation(tx, app.appId, { id: current.id, draft, now: this.#now() });
@@ -85,7 +85,7 @@ export class Registration {
   async #insert(
     tx: Handle,
     app: App,
-    { ids, changes, isReturning = false }: Registering,
+    { ids, changes, isReturning = false }: DeviceSave,
   ): Promise<Installation | undefined> {
     const draft = changedDraft(undefined, isReturning ? typedByIdentity(changes) : changes);
     if (isReturning) checkReturn(draft, changes, ids.objectId);
@@ -99,7 +99,10 @@ export class Registration {
   }
 }
 
-function replyParts(saved: Installation, changes: InstallationChanges): Pick<Saved, 'document' | 'changed'> {
+function replyParts(
+  saved: Installation,
+  changes: InstallationChanges,
+): Pick<SavedInstallation, 'document' | 'changed'> {
   const document = installationDocument(saved);
   return { document, changed: pickMembers(document, changes.touched) };
 }

@@ -20,8 +20,8 @@ import { compileList, compileRowCondition, parseListQuery } from '../../../share
 import { readerOf } from '../../../shared/query/reader.ts';
 import { readerFor, type UserCaller } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
-import { documentsFor } from '../queries/included-objects.ts';
-import { Registration, type Saved } from './installation-writer.ts';
+import { includeSourceFor } from '../queries/included-objects.ts';
+import { InstallationWriter, type SavedInstallation } from './installation-writer.ts';
 
 /** Who asks, and whether with the master key. */
 export interface Caller {
@@ -34,11 +34,11 @@ const maxIdsPerDelete = 1000;
 /** Installations (protocol/installations.md#calls-for-installations). */
 export class InstallationService {
   readonly #deps: ApiDeps;
-  readonly #registration: Registration;
+  readonly #writer: InstallationWriter;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
-    this.#registration = new Registration(deps);
+    this.#writer = new InstallationWriter(deps);
   }
 
   /**
@@ -46,11 +46,11 @@ export class InstallationService {
    * token names; makes a new one when there is none (protocol/installations.md#registration). Calls at the
    * same time with the same ids end in one installation. Throws 105, 111, 112, 114, 116, 117, 137.
    */
-  async register(app: App, body: JsonObject): Promise<Saved> {
+  async register(app: App, body: JsonObject): Promise<SavedInstallation> {
     const changes = readChanges(body);
     const ids = deviceIdsOf(changes);
-    return takenIs137(() =>
-      this.#deps.db.transaction((tx) => this.#registration.save(tx, app, { ids, changes })),
+    return refusingDuplicates(() =>
+      this.#deps.db.transaction((tx) => this.#writer.save(tx, app, { ids, changes })),
     );
   }
 
@@ -63,21 +63,21 @@ export class InstallationService {
     caller: Caller,
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
-  ): Promise<Saved> {
+  ): Promise<SavedInstallation> {
     const { app } = caller;
     const changes = readChanges(body);
     const condition = compileRowCondition(where, installationClass, readerOf(app, caller));
-    return takenIs137(() =>
+    return refusingDuplicates(() =>
       this.#change(caller, condition, async (tx) => {
         const current = await lock(tx, app, objectId);
         if (current) {
           await requireCondition(tx, current.id, condition);
-          return this.#registration.change(tx, app, { current, changes, isRegistration: false });
+          return this.#writer.change(tx, app, { current, changes, isRegistration: false });
         }
         const ids = { ...deviceIdsOf(changes), objectId };
         // Nothing meets a condition that is not there.
         if (condition || !isPublicId(objectId) || !namesDevice(ids)) throw noSuchInstallation(objectId);
-        return this.#registration.save(tx, app, { ids, changes, isReturning: true });
+        return this.#writer.save(tx, app, { ids, changes, isReturning: true });
       }),
     );
   }
@@ -93,7 +93,7 @@ export class InstallationService {
     const document = installationDocument(found);
     if (include.size === 0) return project(document, keys, installationClass);
     const whole = await this.#deps.queries.readFresh(caller, (tx) =>
-      withIncluded(document, include, documentsFor(caller, { db: tx, hasAcl: false })),
+      withIncluded(document, include, includeSourceFor(caller, { db: tx, hasAcl: false })),
     );
     return project(whole, keys, installationClass);
   }
@@ -110,7 +110,7 @@ export class InstallationService {
       const selection = compileList(list, installationClass, reader);
       return async (tx) => {
         const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
-        const source = documentsFor(caller, { db: tx, hasAcl: false });
+        const source = includeSourceFor(caller, { db: tx, hasAcl: false });
         const documents = await allWithIncluded(found.map(installationDocument), list.include, source);
         const results = documents.map((document) => project(document, list.keys, installationClass));
         return list.hasCount
@@ -156,7 +156,7 @@ export class InstallationService {
 }
 
 /** A unique id that another installation took is 137, whoever was first. */
-async function takenIs137<T>(work: () => Promise<T>): Promise<T> {
+async function refusingDuplicates<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

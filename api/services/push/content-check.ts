@@ -15,13 +15,13 @@ import {
 import type { PushOrder } from '../../../shared/domain/push.ts';
 
 /** A connector, and the device type that it renders for. */
-interface Taker {
+interface RenderTarget {
   connector: ConnectorId;
   deviceType: string;
 }
 
-const ios: Taker = { connector: 'apns', deviceType: 'ios' };
-const android: Taker = { connector: 'channel', deviceType: 'android' };
+const ios: RenderTarget = { connector: 'apns', deviceType: 'ios' };
+const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 
 /**
  * Refuses with 1 what no gateway that the push could reach takes: no alert for Android, nothing to show for iOS, a
@@ -29,16 +29,16 @@ const android: Taker = { connector: 'channel', deviceType: 'android' };
  * with the reason (protocol/push.md#sizes-of-vendors: told before anything is sent).
  */
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
-  const problem = problemOf(push, takersOf(app, push.order));
-  if (problem === null || (await hasOtherTaker(db, app, push))) return;
+  const problem = problemOf(push, renderTargetsOf(app, push.order));
+  if (problem === null || (await hasOtherRenderTarget(db, app, push))) return;
   throw refuse('invalidParameter', `data: ${problem}`);
 }
 
 /** Why none of them takes the message, as the first of them tells it; null when one does, or none is known. */
-function problemOf(push: MessageSource, takers: Taker[]): string | null {
+function problemOf(push: MessageSource, targets: RenderTarget[]): string | null {
   const message = messageOf(push);
   const problems: string[] = [];
-  for (const { connector, deviceType } of takers) {
+  for (const { connector, deviceType } of targets) {
     const rendering = connectors.get(connector)?.render(message, deviceType);
     // What a gateway has nothing for is dropped and told on the record (protocol/push.md#pass-through).
     if (!rendering || rendering.ok || rendering.outcome === 'dropped') return null;
@@ -47,10 +47,10 @@ function problemOf(push: MessageSource, takers: Taker[]): string | null {
   return problems[0] ?? null;
 }
 
-function takersOf({ options }: App, { data, target }: PushOrder): Taker[] {
+function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderTarget[] {
   if (target.kind === 'query') {
     const vendors = options.hybridPush ? vendorsNamedIn(data) : [];
-    return ofWantedType(target.where, [ios, android, ...vendors]);
+    return withDeviceType(target.where, [ios, android, ...vendors]);
   }
   if (target.deviceType === 'ios') return [ios];
   const vendor = target.vendor === null ? undefined : vendorConnector(target.vendor);
@@ -60,20 +60,20 @@ function takersOf({ options }: App, { data, target }: PushOrder): Taker[] {
 }
 
 /** Makers that the push has an object for: it may hold a whole message, which needs no alert. */
-function vendorsNamedIn(data: JsonObject): Taker[] {
+function vendorsNamedIn(data: JsonObject): RenderTarget[] {
   const owners = Object.keys(data).map((name) => dataKeyOwners.get(name) ?? '');
   return owners.filter(isConnectorId).map((connector) => ({ connector, deviceType: 'android' }));
 }
 
 /** Narrows by a plain `deviceType` condition, so that content for one kind of devices is judged as such. */
-function ofWantedType(where: unknown, all: Taker[]): Taker[] {
-  const wanted = wantedType(where);
+function withDeviceType(where: unknown, all: RenderTarget[]): RenderTarget[] {
+  const wanted = deviceTypeIn(where);
   if (wanted === undefined) return all;
   const type = isAppleDeviceType(wanted) ? ios.deviceType : wanted;
   return all.filter(({ deviceType }) => deviceType === type);
 }
 
-function wantedType(where: unknown): string | undefined {
+function deviceTypeIn(where: unknown): string | undefined {
   const wanted =
     typeof where === 'object' && where !== null && 'deviceType' in where ? where.deviceType : undefined;
   return typeof wanted === 'string' ? wanted : undefined;
@@ -83,9 +83,10 @@ function wantedType(where: unknown): string | undefined {
  * Whether the app has devices of further types (`web`, …), whose content may be anything: then a push to all devices
  * with members of its own is for them. Asked only when the usual types refuse.
  */
-async function hasOtherTaker(db: Handle, app: App, push: MessageSource): Promise<boolean> {
+async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): Promise<boolean> {
   const { data, target } = push.order;
-  if (target.kind !== 'query' || wantedType(target.where) !== undefined || !hasOwnMembers(data)) return false;
+  if (target.kind !== 'query' || deviceTypeIn(target.where) !== undefined || !hasOwnMembers(data))
+    return false;
   const types = await listDeviceTypes(db, app.appId);
   return types.some(
     (deviceType) =>

@@ -24,9 +24,9 @@ const probeTimeoutMs = 200;
 const probeWaitMs = 100;
 
 /** Devices of one kind that no profile serves. */
-interface Hole {
+interface UnservedGroup {
   condition: (params: Params) => string;
-  sentence: string;
+  message: string;
 }
 
 /**
@@ -41,8 +41,8 @@ export async function findMissingProfile(
   const profiles = await deps.directory.profiles(app.appId);
   const listed = order.target.kind === 'devices' ? missingForDevices(profiles, order) : undefined;
   if (listed) return listed;
-  const holes = holesOf(app, profiles, order);
-  return holes.length === 0 ? undefined : probe(deps, app, { order, holes });
+  const groups = unservedGroups(app, profiles, order);
+  return groups.length === 0 ? undefined : findUnserved(deps, app, { order, groups });
 }
 
 function named(profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] {
@@ -84,46 +84,46 @@ function has(profiles: StoredProfile[], connector: ConnectorId, name: string): b
   return profiles.some((profile) => labels.includes(profile.connector) && profile.name === name);
 }
 
-function holesOf(app: App, profiles: StoredProfile[], order: PushOrder): Hole[] {
-  const holes: Hole[] = [];
+function unservedGroups(app: App, profiles: StoredProfile[], order: PushOrder): UnservedGroup[] {
+  const groups: UnservedGroup[] = [];
   const problem = apnsProblem(profiles, order, '');
   if (problem)
-    holes.push({
+    groups.push({
       condition: (params) =>
         `device_type = ANY(${params.add([...appleDeviceTypes])}) AND device_token IS NOT NULL AND coalesce(device_profile, '') = ''`,
-      sentence: problem,
+      message: problem,
     });
-  if (!app.options.hybridPush) return holes;
+  if (!app.options.hybridPush) return groups;
   for (const vendor of vendorIds) {
     if (has(profiles, vendor, '_default')) continue;
-    holes.push({
+    groups.push({
       condition: (params) =>
         `device_type = 'android' AND vendor = ${params.add(vendor)} AND registration_id IS NOT NULL AND coalesce(device_profile, '') = ''`,
-      sentence: `There is no ${displayName(vendor)} profile named _default, and devices of that vendor need it.`,
+      message: `There is no ${displayName(vendor)} profile named _default, and devices of that vendor need it.`,
     });
   }
-  return holes;
+  return groups;
 }
 
-async function probe(
+async function findUnserved(
   { queries, clock }: ApiDeps,
   app: App,
-  { order, holes }: { order: PushOrder; holes: Hole[] },
+  { order, groups }: { order: PushOrder; groups: UnservedGroup[] },
 ): Promise<string | undefined> {
   const params = new Params();
   const target = targetCondition(app, order, { params, nowMs: clock.now() });
-  const tests = holes.map(
-    (hole, i) =>
-      `WHEN EXISTS (SELECT 1 FROM installation WHERE ${target} AND ${hole.condition(params)}) THEN ${i}`,
+  const tests = groups.map(
+    (group, i) =>
+      `WHEN EXISTS (SELECT 1 FROM installation WHERE ${target} AND ${group.condition(params)}) THEN ${i}`,
   );
   try {
     const look = (tx: Handle) =>
-      tx.query<{ hole: number | null }>(`SELECT CASE ${tests.join(' ')} END AS hole`, params.values);
+      tx.query<{ group: number | null }>(`SELECT CASE ${tests.join(' ')} END AS hole`, params.values);
     const limit = { timeoutMs: probeTimeoutMs, maxWaitMs: probeWaitMs };
     // The condition of a push takes the app's share of client queries, whichever key sent it.
     const { rows } = await queries.read({ app, isMaster: false }, look, limit);
-    const found = rows[0]?.hole;
-    return typeof found === 'number' ? holes[found]?.sentence : undefined;
+    const found = rows[0]?.group;
+    return typeof found === 'number' ? groups[found]?.message : undefined;
   } catch (error) {
     if (isStatementTimeout(error) || error instanceof QueueFull) return undefined;
     throw error;

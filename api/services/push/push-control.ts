@@ -8,19 +8,19 @@ import type { Notification } from '../../../shared/domain/notification.ts';
 import { flowControlOf } from '../../../shared/domain/push.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
-import type { NotificationService } from './push-records.ts';
+import type { PushRecordService } from './push-records.ts';
 
 /** Moves a push within `tx`; false when it is not in a state to be moved. */
-type Move = (tx: Handle, appId: string, id: number, record: Notification) => Promise<boolean>;
+type StateChange = (tx: Handle, appId: string, id: number, record: Notification) => Promise<boolean>;
 
 /** Stops a push that is not done, for good or for a while (protocol/admin-api.md#control-of-a-push). */
-export class ControlService {
+export class PushControlService {
   readonly #deps: ApiDeps;
-  readonly #notifications: NotificationService;
+  readonly #records: PushRecordService;
 
-  constructor(deps: ApiDeps, notifications: NotificationService) {
+  constructor(deps: ApiDeps, records: PushRecordService) {
     this.#deps = deps;
-    this.#notifications = notifications;
+    this.#records = records;
   }
 
   /**
@@ -28,22 +28,22 @@ export class ControlService {
    * (protocol/push-records.md#state-changes). Gives the record with its counts of this moment. 404/101, 409 when finished.
    */
   cancel(appId: string, publicId: string): Promise<JsonObject> {
-    return this.#move({ appId, publicId, verb: 'cancelled' }, async (tx, app, id) => {
-      const isMoved = await cancelNotification(tx, app, id);
+    return this.#changeState({ appId, publicId, verb: 'cancelled' }, async (tx, app, id) => {
+      const isChanged = await cancelNotification(tx, app, id);
       // What a pause held back is counted now.
-      if (isMoved) await this.#release(tx, app, id);
-      return isMoved;
+      if (isChanged) await this.#release(tx, app, id);
+      return isChanged;
     });
   }
 
   /** Stops a push until it is resumed; its expiry still counts. 404/101, 409 when it is not being sent. */
   pause(appId: string, publicId: string): Promise<JsonObject> {
-    return this.#move({ appId, publicId, verb: 'paused' }, pauseNotification);
+    return this.#changeState({ appId, publicId, verb: 'paused' }, pauseNotification);
   }
 
   /** Goes on where the pause began; with `flowControl` at another pace, null for none (protocol/push.md#flow-control). */
   resume(appId: string, publicId: string, flowControl: number | null | undefined): Promise<JsonObject> {
-    return this.#move({ appId, publicId, verb: 'resumed' }, async (tx, app, id, record) => {
+    return this.#changeState({ appId, publicId, verb: 'resumed' }, async (tx, app, id, record) => {
       if (!(await resumeNotification(tx, app, id))) return false;
       const pace = flowControl === undefined ? record.order.flowControl : flowControlOf(flowControl);
       // Also when it stays as it was: slots reserved before the pause are of no more use.
@@ -54,18 +54,21 @@ export class ControlService {
     });
   }
 
-  async #move(push: { appId: string; publicId: string; verb: string }, move: Move): Promise<JsonObject> {
-    const record = await this.#notifications.find(push.appId, push.publicId);
-    const isMoved = await this.#deps.db.transaction(async (tx) => {
-      const isMovedHere = await move(tx, push.appId, record.id, record);
-      if (isMovedHere) await notifyPush(tx, record.id);
-      return isMovedHere;
+  async #changeState(
+    push: { appId: string; publicId: string; verb: string },
+    move: StateChange,
+  ): Promise<JsonObject> {
+    const record = await this.#records.find(push.appId, push.publicId);
+    const isChanged = await this.#deps.db.transaction(async (tx) => {
+      const hasChanged = await move(tx, push.appId, record.id, record);
+      if (hasChanged) await notifyPush(tx, record.id);
+      return hasChanged;
     });
-    if (!isMoved) {
-      const { state } = await this.#notifications.find(push.appId, push.publicId);
+    if (!isChanged) {
+      const { state } = await this.#records.find(push.appId, push.publicId);
       throw refuse('conflict', `The push is ${state} and cannot be ${push.verb}.`);
     }
-    return this.#notifications.getForOperator(push.appId, record.objectId);
+    return this.#records.getForOperator(push.appId, record.objectId);
   }
 
   #release(tx: Handle, appId: string, pushId: number): Promise<void> {

@@ -36,7 +36,7 @@ interface Facts {
 }
 
 /** Push records (protocol/push-records.md#record-fields and protocol/push-records.md#look-up-a-record). */
-export class NotificationService {
+export class PushRecordService {
   readonly #deps: ApiDeps;
 
   constructor(deps: ApiDeps) {

@@ -24,14 +24,14 @@ import { findMissingProfile } from './missing-profiles.ts';
 /** Window in which a `req_id` is a repeat (protocol/push.md#repeated-requests). */
 const repeatWindowMs = 5 * 60_000;
 
-export interface Accepted {
+export interface AcceptedPush {
   objectId: string;
   createdAt: Date;
   /** Sentences about members of the body that were ignored. */
   warnings: string[];
 }
 
-export interface Sender {
+export interface PushSender {
   app: App;
   isMaster: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
@@ -46,7 +46,7 @@ export class PushService {
   }
 
   /** POST /1.1/push. Refuses with the codes of `parsePush`, or 1 with a sentence. */
-  async send(sender: Sender, body: JsonObject): Promise<Accepted> {
+  async send(sender: PushSender, body: JsonObject): Promise<AcceptedPush> {
     const now = new Date(this.#deps.clock.now());
     // Where clocks disagree the earlier one says how far ahead push_time is: nothing is sent early.
     const isTimed = body.push_time !== undefined && body.push_time !== null;
@@ -57,12 +57,16 @@ export class PushService {
   }
 
   /** POST /1.1/push/devices. */
-  sendToDevices(sender: Sender, body: JsonObject): Promise<Accepted> {
+  sendToDevices(sender: PushSender, body: JsonObject): Promise<AcceptedPush> {
     const now = new Date(this.#deps.clock.now());
     return this.#admit(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
   }
 
-  async #admit(sender: Sender, { order, timing, warnings }: PushRequest, now: Date): Promise<Accepted> {
+  async #admit(
+    sender: PushSender,
+    { order, timing, warnings }: PushRequest,
+    now: Date,
+  ): Promise<AcceptedPush> {
     const { app } = sender;
     const objectId = newPushId();
     const pushTime = timing.pushTime ?? now;
@@ -105,7 +109,7 @@ export class PushService {
 }
 
 /** A push is resolved when its sender is gone: what a client may see of other rows could not be kept to then. */
-const readerOfPush = ({ app, isMaster }: Sender): Reader =>
+const readerOfPush = ({ app, isMaster }: PushSender): Reader =>
   isMaster ? masterReader(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
 
 /** Refuses with 154 what would be more pending pushes than the plan allows (protocol/push.md#limits). */

@@ -19,21 +19,21 @@ import { FairQueue, QueueFull } from '../../../shared/fair-queue.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** The parts of an address that was handed to a gateway. */
-export interface CallbackAddress {
+export interface CallbackPath {
   connector: string;
   appId: string;
   secret: string;
 }
 
 /** More receipts than any gateway puts into a call; the database is asked for all of a call at once. */
-const mostReceipts = 20_000;
+const maxReceipts = 20_000;
 /** Transactions at a time in this process, and those of one app that may wait for their turn. */
 const atOnce = 4;
 const maxWaiting = 50;
 /** Calls that wait share a transaction up to so many receipts: some gateways tell of one device in each. */
-const mostTogether = 2000;
+const maxReceiptsTogether = 2000;
 /** Registration ids and public ids as they can be stored. */
-const longestAddress = 1024;
+const maxTokenLength = 1024;
 const publicId = /^[A-Za-z0-9]{16}$/;
 /** No gateway knows a time beyond. */
 const lastMs = 8.64e15;
@@ -55,7 +55,7 @@ export class ReceiptService {
   }
 
   /** Throws the 404 of an address that does not exist, whatever is wrong with it: connector, app or secret. */
-  async admit(address: CallbackAddress): Promise<void> {
+  async authenticate(address: CallbackPath): Promise<void> {
     await this.#owner(address);
   }
 
@@ -63,7 +63,7 @@ export class ReceiptService {
    * Takes a call of a gateway; gives the reply that it expects. Throws 400 or 401 for what is no receipt of this
    * gateway, 413 for more than it could send, 429 while too many calls of the app wait.
    */
-  async take(address: CallbackAddress, call: ReceiptCall): Promise<JsonObject> {
+  async take(address: CallbackPath, call: ReceiptCall): Promise<JsonObject> {
     const { owner, read } = await this.#owner(address);
     const profiles = await this.#deps.directory.profiles(owner.appId);
     const credentials = profiles
@@ -71,16 +71,16 @@ export class ReceiptService {
       .map((profile) => profile.credentials);
     const reading = read(call, credentials);
     if (!reading.ok)
-      throw refuse(reading.status === 401 ? 'unauthorized' : 'invalidParameter', capital(reading.problem));
+      throw refuse(reading.status === 401 ? 'unauthorized' : 'invalidParameter', toSentence(reading.problem));
     const { receipts, reply = {} } = reading;
-    if (receipts.length > mostReceipts) throw new Refusal('payloadTooLarge');
+    if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
     for (const { event } of receipts) this.#deps.metrics.receipts.inc({ connector: owner.connector, event });
-    await this.#inTurn(owner, receipts.filter(isFit));
+    await this.#writeInTurn(owner, receipts.filter(isMatchable));
     return reply;
   }
 
   /** The secret first: only who knows it learns whether the app is still there, and the database is asked for nobody else. */
-  async #owner({ connector, appId, secret }: CallbackAddress) {
+  async #owner({ connector, appId, secret }: CallbackPath) {
     const read = isConnectorId(connector) ? connectors.get(connector)?.receipts : undefined;
     const isKnown = isCallbackSecret(this.#deps.vault, { connector, appId }, secret);
     if (!isKnown || !isConnectorId(connector) || !read) throw refuse('notFound');
@@ -88,20 +88,20 @@ export class ReceiptService {
     return { owner: { appId, connector } satisfies { appId: string; connector: ConnectorId }, read };
   }
 
-  async #inTurn(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
+  async #writeInTurn(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
     if (receipts.length === 0) return;
     try {
-      await this.#joined(owner, receipts);
+      await this.#joinOrBegin(owner, receipts);
     } catch (error) {
       if (!(error instanceof QueueFull)) throw error;
       throw new Refusal('tooManyRequests', { retryAfterSeconds: 1 });
     }
   }
 
-  #joined(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
+  #joinOrBegin(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
     const key = `${owner.connector} ${owner.appId}`;
     const waiting = this.#waiting.get(key);
-    if (waiting && waiting.receipts.length + receipts.length <= mostTogether) {
+    if (waiting && waiting.receipts.length + receipts.length <= maxReceiptsTogether) {
       waiting.receipts.push(...receipts);
       return waiting.written;
     }
@@ -141,13 +141,13 @@ export class ReceiptService {
       const installations = await findRegistered(tx, owner, [
         ...new Set(known.map(({ address }) => address)),
       ]);
-      const marks = marksOf(known, pushes, installations);
+      const marks = deliveryMarks(known, pushes, installations);
       const added = await markReceipts(tx, owner, marks);
       await addTotals(tx, owner, added);
       // A repeat is no sign of life.
       if (added.size > 0)
         await clearDead(tx, owner.appId, [...new Set(marks.map(({ installation }) => installation))]);
-      const notices = noticesOf(known, pushes);
+      const notices = deadNotices(known, pushes);
       await noteDead(tx, owner, notices);
       await retireDead(tx, owner, [...new Set([...added.keys(), ...notices.map(({ pushId }) => pushId)])]);
     });
@@ -155,15 +155,15 @@ export class ReceiptService {
 }
 
 /** What can be looked up: of a push of ours, and an address that the database can hold. */
-const isFit = ({ address, event, pushId }: Receipt): boolean =>
+const isMatchable = ({ address, event, pushId }: Receipt): boolean =>
   pushId !== null &&
   publicId.test(pushId) &&
-  address.length <= longestAddress &&
+  address.length <= maxTokenLength &&
   !address.includes('\0') &&
   (event === 'delivered' || event === 'clicked' || event === 'dead_token');
 
 /** Each device and push once. What was opened has arrived, also where the gateway tells only of the opening. */
-function marksOf(
+function deliveryMarks(
   receipts: readonly Receipt[],
   pushes: ReadonlyMap<string, ReceiptPush>,
   installations: ReadonlyMap<string, number>,
@@ -184,7 +184,7 @@ function marksOf(
  * Whom the gateway calls dead, as of the time when the push began to be sent, or when the gateway found it if that was
  * before: an installation that was saved later has shown itself alive.
  */
-function noticesOf(receipts: readonly Receipt[], pushes: ReadonlyMap<string, ReceiptPush>) {
+function deadNotices(receipts: readonly Receipt[], pushes: ReadonlyMap<string, ReceiptPush>) {
   return receipts.flatMap(({ address, atMs, event, needsConfirmation, pushId }) => {
     const push = pushes.get(pushId ?? '');
     if (event !== 'dead_token' || push === undefined) return [];
@@ -193,4 +193,4 @@ function noticesOf(receipts: readonly Receipt[], pushes: ReadonlyMap<string, Rec
   });
 }
 
-const capital = (sentence: string): string => `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`;
+const toSentence = (sentence: string): string => `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`;

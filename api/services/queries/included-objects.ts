@@ -15,7 +15,7 @@ import type { UserCaller } from '../accounts/caller.ts';
  * What pointers lead to (`include`, protocol/queries.md#include): every object as its own GET would show it to this caller, so that
  * a pointer is no way round an ACL.
  */
-export function documentsFor(
+export function includeSourceFor(
   { app: { appId }, isMaster, session }: UserCaller,
   { db, hasAcl }: { db: Handle; hasAcl: boolean },
 ): Source {

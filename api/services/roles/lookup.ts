@@ -11,7 +11,7 @@ import { relationOf } from '../../../shared/query/related.ts';
 import { isObjectId, readerFor, requireRead, type UserCaller } from '../accounts/caller.ts';
 import type { UserLookup } from '../accounts/lookup/lookup.ts';
 import type { ApiDeps } from '../deps.ts';
-import { documentsFor } from '../queries/included-objects.ts';
+import { includeSourceFor } from '../queries/included-objects.ts';
 
 type Query = Record<string, unknown>;
 type Found = { results: JsonObject[]; count?: number };
@@ -40,7 +40,7 @@ export class RoleLookup {
     const document = roleDocument(role, { hasAcl: hasAcl(query) });
     if (include.size === 0) return project(document, keys, roleClass);
     const whole = await this.#deps.queries.readFresh(caller, (db) =>
-      withIncluded(document, include, documentsFor(caller, { db, hasAcl: hasAcl(query) })),
+      withIncluded(document, include, includeSourceFor(caller, { db, hasAcl: hasAcl(query) })),
     );
     return project(whole, keys, roleClass);
   }
@@ -71,7 +71,7 @@ export class RoleLookup {
       return async (tx) => {
         const found = list.limit === 0 ? [] : await selectRoles(tx, selection);
         const documents = found.map((role) => roleDocument(role, { hasAcl: hasAcl(query) }));
-        const source = documentsFor(caller, { db: tx, hasAcl: hasAcl(query) });
+        const source = includeSourceFor(caller, { db: tx, hasAcl: hasAcl(query) });
         const whole = await allWithIncluded(documents, list.include, source);
         const results = whole.map((document) => project(document, list.keys, roleClass));
         return list.hasCount ? { results, count: await countRows(tx, 'role', selection) } : { results };

@@ -3,7 +3,7 @@ import { refuse } from '../../../shared/domain/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Where clients of our own channel find it (protocol/clients.md#app-router, protocol/channel.md#router). */
-export class ChannelService {
+export class AppRouterService {
   readonly #deps: ApiDeps;
 
   constructor(deps: ApiDeps) {

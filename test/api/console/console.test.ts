@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import Koa from 'koa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { OperatorGate } from '../../../api/middleware/operator-authentication.ts';
+import { OperatorAuthenticator } from '../../../api/middleware/operator-authentication.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
@@ -122,14 +122,14 @@ describe('guesses of the admin token', () => {
   });
 
   test('of more addresses than are remembered forget the one that began first', () => {
-    const gate = new OperatorGate({ adminToken: 'a token of the operator', clock, maxAddresses: 2 });
+    const gate = new OperatorAuthenticator({ adminToken: 'a token of the operator', clock, maxAddresses: 2 });
     const app = new Koa();
     app.proxy = true;
     const statusOf = (ip: string, token: string): number => {
       const request = new IncomingMessage(new Socket());
       request.headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': ip };
       try {
-        gate.admit(app.createContext(request, new ServerResponse(request)));
+        gate.authenticate(app.createContext(request, new ServerResponse(request)));
         return 200;
       } catch (error) {
         return error instanceof Refusal ? error.status : 500;

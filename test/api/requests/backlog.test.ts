@@ -43,7 +43,7 @@ test('pushes are refused while too many wait for a dispatcher, and nothing of th
   for (let i = 0; i < 3; i += 1) expect((await push({})).status).toBe(200);
   const refused = await push({});
   expect(refused).toMatchObject({ status: 429, retryAfter: '10', body: { code: 429 } });
-  const records = await api.services.notifications.list(app, {
+  const records = await api.services.pushRecords.list(app, {
     limit: 10,
     skip: 0,
     oldestFirst: true,

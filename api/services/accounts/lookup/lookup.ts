@@ -10,7 +10,7 @@ import { parseKeys, project } from '../../../../shared/query/keys.ts';
 import { compileList, type ListQuery, parseListQuery } from '../../../../shared/query/list.ts';
 import type { Reader } from '../../../../shared/query/reader.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { documentsFor } from '../../queries/included-objects.ts';
+import { includeSourceFor } from '../../queries/included-objects.ts';
 import { isObjectId, readerFor, requireRead, tokenOpenerFor, type UserCaller } from '../caller.ts';
 import { requireStrictQuery } from './strict-queries.ts';
 
@@ -35,7 +35,7 @@ export class UserLookup {
     const document = userDocument(user, view);
     if (include.size === 0) return project(document, keys, userClass);
     const whole = await this.#deps.queries.readFresh(caller, (db) =>
-      withIncluded(document, include, documentsFor(caller, { db, hasAcl: hasAcl(query) })),
+      withIncluded(document, include, includeSourceFor(caller, { db, hasAcl: hasAcl(query) })),
     );
     return project(whole, keys, userClass);
   }
@@ -70,7 +70,7 @@ export class UserLookup {
     return async (tx) => {
       const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
       const documents = found.map((user) => userDocument(user, view));
-      const source = documentsFor(caller, { db: tx, hasAcl });
+      const source = includeSourceFor(caller, { db: tx, hasAcl });
       const whole = await allWithIncluded(documents, list.include, source);
       const results = whole.map((document) => project(document, list.keys, userClass));
       return list.hasCount ? { results, count: await countRows(tx, 'app_user', selection) } : { results };

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 
 /** What would go by one connector. */
-export interface Share {
+export interface ConnectorShare {
   devices: number;
   /** Devices by the profile that serves them. */
   profiles: Map<string, number>;
@@ -17,8 +17,8 @@ export interface Share {
 }
 
 /** Routes every group as planning would route its devices. */
-export function sharesOf(groups: DeviceGroup[], router: Router): Map<ConnectorId, Share> {
-  const shares = new Map<ConnectorId, Share>();
+export function splitByConnector(groups: DeviceGroup[], router: Router): Map<ConnectorId, ConnectorShare> {
+  const shares = new Map<ConnectorId, ConnectorShare>();
   for (const group of groups) {
     const route = router.route(group);
     const share = shares.get(route.connector) ?? emptyShare();
@@ -31,14 +31,19 @@ export function sharesOf(groups: DeviceGroup[], router: Router): Map<ConnectorId
   return shares;
 }
 
-const emptyShare = (): Share => ({ devices: 0, profiles: new Map(), problems: new Map(), types: new Map() });
+const emptyShare = (): ConnectorShare => ({
+  devices: 0,
+  profiles: new Map(),
+  problems: new Map(),
+  types: new Map(),
+});
 
 function addTo(counts: Map<string, number>, key: string, n: number): void {
   counts.set(key, (counts.get(key) ?? 0) + n);
 }
 
 /** What a connector would send, rendered for the commonest type of its devices. */
-export function describeShare(id: ConnectorId, share: Share, message: Message): JsonObject {
+export function describeShare(id: ConnectorId, share: ConnectorShare, message: Message): JsonObject {
   const problems = [...share.problems].map(([problem, n]) => `${problem} (${n} devices)`);
   const connector = connectors.get(id);
   const [type = ''] = [...share.types].sort(([, a], [, b]) => b - a)[0] ?? [];

@@ -12,8 +12,8 @@ import { checkTargets, Params, targetCondition } from '../../../../shared/query/
 import type { ApiDeps } from '../../deps.ts';
 import { findMissingProfile } from '../missing-profiles.ts';
 import { expiryOf } from '../pushes.ts';
-import { describeShare, sharesOf } from './audience.ts';
-import { type Draft, type Inputs, limitsOf } from './limits.ts';
+import { describeShare, splitByConnector } from './audience.ts';
+import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 import { paceOf } from './pace.ts';
 import { planOf } from './plan.ts';
 
@@ -32,7 +32,7 @@ export class DryRunService {
    * Takes the body of POST /1.1/push, or of POST /1.1/push/devices where it has `device_ids`; refuses what
    * those would refuse as malformed. Limits that would refuse or cut the push are sentences in the reply.
    */
-  async explain(appId: string, draft: Draft): Promise<JsonObject> {
+  async explain(appId: string, draft: PushDraft): Promise<JsonObject> {
     const app = await this.#deps.directory.app(appId);
     if (!app) throw refuse('notFound', 'There is no such app.');
     const nowMs = this.#deps.clock.now();
@@ -46,14 +46,14 @@ export class DryRunService {
     const missing = await findMissingProfile(this.#deps, app, order);
     const profiles = await this.#deps.directory.profiles(appId);
     const plan = { ...draft, app, push, timing, profiles, missing, nowMs };
-    const told = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
+    const report = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
       timeoutMs: scanTimeoutMs,
     });
-    return warnings.length > 0 ? { ...told, warnings } : told;
+    return warnings.length > 0 ? { ...report, warnings } : report;
   }
 }
 
-type Plan = Omit<Inputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isCut'>;
+type Plan = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'>;
 
 async function measure(tx: Handle, plan: Plan): Promise<JsonObject> {
   const { app, push, profiles, nowMs } = plan;
@@ -61,10 +61,10 @@ async function measure(tx: Handle, plan: Plan): Promise<JsonObject> {
   const params = new Params();
   const text = targetCondition(app, order, { params, nowMs });
   const { groups, devices } = await countAudience(tx, { text, values: params.values });
-  const shares = sharesOf(groups, new Router(app, profiles, push));
+  const shares = splitByConnector(groups, new Router(app, profiles, push));
   const pace = await paceOf(tx, app, { order, shares });
-  const isCut = groups.length >= maxGroups;
-  const limits = await limitsOf(tx, { ...plan, ...pace, shares, devices, isCut });
+  const isTruncated = groups.length >= maxGroups;
+  const limits = await limitsOf(tx, { ...plan, ...pace, shares, devices, isTruncated });
   const shown = [...shares].map(([id, share]) => [id, describeShare(id, share, messageOf(push))]);
   const report = await planOf(tx, app, { order, nowMs, devices });
   return { devices, connectors: Object.fromEntries(shown), limits, ...pace, ...report };

@@ -9,32 +9,32 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import { type PushTiming, pushBodyBytesBelow } from '../../../../shared/domain/push.ts';
 import { checkContent } from '../content-check.ts';
-import type { Share } from './audience.ts';
+import type { ConnectorShare } from './audience.ts';
 
 /** The body of a push as it was sent, with its size. */
-export interface Draft {
+export interface PushDraft {
   body: JsonObject;
   bodyBytes: number;
   prodHeader: 'dev' | 'prod' | undefined;
 }
 
-export interface Inputs extends Draft {
+export interface LimitInputs extends PushDraft {
   app: App;
   push: MessageSource;
   timing: PushTiming;
   profiles: Profile[];
   /** Why a profile that the push needs is missing. */
   missing: string | undefined;
-  shares: Map<ConnectorId, Share>;
+  shares: Map<ConnectorId, ConnectorShare>;
   devices: number;
   estimatedSeconds: number | null;
   nowMs: number;
   /** The kinds of devices were too many to look at all of them. */
-  isCut: boolean;
+  isTruncated: boolean;
 }
 
 /** Every limit that would refuse, cut or stretch this push, as sentences; the refusals first. */
-export async function limitsOf(tx: Handle, inputs: Inputs): Promise<string[]> {
+export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<string[]> {
   return [
     ...bodySize(inputs),
     ...(await content(tx, inputs)),
@@ -44,16 +44,18 @@ export async function limitsOf(tx: Handle, inputs: Inputs): Promise<string[]> {
     ...(await dailyCap(tx, inputs)),
     ...flowControl(inputs),
     ...expiry(inputs),
-    ...(inputs.isCut ? ['The devices are of too many kinds: the smallest are missing by connector.'] : []),
+    ...(inputs.isTruncated
+      ? ['The devices are of too many kinds: the smallest are missing by connector.']
+      : []),
   ];
 }
 
-function bodySize({ bodyBytes, push }: Inputs): string[] {
+function bodySize({ bodyBytes, push }: LimitInputs): string[] {
   if (push.order.target.kind !== 'query' || bodyBytes < pushBodyBytesBelow) return [];
   return [`The body has ${bodyBytes} bytes and would be refused: it must be under ${pushBodyBytesBelow}.`];
 }
 
-async function content(tx: Handle, { app, push }: Inputs): Promise<string[]> {
+async function content(tx: Handle, { app, push }: LimitInputs): Promise<string[]> {
   try {
     await checkContent(tx, app, push);
     return [];
@@ -63,7 +65,7 @@ async function content(tx: Handle, { app, push }: Inputs): Promise<string[]> {
   }
 }
 
-async function pending(tx: Handle, { app, timing }: Inputs): Promise<string[]> {
+async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<string[]> {
   if (timing.pushTime === null) return [];
   const { pending: limit } = planLimits[app.plan];
   const waiting = await countPending(tx, app.appId);
@@ -74,7 +76,7 @@ async function pending(tx: Handle, { app, timing }: Inputs): Promise<string[]> {
 }
 
 /** Profiles that serve a limited number of devices per push (protocol/push.md#development-certificates). */
-function massLimits({ app, profiles, shares, push }: Inputs): string[] {
+function massLimits({ app, profiles, shares, push }: LimitInputs): string[] {
   return new Router(app, profiles, push).massLimits().flatMap(({ connector, profile, devices, sentence }) => {
     const share = shares.get(connector);
     if (!share?.profiles.has(profile) || share.devices <= devices) return [];
@@ -84,7 +86,7 @@ function massLimits({ app, profiles, shares, push }: Inputs): string[] {
   });
 }
 
-async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: Inputs): Promise<string[]> {
+async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: LimitInputs): Promise<string[]> {
   const cap = app.options.dailyRecipientCap;
   const day = new Date(timing.pushTime?.getTime() ?? nowMs).toISOString().slice(0, 10);
   const { recipients: used } = await readUsage(tx, app.appId, day);
@@ -95,14 +97,14 @@ async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: Inputs): Pr
   ];
 }
 
-function flowControl({ body, push }: Inputs): string[] {
+function flowControl({ body, push }: LimitInputs): string[] {
   const asked = body.flow_control;
   const used = push.order.flowControl;
   if (typeof asked !== 'number' || used === null || asked >= used) return [];
   return [`flow_control ${asked} counts as ${used}, the least there is.`];
 }
 
-function expiry({ push, timing, nowMs, estimatedSeconds }: Inputs): string[] {
+function expiry({ push, timing, nowMs, estimatedSeconds }: LimitInputs): string[] {
   const startMs = timing.pushTime?.getTime() ?? nowMs;
   const lifeMs = push.expiresAt.getTime() - startMs;
   const end = push.expiresAt.toISOString();

@@ -3,7 +3,7 @@ import { pastPace } from '../../../../shared/db/tables/audience.ts';
 import type { App } from '../../../../shared/domain/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../../shared/domain/push.ts';
-import type { Share } from './audience.ts';
+import type { ConnectorShare } from './audience.ts';
 
 export interface Pace {
   /** At the pace that was asked for; null where none was. */
@@ -16,7 +16,7 @@ export interface Pace {
 export async function paceOf(
   tx: Handle,
   app: App,
-  { order, shares }: { order: PushOrder; shares: Map<ConnectorId, Share> },
+  { order, shares }: { order: PushOrder; shares: Map<ConnectorId, ConnectorShare> },
 ): Promise<Pace> {
   const devices = sendable(shares);
   if (order.flowControl !== null)
@@ -33,7 +33,7 @@ export async function paceOf(
 }
 
 /** Devices that some profile serves. */
-function sendable(shares: Map<ConnectorId, Share>): number {
+function sendable(shares: Map<ConnectorId, ConnectorShare>): number {
   let devices = 0;
   for (const share of shares.values()) for (const n of share.profiles.values()) devices += n;
   return devices;

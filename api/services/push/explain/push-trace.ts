@@ -20,7 +20,7 @@ import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import { type Clause, targetClauses } from '../../../../shared/query/clauses.ts';
 import { Params } from '../../../../shared/query/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { type LetterState, sentenceOf } from './trace-text.ts';
+import { type InboxState, traceText } from './trace-text.ts';
 
 /** What is known of a device that still exists. */
 interface Present {
@@ -36,13 +36,13 @@ interface Facts {
   present: Present | undefined;
   batch: TracedBatch | undefined;
   failure: TracedFailure | undefined;
-  letter: LetterState | null;
+  letter: InboxState | null;
   /** Why the gateway that the device still waits for could not be asked last. */
   trouble: GatewayFailure | undefined;
 }
 
 /** "Why did this device not get it?", answered for one push and one device. */
-export class WhyService {
+export class PushTraceService {
   readonly #deps: ApiDeps;
 
   constructor(deps: ApiDeps) {
@@ -105,7 +105,7 @@ export class WhyService {
     return findGatewayFailure(this.#deps.db, { ...batch, appId });
   }
 
-  async #letterOf(push: Notification, batch: TracedBatch, installation: number): Promise<LetterState | null> {
+  async #letterOf(push: Notification, batch: TracedBatch, installation: number): Promise<InboxState | null> {
     const isExpired = push.expiresAt.getTime() <= this.#deps.clock.now();
     if (await hasLetter(this.#deps.db, push, installation)) return isExpired ? 'expired' : 'waiting';
     if (batch.outcome !== 'sent') return null;
@@ -136,7 +136,7 @@ export class WhyService {
       letter,
       gatewayFailure: trouble ? { reason: trouble.reason, at: trouble.at.toISOString() } : null,
       at: at?.toISOString() ?? null,
-      sentence: sentenceOf({
+      sentence: traceText({
         push,
         clause,
         device: present?.device,

@@ -9,9 +9,9 @@ import type { Clause } from '../../../../shared/query/clauses.ts';
  * A message of our own channel: in the inbox, deleted by its acknowledgement, in the inbox past its time,
  * or gone after its time, when nobody knows any more whether it was acknowledged.
  */
-export type LetterState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
+export type InboxState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
 
-export interface Story {
+export interface PushTrace {
   push: Notification;
   clause: Clause | undefined;
   device: TracedDevice | undefined;
@@ -19,30 +19,30 @@ export interface Story {
   batch: TracedBatch | undefined;
   outcome: Outcome | null;
   failure: TracedFailure | undefined;
-  letter: LetterState | null;
+  letter: InboxState | null;
   trouble: GatewayFailure | undefined;
   validityDays: number;
 }
 
 /** The whole story of a device and a push in one or two sentences for people. */
-export function sentenceOf(story: Story): string {
-  if (story.outcome !== null) return endOf(story, story.outcome);
-  if (story.batch) return onTheWay(story, story.batch);
-  return outside(story);
+export function traceText(trace: PushTrace): string {
+  if (trace.outcome !== null) return outcomeText(trace, trace.outcome);
+  if (trace.batch) return pendingText(trace, trace.batch);
+  return unmatchedText(trace);
 }
 
-function endOf(story: Story, outcome: Outcome): string {
-  const { failure, device, letter, push } = story;
-  const way = wayOf(story);
+function outcomeText(trace: PushTrace, outcome: Outcome): string {
+  const { failure, device, letter, push } = trace;
+  const way = routeText(trace);
   const deleted = device ? '' : ' The installation was deleted since.';
   if (outcome === 'sent')
     return letter
-      ? letterSentence(letter, push.expiresAt)
-      : `It was handed over to ${way}${time(story)}.${repeated(story)}${deleted}`;
-  const why = failure ? reasonOf(failure) : 'the reason is no longer kept';
+      ? inboxText(letter, push.expiresAt)
+      : `It was handed over to ${way}${timeText(trace)}.${repeatsText(trace)}${deleted}`;
+  const why = failure ? failureText(failure) : 'the reason is no longer kept';
   switch (outcome) {
     case 'invalid_token':
-      return `${way} said that the address of this device is dead (${why})${time(story)}.${deleted}`;
+      return `${way} said that the address of this device is dead (${why})${timeText(trace)}.${deleted}`;
     case 'expired':
       return `The push expired before it was sent to this device (${why}).${deleted}`;
     case 'capped':
@@ -51,12 +51,12 @@ function endOf(story: Story, outcome: Outcome): string {
       return `It was dropped and not sent: ${why}.${deleted}`;
     case 'failed':
       return failure && failure.status > 0
-        ? `${way} did not take it (${why})${time(story)}.${deleted}`
+        ? `${way} did not take it (${why})${timeText(trace)}.${deleted}`
         : `It could not be sent by ${way}: ${why}.${deleted}`;
   }
 }
 
-function letterSentence(letter: LetterState, expiresAt: Date): string {
+function inboxText(letter: InboxState, expiresAt: Date): string {
   const end = expiresAt.toISOString();
   switch (letter) {
     case 'waiting':
@@ -71,53 +71,56 @@ function letterSentence(letter: LetterState, expiresAt: Date): string {
 }
 
 /** An earlier try may have arrived as well. */
-function repeated({ batch }: Story): string {
+function repeatsText({ batch }: PushTrace): string {
   const times = batch?.unanswered ?? 0;
   if (times === 0) return '';
   const many = times === 1 ? 'An earlier request' : `${times} earlier requests`;
   return ` ${many} got no answer, so it may have arrived more than once.`;
 }
 
-const wayOf = ({ route }: Story): string =>
+const routeText = ({ route }: PushTrace): string =>
   route.connector === 'channel' || route.profile === ''
     ? displayName(route.connector)
     : `${displayName(route.connector)} (profile ${route.profile})`;
 
-const reasonOf = ({ status, reason }: TracedFailure): string => (status > 0 ? `${status} ${reason}` : reason);
+const failureText = ({ status, reason }: TracedFailure): string =>
+  status > 0 ? `${status} ${reason}` : reason;
 
-function time({ failure, batch }: Story): string {
+function timeText({ failure, batch }: PushTrace): string {
   const at = failure?.createdAt ?? batch?.settledAt;
   return at ? ` at ${at.toISOString()}` : '';
 }
 
-function onTheWay(story: Story, batch: TracedBatch): string {
-  const { push } = story;
+function pendingText(trace: PushTrace, batch: TracedBatch): string {
+  const { push } = trace;
   const next =
     push.state === 'cancelled'
       ? 'the push was cancelled'
       : batch.attempt > 0
         ? `it was tried ${batch.attempt === 1 ? 'once' : `${batch.attempt} times`} and will be tried again`
         : `the push is ${push.state} and this device has not had its turn or its answer yet`;
-  return `It was matched and goes by ${wayOf(story)}: ${next}.${waiting(story, batch)}`;
+  return `It was matched and goes by ${routeText(trace)}: ${next}.${waitText(trace, batch)}`;
 }
 
 /** What it waits for: a gateway that cannot be asked, or else why the last try failed. */
-function waiting({ trouble }: Story, { connector, lastReason }: TracedBatch): string {
+function waitText({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): string {
   if (trouble) return ` ${gatewayTrouble(connector, trouble.reason)} (at ${trouble.at.toISOString()}).`;
   return lastReason === null ? '' : ` The last try: ${lastReason}.`;
 }
 
-function outside(story: Story): string {
-  const { push, device, clause } = story;
+function unmatchedText(trace: PushTrace): string {
+  const { push, device, clause } = trace;
   const isPassed = push.isPlanned || (device !== undefined && device.id <= push.plannedThrough);
   if (push.state === 'cancelled') return 'The push was cancelled before this device was matched.';
   if (push.state === 'failed') return `The push failed as a whole: ${push.error ?? 'no reason was kept'}.`;
   if (clause)
-    return `${isPassed ? 'It was not matched' : 'It will not be matched'}: ${brokenSentence(story, clause)}.`;
+    return `${isPassed ? 'It was not matched' : 'It will not be matched'}: ${clauseText(trace, clause)}.`;
   if (!isPassed) {
-    const { problem } = story.route;
+    const { problem } = trace.route;
     const way =
-      problem === undefined ? `by ${wayOf(story)}` : `but cannot be sent by ${wayOf(story)}: ${problem}`;
+      problem === undefined
+        ? `by ${routeText(trace)}`
+        : `but cannot be sent by ${routeText(trace)}: ${problem}`;
     return `The push is ${push.state} and has not come to this device: as things are now it will be matched, ${way}.`;
   }
   if (device && device.created_at > push.createdAt)
@@ -126,7 +129,7 @@ function outside(story: Story): string {
   return `It was not matched when the push was planned, but would be now.${saved}`;
 }
 
-function brokenSentence({ device, validityDays }: Story, clause: Clause): string {
+function clauseText({ device, validityDays }: PushTrace, clause: Clause): string {
   switch (clause.kind) {
     case 'where':
     case 'channels':
