@@ -4,22 +4,22 @@ import { announcedBytes, BodyReader, defaultBodyMs, isPacked } from '../../share
 import { Refusal } from '../../shared/domain/errors.ts';
 import { parseJson } from '../../shared/domain/json.ts';
 
-/** What slow senders are given. A body has its own time, which begins when the token is known to be right. */
+/** Timeouts for slow clients. The timeout of the body is separate; it begins after the token was checked. */
 export const timing = { headersTimeout: 10_000, requestTimeout: 40_000, connectionsCheckingInterval: 2_000 };
 
 export interface ArgumentLimits {
-  /** For arguments to arrive. */
+  /** Time limit for the arguments to arrive. */
   bodyMs: number;
-  /** Bytes of one call's arguments: what the api passes on. */
+  /** Limit in bytes of one call's arguments, as in the api. */
   bytesBelow: number;
-  /** Bytes of the arguments of all calls under way. */
+  /** Limit in bytes of the arguments of all running calls. */
   totalBytes: number;
 }
 
 const mb = 1024 * 1024;
 const defaults: ArgumentLimits = { bodyMs: defaultBodyMs, bytesBelow: 20 * mb, totalBytes: 128 * mb };
 
-/** Reads arguments of calls, and bounds the bytes of those under way. */
+/** Reads the arguments of calls, and limits the bytes of all running calls. */
 export class ArgumentReader {
   readonly #limits: ArgumentLimits;
   readonly #budget: BodyBudget;
@@ -31,8 +31,8 @@ export class ArgumentReader {
   }
 
   /**
-   * Gives the arguments as JSON text to `work`, `{}` where there are none; they count until it ends. Throws 413, 415 (the api
-   * unpacks), 408, 503, and 107 for what is no JSON or exceeds its bounds.
+   * Calls `work` with the arguments as JSON text, `{}` for an empty body. They count towards the limit until it returns.
+   * Throws 413, 415 (the api decompresses bodies), 408, 503, and 107 for invalid JSON or JSON over its limits.
    */
   async use<T>(request: IncomingMessage, work: (text: string) => Promise<T>): Promise<T> {
     const { bodyMs: timeoutMs, bytesBelow } = this.#limits;

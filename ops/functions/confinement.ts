@@ -4,39 +4,37 @@ import { fileURLToPath } from 'node:url';
 import type { Environment } from '../../shared/config.ts';
 import { moduleUrl } from '../../shared/module-url.ts';
 
-/** What a process of functions is confined to. */
+/** Confinement of a function process. */
 export interface Confinement {
-  /** The folder of functions: all that its code can read. */
+  /** Folder of functions, the only one that their code can read. */
   dir: string;
-  /** The user and group that it runs as, where root starts it. */
+  /** User and group of the process when root starts it. */
   user: number | undefined;
   env: Environment;
 }
 
 /**
- * A user that no file and no other process of the machine belongs to: `nobody` may be the one that runs the embedded
- * database. Outside of what distributions and systemd give away.
+ * User id that owns no file and no other process of the machine; `nobody` may run the embedded database. Outside of the
+ * ranges that distributions and systemd assign.
  */
-const userOfFunctions = 65_498;
+const functionUserId = 65_498;
 
-/** The user of functions; undefined where this process is not root and could not become it. */
-export const functionUser = (): number | undefined =>
-  process.getuid?.() === 0 ? userOfFunctions : undefined;
+/** Returns the user id for functions; undefined when this process is not root and cannot change its user. */
+export const functionUser = (): number | undefined => (process.getuid?.() === 0 ? functionUserId : undefined);
 
-/** Names of variables that open our database or our other services, or that would change how Node starts. */
-const ours = /^(?:CARILLON|DATABASE|SMTP|SMS|PG|METRICS|NODE_(?!ENV$|EXTRA_CA_CERTS$))/;
+/** Variables that give access to our database or other services, or that would change how Node starts. */
+const hidden = /^(?:CARILLON|DATABASE|SMTP|SMS|PG|METRICS|NODE_(?!ENV$|EXTRA_CA_CERTS$))/;
 
-/** What functions may see of the environment: all but ours. */
+/** Returns the environment of functions: all variables but the hidden ones. */
 export const functionEnvironment = (env: Environment): Environment =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => !ours.test(name)));
+  Object.fromEntries(Object.entries(env).filter(([name]) => !hidden.test(name)));
 
 /**
- * How the process of a file of functions is started: under Node's permission model, which lets it read the folder and
- * the few sources of ours that it runs, and nothing else of the disk. It has no child processes, threads (the model
- * does not hold in them), native addons, WASI, inspector or SQLite (whose ATTACH opens any file). The network stays
- * open: Node 24 cannot restrict it.
+ * Returns the start options of the process of a function file. Node's permission model lets it read only the folder and
+ * the few source files of ours that it runs. It allows no child processes, threads (the model does not apply in them),
+ * native addons, WASI, inspector or SQLite (whose ATTACH opens any file). The network is not restricted: Node 24 cannot.
  */
-export function confinedStart(
+export function startOptions(
   path: string,
   { dir, user, env }: Confinement,
 ): { file: string; args: string[]; execArgv: string[]; env: Record<string, string> } {

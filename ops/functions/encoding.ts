@@ -1,10 +1,10 @@
-/** Dates of the object-typed encoding (protocol/functions.md#object-encoding); every other typed value is handed over as it is. */
+/** Dates of the object-typed encoding (protocol/functions.md#object-encoding); other typed values stay unchanged. */
 import { isJsonObject } from '../../shared/domain/json.ts';
 
-/** Deeper is no argument. */
+/** Limit on the depth of arguments and results. */
 const maxDepth = 64;
 
-/** `{"__type":"Date","iso"}` becomes a Date, wherever it stands. */
+/** Replaces each `{"__type":"Date","iso"}` by a Date, at any depth. */
 export function decodeDates(value: unknown, depth = 0): unknown {
   if (depth > maxDepth) throw Object.assign(new Error('The arguments are too deep.'), { code: 107 });
   if (Array.isArray(value)) return value.map((item) => decodeDates(item, depth + 1));
@@ -13,7 +13,7 @@ export function decodeDates(value: unknown, depth = 0): unknown {
   return mapMembers(value, (member) => decodeDates(member, depth + 1));
 }
 
-/** A Date becomes `{"__type":"Date","iso"}`. */
+/** Replaces each Date by `{"__type":"Date","iso"}`, at any depth. */
 export function encodeDates(value: unknown, depth = 0): unknown {
   if (depth > maxDepth) throw new Error('the result is too deep');
   if (value instanceof Date) return { __type: 'Date', iso: value.toISOString() };

@@ -3,17 +3,17 @@ import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { eventHooks, userHooks } from '../../shared/domain/functions.ts';
 
-/** A file of the folder: what it is called by, and what it is. */
+/** File of the folder, with the name and kind of its function. */
 export interface FunctionFile {
-  /** As the list of names has it: `hello`, `__before_save_for__User`. */
+  /** Name in the list of functions: `hello`, `__before_save_for__User`. */
   name: string;
   path: string;
   kind: 'function' | 'before' | 'after' | 'login' | 'authData' | 'verified';
-  /** For the hook and the master key only: `<name>.internal.js`. */
+  /** Whether only the hook key and the master key may call it: `<name>.internal.js`. */
   isInternal: boolean;
 }
 
-/** Names of files are names of functions; those that begin with `_` or a dot are none, so that they can help others. */
+/** File names, which are function names. Files that begin with `_` or a dot are helpers and not functions. */
 const fileName = /^([A-Za-z][A-Za-z0-9_-]{0,99})(\.internal)?\.(?:js|mjs|ts)$/;
 const hookFile = /^([A-Za-z_]+\.[A-Za-z]+)\.(?:js|mjs|ts)$/;
 
@@ -29,14 +29,14 @@ const hooks = new Map<string, Pick<FunctionFile, 'name' | 'kind'>>([
   ['onVerified.email', { name: eventHooks.onVerifiedEmail.name, kind: 'verified' }],
 ]);
 
-/** Finds the functions of a folder and the hooks of its `hooks/`; what it cannot use it names in `say`. */
+/** Finds the functions of a folder and the hooks in its `hooks/`. Logs the files that it ignores. */
 export async function readFolder(
   dir: string,
-  say: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<ReadonlyMap<string, FunctionFile>> {
   const found = new Map<string, FunctionFile>();
   const add = (file: FunctionFile) => {
-    if (found.has(file.name)) say(`${file.path} is left out: there is another file for ${file.name}`);
+    if (found.has(file.name)) log(`${file.path} is ignored: there is another file for ${file.name}`);
     else found.set(file.name, file);
   };
   for (const { path, entry } of await filesIn(resolve(dir))) {
@@ -46,7 +46,7 @@ export async function readFolder(
   for (const { path, entry } of await filesIn(resolve(dir, 'hooks'))) {
     const hook = hooks.get(hookFile.exec(entry)?.[1] ?? '');
     if (hook) add({ ...hook, path, isInternal: true });
-    else if (!/^[._]/.test(entry)) say(`${path} is left out: there is no such hook`);
+    else if (!/^[._]/.test(entry)) log(`${path} is ignored: there is no such hook`);
   }
   return found;
 }
@@ -62,17 +62,17 @@ async function filesIn(dir: string): Promise<{ path: string; entry: string }[]> 
     .sort((a, b) => a.path.localeCompare(b.path));
 }
 
-/** Several writes of one save are one change. */
+/** Pause without changes before a reload: an editor writes several times per save. */
 const quietMs = 100;
 
-/** Calls `onChange` after something below the folder has changed and been left alone for a moment. */
-export function watchFolder(dir: string, onChange: () => void, say: (line: string) => void): FSWatcher {
+/** Calls `onChange` when files below the folder have changed and no further change follows for a moment. */
+export function watchFolder(dir: string, onChange: () => void, log: (line: string) => void): FSWatcher {
   let timer: NodeJS.Timeout | undefined;
   const watcher = watch(resolve(dir), { recursive: true }, () => {
     clearTimeout(timer);
     timer = setTimeout(onChange, quietMs);
   });
-  watcher.on('error', (error) => say(`changes are not seen until a restart: ${error.message}`));
+  watcher.on('error', (error) => log(`changes are not seen until a restart: ${error.message}`));
   watcher.on('close', () => clearTimeout(timer));
   return watcher;
 }

@@ -15,27 +15,27 @@ import { openForFunctions, type ReadableFolder } from './readable-folder.ts';
 export interface FunctionHostOptions {
   dir: string;
   port: number;
-  /** What the api says to be believed. */
+  /** Token that authenticates the api. */
   token: string;
-  /** Where functions reach the service. */
+  /** URL of the service for functions. */
   apiUrl: string;
-  say: (line: string) => void;
+  log: (line: string) => void;
   limits?: Partial<ProcessLimits>;
   maxProcesses?: number;
-  /** What functions see of the environment. */
+  /** Environment of functions, before the hidden variables are removed. */
   env?: Environment;
-  /** Functions run as this process does, also where it is root: the permission model alone confines them. */
+  /** Runs functions as the current user even if that is root: only the permission model confines them. */
   isSameUser?: boolean;
-  /** A call is given up after this (protocol/functions.md#hook-times: 15 s). */
+  /** Time limit of a call (protocol/functions.md#hook-times: 15 s). */
   timeoutMs?: number;
   argumentLimits?: Partial<ArgumentLimits>;
 }
 
 const callTimeoutMs = 15_000;
-/** Calls at a time of one file, and the processes they share. */
+/** Concurrent calls of one file, and of one process. */
 const maxLoad = 200;
 const loadPerProcess = 50;
-/** Processes in all; where all of them are at work, a further file has to wait. */
+/** Limit on processes. While all of them are busy, a call that needs another one is refused. */
 const defaultMaxProcesses = 64;
 
 type Answer = { status: number; text: string; retryAfterSeconds?: number | undefined };
@@ -45,15 +45,15 @@ const refusal = (status: number, code: number, error: string): Answer => ({
   text: JSON.stringify({ code, error }),
 });
 
-/** Paths of hooks and what they are called in the list of names. */
+/** Paths of hooks, with their names in the list of functions. */
 const hookNames = new Map<string, string>([
   ...Object.entries(userHooks).map(([hook, name]) => [`_User/${hook}`, name] as const),
   ...Object.values(eventHooks).map(({ path, name }) => [path, name] as const),
 ]);
 
 /**
- * Runs a folder of functions, one process per file, and answers as the function hosts of the field do (protocol/functions.md#host-protocol), but
- * only to the api that holds its token.
+ * Runs a folder of functions, one process per file, and implements the usual protocol of function hosts
+ * (protocol/functions.md#host-protocol), but only for the api that has its token.
  */
 export class FunctionHost {
   readonly #options: FunctionHostOptions;
@@ -75,11 +75,11 @@ export class FunctionHost {
     this.#arguments = new ArgumentReader(options.argumentLimits);
   }
 
-  /** Reads the folder and listens; gives the port. */
+  /** Reads the folder and listens. Returns the port. */
   async start(): Promise<number> {
-    const { dir, port, say } = this.#options;
+    const { dir, port, log } = this.#options;
     await this.#read();
-    this.#watcher = watchFolder(dir, () => void this.#reload(), say);
+    this.#watcher = watchFolder(dir, () => void this.#reload(), log);
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject).listen(port, '127.0.0.1', () => resolve());
     });
@@ -96,10 +96,10 @@ export class FunctionHost {
   }
 
   async #read(): Promise<void> {
-    const { dir, say } = this.#options;
-    const folder = await openForFunctions(dir, this.#user, say);
+    const { dir, log } = this.#options;
+    const folder = await openForFunctions(dir, this.#user, log);
     try {
-      this.#files = await readFolder(folder.dir, say);
+      this.#files = await readFolder(folder.dir, log);
     } catch (error) {
       await folder.remove();
       throw error;
@@ -108,19 +108,19 @@ export class FunctionHost {
     this.#folder = folder;
   }
 
-  /** New calls see the folder as it is now; those under way end as they began. */
+  /** Reads the folder again for new calls. Running calls finish with the files they started with. */
   async #reload(): Promise<void> {
-    const { say } = this.#options;
+    const { log } = this.#options;
     try {
       await this.#read();
     } catch (error) {
-      say(`the folder cannot be read: ${error instanceof Error ? error.message : error}`);
+      log(`the folder cannot be read: ${error instanceof Error ? error.message : error}`);
       return;
     }
     const old = [...this.#processes.values()].flat();
     this.#processes = new Map();
     for (const process of old) process.retire();
-    say(`read again: ${this.#files.size} functions and hooks`);
+    log(`folder reloaded: ${this.#files.size} functions and hooks`);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -129,7 +129,7 @@ export class FunctionHost {
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(answer.text),
       ...(answer.retryAfterSeconds === undefined ? {} : { 'Retry-After': answer.retryAfterSeconds }),
-      // The rest of a body that was not read is not waited for.
+      // Do not wait for the rest of an unread body.
       ...(request.complete ? {} : { Connection: 'close' }),
     });
     response.end(answer.text);
@@ -141,7 +141,7 @@ export class FunctionHost {
         ...refusal(error.status, error.code, error.message),
         retryAfterSeconds: error.retryAfterSeconds,
       };
-    this.#options.say(`a call failed: ${error instanceof Error ? error.message : error}`);
+    this.#options.log(`a call failed: ${error instanceof Error ? error.message : error}`);
     return refusal(500, 1, 'The cloud function failed.');
   }
 
@@ -165,7 +165,7 @@ export class FunctionHost {
     return { status: 200, text: JSON.stringify({ result: [...this.#files.keys()] }) };
   }
 
-  /** Hooks have paths of their own, and go by no name that callers could send. */
+  /** Finds the file for a path. Hooks have their own paths; callers cannot address them by their names. */
   #fileAt(path: string): FunctionFile | undefined {
     const hook = hookNames.get(path);
     return hook === undefined && isInternalName(path) ? undefined : this.#files.get(hook ?? path);
@@ -188,15 +188,15 @@ export class FunctionHost {
     if (load >= maxLoad) return undefined;
     const least = processes.toSorted((a, b) => a.load - b.load)[0];
     if (least && least.load < loadPerProcess) return least;
-    if (!this.#hasRoom()) return undefined;
-    const onEnd = () => this.#forget(path, process);
+    if (!this.#makeRoom()) return undefined;
+    const onEnd = () => this.#remove(path, process);
     const process: FunctionProcess = new FunctionProcess(path, { ...this.#confinement(), onEnd });
     this.#processes.set(path, [...processes, process]);
     return process;
   }
 
-  /** Ends an idle process where there are as many as may be. */
-  #hasRoom(): boolean {
+  /** Ends an idle process when the limit on processes is reached. Returns false when all of them are busy. */
+  #makeRoom(): boolean {
     const all = [...this.#processes.values()].flat().filter(({ isRetired }) => !isRetired);
     if (all.length < (this.#options.maxProcesses ?? defaultMaxProcesses)) return true;
     const idle = all.find(({ load }) => load === 0);
@@ -204,12 +204,12 @@ export class FunctionHost {
     return idle !== undefined;
   }
 
-  #confinement(): Confinement & { limits: ProcessLimits; say: (line: string) => void } {
-    const { say, env = {}, dir } = this.#options;
-    return { dir: this.#folder?.dir ?? dir, user: this.#user, env, limits: this.#limits, say };
+  #confinement(): Confinement & { limits: ProcessLimits; log: (line: string) => void } {
+    const { log, env = {}, dir } = this.#options;
+    return { dir: this.#folder?.dir ?? dir, user: this.#user, env, limits: this.#limits, log };
   }
 
-  #forget(path: string, ended: FunctionProcess): void {
+  #remove(path: string, ended: FunctionProcess): void {
     const left = (this.#processes.get(path) ?? []).filter((process) => process !== ended);
     if (left.length > 0) this.#processes.set(path, left);
     else this.#processes.delete(path);
@@ -235,11 +235,11 @@ function answerOf(outcome: ProcessOutcome): Answer {
     const { status, code, message } = outcome.error;
     return refusal(status, code, message);
   }
-  if (outcome.gone === 'timeout') return refusal(503, 124, 'The request timed out on the server.');
+  if (outcome.failure === 'timeout') return refusal(503, 124, 'The request timed out on the server.');
   return refusal(
     500,
     1,
-    outcome.gone === 'memory'
+    outcome.failure === 'memory'
       ? 'The cloud function took too much memory.'
       : 'The cloud function ended early.',
   );

@@ -3,7 +3,7 @@ import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/lifec
 import { createLogger } from '../../shared/logging.ts';
 import { FunctionHost } from './host.ts';
 
-/** The process that runs a folder of functions (README.md beside this file). */
+/** Process that runs a folder of functions (see README.md in this folder). */
 process.title = 'carillon functions';
 
 try {
@@ -12,7 +12,7 @@ try {
   const stack = new ClosingStack(log);
   closeOnSignals({ log, stack });
   const env = currentEnvironment();
-  const host = new FunctionHost({ dir, port, token, apiUrl, env, say: (line) => log.info(line) });
+  const host = new FunctionHost({ dir, port, token, apiUrl, env, log: (line) => log.info(line) });
   stack.add('host', () => host.close());
   tellSupervisor({ ready: true, port: await host.start() });
 } catch (error) {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
-/** What is said between the host and a process that runs one file of functions. */
+/** Messages between the host and a process that runs one file of functions. */
 
-/** Who calls, as a function sees it in its second argument. */
+/** Context of a call, the second argument of a function. */
 export interface CallContext {
   appId: string;
   appKey: string;
@@ -19,21 +19,21 @@ export interface CallMessage {
   /** Arguments as JSON. */
   text: string;
   kind: 'function' | 'before' | 'after' | 'login' | 'authData' | 'verified';
-  /** The object-typed encoding: dates go in and come out as dates. */
+  /** Object-typed encoding: dates are `Date`s in arguments and results. */
   isTyped: boolean;
   context: CallContext;
 }
 
 export type ToProcess = CallMessage | { ping: number };
 
-/** How a call ended: the body of the reply as JSON, or what the function threw. */
+/** Result of a call: the body of the reply as JSON, or the error of the function. */
 const callOutcome = z.union([
   z.object({ text: z.string() }),
   z.object({ error: z.object({ code: z.int(), status: z.int().min(400).max(599), message: z.string() }) }),
 ]);
 export type CallOutcome = z.infer<typeof callOutcome>;
 
-/** Checked by the host: the code of a function can write to the same channel. */
+/** Validated by the host, because the code of a function can write to the same channel. */
 export const fromProcess = z.union([
   z.object({ id: z.int(), outcome: callOutcome }),
   z.object({ pong: z.int() }),

@@ -3,23 +3,23 @@ import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { type Confinement, confinedStart } from './confinement.ts';
+import { type Confinement, startOptions } from './confinement.ts';
 import { type CallMessage, type CallOutcome, fromProcess, type ToProcess } from './messages.ts';
 
-export type ProcessOutcome = CallOutcome | { gone: 'timeout' | 'memory' | 'ended' };
+export type ProcessOutcome = CallOutcome | { failure: 'timeout' | 'memory' | 'ended' };
 
 export interface ProcessLimits {
-  /** JavaScript's own memory; the whole process, buffers included, may take twice as much. */
+  /** Limit of the JavaScript heap; the whole process, buffers included, may use twice as much. */
   memoryMb: number;
-  /** A process without calls ends after this. */
+  /** Idle time after which a process ends. */
   idleMs: number;
 }
 
 export const defaultProcessLimits: ProcessLimits = { memoryMb: 128, idleMs: 60_000 };
 
-/** A process that does not answer so long is in a loop. */
+/** Longest wait for a pong. After it the process counts as blocked by an endless loop. */
 const pongMs = 500;
-/** Calls that were given up and may still run: beyond, a fresh process takes over. */
+/** Abandoned calls that may still run in a process. Above this limit a new process takes over. */
 const maxAbandoned = 10;
 const memoryCheckMs = 500;
 
@@ -28,19 +28,19 @@ interface Pending {
   timer: NodeJS.Timeout;
 }
 
-/** How V8 ends a process that has reached the limit of its heap. */
+/** Signals by which V8 ends a process at its heap limit. */
 const memorySignals: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SIGILL'];
 
 export interface FunctionProcessOptions extends Confinement {
   limits: ProcessLimits;
-  /** Is told what the file prints, line by line. */
-  say: (line: string) => void;
+  /** Receives the output of the file, line by line. */
+  log: (line: string) => void;
   onEnd: () => void;
 }
 
 /**
- * One process that runs one file, confined to its folder (confinement.ts). Threads would cost less, but Node's
- * permission model does not hold in them.
+ * Process that runs one file, confined to its folder (confinement.ts). Threads would cost less, but Node's permission model
+ * does not apply in them.
  */
 export class FunctionProcess {
   readonly #child: ChildProcess;
@@ -56,7 +56,7 @@ export class FunctionProcess {
 
   constructor(path: string, options: FunctionProcessOptions) {
     this.#options = options;
-    const { file, args, execArgv, env } = confinedStart(path, options);
+    const { file, args, execArgv, env } = startOptions(path, options);
     const memory = [`--max-old-space-size=${options.limits.memoryMb}`, '--max-semi-space-size=4'];
     this.#child = fork(file, args, {
       execArgv: [...execArgv, ...memory],
@@ -65,8 +65,8 @@ export class FunctionProcess {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     for (const input of [this.#child.stdout, this.#child.stderr])
-      if (input) createInterface({ input }).on('line', (line) => options.say(`${basename(path)}: ${line}`));
-    this.#child.on('message', (message) => this.#hear(message));
+      if (input) createInterface({ input }).on('line', (line) => options.log(`${basename(path)}: ${line}`));
+    this.#child.on('message', (message) => this.#receive(message));
     this.#ended = new Promise((resolve) => {
       const end = (signal: string | null) => {
         if (memorySignals.includes(signal)) this.#end = 'memory';
@@ -76,7 +76,7 @@ export class FunctionProcess {
       };
       this.#child.once('exit', (_code, signal) => end(signal));
       this.#child.once('error', (error) => {
-        options.say(`${basename(path)}: no process can be started: ${error.message}`);
+        options.log(`${basename(path)}: the process cannot be started: ${error.message}`);
         if (this.#child.pid === undefined) end(null);
       });
     });
@@ -88,7 +88,7 @@ export class FunctionProcess {
     return this.#pending.size;
   }
 
-  /** Takes no new calls: it was replaced, has lost too many calls, or has ended. */
+  /** Whether it takes no new calls: it was replaced, has too many abandoned calls, or has exited. */
   get isRetired(): boolean {
     return this.#isRetired;
   }
@@ -96,13 +96,13 @@ export class FunctionProcess {
   run(call: CallMessage, timeoutMs: number): Promise<ProcessOutcome> {
     clearTimeout(this.#idle);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.#giveUp(call.id), timeoutMs);
+      const timer = setTimeout(() => this.#abandon(call.id), timeoutMs);
       this.#pending.set(call.id, { resolve, timer });
-      this.#tell(call);
+      this.#send(call);
     });
   }
 
-  /** Ends when its calls have ended. */
+  /** Ends the process when its calls have finished. */
   retire(): void {
     this.#isRetired = true;
     if (this.#pending.size === 0) this.#child.kill('SIGKILL');
@@ -114,16 +114,16 @@ export class FunctionProcess {
     await this.#ended;
   }
 
-  #tell(message: ToProcess): void {
-    // A process that has ended answers its calls by its end.
+  #send(message: ToProcess): void {
+    // The exit of the process settles its calls.
     this.#child.send(message, () => undefined);
   }
 
-  #hear(message: unknown): void {
-    const heard = fromProcess.safeParse(message);
-    if (!heard.success) return;
-    if ('pong' in heard.data) clearTimeout(this.#pong);
-    else this.#settle(heard.data.id, heard.data.outcome);
+  #receive(message: unknown): void {
+    const parsed = fromProcess.safeParse(message);
+    if (!parsed.success) return;
+    if ('pong' in parsed.data) clearTimeout(this.#pong);
+    else this.#settle(parsed.data.id, parsed.data.outcome);
   }
 
   #settle(id: number, outcome: ProcessOutcome): void {
@@ -137,17 +137,17 @@ export class FunctionProcess {
     else this.#idle = setTimeout(() => this.retire(), this.#options.limits.idleMs).unref();
   }
 
-  /** The caller is answered; whether the process waits for something or runs in circles is asked of it. */
-  #giveUp(id: number): void {
+  /** Settles a call that timed out. Pings the process, to distinguish one that waits from one in an endless loop. */
+  #abandon(id: number): void {
     this.#abandoned += 1;
     clearTimeout(this.#pong);
     this.#pong = setTimeout(() => void this.terminate(), pongMs);
-    this.#tell({ ping: id });
+    this.#send({ ping: id });
     if (this.#abandoned > maxAbandoned) this.#isRetired = true;
-    this.#settle(id, { gone: 'timeout' });
+    this.#settle(id, { failure: 'timeout' });
   }
 
-  /** The limits of V8 are for JavaScript's heap; buffers lie beside it. */
+  /** Ends a process that uses too much memory: V8 limits only the JavaScript heap, and buffers are outside of it. */
   async #checkMemory(): Promise<void> {
     const { pid } = this.#child;
     if (this.#pending.size === 0 || pid === undefined) return;
@@ -162,13 +162,13 @@ export class FunctionProcess {
     clearInterval(this.#memoryCheck);
     clearTimeout(this.#idle);
     clearTimeout(this.#pong);
-    for (const id of this.#pending.keys()) this.#settle(id, { gone: this.#end });
+    for (const id of this.#pending.keys()) this.#settle(id, { failure: this.#end });
   }
 }
 
 const run = promisify(execFile);
 
-/** Memory of a process, as the system sees it: a process in a loop could not tell. */
+/** Reads the memory of a process from the system, because a process in an endless loop cannot report it. */
 async function residentBytes(pid: number): Promise<number> {
   if (process.platform === 'linux') {
     const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? [];

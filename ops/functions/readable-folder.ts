@@ -2,43 +2,43 @@ import { chmod, chown, cp, lstat, mkdtemp, readdir, realpath, rm, stat } from 'n
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** A folder of functions that the user of functions can read. */
+/** Folder of functions that the functions' user can read. */
 export interface ReadableFolder {
   dir: string;
-  /** Removes it where it is a copy. */
+  /** Removes the folder if it is a copy. */
   remove(): Promise<void>;
 }
 
-/** A folder that has to be copied may hold so much. */
+/** Limits of a folder that has to be copied. */
 const maxEntries = 5_000;
 const maxBytes = 50 * 1024 * 1024;
 
 /**
- * The folder itself, or a copy of it where `user` cannot read it: root starts the functions as a user of their own, and
- * the project may lie below a folder of mode 700. The copy is readable by root and `user` only. Throws a sentence for
- * a folder that is too large for a copy.
+ * Returns the folder, or a copy of it when `user` cannot read it: root starts functions as a separate user, and the
+ * project may be below a folder of mode 700. Only root and `user` can read the copy. Throws an error for the operator
+ * when the folder is too large to copy.
  */
 export async function openForFunctions(
   dir: string,
   user: number | undefined,
-  say: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<ReadableFolder> {
   const real = await realpath(dir);
-  // Node takes a star for "whatever follows", and the model would let more be read than the folder.
+  // Node treats * as a wildcard, and the permission model would allow more than the folder.
   if (real.includes('*')) throw new Error(`${real}: a folder of functions must not have a * in its path`);
   if (user === undefined || (await isOpen(real))) return { dir: real, remove: async () => undefined };
   await refuseLarge(real);
   const copy = await mkdtemp(join(await openTemporaryDir(), 'carillon-functions-'));
   await cp(real, copy, { recursive: true, verbatimSymlinks: true });
   await giveTo(copy, user);
-  say(`functions run from a copy: their user cannot read ${real}`);
+  log(`functions run from a copy: their user cannot read ${real}`);
   return { dir: await realpath(copy), remove: () => rm(copy, { recursive: true, force: true }) };
 }
 
 const entriesOf = async (dir: string): Promise<string[]> =>
   (await readdir(dir, { recursive: true })).map((entry) => join(dir, entry));
 
-/** Whether everybody can enter the folders above, and read all that is in this one. */
+/** Checks whether all users can enter the parent folders and read all files in this one. */
 async function isOpen(dir: string): Promise<boolean> {
   for (let above = dirname(dir); above !== dirname(above); above = dirname(above))
     if (((await stat(above)).mode & 0o001) === 0) return false;
@@ -61,7 +61,7 @@ async function refuseLarge(dir: string): Promise<void> {
   );
 }
 
-/** The system's folder for temporary files; where that is closed to others, /tmp. */
+/** Returns the system's temporary folder, or /tmp when other users cannot enter it. */
 async function openTemporaryDir(): Promise<string> {
   const dir = await realpath(tmpdir());
   for (let above = dir; above !== dirname(above); above = dirname(above))

@@ -1,6 +1,6 @@
 /**
- * The process of one file: gives up what the file must not have, loads it and runs its default export, once per call.
- * Arguments and results cross as text, so that reading and writing them costs the host nothing.
+ * Process of one file: drops privileges, loads the file and runs its default export once per call. Arguments and results
+ * pass as text, so that the host does not parse them.
  */
 import { syncBuiltinESMExports } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -8,19 +8,19 @@ import { isJsonObject } from '../../shared/domain/json.ts';
 import { decodeDates, encodeDates } from './encoding.ts';
 import type { CallContext, CallMessage, CallOutcome, FromProcess, ToProcess } from './messages.ts';
 
-type Work = (argument: unknown, context: object) => unknown;
+type FunctionHandler = (argument: unknown, context: object) => unknown;
 
 const [, , path = '', user = ''] = process.argv;
-/** Taken before the file is loaded, which could put something else in its place. */
+/** Bound before the file is loaded, because the file could replace it. */
 const send = process.send?.bind(process);
 process.title = 'carillon function';
-// Without a host there is nobody to work for.
+// The host has exited.
 process.on('disconnect', () => process.exit(0));
 confine();
 
 /**
- * Leaves root for the user of functions, where root starts it, and takes away what the permission model leaves open:
- * signals to other processes of the same user, one of which would open a debugger in them.
+ * Changes from root to the functions' user. Removes what the permission model does not cover: signals to other processes
+ * of the same user, which could also open a debugger in them.
  */
 function confine(): void {
   if (user !== '') becomeUser(Number(user));
@@ -29,26 +29,29 @@ function confine(): void {
   syncBuiltinESMExports();
 }
 
-/** Loaded once; a file that cannot be loaded says so to every call. */
-const loading: Promise<Work> = (async () => {
+/** The file, loaded once; if that fails, every call fails with the same error. */
+const loading: Promise<FunctionHandler> = (async () => {
   const module: unknown = await import(pathToFileURL(path).href);
-  const work =
+  const handler =
     typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined;
-  if (typeof work !== 'function') throw new Error(`${path} has no default export that is a function`);
-  return (argument, context) => work(argument, context);
+  if (typeof handler !== 'function') throw new Error(`${path} has no default export that is a function`);
+  return (argument, context) => handler(argument, context);
 })();
 loading.catch((error: unknown) => console.error('cannot be loaded:', error));
 
 process.on('message', async (message: ToProcess) => {
-  if ('ping' in message) tell({ pong: message.ping });
-  else tell({ id: message.id, outcome: await answer(message) });
+  if ('ping' in message) post({ pong: message.ping });
+  else post({ id: message.id, outcome: await answer(message) });
 });
 
-function tell(message: FromProcess): void {
+function post(message: FromProcess): void {
   send?.(message, undefined, undefined, () => undefined);
 }
 
-/** Stays root in a user namespace that has no such user: that root has the powers of the user who made the namespace. */
+/**
+ * Changes the user. Stays root in a user namespace without such a user: that root has only the privileges of the user who
+ * created the namespace.
+ */
 function becomeUser(id: number): void {
   try {
     process.setgroups?.([]);
@@ -62,29 +65,29 @@ function becomeUser(id: number): void {
 
 async function answer(message: CallMessage): Promise<CallOutcome> {
   try {
-    const work = await loading;
-    return { text: await run(work, message) };
+    const handler = await loading;
+    return { text: await run(handler, message) };
   } catch (error) {
     return { error: errorOf(error) };
   }
 }
 
-async function run(work: Work, { text, kind, isTyped, context }: CallMessage): Promise<string> {
+async function run(handler: FunctionHandler, { text, kind, isTyped, context }: CallMessage): Promise<string> {
   const sent: unknown = JSON.parse(text);
   const shown = contextOf(context);
   if (kind === 'function') {
-    const result = await work(isTyped ? decodeDates(sent) : sent, shown);
+    const result = await handler(isTyped ? decodeDates(sent) : sent, shown);
     return JSON.stringify({ result: isTyped ? encodeDates(result) : result });
   }
   const { object, user, authData } = isJsonObject(sent) ? sent : {};
-  if (kind === 'authData') return JSON.stringify({ result: await work(authData, shown) });
+  if (kind === 'authData') return JSON.stringify({ result: await handler(authData, shown) });
   const { _updatedKeys: updatedKeys, ...document } = isJsonObject(object) ? object : {};
-  const result = await work(document, { ...shown, caller: user ?? null, updatedKeys: updatedKeys ?? [] });
+  const result = await handler(document, { ...shown, caller: user ?? null, updatedKeys: updatedKeys ?? [] });
   if (kind !== 'before') return '{"result":"ok"}';
   return JSON.stringify(isJsonObject(result) ? result : document);
 }
 
-/** What a function may do: ask who calls, and call the service as the app. */
+/** Creates the context of a function: information on the caller, and calls of the service as the app. */
 function contextOf({ appKey, masterKey, apiUrl, ...shown }: CallContext) {
   const api = async (method: string, target: string, body?: unknown, { master = false } = {}) => {
     const response = await fetch(`${apiUrl}/1.1${target}`, {
@@ -105,14 +108,14 @@ function contextOf({ appKey, masterKey, apiUrl, ...shown }: CallContext) {
   return {
     ...shown,
     api,
-    /** The user of the session that the call came with; null without one. */
+    /** Returns the user of the call's session; null without one. */
     user: async () => (shown.sessionToken ? api('GET', '/users/me') : null),
   };
 }
 
 /**
- * An error with a `code` was meant for the caller and goes there with its words. Any other is a defect: its words stay
- * here.
+ * Converts an error of a function. An error with a `code` is for the caller, with its message. Any other error is a defect,
+ * and its message goes to the log only.
  */
 function errorOf(error: unknown): { code: number; status: number; message: string } {
   if (error instanceof Error && 'code' in error && Number.isInteger(error.code)) {

@@ -3,7 +3,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/server.
 
 const restartMs = 200;
 
-export interface KeptDatabase {
+export interface SupervisedDatabase {
   /** Stays the same over restarts. */
   databaseUrl: string;
   readonly pid: number;
@@ -11,19 +11,19 @@ export interface KeptDatabase {
   stop(): Promise<void>;
 }
 
-export interface KeptDatabaseOptions {
+export interface SupervisedDatabaseOptions {
   dataDir: string;
   /** false only for benchmarks and tests. */
   durable?: boolean;
   log: (line: string) => void;
 }
 
-/** Longest wait for a clean end before the server is told to leave recovery to the next start. */
+/** Longest wait for a clean stop. After it the server stops at once and leaves recovery to the next start. */
 const cleanStopMs = 3000;
 
-/** The embedded PostgreSQL, started again at the same address when it dies. */
-export async function keepDatabase(options: KeptDatabaseOptions): Promise<KeptDatabase> {
-  const lines = quiet(options.log);
+/** Starts the embedded PostgreSQL, and restarts it at the same address when it exits. */
+export async function superviseDatabase(options: SupervisedDatabaseOptions): Promise<SupervisedDatabase> {
+  const lines = onlyProblems(options.log);
   let isStopping = false;
   let server = await startEmbeddedPostgres({ ...options, log: lines });
   const { socketDir } = server;
@@ -51,15 +51,15 @@ export async function keepDatabase(options: KeptDatabaseOptions): Promise<KeptDa
     urlFor: (database) => server.urlFor(database),
     async stop() {
       isStopping = true;
-      const hurry = setTimeout(() => void server.stop('immediate'), cleanStopMs);
+      const forceTimer = setTimeout(() => void server.stop('immediate'), cleanStopMs);
       await server.stop('fast');
-      clearTimeout(hurry);
+      clearTimeout(forceTimer);
     },
   };
 }
 
-/** PostgreSQL's own log, less what is its everyday life. */
-function quiet(log: (line: string) => void): (line: string) => void {
+/** Passes on warnings and errors of PostgreSQL's log only. */
+function onlyProblems(log: (line: string) => void): (line: string) => void {
   return (line) => {
     if (/\b(FATAL|PANIC|WARNING):/.test(line)) log(`database: ${line}`);
   };

@@ -5,12 +5,12 @@ import { z } from 'zod';
 import { addressOf, kinds, sandboxConnectors } from '../sandbox/all/kinds.ts';
 import type { Sandbox, SandboxInfo } from './service.ts';
 
-/** The demo app of a data directory: enough to go on with it after a restart. */
+/** Demo app of a data directory, as stored for the next start. */
 const demoShape = z.object({
   appId: z.string(),
   appKey: z.string(),
   masterKey: z.string(),
-  /** Devices on our own channel, which the sandbox plays. */
+  /** Devices on our own channel; the sandbox simulates them. */
   installationIds: z.array(z.string()),
   /** One iOS device, for an example. */
   deviceToken: z.string(),
@@ -19,11 +19,11 @@ export type Demo = z.infer<typeof demoShape>;
 
 const iosDevices = 500;
 const channelDevices = 300;
-/** Of each maker's channel, and of FCM under either label. */
+/** Per vendor channel, and per label of FCM. */
 const vendorDevices = 25;
-/** All of them: a thousand. */
+/** Total: 1,000. */
 export const demoDevices = iosDevices + channelDevices + vendorDevices * (sandboxConnectors.length - 1);
-/** Installations registered at a time: a start should not look like a flood. */
+/** Concurrent registrations. Few, so that a start does not overload the api. */
 const registeringAtOnce = 16;
 
 const fileName = 'demo.json';
@@ -58,13 +58,13 @@ const asMaster = (app: Pick<Demo, 'appId' | 'masterKey'>) => ({
   'x-lc-key': `${app.masterKey},master`,
 });
 
-/** The demo app of this data directory, if its first start made one. */
+/** Reads the demo app of this data directory; undefined when the first start made none. */
 export async function readDemo(dataDir: string): Promise<Demo | undefined> {
   const text = await readFile(join(dataDir, fileName), 'utf8').catch(() => undefined);
   return text === undefined ? undefined : demoShape.parse(JSON.parse(text));
 }
 
-/** Makes the demo app with profiles for all sandbox gateways and a thousand devices, over the public interface. */
+/** Creates the demo app with profiles for all sandbox gateways and 1,000 devices, through the public API. */
 export async function createDemo(dataDir: string, api: DemoApi, sandbox: SandboxInfo): Promise<Demo> {
   const app = await call(
     api,
@@ -79,7 +79,7 @@ export async function createDemo(dataDir: string, api: DemoApi, sandbox: Sandbox
   await pointAtSandbox(api, app.appId, sandbox);
   const tokens = Array.from({ length: iosDevices }, () => randomBytes(32).toString('hex'));
   const installationIds = Array.from({ length: channelDevices }, () => randomUUID());
-  await register(api, app, [
+  await registerDevices(api, app, [
     ...tokens.map((deviceToken) => ({
       deviceType: 'ios',
       deviceToken,
@@ -91,15 +91,15 @@ export async function createDemo(dataDir: string, api: DemoApi, sandbox: Sandbox
       installationId,
       channels: ['news'],
     })),
-    ...vendorsDevices(),
+    ...androidDevices(),
   ]);
   const demo = { ...app, installationIds, deviceToken: tokens[0] ?? '' };
   await writeFile(join(dataDir, fileName), JSON.stringify(demo), { mode: 0o600 });
   return demo;
 }
 
-/** Devices of every maker, with registration ids that its gateway takes. */
-const vendorsDevices = (): object[] =>
+/** Returns devices of every vendor, with registration ids that its gateway accepts. */
+const androidDevices = (): object[] =>
   sandboxConnectors.flatMap((connector) => {
     const { vendor } = kinds[connector];
     if (vendor === null) return [];
@@ -112,7 +112,7 @@ const vendorsDevices = (): object[] =>
     }));
   });
 
-/** The gateways listen on other ports after every start: the profiles follow them. */
+/** Updates the profiles with the gateways' current addresses: their ports change with every start. */
 export async function pointAtSandbox(api: DemoApi, appId: string, { profiles }: SandboxInfo): Promise<void> {
   for (const { connector, credentials } of profiles)
     await call(
@@ -127,7 +127,7 @@ export async function pointAtSandbox(api: DemoApi, appId: string, { profiles }: 
     );
 }
 
-async function register(
+async function registerDevices(
   api: DemoApi,
   app: Pick<Demo, 'appId' | 'masterKey'>,
   devices: object[],
@@ -162,7 +162,7 @@ const progressShape = z.object({
 });
 export type DemoProgress = z.infer<typeof progressShape>;
 
-/** Sends the first push to all devices; gives the id of its record. */
+/** Sends the first push to all devices. Returns its objectId. */
 export async function pushDemo(api: DemoApi, demo: Demo): Promise<string> {
   const body = { data: { alert: 'Hello from Carillon', title: 'First push', badge: 'Increment' } };
   const reply = await call(
@@ -184,7 +184,7 @@ const recordShape = z.object({
   lcSuccesses: z.number().default(0),
 });
 
-/** The push record: successes of our own channel are what devices acknowledged. */
+/** Reads the push record. Its `lcSuccesses` counts acknowledgements on our own channel. */
 export function demoRecord(api: DemoApi, demo: Demo, objectId: string): Promise<z.infer<typeof recordShape>> {
   const path = `/1.1/tables/Notifications/${objectId}`;
   return call(api, { method: 'GET', path, headers: asMaster(demo) }, recordShape);

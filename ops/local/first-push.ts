@@ -14,17 +14,17 @@ import {
 
 const pollMs = 50;
 const timeoutMs = 60_000;
-/** Devices that are not connected acknowledge later; the table does not wait for them. */
+/** Longest wait for acknowledgements: devices that are not connected send theirs later. */
 const acknowledgeMs = 5000;
 
-/** Sends the demo's first push, shows a progress bar until it is done and a table of its result. */
-export async function showFirstPush(api: DemoApi, demo: Demo, say: (line: string) => void): Promise<void> {
+/** Sends the demo's first push. Shows a progress bar until it is done, then a table of the result. */
+export async function showFirstPush(api: DemoApi, demo: Demo, print: (line: string) => void): Promise<void> {
   const objectId = await pushDemo(api, demo);
   const progress = await watch(api, demo, objectId);
   const record = await untilAcknowledged(api, demo, { objectId, progress });
-  say('');
-  say(resultTable(progress, record.lcSuccesses));
-  say('');
+  print('');
+  print(resultTable(progress, record.lcSuccesses));
+  print('');
 }
 
 async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoProgress> {
@@ -53,7 +53,7 @@ async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoPr
   }
 }
 
-/** Devices acknowledge a moment after their letters were stored. */
+/** Waits until all messages on our own channel are acknowledged, which happens shortly after they are stored. */
 async function untilAcknowledged(
   api: DemoApi,
   demo: Demo,
@@ -68,7 +68,7 @@ async function untilAcknowledged(
   }
 }
 
-/** What each connector is, for people. */
+/** Names of the connectors in the table. */
 const titles = new Map<string, string>([
   ...sandboxConnectors.map((id) => [id, `${kinds[id].title} (sandbox)`] as const),
   ['channel', 'own channel'],

@@ -1,7 +1,7 @@
 import { urlAt } from '../../shared/config.ts';
 import type { Demo } from './demo.ts';
 
-interface Addresses {
+interface GreetingDetails {
   publicUrl: string;
   metricsPort: number;
   metricsHost: string;
@@ -10,9 +10,9 @@ interface Addresses {
   isNew: boolean;
 }
 
-/** What `npm start` prints when all is up: where things are, the demo's keys, three calls to paste. */
-export function greeting(place: Addresses, demo: Demo, sandboxPage: string): string {
-  const { publicUrl: url } = place;
+/** Returns the text that `npm start` prints when it is ready: addresses, the demo's keys, three calls to paste. */
+export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: string): string {
+  const { publicUrl: url } = details;
   const keys = `-H 'X-LC-Id: ${demo.appId}' -H 'X-LC-Key: ${demo.masterKey},master'`;
   const json = `-H 'Content-Type: application/json'`;
   const alert = JSON.stringify({ data: { alert: 'Hello again' } });
@@ -24,12 +24,12 @@ export function greeting(place: Addresses, demo: Demo, sandboxPage: string): str
   return [
     `API             ${url}/1.1`,
     `admin API       ${url}/console/api`,
-    `metrics         ${url}/metrics and ${urlAt(place.metricsHost, place.metricsPort)}/metrics`,
+    `metrics         ${url}/metrics and ${urlAt(details.metricsHost, details.metricsPort)}/metrics`,
     `sandbox         ${sandboxPage}/   (what each gateway received)`,
-    `data            ${place.dataDir}`,
-    place.isNew
-      ? `admin token     ${place.adminToken}   (kept in ${place.dataDir}/admin-token)`
-      : `admin token     in ${place.dataDir}/admin-token`,
+    `data            ${details.dataDir}`,
+    details.isNew
+      ? `admin token     ${details.adminToken}   (kept in ${details.dataDir}/admin-token)`
+      : `admin token     in ${details.dataDir}/admin-token`,
     '',
     `demo app        X-LC-Id ${demo.appId}`,
     `                X-LC-Key ${demo.appKey}`,

@@ -11,16 +11,16 @@ function tryPort(port: number, host: string): Promise<number> {
   });
 }
 
-/** Whether nobody listens on this port now. */
-export const isFree = (port: number, host: string): Promise<boolean> =>
+/** Checks that a port is free now. */
+export const isPortFree = (port: number, host: string): Promise<boolean> =>
   tryPort(port, host).then(
     () => true,
     () => false,
   );
 
 /**
- * The port to use: the one asked for, or else the usual one, or else, where that is taken (a second clone
- * on the same machine), any that is free. Throws a sentence when the one asked for is taken.
+ * Chooses a port: the requested one, else the default one, else any free one when the default is taken (a second clone
+ * on the same machine). Throws an error for the operator when the requested port is taken.
  */
 export async function choosePort(choice: {
   asked: number | undefined;

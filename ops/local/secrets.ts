@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { chmod, link, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** The two secrets of a service on one machine (protocol/operation.md#environment). */
+/** Secrets of a service on one machine (protocol/operation.md#environment). */
 export interface Secrets {
   adminToken: string;
-  /** As `CARILLON_SECRET` holds it: 32 bytes in base64, or several with commas. */
+  /** In the form of `CARILLON_SECRET`: 32 bytes in base64, or several of them with commas. */
   secret: string;
 }
 
-/** What the environment says of them; it wins over the files. */
+/** Secrets from the environment; they take precedence over the files. */
 export type GivenSecrets = { [Name in keyof Secrets]?: string | undefined };
 
 const files: Record<keyof Secrets, { name: string; make: () => string }> = {
@@ -17,12 +17,12 @@ const files: Record<keyof Secrets, { name: string; make: () => string }> = {
   secret: { name: 'secret', make: () => randomBytes(32).toString('base64') },
 };
 
-/** Readable by nobody but the user who started the service. */
+/** Readable only by the user who started the service. */
 const fileMode = 0o600;
 
 /**
- * The secrets of a data directory, made on the first start: files `admin-token` and `secret` with mode 600.
- * Two starts at once agree on the same ones. `made` names what did not exist before, for the first greeting.
+ * Reads the secrets of a data directory and creates the missing ones: files `admin-token` and `secret` with mode 600.
+ * Two concurrent starts use the same secrets. `made` names those that this call created.
  */
 export async function ensureSecrets(
   dataDir: string,
@@ -35,7 +35,7 @@ export async function ensureSecrets(
   return { adminToken: adminToken.value, secret: secret.value, made };
 }
 
-/** The secrets as far as they are known; a file that is not there leaves its member out. */
+/** Reads the secrets that exist; a missing file leaves its member out. */
 export async function readSecrets(dataDir: string, given: GivenSecrets = {}): Promise<Partial<Secrets>> {
   const adminToken = given.adminToken || (await readSecret(join(dataDir, files.adminToken.name)));
   const secret = given.secret || (await readSecret(join(dataDir, files.secret.name)));
@@ -57,8 +57,8 @@ async function ensure(
 }
 
 /**
- * Puts a file there with its whole content in one step, unless there is one: the link fails then. A reader
- * never sees a part of it, and a power cut leaves all of it or nothing.
+ * Creates a file with its whole content in one step. Returns false when the file exists: the link fails then. A reader
+ * never sees a part of the content, and a power failure leaves all of it or no file.
  */
 async function createOnce(path: string, content: string): Promise<boolean> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
@@ -80,7 +80,7 @@ async function createOnce(path: string, content: string): Promise<boolean> {
   }
 }
 
-/** One line of a file; undefined where there is none. Closes a file that others could read. */
+/** Reads a file of one line; undefined when it is missing. Sets mode 600 on a file that others could read. */
 async function readSecret(path: string): Promise<string | undefined> {
   let content: string;
   try {

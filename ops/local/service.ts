@@ -4,34 +4,34 @@ import { z } from 'zod';
 import type { Environment } from '../../shared/config.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
-import { type KeptDatabase, keepDatabase } from './database.ts';
+import { type SupervisedDatabase, superviseDatabase } from './database.ts';
 import { apiFlags, dispatcherFlags } from './node-flags.ts';
 import { choosePort } from './ports.ts';
 import { Supervised } from './supervised.ts';
 
-/** What the sandbox process tells when it is ready: credentials that its gateways accept, and where it shows what came. */
+/** First message of the sandbox process: credentials that its gateways accept, and the address of its page. */
 const sandboxInfo = z.object({
   page: z.string(),
   profiles: z.array(z.object({ connector: z.string(), credentials: z.record(z.string(), z.unknown()) })),
 });
 export type SandboxInfo = z.infer<typeof sandboxInfo>;
 
-/** Devices of an app that the sandbox process plays. */
+/** Devices of an app that the sandbox process simulates. */
 export interface SimulatedDevices {
   apiUrl: string;
   appId: string;
   installationIds: string[];
 }
 
-/** The sandbox process, for whoever wants devices simulated. */
+/** Sandbox process, which can simulate devices. */
 export interface Sandbox extends SandboxInfo {
-  /** Connects simulated devices, letting go those connected before; resolves when all are logged in. */
+  /** Connects simulated devices in place of the previous ones. Resolves when all are logged in. */
   connectDevices(devices: SimulatedDevices): Promise<void>;
 }
 
 export interface ServiceOptions {
   dataDir: string;
-  /** A PostgreSQL of the operator's; absent: the embedded one under `dataDir`. */
+  /** PostgreSQL of the operator; by default the embedded one under `dataDir`. */
   databaseUrl: string | undefined;
   host: string;
   port: number;
@@ -39,24 +39,24 @@ export interface ServiceOptions {
   metricsPort: number;
   adminToken: string;
   secret: string;
-  /** A folder of functions to run, in a process of its own. */
+  /** Folder of functions to run in a separate process. */
   functionsDir?: string | undefined;
-  /** Passed on to every process (PATH, LOG_LEVEL, SMTP_URL, …). */
+  /** Environment of every process (PATH, LOG_LEVEL, SMTP_URL, …). */
   env: Environment;
   log: (line: string) => void;
-  /** Called whenever the sandbox gateways are up, the first time and after a restart. */
+  /** Called when the sandbox gateways are ready: at the start and after each restart. */
   onSandbox?: (sandbox: Sandbox) => Promise<void> | void;
   /** false only for benchmarks: commits may be lost. */
   durable?: boolean;
 }
 
-/** Time that stopping may take in all, of the 10 s (protocol/operation.md#two-commands); the database has the rest. */
+/** Time for the processes to stop, out of 10 s (protocol/operation.md#two-commands); the database has the rest. */
 const stopProcessesMs = 6000;
 
-/** The whole service on this machine: database, sandbox gateways, api and dispatcher, each a process of its own. */
+/** Whole service on this machine: database, sandbox gateways, api and dispatcher as separate processes. */
 export class LocalService {
   readonly #options: ServiceOptions;
-  #database: KeptDatabase | undefined;
+  #database: SupervisedDatabase | undefined;
   #processes: Supervised[] = [];
   #api: Supervised | undefined;
   #dispatcher: Supervised | undefined;
@@ -82,7 +82,7 @@ export class LocalService {
     return this.#dispatcher?.pid;
   }
 
-  /** Starts all of it; what was started is stopped again when something does not start. */
+  /** Starts all processes. Stops the started ones when one of them fails. */
   async start(): Promise<void> {
     try {
       await this.#startDatabase();
@@ -110,7 +110,7 @@ export class LocalService {
   async #startDatabase(): Promise<void> {
     const { dataDir, databaseUrl, durable, log } = this.#options;
     if (databaseUrl === undefined)
-      this.#database = await keepDatabase({
+      this.#database = await superviseDatabase({
         dataDir: join(dataDir, 'postgres'),
         log,
         ...(durable === undefined ? {} : { durable }),
@@ -120,7 +120,7 @@ export class LocalService {
     if (ran.length > 0) log(`database migrated: ${ran.length} steps`);
   }
 
-  /** The host of functions, on a port that stays its own when it is started again; what the api is to know of it. */
+  /** Starts the function host on a port that stays the same over restarts. Returns the api's variables for it. */
   async #startFunctions(): Promise<Environment> {
     const { functionsDir, env, port, host, log } = this.#options;
     if (functionsDir === undefined) return {};
@@ -160,7 +160,7 @@ export class LocalService {
     const sandbox: Supervised = new Supervised({
       name: 'sandbox',
       file: 'ops/sandbox/main.ts',
-      // Vendors' stand-ins need none of our secrets.
+      // The sandbox needs none of our secrets.
       env: { ...functionEnvironment(env), CARILLON_DATA_DIR: dataDir },
       log,
       onMessage: (message) => {

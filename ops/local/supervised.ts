@@ -5,11 +5,11 @@ import { moduleUrl } from '../../shared/module-url.ts';
 
 const firstRestartMs = 200;
 const maxRestartMs = 5000;
-/** What a process that ran this long is forgiven: its next restart is quick again. */
+/** Run time after which the delay of the next restart is reset. */
 const stableMs = 30_000;
 
 export interface SupervisedOptions {
-  /** Shown in messages: `api`, `dispatcher`, … */
+  /** Name in log lines: `api`, `dispatcher`, … */
   name: string;
   /** Source file, relative to the project's root. */
   file: string;
@@ -17,14 +17,14 @@ export interface SupervisedOptions {
   flags?: readonly string[];
   env: Environment;
   log: (line: string) => void;
-  /** Called with every message; the first of each run says that the process is ready. */
+  /** Called with every message; the first one of each run means that the process is ready. */
   onMessage?: (message: Record<string, unknown>) => Promise<void> | void;
 }
 
 /**
- * A process of ours that is started again when it dies. It holds an IPC channel to us: should we be
- * killed, the channel ends and it stops by itself (shared/lifecycle.ts). It has a process group of its
- * own, so that Ctrl-C reaches only us and we decide the order of stopping.
+ * Child process that is restarted when it exits. It stops by itself when this process is killed, because its IPC channel
+ * closes (shared/lifecycle.ts). It has its own process group, so that Ctrl-C reaches this process only, which decides
+ * the order of stopping.
  */
 export class Supervised {
   readonly #options: SupervisedOptions;
@@ -42,7 +42,7 @@ export class Supervised {
     return this.#child?.pid;
   }
 
-  /** Resolves when the process said that it is ready; rejects when it ended before that. */
+  /** Resolves when the process reports that it is ready; rejects when it exits before that. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       const child = this.#spawn();
@@ -55,12 +55,12 @@ export class Supervised {
     });
   }
 
-  /** Says something to the process over its IPC channel. */
+  /** Sends a message to the process over its IPC channel. */
   send(message: object): void {
     this.#child?.send(message);
   }
 
-  /** SIGTERM, then SIGKILL after `graceMs`. Resolves when it is gone. */
+  /** Sends SIGTERM, then SIGKILL after `graceMs`. Resolves when the process has exited. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     clearTimeout(this.#timer);
@@ -76,9 +76,9 @@ export class Supervised {
   #spawn(): ChildProcess {
     const { file, env, flags = [] } = this.#options;
     const path = fileURLToPath(moduleUrl(`../../${file}`, import.meta.url));
-    // Logs go to standard error: standard output is for what `npm start` tells its user.
+    // Logs go to standard error: standard output is for the text of `npm start`.
     const stdio: StdioOptions = ['ignore', 2, 2, 'ipc'];
-    // A signal of another process of the same user must not open a debugger in one that holds secrets.
+    // SIGUSR1 would open a debugger in a process that holds secrets.
     const child = spawn(process.execPath, ['--disable-sigusr1', ...flags, path], {
       env,
       detached: true,
@@ -86,7 +86,7 @@ export class Supervised {
     });
     this.#child = child;
     const startedAtMs = performance.now();
-    child.on('message', (message) => void this.#hear(message));
+    child.on('message', (message) => void this.#receive(message));
     child.on('exit', (code, signal) => {
       endGroup(child);
       if (performance.now() - startedAtMs > stableMs) this.#restartMs = firstRestartMs;
@@ -95,7 +95,7 @@ export class Supervised {
     return child;
   }
 
-  async #hear(message: unknown): Promise<void> {
+  async #receive(message: unknown): Promise<void> {
     this.#isUp = true;
     const { onMessage, log, name } = this.#options;
     try {
@@ -114,11 +114,11 @@ export class Supervised {
   }
 }
 
-/** What a process started itself ends with it: a function in a loop does not see that its host is gone. */
+/** Kills the processes that a child started: a function in an endless loop does not notice that its host has exited. */
 function endGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
   } catch {
-    // It was alone.
+    // The group is empty.
   }
 }

@@ -5,17 +5,17 @@ import { type Config, currentEnvironment, readConfig, readLocalConfig, urlAt } f
 import { connectDemo, createDemo, type Demo, type DemoApi, pointAtSandbox, readDemo } from './demo.ts';
 import { showFirstPush } from './first-push.ts';
 import { greeting } from './greeting.ts';
-import { choosePort, isFree } from './ports.ts';
+import { choosePort, isPortFree } from './ports.ts';
 import { removeRunInfo, writeRunInfo } from './run-info.ts';
 import { ensureSecrets } from './secrets.ts';
 import { LocalService, type Sandbox } from './service.ts';
 
 const usualPort = 8080;
 const usualMetricsPort = 9464;
-/** How often it is looked whether npm, who started us, is still there. */
+/** Interval of the check that the npm process which started us still runs. */
 const parentCheckMs = 1000;
 const bindAttempts = 5;
-/** A minute of tries to bring the demo back after a restart of its parts. */
+/** With the pause below: one minute of attempts to restore the demo after a restart of the sandbox. */
 const resumeAttempts = 120;
 const resumePauseMs = 500;
 
@@ -26,11 +26,11 @@ interface StartOptions {
   databaseUrl: string | undefined;
   functionsDir: string | undefined;
   askedPublicUrl: string | undefined;
-  /** The ports that the environment names. */
+  /** Ports from the environment. */
   asked: { port: number | undefined; metricsPort: number | undefined };
   adminToken: string;
   secret: string;
-  /** The data directory was made by this start. */
+  /** Whether this start created the data directory. */
   isNew: boolean;
 }
 
@@ -47,12 +47,12 @@ interface Binding extends StartOptions {
 export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   process.title = 'carillon up';
   const options = await readStartOptions();
-  const say = (line: string) => void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
+  const print = (line: string) => void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
   const log = (line: string) => void process.stderr.write(`carillon: ${line}\n`);
   const stop = stopOnSignals();
   let service: LocalService | undefined;
   const starting = (async () => {
-    say('starting the database, the api and the dispatcher …');
+    print('starting the database, the api and the dispatcher …');
     let demo: Demo | undefined;
     let sandbox: Sandbox | undefined;
     const binding = await startOnFreePorts(options, log, (candidate) => {
@@ -62,7 +62,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
         log,
         onSandbox: async (started) => {
           sandbox = started;
-          // After a restart of the sandbox: its gateways have moved, its devices are gone.
+          // After a restart the sandbox has other ports and no devices.
           if (demo) await retryUntilDone(() => demo && resumeDemo(candidate, demo, started));
         },
       });
@@ -70,11 +70,11 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
     });
     if (!sandbox || !service) throw new Error('the sandbox gateways did not start');
     await writeRunInfo(binding.dataDir, runInfoOf(binding, service));
-    demo = await openDemo(binding, sandbox, say);
-    say(greeting(binding, demo, sandbox.page));
+    demo = await openDemo(binding, sandbox, print);
+    print(greeting(binding, demo, sandbox.page));
     if (isJson)
       process.stdout.write(`${JSON.stringify({ publicUrl: binding.publicUrl, appId: demo.appId })}\n`);
-    say(`carillon ready ${binding.publicUrl}`);
+    print(`carillon ready ${binding.publicUrl}`);
   })();
   const failed = starting.then(
     () => stop,
@@ -88,7 +88,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   process.exit(0);
 }
 
-/** What is settled once: everything but the ports. */
+/** Reads the options that do not change between attempts: all but the ports. */
 async function readStartOptions(): Promise<StartOptions> {
   const local = readLocalConfig();
   const dataDir = resolve(local.dataDir);
@@ -112,7 +112,7 @@ async function readStartOptions(): Promise<StartOptions> {
   return { ...options, isNew: made.length > 0 };
 }
 
-/** Functions can read all of their folder. */
+/** Refuses a functions folder that contains the data directory: functions can read all of their folder. */
 async function refuseSecretsInside(functionsDir: string, dataDir: string): Promise<void> {
   const folder = await realpath(functionsDir).catch(() => undefined);
   if (folder === undefined)
@@ -124,7 +124,7 @@ async function refuseSecretsInside(functionsDir: string, dataDir: string): Promi
     );
 }
 
-/** Data that was encrypted under a secret from the environment cannot be read under a new one. */
+/** Refuses existing data without its secret: data that was encrypted with another secret cannot be read. */
 async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
   const hasData = await access(join(dataDir, 'postgres')).then(
     () => true,
@@ -150,8 +150,8 @@ async function chooseBinding(options: StartOptions): Promise<Binding> {
 }
 
 /**
- * Starts the service, on other ports when the ones it was free to choose were taken between choosing and
- * binding: two clones may be started in the same moment.
+ * Starts the service. Chooses other ports and tries again when a chosen port was taken before the service could bind it:
+ * two clones may start at the same time.
  */
 async function startOnFreePorts(
   options: StartOptions,
@@ -165,22 +165,22 @@ async function startOnFreePorts(
       return binding;
     } catch (error) {
       if (attempt === bindAttempts || (await areStillFree(binding))) throw error;
-      log('a port was taken meanwhile; trying again with another');
+      log('another process took the chosen port; trying again with another port');
     }
   }
 }
 
-/** Whether the ports that we chose ourselves, and have let go by now, could still be bound. */
+/** Checks that the ports that we chose, and have released by now, are still free. */
 async function areStillFree({ port, metricsPort, host, metricsHost, asked }: Binding): Promise<boolean> {
   const chosen = [
     ...(asked.port === undefined ? [{ port, host }] : []),
     ...(asked.metricsPort === undefined ? [{ port: metricsPort, host: metricsHost }] : []),
   ];
-  const free = await Promise.all(chosen.map((one) => isFree(one.port, one.host)));
+  const free = await Promise.all(chosen.map((one) => isPortFree(one.port, one.host)));
   return free.every(Boolean);
 }
 
-/** Refuses an unfit environment here, with one message, before three processes do. */
+/** Checks the environment here, so that an error appears once and not from three processes. */
 function checkEnvironment(options: Pick<StartOptions, 'databaseUrl' | 'adminToken' | 'secret'>): Config {
   return readConfig({
     ...currentEnvironment(),
@@ -203,17 +203,17 @@ const demoApi = (binding: Binding): DemoApi => ({
   adminToken: binding.adminToken,
 });
 
-/** The demo app: the one of the first start, or a new one with its first push. */
-async function openDemo(binding: Binding, sandbox: Sandbox, say: (line: string) => void): Promise<Demo> {
+/** Opens the demo app of the first start, or creates one and sends its first push. */
+async function openDemo(binding: Binding, sandbox: Sandbox, print: (line: string) => void): Promise<Demo> {
   const known = await readDemo(binding.dataDir);
   if (known) {
     await resumeDemo(binding, known, sandbox);
     return known;
   }
-  say('a new data directory: making a demo app with 1,000 devices …');
+  print('a new data directory: creating a demo app with 1,000 devices …');
   const demo = await createDemo(binding.dataDir, demoApi(binding), sandbox);
   await connectDemo(demoApi(binding), demo, sandbox);
-  await showFirstPush(demoApi(binding), demo, say);
+  await showFirstPush(demoApi(binding), demo, print);
   return demo;
 }
 
@@ -222,7 +222,7 @@ async function resumeDemo(binding: Binding, demo: Demo, sandbox: Sandbox): Promi
   await connectDemo(demoApi(binding), demo, sandbox);
 }
 
-/** Tries again until it works: the api may be on its way back as well. */
+/** Repeats `work` until it succeeds: the api may be restarting too. */
 async function retryUntilDone(work: () => Promise<void> | undefined): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -234,7 +234,7 @@ async function retryUntilDone(work: () => Promise<void> | undefined): Promise<vo
   }
 }
 
-/** Resolves when we are told to stop: by a signal, or by the end of the npm that started us. */
+/** Resolves on a signal to stop, or when the npm process that started us exits. */
 function stopOnSignals(): Promise<void> {
   return new Promise((resolveStop) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolveStop());

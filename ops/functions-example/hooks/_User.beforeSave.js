@@ -1,4 +1,4 @@
-/** Runs before a user is made. What it changes is stored; what it throws, the caller reads (code 142). */
+/** Runs before a user is created. Its changes are stored; an error that it throws goes to the caller (code 142). */
 export default function beforeSave(user) {
   if (user.username.startsWith('admin'))
     throw Object.assign(new Error('This name is reserved.'), { code: 1 });

@@ -3,14 +3,15 @@ import { cp, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from 'node:fs
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
+import { currentEnvironment } from '../../../shared/config.ts';
 
-/** The PostgreSQL programs of the installed platform package, ready to run. */
+/** PostgreSQL programs of the installed platform package, ready to run. */
 export interface Binaries {
   /** Folder with `bin`, `lib` and `share`. */
   readonly nativeDir: string;
   /** Version of the platform package, e.g. `18.4.0-beta.17`; its first number is PostgreSQL's major version. */
   readonly version: string;
-  /** Where the loader finds the links that could not be made inside `nativeDir`; undefined is the normal case. */
+  /** Search path for library links outside of `nativeDir`; normally undefined. */
   readonly libraryPath?: string;
 }
 
@@ -18,11 +19,11 @@ const packageSchema = z.object({ version: z.string() });
 const linksSchema = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Finds the binaries of this platform and makes the library links that the package leaves to an install script
- * (install scripts are often switched off, and without the links the server does not load).
+ * Finds the binaries of this platform and creates the library links that the package leaves to an install script.
+ * Install scripts are often disabled, and the server does not load without the links.
  *
  * @param linkDir folder for the links when the package itself cannot be written to
- * @throws Error when the platform has no package or it is not installed
+ * @throws Error when the platform has no package or the package is not installed
  */
 export async function locateBinaries(linkDir: string): Promise<Binaries> {
   const packageDir = findPackage();
@@ -33,17 +34,17 @@ export async function locateBinaries(linkDir: string): Promise<Binaries> {
   return { nativeDir, version, libraryPath: `${linkDir}:${join(nativeDir, 'lib')}` };
 }
 
-/** Path of one program. */
+/** Returns the path of a program. */
 export function programPath(binaries: Binaries, program: 'postgres' | 'initdb'): string {
   return join(binaries.nativeDir, 'bin', program);
 }
 
 /**
- * The environment of every PostgreSQL program. Nothing is inherited but PATH: a PGPORT or LANG of the caller would
- * change what the server does, and a locale that is not installed stops initdb.
+ * Returns the environment of every PostgreSQL program. It inherits PATH only: a PGPORT or LANG of the caller would change
+ * the behaviour of the server, and initdb fails with a locale that is not installed.
  */
 export function programEnv(binaries: Binaries): NodeJS.ProcessEnv {
-  const path = process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin';
+  const path = currentEnvironment().PATH ?? '/usr/local/bin:/usr/bin:/bin';
   const env: NodeJS.ProcessEnv = { PATH: path, LC_ALL: 'C', TZ: 'UTC' };
   if (binaries.libraryPath !== undefined) {
     env.LD_LIBRARY_PATH = binaries.libraryPath;
@@ -53,8 +54,8 @@ export function programEnv(binaries: Binaries): NodeJS.ProcessEnv {
 }
 
 /**
- * Copies the binaries (60 MB, about 0.1 s) into `parentDir`, once per version. Several processes may do it at the
- * same time: each copies into a folder of its own, the first rename wins.
+ * Copies the binaries (60 MB, about 0.1 s) into `parentDir`, once per version. Several processes may do this
+ * concurrently: each copies into its own folder, and the first rename wins.
  */
 export async function copyBinaries(binaries: Binaries, parentDir: string): Promise<Binaries> {
   const nativeDir = join(parentDir, `postgresql-${binaries.version}-${process.platform}-${process.arch}`);
@@ -64,7 +65,7 @@ export async function copyBinaries(binaries: Binaries, parentDir: string): Promi
   const nextDir = join(temporaryDir, basename(nativeDir));
   try {
     await cp(binaries.nativeDir, nextDir, { recursive: true, verbatimSymlinks: true });
-    // A package that could not be written to has no links, so the copy has none either.
+    // A read-only package has no links, so the copy has none either.
     await makeLinks(dirname(binaries.nativeDir), join(nextDir, 'lib'));
     await rename(nextDir, nativeDir).catch((error: unknown) => {
       if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
@@ -75,12 +76,12 @@ export async function copyBinaries(binaries: Binaries, parentDir: string): Promi
   return copied;
 }
 
-/** Whether an unknown error is a system error with one of these codes (`ENOENT`, …). */
+/** Checks whether an error is a system error with one of these codes (`ENOENT`, …). */
 export function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
-/** Whether something is at this path (a link that leads nowhere counts as nothing). */
+/** Checks whether a path exists. Returns false for a broken link. */
 export async function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
@@ -112,7 +113,7 @@ function findPackage(): string {
 }
 
 /**
- * Makes the links that are missing in `inDir`; false when the folder is read-only. Two processes may do it at once.
+ * Creates the missing links in `inDir`. Returns false when the folder is read-only. Two processes may do this concurrently.
  * The list names targets as `native/lib/<link>` and sources as `native/lib/<library>`.
  */
 async function makeLinks(packageDir: string, inDir: string, libraryDir = ''): Promise<boolean> {
@@ -121,7 +122,7 @@ async function makeLinks(packageDir: string, inDir: string, libraryDir = ''): Pr
   for (const link of links) {
     const path = join(inDir, basename(link.target));
     if (await exists(path)) continue;
-    // Made aside and moved there: nobody ever sees the link missing, and one that leads nowhere is replaced.
+    // The rename replaces a broken link, and no process sees the link missing.
     const nextPath = `${path}.${randomUUID()}`;
     try {
       await symlink(join(libraryDir, basename(link.source)), nextPath);

@@ -16,7 +16,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { exists, hasCode, programEnv, programPath } from './binaries.ts';
-import type { Place } from './identity.ts';
+import type { LaunchPlan } from './identity.ts';
 import { asIdentity } from './identity.ts';
 
 const run = promisify(execFile);
@@ -24,13 +24,16 @@ const INITDB_TIMEOUT_MS = 120_000;
 const STOPPING_TIMEOUT_MS = 15_000;
 const ORPHAN_GRACE_MS = 1_000;
 const SOCKET_DIR_PREFIX = 'carillon-pg-';
-/** Ends the name of our note of the last socket folder: beside the data, whose owner must not lead root anywhere. */
+/**
+ * Suffix of the file that records the last socket folder. The file is beside the data directory, because the owner of the
+ * data must not be able to redirect root to another folder.
+ */
 const SOCKET_DIR_NOTE = '.socket-dir';
 
 /**
- * The real path of the data directory, whose parent is made when it is missing.
+ * Returns the real path of the data directory. Creates its parent folder when it is missing.
  *
- * @throws Error when it holds something else than a database
+ * @throws Error when the directory has other content than a database
  */
 export async function resolveDataDir(dataDir: string): Promise<string> {
   const path = resolve(dataDir);
@@ -55,8 +58,8 @@ export async function resolveDataDir(dataDir: string): Promise<string> {
 }
 
 /**
- * Refuses a data directory that a running server owns. A server whose parent was killed is about to stop: it is
- * waited for. What a dead server left behind is fine, PostgreSQL recovers from it by itself.
+ * Refuses a data directory that a running server owns. Waits for a server that is stopping because its parent was killed.
+ * Accepts the files of a crashed server: PostgreSQL recovers from them by itself.
  *
  * @throws Error naming the process id
  */
@@ -66,17 +69,17 @@ export async function refuseLiveServer(dataDir: string): Promise<void> {
     const owner = await readOwner(dataDir);
     if (owner === undefined) return;
     if (!(await isServerOf(owner.pid, dataDir))) {
-      // The process id was given to another program since, which PostgreSQL would take for a running server.
+      // Another program has this process id now. PostgreSQL would take it for a running server.
       if (isAlive(owner.pid)) await rm(join(dataDir, 'postmaster.pid'), { force: true });
       return;
     }
-    const patienceMs = owner.isStopping ? STOPPING_TIMEOUT_MS : ORPHAN_GRACE_MS;
-    if (performance.now() - startedAtMs > patienceMs) throw alreadyRunning(dataDir, owner.pid);
+    const timeoutMs = owner.isStopping ? STOPPING_TIMEOUT_MS : ORPHAN_GRACE_MS;
+    if (performance.now() - startedAtMs > timeoutMs) throw alreadyRunning(dataDir, owner.pid);
     await sleep(50);
   }
 }
 
-/** The error of a data directory in use. */
+/** Creates the error for a data directory that is in use. */
 export function alreadyRunning(dataDir: string, pid: number | undefined): Error {
   return new Error(
     `PostgreSQL is already running on ${dataDir} (process ${pid ?? 'unknown'}). ` +
@@ -84,7 +87,7 @@ export function alreadyRunning(dataDir: string, pid: number | undefined): Error 
   );
 }
 
-/** Process id in `postmaster.pid`, and whether that server has begun to stop; undefined without the file. */
+/** Reads the process id in `postmaster.pid`, and whether that server is stopping; undefined without the file. */
 export async function readOwner(dataDir: string): Promise<{ pid: number; isStopping: boolean } | undefined> {
   try {
     const lines = (await readFile(join(dataDir, 'postmaster.pid'), 'utf8')).split('\n');
@@ -98,12 +101,12 @@ export async function readOwner(dataDir: string): Promise<{ pid: number; isStopp
 }
 
 /**
- * Makes the database files where there are none (0.5 s). They are made beside their place and moved there when they
- * are complete, so a start that was killed half way leaves nothing that a later one would take for a database.
+ * Creates the database files when there are none (0.5 s). Creates them in a temporary folder beside the data directory and
+ * moves them when they are complete, so that a start that is killed halfway leaves no incomplete database.
  */
-export async function ensureCluster(place: Place, durable: boolean): Promise<void> {
-  const { dataDir, binaries, identity } = place;
-  if (await exists(join(dataDir, 'PG_VERSION'))) return assertSameMajor(place);
+export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise<void> {
+  const { dataDir, binaries, identity } = plan;
+  if (await exists(join(dataDir, 'PG_VERSION'))) return assertSameMajor(plan);
   await removeAbandoned(dataDir);
   const nextDir = await mkdtemp(`${dataDir}.init-${process.pid}-`);
   try {
@@ -121,22 +124,25 @@ export async function ensureCluster(place: Place, durable: boolean): Promise<voi
     const options = { ...command.ids, env: programEnv(binaries), cwd: '/', timeout: INITDB_TIMEOUT_MS };
     await run(command.file, command.args, options);
     await rename(nextDir, dataDir).catch((error: unknown) => {
-      // Somebody else made it in the meantime; whose server runs is settled by its lock file.
+      // Another process created the files first. The server's lock file decides which server runs.
       if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
     });
   } catch (cause) {
     const stderr = cause instanceof Error && 'stderr' in cause ? String(cause.stderr).trim() : '';
-    throw new Error(`The database files in ${dataDir} could not be made. ${stderr}`, { cause });
+    throw new Error(`The database files in ${dataDir} could not be created. ${stderr}`, { cause });
   } finally {
     await rm(nextDir, { recursive: true, force: true });
   }
 }
 
 /**
- * Makes the folder of the socket, closed to everybody but the server's user (and root); at `wanted`, where a server
- * that died had it, so that its clients find the next one.
+ * Creates the folder of the socket, which only the server's user and root can enter. `wanted` is the folder of a server
+ * that crashed: its clients find the next server there.
  */
-export async function makeSocketDir({ identity, temporaryDir }: Place, wanted?: string): Promise<string> {
+export async function makeSocketDir(
+  { identity, temporaryDir }: LaunchPlan,
+  wanted?: string,
+): Promise<string> {
   const socketDir = wanted ?? (await mkdtemp(join(temporaryDir, SOCKET_DIR_PREFIX)));
   if (wanted !== undefined) await mkdir(wanted, { recursive: true, mode: 0o700 });
   if (identity.ids !== undefined) await chown(socketDir, identity.ids.uid, identity.ids.gid);
@@ -144,10 +150,10 @@ export async function makeSocketDir({ identity, temporaryDir }: Place, wanted?: 
 }
 
 /**
- * Notes the socket folder for the next start, and removes the one that a killed start left. Only for the server that
- * holds the data directory: before that, the noted folder may belong to one that runs.
+ * Records the socket folder for the next start, and removes the one of a killed start. Call this only after the server
+ * holds the data directory: before that, the recorded folder may belong to a running server.
  */
-export async function rememberSocketDir(dataDir: string, socketDir: string): Promise<void> {
+export async function recordSocketDir(dataDir: string, socketDir: string): Promise<void> {
   const note = `${dataDir}${SOCKET_DIR_NOTE}`;
   const lastDir = await readFile(note, 'utf8').catch(() => '');
   if (lastDir !== socketDir && basename(lastDir).startsWith(SOCKET_DIR_PREFIX))
@@ -155,7 +161,7 @@ export async function rememberSocketDir(dataDir: string, socketDir: string): Pro
   await writeFile(note, socketDir, { mode: 0o600 });
 }
 
-/** Whether a process with this id exists, whoever owns it. */
+/** Checks whether a process with this id exists, of any user. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -165,7 +171,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Whether the process is the server of this data directory: ids are used again, after a restart of a container soon. */
+/** Checks whether the process is the server of this data directory: a restarted container soon reuses process ids. */
 async function isServerOf(pid: number, dataDir: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
   try {
@@ -175,12 +181,12 @@ async function isServerOf(pid: number, dataDir: string): Promise<boolean> {
       : (await run('ps', ['-ww', '-o', 'command=', '-p', String(pid)])).stdout;
     return commandLine.includes('postgres') && commandLine.includes(` -D ${dataDir} `);
   } catch {
-    // It ended while we looked, or its command line is hidden from us: then it is not our user's server.
+    // The process exited, or its command line is hidden from us because it belongs to another user.
     return false;
   }
 }
 
-async function assertSameMajor({ dataDir, binaries }: Place): Promise<void> {
+async function assertSameMajor({ dataDir, binaries }: LaunchPlan): Promise<void> {
   const found = (await readFile(join(dataDir, 'PG_VERSION'), 'utf8')).trim();
   const [wanted] = binaries.version.split('.');
   if (found === wanted) return;
@@ -190,7 +196,7 @@ async function assertSameMajor({ dataDir, binaries }: Place): Promise<void> {
   );
 }
 
-/** Removes what starts left that were killed while they made the database files. */
+/** Removes incomplete database files of starts that were killed. */
 async function removeAbandoned(dataDir: string): Promise<void> {
   const prefix = `${basename(dataDir)}.init-`;
   for (const name of await readdir(dirname(dataDir))) {

@@ -9,18 +9,18 @@ import { copyBinaries, exists, hasCode, programEnv, programPath } from './binari
 const run = promisify(execFile);
 const PROBE_TIMEOUT_MS = 10_000;
 
-/** Who runs the server. PostgreSQL refuses to run as root. */
+/** User that runs the server. PostgreSQL refuses to run as root. */
 export interface Identity {
   /** For logs, e.g. `as user postgres`. */
   readonly name: string;
-  /** User and group to switch to; absent: the user we are. */
+  /** User and group to switch to; absent for the current user. */
   readonly ids?: { readonly uid: number; readonly gid: number };
   /** Command in front of every program, with its arguments. */
   readonly prefix: readonly string[];
 }
 
-/** Everything that is decided before the server runs: who, which programs, and where. */
-export interface Place {
+/** Decisions before the server starts: the user, the programs and the folders. */
+export interface LaunchPlan {
   readonly identity: Identity;
   readonly binaries: Binaries;
   readonly dataDir: string;
@@ -28,9 +28,9 @@ export interface Place {
   readonly temporaryDir: string;
 }
 
-const OURSELVES: Identity = { name: 'as this user', prefix: [] };
+const currentUser: Identity = { name: 'as this user', prefix: [] };
 
-/** Root inside a namespace of its own, seen there as nobody: file ownership stays root's, its powers are gone. */
+/** Returns an identity for root inside a user namespace: files still belong to root, but its privileges are gone. */
 async function namespaced(): Promise<Identity> {
   const ids = (await findUser('nobody')) ?? { uid: 65534, gid: 65534 };
   const map = [`--map-user=${ids.uid}`, `--map-group=${ids.gid}`];
@@ -47,31 +47,31 @@ export function asIdentity(
 }
 
 /**
- * Decides who runs the server, by trying: each candidate has to load the server binary and to enter the folders.
- * As root, in this order: the user who owns the data (new data: `postgres`, else `nobody`), a user namespace, and at
- * last copies of the binaries and the data in a place that everybody can reach.
+ * Chooses the user that runs the server: the first candidate that can load the server binary and enter the folders.
+ * As root, in this order: the owner of the data (for new data `postgres`, else `nobody`), a user namespace, and copies of
+ * the binaries and the data in a folder that all users can reach.
  *
  * @param dataDir real path of the data directory; it may not exist yet, its parent does
- * @throws Error with one line per candidate when none works
+ * @throws Error with one line per candidate when all candidates fail
  */
-export async function choosePlace(
+export async function chooseLaunchPlan(
   binaries: Binaries,
   dataDir: string,
   log: (line: string) => void,
-): Promise<Place> {
+): Promise<LaunchPlan> {
   const failures: string[] = [];
-  const candidates = process.getuid?.() === 0 ? await rootCandidates(dataDir) : [OURSELVES];
+  const candidates = process.getuid?.() === 0 ? await rootCandidates(dataDir) : [currentUser];
   for (const identity of candidates) {
     for (const temporaryDir of new Set([shortTmpdir(), '/tmp', '/var/tmp'])) {
-      const place = { identity, binaries, dataDir, temporaryDir };
-      const failure = await probe(place);
-      if (failure === undefined) return place;
+      const plan = { identity, binaries, dataDir, temporaryDir };
+      const failure = await probe(plan);
+      if (failure === undefined) return plan;
       failures.push(`${identity.name}, with temporary files in ${temporaryDir}: ${failure}`);
     }
   }
-  if (candidates[0] !== OURSELVES) {
+  if (candidates[0] !== currentUser) {
     try {
-      return await moveToReachablePlace(binaries, dataDir, log);
+      return await moveToReachableFolder(binaries, dataDir, log);
     } catch (error) {
       failures.push(`from a copy: ${error instanceof Error ? error.message : String(error)}`);
     }
@@ -82,7 +82,7 @@ export async function choosePlace(
   );
 }
 
-/** Uid and gid of a user given by name or number; undefined where there is none. */
+/** Finds the uid and gid of a user by name or number; undefined when there is no such user. */
 async function findUser(user: string): Promise<{ uid: number; gid: number } | undefined> {
   try {
     const [uid, gid] = await Promise.all([run('id', ['-u', '--', user]), run('id', ['-g', '--', user])]);
@@ -110,17 +110,17 @@ async function rootCandidates(dataDir: string): Promise<Identity[]> {
   return [{ name: `as uid ${owner.uid}`, ids: { uid: owner.uid, gid: owner.gid }, prefix: [] }];
 }
 
-/** Tries the place; undefined when it works, else the reason in one line. */
-async function probe(place: Place): Promise<string | undefined> {
-  const isThere = await exists(join(place.dataDir, 'PG_VERSION'));
+/** Tries a plan. Returns undefined when it works, else the reason in one line. */
+async function probe(plan: LaunchPlan): Promise<string | undefined> {
+  const isThere = await exists(join(plan.dataDir, 'PG_VERSION'));
   const check = isThere ? 'cd "$1" && test -w .' : 'cd "$1"';
   const script = `${check} && cd "$2" && exec "$0" --version`;
-  const target = isThere ? place.dataDir : dirname(place.dataDir);
-  const postgres = programPath(place.binaries, 'postgres');
-  const command = asIdentity(place.identity, ['sh', '-c', script, postgres, target, place.temporaryDir]);
+  const target = isThere ? plan.dataDir : dirname(plan.dataDir);
+  const postgres = programPath(plan.binaries, 'postgres');
+  const command = asIdentity(plan.identity, ['sh', '-c', script, postgres, target, plan.temporaryDir]);
   try {
     // The working directory of the caller may be closed to the server's user.
-    const options = { ...command.ids, env: programEnv(place.binaries), cwd: '/', timeout: PROBE_TIMEOUT_MS };
+    const options = { ...command.ids, env: programEnv(plan.binaries), cwd: '/', timeout: PROBE_TIMEOUT_MS };
     await run(command.file, command.args, options);
     return undefined;
   } catch (error) {
@@ -131,30 +131,30 @@ async function probe(place: Place): Promise<string | undefined> {
 }
 
 /**
- * The last resort, for a project below a closed folder on a machine without user namespaces (Docker's default): the
- * data lives below /var/lib/carillon and the asked-for path becomes a link to it, so the next start finds it again.
+ * Moves the data below /var/lib/carillon and replaces the requested path by a link, so that the next start finds it. The
+ * last resort, for a project below a closed folder on a machine without user namespaces (Docker's default).
  */
-async function moveToReachablePlace(
+async function moveToReachableFolder(
   binaries: Binaries,
   dataDir: string,
   log: (line: string) => void,
-): Promise<Place> {
-  const homeDir = await reachableHome();
-  const copied = await copyBinaries(binaries, homeDir);
+): Promise<LaunchPlan> {
+  const reachableDir = await reachableFolder();
+  const copied = await copyBinaries(binaries, reachableDir);
   const [identity] = await unprivilegedUsers();
   if (identity?.ids === undefined) throw new Error('there is neither a user postgres nor a user nobody');
-  const place = { identity, binaries: copied, dataDir, temporaryDir: '/tmp' };
+  const plan = { identity, binaries: copied, dataDir, temporaryDir: '/tmp' };
   const isInitialised = await exists(join(dataDir, 'PG_VERSION'));
   const owner = isInitialised ? (await stat(dataDir)).uid : identity.ids.uid;
   // Only the binaries were out of reach.
-  if (owner === identity.ids.uid && (await probe(place)) === undefined) return place;
-  const movedDir = join(await mkdtemp(join(homeDir, 'data-')), 'postgres');
+  if (owner === identity.ids.uid && (await probe(plan)) === undefined) return plan;
+  const movedDir = join(await mkdtemp(join(reachableDir, 'data-')), 'postgres');
   await chmod(dirname(movedDir), 0o755);
   if (isInitialised) await moveData(dataDir, movedDir, identity.ids);
   else if (await exists(dataDir)) await rmdir(dataDir);
   await symlink(movedDir, dataDir);
-  log(`nobody but root reaches ${dataDir}, so the database lives in ${movedDir}`);
-  const moved = { ...place, dataDir: movedDir };
+  log(`only root can reach ${dataDir}, so the database files are in ${movedDir}`);
+  const moved = { ...plan, dataDir: movedDir };
   const failure = await probe(moved);
   if (failure !== undefined) throw new Error(failure);
   return moved;
@@ -169,8 +169,8 @@ async function moveData(from: string, to: string, ids: { uid: number; gid: numbe
   await rm(`${from}.moved`, { recursive: true, force: true });
 }
 
-/** A folder that only root writes to, or nobody could trust the binaries in it. */
-async function reachableHome(): Promise<string> {
+/** Returns a folder that only root can write to: otherwise the binaries in it could not be trusted. */
+async function reachableFolder(): Promise<string> {
   for (const dir of ['/var/lib/carillon', '/var/tmp/carillon']) {
     try {
       await mkdir(dir, { recursive: true, mode: 0o755 });
@@ -184,7 +184,7 @@ async function reachableHome(): Promise<string> {
   throw new Error('neither /var/lib/carillon nor /var/tmp/carillon can be used');
 }
 
-/** The system's temporary folder, where a socket below it stays under the 107 bytes that a socket path may have. */
+/** Returns the system's temporary folder, or /tmp when a socket path below it would exceed the limit of 107 bytes. */
 function shortTmpdir(): string {
   return Buffer.byteLength(tmpdir()) <= 70 ? tmpdir() : '/tmp';
 }

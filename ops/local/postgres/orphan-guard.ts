@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * The command in front of the server that makes the kernel interrupt it when its parent dies, however it dies. It
- * comes after the change of user, since a change of user clears that wish. undefined where it is missing (macOS).
+ * Returns the command prefix that makes the kernel interrupt the server when its parent exits for any reason. It comes
+ * after the change of user, which would clear this setting. Returns undefined where the command is missing (macOS).
  */
 export async function guardPrefix(): Promise<string[] | undefined> {
   if (process.platform !== 'linux') return undefined;
@@ -17,8 +17,8 @@ export async function guardPrefix(): Promise<string[] | undefined> {
 }
 
 /**
- * The same without the kernel's help: a shell holds the reading end of a pipe whose other end is ours alone. When we
- * are gone the pipe closes and the shell interrupts the server.
+ * Does the same without the kernel: a shell reads from a pipe to this process. When this process exits, the pipe closes
+ * and the shell interrupts the server.
  */
 export function startWatchdog(
   pid: number,

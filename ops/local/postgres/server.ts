@@ -10,71 +10,71 @@ import {
   ensureCluster,
   makeSocketDir,
   readOwner,
+  recordSocketDir,
   refuseLiveServer,
-  rememberSocketDir,
   resolveDataDir,
 } from './data-directory.ts';
-import type { Place } from './identity.ts';
-import { asIdentity, choosePlace } from './identity.ts';
+import type { LaunchPlan } from './identity.ts';
+import { asIdentity, chooseLaunchPlan } from './identity.ts';
 import { guardPrefix, startWatchdog } from './orphan-guard.ts';
 import { availableMemoryMb, serverSettings } from './settings.ts';
 
 const READY_POLL_MS = 15;
-/** Recovery after a crash reads the log of all changes since the last checkpoint: minutes on a slow disk. */
+/** Crash recovery replays all changes since the last checkpoint, which takes minutes on a slow disk. */
 const READY_TIMEOUT_MS = 10 * 60_000;
 const FAST_STOP_MS = 8_000;
 const IMMEDIATE_STOP_MS = 6_000;
 const LEFTOVER_TIMEOUT_MS = 10_000;
 const SIGNALS = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
 
-/** How a server ended: by an exit code or by a signal. */
+/** Exit code or signal of a server that has exited. */
 export interface PostgresExit {
   readonly code: number | null;
   readonly signal: string | null;
 }
 
-/** A running server of our own. */
+/** Running embedded server. */
 export interface EmbeddedPostgres {
-  /** Closed folder (mode 700) with the socket `.s.PGSQL.5432`; there is no TCP port. */
+  /** Folder (mode 700) with the socket `.s.PGSQL.5432`; there is no TCP port. */
   readonly socketDir: string;
-  /** Address of the database `carillon`, in the form that `pg` takes for sockets. Superuser, no password. */
+  /** URL of the database `carillon`, in the form that `pg` takes for sockets. Superuser, no password. */
   readonly databaseUrl: string;
   /** Process id of the postmaster. */
   readonly pid: number;
-  /** Settles when the server has ended, for whatever reason; never rejects. */
+  /** Resolves when the server has exited for any reason; never rejects. */
   readonly exited: Promise<PostgresExit>;
-  /** Address of another database on the same server. */
+  /** Returns the URL of another database on the same server. */
   urlFor(database: string): string;
   /**
-   * Stops the server and waits until it is gone. `smart` waits for clients to leave, `fast` (the default) rolls
-   * their transactions back, `immediate` leaves the recovery to the next start, and so does `fast` after 8 s.
-   * May be called again, and after the server has ended.
+   * Stops the server and waits until it has exited. `smart` waits for clients to disconnect, `fast` (the default) rolls
+   * back their transactions, `immediate` leaves the recovery to the next start; `fast` becomes `immediate` after 8 s.
+   * May be called again, and after the server has exited.
    */
   stop(mode?: 'smart' | 'fast' | 'immediate'): Promise<void>;
 }
 
-/** What a start can be told. */
+/** Options of `startEmbeddedPostgres`. */
 export interface EmbeddedPostgresOptions {
-  /** Where the data lives; made on the first start. */
+  /** Data directory; created on the first start. */
   readonly dataDir: string;
-  /** Memory to fit the settings to; default: what the machine or the container has. */
+  /** Memory that the settings are derived from; by default that of the machine or the container. */
   readonly memoryMb?: number;
-  /** false: commits may be lost, for tests. Default true. */
+  /** false for tests: commits may be lost. Default true. */
   readonly durable?: boolean;
-  /** Settings of the server in place of ours, by name; for tests. */
+  /** Server settings that override ours, by name; for tests. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Folder of the socket; default a new one. A restart names the last one, so that clients find it again. */
+  /** Folder of the socket; by default a new one. A restart passes the last one, so that clients reconnect. */
   readonly socketDir?: string;
-  /** Gets the server's log and our own remarks, line by line. */
+  /** Receives the server's log and our own messages, line by line. */
   readonly log?: (line: string) => void;
 }
 
 /**
- * Starts PostgreSQL from the installed package on a data directory and waits until it answers: 1 s for new data,
- * 0.2 s later. As root it runs as an unprivileged user. It stops when the thread that called this ends, however it
- * ends, and it is in a session of its own: Ctrl-C in a terminal reaches only the caller, who then calls `stop`.
+ * Starts PostgreSQL from the installed package on a data directory and waits until it accepts connections: 1 s for new
+ * data, 0.2 s later. As root it runs as an unprivileged user. It stops when the calling thread ends for any reason. It has
+ * its own session: Ctrl-C in a terminal reaches only the caller, which then calls `stop`.
  *
- * @throws Error with a sentence for the operator: data in use, no user to run as, files of another version, …
+ * @throws Error with a message for the operator: data in use, no user to run as, files of another version, …
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const log = options.log ?? (() => undefined);
@@ -82,33 +82,33 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const dataDir = await resolveDataDir(options.dataDir);
   await refuseLiveServer(dataDir);
   const binaries = await locateBinaries(`${dataDir}.lib`);
-  const place = await choosePlace(binaries, dataDir, log);
-  await ensureCluster(place, durable);
+  const plan = await chooseLaunchPlan(binaries, dataDir, log);
+  await ensureCluster(plan, durable);
   const fitted = serverSettings(options.memoryMb ?? availableMemoryMb(), durable);
   const settings = { ...fitted, ...options.settings };
   const startedAtMs = performance.now();
   for (;;) {
-    const socketDir = await makeSocketDir(place, options.socketDir);
-    const server = await launch(place, { ...settings, unix_socket_directories: socketDir }, log);
+    const socketDir = await makeSocketDir(plan, options.socketDir);
+    const server = await launch(plan, { ...settings, unix_socket_directories: socketDir }, log);
     try {
       await becomeReady(server, socketDir);
-      await rememberSocketDir(place.dataDir, socketDir);
-      log(`PostgreSQL ${binaries.version} runs ${place.identity.name}, process ${server.pid}`);
+      await recordSocketDir(plan.dataDir, socketDir);
+      log(`PostgreSQL ${binaries.version} runs ${plan.identity.name}, process ${server.pid}`);
       return asEmbeddedPostgres(server, socketDir);
     } catch (error) {
       await end(server, 'immediate');
       await rm(socketDir, { recursive: true, force: true });
-      // Backends of a server that was killed need a moment to notice it.
+      // Backends of a killed server take a moment to exit.
       const isLeftover = server.lastLines.some((line) => line.includes('pre-existing shared memory block'));
       if (!isLeftover || performance.now() - startedAtMs > LEFTOVER_TIMEOUT_MS) {
-        throw await explain(error, server, place.dataDir);
+        throw await explain(error, server, plan.dataDir);
       }
       await sleep(200);
     }
   }
 }
 
-/** The process behind an EmbeddedPostgres. */
+/** Process of an EmbeddedPostgres. */
 interface ServerProcess {
   readonly pid: number;
   readonly child: ChildProcess;
@@ -117,17 +117,17 @@ interface ServerProcess {
 }
 
 async function launch(
-  place: Place,
+  plan: LaunchPlan,
   settings: Record<string, string>,
   log: (line: string) => void,
 ): Promise<ServerProcess> {
   const guard = await guardPrefix();
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const postgres = [programPath(place.binaries, 'postgres'), '-D', place.dataDir, ...flags];
-  const command = asIdentity(place.identity, [...(guard ?? []), ...postgres]);
+  const postgres = [programPath(plan.binaries, 'postgres'), '-D', plan.dataDir, ...flags];
+  const command = asIdentity(plan.identity, [...(guard ?? []), ...postgres]);
   const child = spawn(command.file, command.args, {
     ...command.ids,
-    env: programEnv(place.binaries),
+    env: programEnv(plan.binaries),
     cwd: '/',
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -143,7 +143,7 @@ async function launch(
   }
   const lastLines: string[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => {
-    // The answer to our own impatience, see becomeReady.
+    // Caused by our own connection attempts, see becomeReady.
     if (/^FATAL: {2}the database system is (starting up|not yet accepting connections)/.test(line)) return;
     lastLines.push(line);
     if (lastLines.length > 20) lastLines.shift();
@@ -153,7 +153,7 @@ async function launch(
   return { pid, child, exited, lastLines };
 }
 
-/** Waits for the first connection, then makes the database `carillon` where it is missing. */
+/** Waits for the first connection, then creates the database `carillon` when it is missing. */
 async function becomeReady(server: ServerProcess, socketDir: string): Promise<void> {
   const deadlineMs = performance.now() + READY_TIMEOUT_MS;
   const hasEnded = { value: false };
@@ -172,7 +172,7 @@ async function becomeReady(server: ServerProcess, socketDir: string): Promise<vo
       if (found.rowCount === 0) await client.query('CREATE DATABASE carillon');
       return;
     } catch (error) {
-      // Not listening yet, or still recovering: both end by themselves.
+      // The server does not listen yet, or is still recovering.
       if (hasEnded.value || performance.now() > deadlineMs) throw error;
     } finally {
       await client.end().catch(() => undefined);
@@ -217,12 +217,12 @@ async function explain(error: unknown, server: ServerProcess, dataDir: string): 
   if (server.lastLines.some((line) => line.includes('"postmaster.pid" already exists'))) {
     return alreadyRunning(dataDir, (await readOwner(dataDir))?.pid);
   }
-  const said = server.lastLines.length > 0 ? ` It said:\n${server.lastLines.join('\n')}` : '';
-  return new Error(`PostgreSQL did not start on ${dataDir}.${said}`, { cause: error });
+  const output = server.lastLines.length > 0 ? ` Its output:\n${server.lastLines.join('\n')}` : '';
+  return new Error(`PostgreSQL did not start on ${dataDir}.${output}`, { cause: error });
 }
 
 function databaseUrl(socketDir: string, database: string): string {
   const host = encodeURIComponent(socketDir).replaceAll('%2F', '/');
-  // The port is named so that a PGPORT in the environment changes nothing.
+  // The explicit port overrides a PGPORT in the environment.
   return `postgresql://carillon@/${encodeURIComponent(database)}?host=${host}&port=5432`;
 }

@@ -2,19 +2,18 @@ import { totalmem } from 'node:os';
 
 const MEGABYTE = 1024 * 1024;
 
-/** Memory that this process may use, in megabytes: the machine's, or the container's limit. */
+/** Returns the memory that this process may use, in megabytes: the machine's, or the container's limit. */
 export function availableMemoryMb(): number {
   const limitBytes = process.constrainedMemory();
-  // 0 and absurdly large numbers both mean that there is no limit.
+  // 0 and extremely large numbers both mean that there is no limit.
   const usableBytes = limitBytes > 0 ? Math.min(limitBytes, totalmem()) : totalmem();
   return Math.floor(usableBytes / MEGABYTE);
 }
 
 /**
- * The server's settings, fitted to `memoryMb`. On our machines they read 1.5 to 2 times faster than the defaults.
+ * Returns the server's settings for `memoryMb`. Reads are 1.5 to 2 times faster than with the defaults.
  *
- * @param durable true: a commit is on disk before it is answered, as an accepted push must be. false is for tests,
- *   whose data may be lost.
+ * @param durable true: a commit is on disk before the server confirms it, which accepted pushes need. false is for tests.
  */
 export function serverSettings(memoryMb: number, durable: boolean): Record<string, string> {
   const settings: Record<string, string> = {
@@ -30,13 +29,13 @@ export function serverSettings(memoryMb: number, durable: boolean): Record<strin
     min_wal_size: megabytes(memoryMb / 32, 80, 512),
     checkpoint_completion_target: '0.9',
     wal_compression: 'on',
-    // What a hot standby needs.
+    // For a hot standby.
     wal_level: 'replica',
     max_wal_senders: '10',
-    // Solid-state disks, and many short statements: compiling them costs more than it brings.
+    // For solid-state disks and many short statements: JIT compilation costs more than it saves.
     random_page_cost: '1.1',
     jit: 'off',
-    // Queue tables change completely within minutes.
+    // All rows of queue tables change within minutes.
     autovacuum_naptime: '15s',
     autovacuum_vacuum_cost_limit: '2000',
     timezone: 'UTC',

@@ -21,7 +21,7 @@ beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'carillon-arguments-'));
   await writeFile(join(dir, 'length.js'), 'export default (params) => JSON.stringify(params).length;');
   const start = async (argumentLimits: object) => {
-    const host = new FunctionHost({ dir, port: 0, token, apiUrl: url, say: () => undefined, argumentLimits });
+    const host = new FunctionHost({ dir, port: 0, token, apiUrl: url, log: () => undefined, argumentLimits });
     hosts.push(host);
     return `http://127.0.0.1:${await host.start()}`;
   };

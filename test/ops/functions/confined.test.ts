@@ -97,7 +97,7 @@ async function startHost(of: string, isSameUser: boolean, maxProcesses?: number)
   const common = { dir: of, port: 0, token, apiUrl: 'http://127.0.0.1:1', env, isSameUser };
   const host = new FunctionHost({
     ...common,
-    say: (line) => void said.push(line),
+    log: (line) => void said.push(line),
     ...(maxProcesses === undefined ? {} : { maxProcesses }),
   });
   hosts.push(host);

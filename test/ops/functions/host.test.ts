@@ -62,7 +62,7 @@ beforeAll(async () => {
     port: port ?? 0,
     token,
     apiUrl,
-    say: (line) => void said.push(line),
+    log: (line) => void said.push(line),
     limits: { memoryMb: 48 },
     timeoutMs: 6000,
   });
