@@ -116,9 +116,15 @@ module.exports = {
       severity: 'error',
       from: { path: '^api/routes/' },
       to: {
-        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|object-call\\.ts|services/|routes/)',
+        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|object-call\\.ts|replies/|openapi/|services/|routes/)',
         dependencyTypesNot: ['type-only'],
       },
+    },
+    {
+      name: 'the schemas of replies import the domain only, so that a console can import them',
+      severity: 'error',
+      from: { path: '^api/replies/' },
+      to: { path: '^(api|connectors|dispatcher|ops|shared|test)/', pathNot: '^(api/replies|shared/domain)/' },
     },
     {
       name: 'services know no koa',

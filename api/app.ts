@@ -23,6 +23,7 @@ import {
 import { readBody, readText, readToPassOn } from './middleware/body.ts';
 import { allowBrowsers } from './middleware/cors.ts';
 import { errors, toRefusal } from './middleware/errors.ts';
+import { type Exchange, reportExchanges } from './middleware/exchange.ts';
 import { serveHtmlPages } from './middleware/html-pages.ts';
 import { languageOf } from './middleware/language.ts';
 import type { OperatorAuthenticator } from './middleware/operator-authentication.ts';
@@ -48,6 +49,8 @@ export interface AppOptions {
   metrics: Metrics;
   pushCallLimit: PushCallLimit;
   bodies: BodyMemory;
+  /** Gets every reply with its route; tests set it. */
+  onExchange?: ((exchange: Exchange) => void) | undefined;
 }
 
 /** The HTTP side of the api: the middlewares in the order a request passes them (api/README.md). */
@@ -59,6 +62,7 @@ export function createApp(options: AppOptions): Koa {
   app.proxy = options.config.trustedProxies > 0;
   app.maxIpsCount = options.config.trustedProxies;
   app.use(logRequests(options.log, options.metrics));
+  if (options.onExchange) app.use(reportExchanges(options.onExchange));
   app.use(allowBrowsers());
   app.use(errors);
   app.use(attachRequestBody(options.bodies));
@@ -109,6 +113,7 @@ function findRoute(
 
 /** One call from keys to reply: who, how often, what, and only then the work. */
 async function answer(ctx: Context, route: Route, options: Inner): Promise<void> {
+  ctx.state.route = route;
   const identity = await admit(ctx, route, options);
   const read = await readAs(ctx, route, senderOf(identity, route));
   const shared = {

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { App } from '../shared/domain/app.ts';
+import type { ErrorName } from '../shared/domain/errors.ts';
 import type { FunctionStage } from '../shared/domain/functions.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
 import type { SessionOwner } from './services/accounts/sessions/sessions.ts';
@@ -8,18 +9,18 @@ import type { RunInnerCall } from './services/batch/inner-call.ts';
 import type { Services } from './services/services.ts';
 
 /**
- * An endpoint says everything about itself in one place (develop/architecture.md#endpoints). A route knows no koa, no database
- * and no queue: it is handed a checked call and the services, and gives back a reply.
+ * HTTP methods of routes. A route declares an endpoint in one place (develop/architecture.md#endpoints). It knows no koa, no
+ * database and no queue: it takes a checked call and the services, and returns a reply.
  */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
- * Who may call: anybody; the operator (bearer token); an app with either key; an app that may push (its
- * master key, or either when the app allows client push); an app with its master key.
+ * Credentials that a call needs: none; the admin token; either key of an app; a key that may push (the master key, or
+ * either key when the app allows client push); the master key.
  */
 export type Access = 'none' | 'admin' | 'app' | 'push' | 'master';
 
-/** What an endpoint is handed; `app` is there for the accesses `app`, `push` and `master`. */
+/** Checked call of an endpoint. */
 export interface Call<Q, B> {
   params: Record<string, string>;
   query: Q;
@@ -28,39 +29,41 @@ export interface Call<Q, B> {
   bodyBytes: number;
   /** `X-LC-Prod`: present and not 1 is `dev` (protocol/push.md#environment-of-ios); absent is undefined. */
   prodHeader: 'dev' | 'prod' | undefined;
-  /** `X-LC-Prod` as cloud functions read it: 0 is staging, anything else and nothing production. */
+  /** `X-LC-Prod` as cloud functions read it: 0 is staging; anything else, and its absence, is production. */
   stage: FunctionStage;
   sessionToken: string | undefined;
   remoteAddress: string;
-  /** Which of the languages of our pages its sender reads, by `Accept-Language`. */
+  /** Language for pages and error texts, by `Accept-Language`. */
   language: 'en' | 'zh';
-  /** What was sent as it was sent; there where the route says `isRaw`. */
+  /** Headers and body as sent; present where the route has `isRaw`. */
   raw?: { headers: Record<string, string>; text: string };
 }
 
+/** Checked call of an app: of routes with the access `app`, `push` or `master`. */
 export interface AppCall<Q, B> extends Call<Q, B> {
   app: App;
   isMaster: boolean;
-  /** The app's hook key came with it, as a function host sends it (protocol/functions.md#host-protocol). */
+  /** The call has the hook key of the app, which its function host sends (protocol/functions.md#host-protocol). */
   hasHookKey: boolean;
-  /** What was sent as it was sent; there where the route says `isPassedOn`. */
+  /** Body as sent; present where the route has `isPassedOn`. */
   sent?: SentBody;
-  /** Answers another call as if it had come by itself, with the same keys and session. */
+  /** Performs another call with the same keys and session, as if it were a request of its own. */
   runInnerCall: RunInnerCall;
-  /** Whose valid session token came with the call; undefined also where the route has no `session`. */
+  /** Owner of the valid session token of the call; undefined where the route has no `session`. */
   session: SessionOwner | undefined;
 }
 
-/** A body that is passed on as it was sent. */
+/** Body that a route forwards without reading it. */
 export interface SentBody {
-  /** JSON of any kind; `{}` where nothing was sent. */
+  /** Any JSON; `{}` for an empty body. */
   text: string;
-  /** Headers that say who calls with what, and by which ways. */
+  /** Headers that name the client, its SDK and the proxies. */
   userAgent: string;
   clientAgent: string;
   via: string;
 }
 
+/** Result of a route handler. */
 export interface Reply {
   status?: number;
   headers?: Record<string, string>;
@@ -70,49 +73,65 @@ export interface Reply {
   type?: string;
 }
 
-/** Anything JSON.stringify writes as an object or array. */
+/** Value that JSON.stringify writes as an object or array. */
 export type JsonLike = object;
 
-/** What a caller may send. Every route declares it. */
+/** Limits of a request. Every route declares them. */
 export interface Limit {
-  /** A body of this size or more, unpacked, is refused with 413. At 0 none is read. */
+  /** A body of this size or more, decompressed, is refused with 413. At 0 no body is read. */
   bodyBytesBelow: number;
-  /** The body is an object, or a push: too large a one is code 116 (protocol/clients.md#request-limits); from 20 MB on it is 413 like any other. */
+  /** The body is an object or a push: over the limit it is code 116 (protocol/clients.md#request-limits), from 20 MB on 413. */
   isObject?: boolean;
-  /** Counts as a push call: the app's `pushCallsPerMinute` (protocol/push.md#call-rate). */
+  /** The call counts for `pushCallsPerMinute` of the app (protocol/push.md#call-rate). */
   rate?: 'push';
 }
 
-/** What calls with a few scalars need, and the most that is read of a sender without a key. */
+/** Size of a body with a few scalars; also the most that is read of a sender without a key. */
 export const smallBytes = 16 * 1024;
-/** The most that any endpoint reads (protocol/clients.md#request-limits). */
+/** Largest body that any endpoint reads (protocol/clients.md#request-limits). */
 export const maxBodyBytes = 20 * 1024 * 1024;
 
-/** For calls that read no body. */
+/** Limit of calls that read no body. */
 export const noBody: Limit = { bodyBytesBelow: 0 };
-/** For calls whose body holds a few scalars. */
+/** Limit of calls whose body holds a few scalars. */
 export const smallBody: Limit = { bodyBytesBelow: smallBytes + 1 };
-/** For calls of the operator: certificates, templates, options. */
+/** Limit of calls of the operator: certificates, templates, options. */
 export const operatorBody: Limit = { bodyBytesBelow: 1024 * 1024 };
-/** For a user, which is at most 1 MB (shared/domain/user-members.ts). */
+/** Limit of calls with a user, which is at most 1 MB. */
 export const userBody: Limit = { bodyBytesBelow: 1024 * 1024, isObject: true };
-/** For an installation, which is at most 128 KB (shared/domain/installation-members.ts). */
+/** Limit of calls with an installation, which is at most 128 KB. */
 export const installationBody: Limit = { bodyBytesBelow: 128 * 1024, isObject: true };
-/** For calls that hold others, or arguments of functions. */
+/** Limit of batches and of arguments of functions. */
 export const largestBody: Limit = { bodyBytesBelow: maxBodyBytes };
+
+/** Body of a reply: a schema of its JSON, or the content type of a page, an image or a text. */
+export type ReplyBody = z.ZodType | { contentType: string };
+
+/** Bodies of replies by HTTP status; `default` stands for every status that the route hands on from another server. */
+export type Replies = Readonly<Partial<Record<number | 'default', ReplyBody>>>;
 
 interface RouteShape<Q, B> {
   method: Method;
   /** One path or several aliases, with `:params`. */
   path: string | string[];
-  /** One sentence for the reference (docs/reference/http-api.md): what it does, and the members it reads. */
+  /** Name of the operation in `/openapi.json`, camelCase; clients that are generated use it, so it never changes. */
+  operation?: string;
+  /** Sentence for the reference (docs/reference/http-api.md): what the call does, and the members it reads. */
   summary?: string;
+  /** Body of a success with `status`, or bodies by status. */
+  reply?: z.ZodType | Replies;
+  /** Refusals of the service behind the route; those of every call with this access and body are added (openapi/refusals.ts). */
+  refusals?: readonly ErrorName[];
   query?: z.ZodType<Q>;
   body?: z.ZodType<B>;
+  /** Shape of a body that the service checks itself, for the reference. */
+  documentedBody?: z.ZodType;
+  /** Shape of query members that the service checks itself, for the reference. */
+  documentedQuery?: z.ZodType;
   limit: Limit;
-  /** An empty body is 107, as one that is no JSON dictionary. */
+  /** An empty body is refused with 107. */
   isBodyNeeded?: boolean;
-  /** A body `null` counts as none (protocol/clients.md#empty-bodies); by default where the route has no shape for a body. */
+  /** A body `null` counts as empty (protocol/clients.md#empty-bodies); the default for routes without a body schema. */
   isNullNothing?: boolean;
   /** Status of a success; 200 when absent. */
   status?: number;
@@ -120,48 +139,53 @@ interface RouteShape<Q, B> {
 
 export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'none' | 'admin';
-  /** The body is no JSON dictionary: it is handed on as text, with the headers, in `call.raw`. */
+  /** The body need not be JSON: `call.raw` has it as text, with the headers. */
   isRaw?: boolean;
-  /** A batch may hold it, as the calls of an app. */
+  /** A batch may contain this call; the default for calls of an app. */
   isInBatches?: boolean;
-  /** Proves by the path who sends this: throws a refusal before the body is read. Without it the sender is a stranger. */
+  /** Checks the secret in the path before the body is read; throws a refusal. */
   admit?(params: Record<string, string>, services: Services): Promise<void> | void;
   handle(call: Call<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
 export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'app' | 'push' | 'master';
-  /** Looks up whose session it is; where it is needed, only the master key goes without (403). */
+  /** Looks up the owner of the session token; `needed` refuses calls without one (403), except with the master key. */
   session?: 'welcome' | 'needed';
-  /** The body is no JSON dictionary: it is passed on as text, in `call.sent`, once it is known to be JSON. */
+  /** The body may be any JSON: `call.sent` has it as text. */
   isPassedOn?: boolean;
-  /** It holds other calls, and so stands in none. */
+  /** The body contains other calls: no batch may contain it. */
   isNesting?: boolean;
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
-/** A call before it is known what the route needs: routes for no app get none. */
+/** Call before its route is known; calls of routes for no app have no `app`. */
 export type AnyCall = Call<unknown, unknown> &
   Partial<
     Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'sent' | 'runInnerCall'>
   >;
 
-/** A route as the loader and the server see it: its shapes are checked before `run` is called. */
+/** Declared endpoint with all defaults. The server checks query and body before it calls `run`. */
 export interface Route {
   method: Method;
   paths: string[];
+  operation: string;
   summary: string;
+  replies: Replies;
+  refusals: readonly ErrorName[];
   auth: Access;
   session: 'welcome' | 'needed' | undefined;
   query: z.ZodType | undefined;
   body: z.ZodType | undefined;
+  /** Shapes for the reference. */
+  documented: { query: z.ZodType | undefined; body: z.ZodType | undefined };
   limit: Limit;
   status: number;
   isRaw: boolean;
   isPassedOn: boolean;
   isBodyNeeded: boolean;
   isNullNothing: boolean;
-  /** Nobody proves who he is before the body is read. */
+  /** No credential is checked before the body is read. */
   isForStrangers: boolean;
   isNesting: boolean;
   isInBatches: boolean;
@@ -171,16 +195,26 @@ export interface Route {
 
 const isOfApp = (auth: Access): boolean => auth !== 'none' && auth !== 'admin';
 
-/** Declares an endpoint. Query and body have passed their schemas by the time `handle` is called. */
+const repliesOf = ({
+  reply,
+  status = 200,
+}: Pick<RouteShape<unknown, unknown>, 'reply' | 'status'>): Replies =>
+  reply instanceof z.ZodType ? { [status]: reply } : (reply ?? {});
+
+/** Declares an endpoint. `handle` gets query and body as their schemas returned them. */
 export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Route {
   return {
     method: spec.method,
     paths: typeof spec.path === 'string' ? [spec.path] : spec.path,
+    operation: spec.operation ?? '',
     summary: spec.summary ?? '',
+    replies: repliesOf(spec),
+    refusals: spec.refusals ?? [],
     auth: spec.auth,
     session: 'session' in spec ? spec.session : undefined,
     query: spec.query,
     body: spec.body,
+    documented: { query: spec.documentedQuery ?? spec.query, body: spec.documentedBody ?? spec.body },
     limit: spec.limit,
     status: spec.status ?? 200,
     isRaw: 'isRaw' in spec && spec.isRaw === true,
@@ -191,12 +225,12 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Rou
     isNesting: 'isNesting' in spec && spec.isNesting === true,
     isInBatches: 'isInBatches' in spec ? spec.isInBatches === true : isOfApp(spec.auth),
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),
-    // The server hands in exactly what the schemas gave; one cast here spares one in every endpoint.
+    // The server passes the results of the schemas: one cast here saves one in every endpoint.
     run: (call, services) => spec.handle(call as AppCall<Q, B>, services),
   };
 }
 
-/** Reply with a JSON body. */
+/** Returns a reply with a JSON body. */
 export function json(body: JsonObject | JsonLike, extra: Omit<Reply, 'body'> = {}): Reply {
   return { body, ...extra };
 }

@@ -14,6 +14,7 @@ import { createApp, remoteAddressOf } from './app.ts';
 import { type ChannelLimits, channelLimits } from './channel/limits.ts';
 import { Channel } from './channel/server.ts';
 import { closeServer, listen, type ServerLimits, serverLimits } from './http-server.ts';
+import type { Exchange } from './middleware/exchange.ts';
 import { OperatorAuthenticator } from './middleware/operator-authentication.ts';
 import { PushBacklog } from './middleware/push-backlog.ts';
 import { PushCallLimit } from './middleware/push-call-limit.ts';
@@ -36,6 +37,7 @@ export interface ApiOptions {
   channelLimits?: Partial<ChannelLimits>;
   bodyLimits?: Partial<BodyLimits>;
   serverLimits?: Partial<ServerLimits>;
+  onExchange?: (exchange: Exchange) => void;
 }
 
 /**
@@ -73,7 +75,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   stack.add('hooks', () => services.hooks.close());
   stack.add('accounts', () => services.accounts.close());
   const routes = await loadRoutes();
-  const { maxWaitingPushes: maxWaiting } = options;
+  const { maxWaitingPushes: maxWaiting, onExchange } = options;
   const backlog = new PushBacklog({
     queue,
     db: admissionDb,
@@ -83,7 +85,8 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const pushCallLimit = new PushCallLimit(admissionDb, backlog);
   const operator = new OperatorAuthenticator({ adminToken: config.adminToken, clock });
   const bodies = new BodyMemory(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes));
-  const app = createApp({ routes, services, config, operator, log, metrics, pushCallLimit, bodies });
+  const shared = { routes, services, config, operator, log, metrics, pushCallLimit, bodies };
+  const app = createApp({ ...shared, onExchange });
   const server = await listen(app.callback(), config, { ...serverLimits, ...options.serverLimits });
   stack.add('http', () => closeServer(server));
   const addressOf = (request: IncomingMessage) => remoteAddressOf(app, request);

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { type Area, areaOf, areas } from '../../api/openapi/areas.ts';
 import type { Access, Route } from '../../api/route.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
 import { devicesBody, queryBody } from '../../shared/domain/push-body.ts';
@@ -34,39 +35,9 @@ const servedBodies: Readonly<Record<string, z.ZodType>> = {
   'POST /1.1/push/devices': devicesBody,
 };
 
-interface Area {
-  title: string;
-  /** Page of docs/reference/protocol with the rules of these calls. */
-  rules: string;
-  /** Whether a path belongs here; the first area that says yes has it. */
-  has(path: string): boolean;
-}
-
-const under =
-  (...prefixes: string[]) =>
-  (path: string) =>
-    prefixes.some((prefix) => path.startsWith(prefix));
-
-const areas: readonly Area[] = [
-  { title: 'Admin API', rules: 'admin-api', has: under('/console/api/') },
-  { title: 'Pushes', rules: 'push', has: under('/1.1/push', '/1.1/notifications', '/1.1/scheduledPush') },
-  { title: 'Installations', rules: 'installations', has: under('/1.1/installations') },
-  { title: 'Users and sessions', rules: 'users', has: under('/1.1/users', '/1.1/login') },
-  { title: 'Roles', rules: 'roles', has: under('/1.1/roles') },
-  {
-    title: 'Codes, phones and mail',
-    rules: 'codes',
-    has: (path) => /sms|phone|mail|password|captcha/i.test(path),
-  },
-  { title: 'Cloud functions', rules: 'functions', has: under('/1.1/functions', '/1.1/call') },
-  { title: 'Queries, batches and others', rules: 'queries', has: under('/1.1/') },
-  { title: 'Routers, receipts and health', rules: 'channel', has: () => true },
-];
-
 /** Renders a table per route, in the areas above. */
 export async function httpApiPage(): Promise<string> {
   const routes = await loadRoutes();
-  const areaOf = (route: Route) => areas.find(({ has }) => has(route.paths[0] ?? ''));
   const sections = areas.flatMap((area) => {
     const own = routes.filter((route) => areaOf(route) === area);
     return own.length > 0 ? [headOf(area), ...own.flatMap(sectionOf)] : [];

@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { type Config, readConfig } from '../../shared/config.ts';
 import type { App, AppOptionsPatch, Plan } from '../../shared/domain/app.ts';
 import { createLogger } from '../../shared/logging.ts';
+import { DeclaredReplies } from './declared-replies.ts';
 
 /** Keys of one test run: whatever shares a database shares these. */
 const adminToken = randomBytes(24).toString('base64url');
@@ -60,7 +61,9 @@ export interface TestApi {
 
 export const silentLog = createLogger({ level: 'silent', name: 'test' });
 
-/** A real api in this process on a free port. */
+/**
+ * A real api in this process on a free port. `request` and `close` throw when a reply differs from what its route declares.
+ */
 export async function startTestApi(options: {
   databaseUrl: string;
   clock?: Clock;
@@ -70,15 +73,26 @@ export async function startTestApi(options: {
   serverLimits?: ApiOptions['serverLimits'];
 }): Promise<TestApi> {
   const { databaseUrl, env, ...chosen } = options;
-  const api: RunningApi = await startApi(testConfig(databaseUrl, env), silentLog, chosen);
+  const declared = new DeclaredReplies();
+  const api: RunningApi = await startApi(testConfig(databaseUrl, env), silentLog, {
+    ...chosen,
+    onExchange: declared.check,
+  });
   const url = `http://127.0.0.1:${api.port}`;
   return {
     url,
     services: api.services,
     createApp: (appOptions = {}, plan = 'commercial') =>
       api.services.apps.create({ name: 'Test app', plan, options: appOptions }),
-    request: (method, path, request = {}) => send(url + path, method, request),
-    close: () => api.stack.close(),
+    async request(method, path, request = {}) {
+      const response = await send(url + path, method, request);
+      declared.throwIfAny();
+      return response;
+    },
+    async close() {
+      await api.stack.close();
+      declared.throwIfAny();
+    },
   };
 }
 

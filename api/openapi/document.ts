@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { errorReply } from '../replies/common.ts';
+import type { Route } from '../route.ts';
+import { areaOf, areas } from './areas.ts';
+import { replySchemas } from './json-schema.ts';
+import { operationOf, templateOf } from './operation.ts';
+import type { SharedResponses } from './responses.ts';
+import { securitySchemes } from './security.ts';
+
+const description = `Push delivery, accounts and verification codes of mobile apps. Refusals are \`{"code","error"}\`; a code may appear with several
+HTTP statuses. Query members that hold conditions are JSON. Replies may carry members of the app's own where a schema says
+\`additionalProperties\`.`;
+
+/** Builds the OpenAPI 3.1 document of all routes. */
+export function openApiDocument(routes: readonly Route[]): JsonObject {
+  const schemas = replySchemas([errorReply, ...routes.flatMap(jsonReplies)]);
+  const shared: SharedResponses = new Map();
+  const paths = pathsOf(routes, (route, path) => operationOf(route, path, { schemas, shared }));
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Carillon',
+      version: '1.1',
+      description,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'The server that hands out this document' }],
+    tags: areas
+      .filter((area) => routes.some((route) => areaOf(route) === area))
+      .map(({ title, rules }) => ({
+        name: title,
+        description: `Rules: docs/reference/protocol/${rules}.md.`,
+      })),
+    paths,
+    components: {
+      schemas: schemas.named,
+      responses: Object.fromEntries([...shared].sort(([a], [b]) => (a < b ? -1 : 1))),
+      parameters: { Prod: prodParameter },
+      headers: { RetryAfter: retryAfter },
+      securitySchemes,
+    },
+  };
+}
+
+/** Writes the document for the repository and for `GET /openapi.json`. */
+export const openApiText = (routes: readonly Route[]): string =>
+  `${JSON.stringify(openApiDocument(routes), null, 2)}\n`;
+
+const prodParameter = {
+  name: 'X-LC-Prod',
+  in: 'header',
+  description:
+    'Pushes: `0` sends to devices of the APNs sandbox, `1` to production. Cloud functions: `0` calls the staging host.',
+  schema: { type: 'string', enum: ['0', '1'] },
+};
+
+const retryAfter = {
+  description: 'Seconds to wait, where the time is known.',
+  schema: { type: 'integer', minimum: 0 },
+};
+
+const jsonReplies = ({ replies }: Route): z.ZodType[] =>
+  Object.values(replies).filter((body): body is z.ZodType => body instanceof z.ZodType);
+
+/** Operations by path and method; paths in the order of the reference. */
+function pathsOf(
+  routes: readonly Route[],
+  operation: (route: Route, path: string) => JsonObject,
+): Record<string, JsonObject> {
+  const paths: Record<string, JsonObject> = {};
+  for (const area of areas)
+    for (const route of routes.filter((one) => areaOf(one) === area))
+      for (const path of route.paths) {
+        const template = templateOf(path);
+        paths[template] = { ...paths[template], [route.method.toLowerCase()]: operation(route, path) };
+      }
+  return paths;
+}

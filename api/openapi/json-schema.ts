@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import type { Json, JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject } from '../../shared/domain/json.ts';
+import { components } from '../replies/component.ts';
+
+/** Schemas of replies in the form of the document. */
+export interface ReplySchemas {
+  /** Named schemas by name, for `#/components/schemas`. */
+  named: JsonObject;
+  /** The schema of each reply: a reference where it has a name. */
+  of(schema: z.ZodType): JsonObject;
+}
+
+const componentPath = '#/components/schemas/';
+const inlinePrefix = 'inline:';
+
+/** Converts the schemas of all replies together, so that each named schema appears once. */
+export function replySchemas(schemas: readonly z.ZodType[]): ReplySchemas {
+  const idOf = new Map<z.ZodType, string>();
+  const registry = z.registry<{ id: string }>();
+  for (const [name, schema] of components) add(schema, name);
+  for (const schema of schemas) if (!idOf.has(schema)) add(schema, `${inlinePrefix}${idOf.size}`);
+
+  function add(schema: z.ZodType, id: string): void {
+    idOf.set(schema, id);
+    registry.add(schema, { id });
+  }
+
+  const all = convert(registry, 'output');
+  const isNamed = (id: string) => !id.startsWith(inlinePrefix);
+  return {
+    named: Object.fromEntries([...all].filter(([id]) => isNamed(id)).sort(byName)),
+    of: (schema) => {
+      const id = idOf.get(schema) ?? '';
+      return isNamed(id) ? { $ref: `${componentPath}${id}` } : (all.get(id) ?? {});
+    },
+  };
+}
+
+const byName = ([a]: [string, Json], [b]: [string, Json]): number => (a < b ? -1 : 1);
+
+/** Converts the schema of a query or a body to that of the values that a caller sends. */
+export function requestSchema(schema: z.ZodType): JsonObject {
+  const registry = z.registry<{ id: string }>();
+  registry.add(schema, { id: inlinePrefix });
+  return convert(registry, 'input').get(inlinePrefix) ?? {};
+}
+
+function convert(
+  registry: z.core.$ZodRegistry<{ id: string }>,
+  io: 'input' | 'output',
+): Map<string, JsonObject> {
+  const { schemas } = z.toJSONSchema(registry, {
+    io,
+    uri: (id) => `${componentPath}${id}`,
+    unrepresentable: 'any',
+  });
+  const converted = Object.entries(schemas).filter(([id]) => id !== '__shared');
+  return new Map(converted.map(([id, schema]) => [id, objectOf(tidy(jsonOf(schema)))]));
+}
+
+const jsonOf = (value: unknown): Json => JSON.parse(JSON.stringify(value));
+const objectOf = (value: Json): JsonObject => (isJsonObject(value) ? value : {});
+
+/** Removes members that say nothing: bounds of all safe integers, patterns that repeat a format. */
+function tidy(value: Json): Json {
+  if (Array.isArray(value)) return value.map(tidy);
+  if (!isJsonObject(value)) return value;
+  // Any JSON refers to itself.
+  if (typeof value.$ref === 'string' && value.$ref.includes('__shared')) return withoutReference(value);
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name, member]) => !isNoise(name, member, value))
+      .map(([name, member]) => [name, tidy(member)]),
+  );
+}
+
+const withoutReference = ({ $ref: _, ...rest }: JsonObject): JsonObject => rest;
+
+function isNoise(name: string, member: Json, { format }: JsonObject): boolean {
+  switch (name) {
+    case '$schema':
+    case '$id':
+    case 'byDefault':
+      return true;
+    case 'minimum':
+    case 'maximum':
+      return Math.abs(Number(member)) === Number.MAX_SAFE_INTEGER;
+    case 'pattern':
+      return format === 'date-time' || format === 'date';
+    case 'propertyNames':
+      return JSON.stringify(member) === '{"type":"string"}';
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,75 @@
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject } from '../../shared/domain/json.ts';
+import type { Route } from '../route.ts';
+import { areaOf } from './areas.ts';
+import { type ReplySchemas, requestSchema } from './json-schema.ts';
+import { responsesOf, type SharedResponses } from './responses.ts';
+import { securityOf } from './security.ts';
+
+/** Path in the form of the document: `/apps/:appId` becomes `/apps/{appId}`. */
+export const templateOf = (path: string): string => path.replace(/:(\w+)/g, '{$1}');
+
+/** Returns the operation of a route at one of its paths; paths after the first are aliases. */
+export function operationOf(
+  route: Route,
+  path: string,
+  { schemas, shared }: { schemas: ReplySchemas; shared: SharedResponses },
+): JsonObject {
+  const place = route.paths.indexOf(path);
+  const parameters = [...pathParameters(path), ...queryParameters(route), ...headerParameters(route)];
+  return {
+    operationId: `${route.operation}${place === 0 ? '' : `Alias${place === 1 ? '' : place}`}`,
+    summary: route.summary,
+    ...(place === 0 ? {} : { description: `Same as \`${route.method} ${route.paths[0]}\`.` }),
+    tags: [areaOf(route).title],
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...bodyOf(route),
+    security: securityOf(route),
+    responses: responsesOf(route, schemas, shared),
+  };
+}
+
+function pathParameters(path: string): JsonObject[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
+}
+
+function queryParameters({ documented }: Route): JsonObject[] {
+  if (!documented.query) return [];
+  const { properties = {}, required = [] } = requestSchema(documented.query);
+  return Object.entries(properties ?? {}).map(([name, member]) => {
+    const { description, ...schema } = isJsonObject(member) ? member : {};
+    const isRequired = Array.isArray(required) && required.includes(name);
+    return {
+      name,
+      in: 'query',
+      ...(isRequired ? { required: true } : {}),
+      ...(description === undefined ? {} : { description }),
+      schema,
+    };
+  });
+}
+
+/** `X-LC-Prod` counts for pushes and for calls that a function host answers. */
+const headerParameters = ({ limit, isPassedOn }: Route): JsonObject[] =>
+  limit.rate === 'push' || isPassedOn ? [{ $ref: '#/components/parameters/Prod' }] : [];
+
+function bodyOf(route: Route): JsonObject {
+  const { limit, documented, isRaw, isPassedOn, isBodyNeeded, method } = route;
+  if (limit.bodyBytesBelow === 0) return {};
+  if (isRaw) return { requestBody: { content: { '*/*': {} } } };
+  if (isPassedOn) return { requestBody: { content: { 'application/json': { schema: {} } } } };
+  if (!documented.body) return {};
+  const schema = requestSchema(documented.body);
+  const isRequired = isBodyNeeded || (method !== 'DELETE' && Array.isArray(schema.required));
+  return {
+    requestBody: {
+      ...(isRequired ? { required: true } : {}),
+      content: { 'application/json': { schema: { type: 'object', ...schema } } },
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import type { Exchange } from '../../api/middleware/exchange.ts';
+import { refusalsOf } from '../../api/openapi/refusals.ts';
+import { errorReply } from '../../api/replies/common.ts';
+import type { ReplyBody } from '../../api/route.ts';
+
+/** Collects replies that differ from what their routes declare in `/openapi.json`. */
+export class DeclaredReplies {
+  #problems: string[] = [];
+
+  /** Compares a reply with its declaration. */
+  readonly check = (exchange: Exchange): void => {
+    const problem = problemOf(exchange);
+    if (problem !== undefined) this.#problems.push(`${exchange.method} ${exchange.path}: ${problem}`);
+  };
+
+  /** Throws an error that names every reply since the last call that its route does not declare. */
+  throwIfAny(): void {
+    const problems = this.#problems;
+    this.#problems = [];
+    if (problems.length === 0) return;
+    throw new Error(`replies that \`reply\` or \`refusals\` of their route lack:\n${problems.join('\n')}`);
+  }
+}
+
+function problemOf(exchange: Exchange): string | undefined {
+  return exchange.refusal ? problemOfRefusal(exchange) : problemOfReply(exchange);
+}
+
+/** Requests that reach no route are refused as the middlewares decide. */
+function problemOfRefusal({ route, refusal, status, body, type }: Exchange): string | undefined {
+  if (route?.operation && refusal && !refusalsOf(route).includes(refusal.kind))
+    return `refused with \`${refusal.kind}\` (${refusal.status}, ${refusal.code}), which is not declared`;
+  // Browsers get a page in place of some refusals.
+  return type === 'application/json' ? mismatch(errorReply, body, status) : undefined;
+}
+
+function problemOfReply({ route, status, body, type }: Exchange): string | undefined {
+  // Routes without an operation are not described yet.
+  if (!route?.operation || status === 304) return undefined;
+  const declared: ReplyBody | undefined = route.replies[status] ?? route.replies.default;
+  if (!declared) return `status ${status} is not declared`;
+  if ('contentType' in declared) {
+    const [expected] = declared.contentType.split(';');
+    return type === expected ? undefined : `content type ${type}, not ${expected}`;
+  }
+  if (type !== 'application/json') return `content type ${type}, not application/json`;
+  // A stream is still to be read by the client.
+  return body instanceof Readable ? undefined : mismatch(declared, body, status);
+}
+
+/** Values of the text that the client gets. */
+const jsonOf = (body: unknown): unknown =>
+  typeof body === 'string' || Buffer.isBuffer(body) ? JSON.parse(String(body)) : body;
+
+function mismatch(schema: z.ZodType, body: unknown, status: number): string | undefined {
+  const result = schema.safeParse(jsonOf(body));
+  return result.success ? undefined : `reply ${status}: ${z.prettifyError(result.error)}`;
+}
