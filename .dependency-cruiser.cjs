@@ -1,6 +1,6 @@
 /**
- * The arrows of the house (develop/architecture.md#imports): who may import whom. Each rule is named as the sentence that a
- * failing check should say.
+ * Import rules (develop/architecture.md#imports): which folder may import which. The name of a rule is the message of a
+ * failing check.
  */
 const home = (library, places) => ({
   name: `${library} lives in ${places.join(' and ')} only`,
@@ -37,19 +37,21 @@ module.exports = {
       },
     },
     {
-      name: 'the ground of shared imports the domain and the ground only',
+      name: 'the base modules of shared import the domain and each other only',
       severity: 'error',
-      from: { path: '^shared/(config|environment|logging|metrics|clock|lifecycle|crypto)\\.ts$' },
-      to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/(db|queue|query|http|breaker)' },
+      from: { path: '^shared/(config/|process/|(metrics|clock|crypto)\\.ts$)' },
+      to: {
+        path: '^(api|connectors|dispatcher|ops|test)/|^shared/(db|queue|query|http|breaker|fairness|template)',
+      },
     },
     {
-      name: 'shared/db imports the domain and the ground only',
+      name: 'shared/db imports the domain and the base modules only',
       severity: 'error',
       from: { path: '^shared/db/' },
       to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/(queue|query)/' },
     },
     {
-      name: 'shared/query imports the domain, the ground and db only',
+      name: 'shared/query imports the domain, the base modules and db only',
       severity: 'error',
       from: { path: '^shared/query/' },
       to: { path: '^(api|connectors|dispatcher|ops|test)/|^shared/queue/' },
@@ -61,7 +63,7 @@ module.exports = {
       to: { path: '^(api|connectors|dispatcher|ops|test)/' },
     },
     {
-      name: 'a gateway imports the contract, http2, the kit and the ground, never another gateway, db or queue',
+      name: 'a gateway imports the contract, http2, the kit and the base modules, never another gateway, db or queue',
       severity: 'error',
       from: { path: '^connectors/((?:vendors/)?[^/]+)/' },
       to: {
@@ -150,11 +152,11 @@ module.exports = {
     home('piscina', ['dispatcher/sending/pool.ts']),
     home('prom-client', ['shared/metrics.ts']),
     home('opossum', ['shared/breaker.ts']),
-    home('libphonenumber-js', ['shared/domain/phone.ts']),
+    home('libphonenumber-js', ['shared/domain/messages/phone.ts']),
     home('nodemailer', ['connectors/smtp/']),
     home('handlebars', ['shared/template.ts']),
     home('protobufjs', ['api/channel/protocols/']),
-    home('undici', ['shared/http.ts', 'shared/http-forward.ts']),
+    home('undici', ['shared/http/client.ts', 'shared/http/forward.ts']),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -12,7 +12,7 @@ const backlog = 8192;
 export interface ServerLimits {
   /** Time from the connection, or from the last reply, to the end of a request's headers. */
   headersMs: number;
-  /** Time for a whole request. A body has its own time (shared/body/reader.ts), which begins when its keys are known. */
+  /** Time for a whole request. A body has its own time (shared/http/body/reader.ts), which begins when its keys are known. */
   requestMs: number;
   /** How often connections are looked at. */
   checkEveryMs: number;

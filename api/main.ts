@@ -1,6 +1,6 @@
-import { ConfigError, environmentWarnings, readConfig } from '../shared/config.ts';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../shared/lifecycle.ts';
-import { createLogger } from '../shared/logging.ts';
+import { ConfigError, environmentWarnings, readConfig } from '../shared/config/config.ts';
+import { ClosingStack, closeOnSignals, tellSupervisor } from '../shared/process/lifecycle.ts';
+import { createLogger } from '../shared/process/logging.ts';
 import { startApi } from './start.ts';
 
 process.title = 'carillon api';

@@ -1,10 +1,10 @@
-import type { Config } from '../shared/config.ts';
+import type { Config } from '../shared/config/config.ts';
+import { QueryShare, queryConnections } from '../shared/db/limits/query-limits.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database } from '../shared/db/pool.ts';
-import { QueryShare, queryConnections } from '../shared/db/query-share.ts';
-import { FairQueue, type FairQueueLimits } from '../shared/fair-queue.ts';
-import type { ClosingStack } from '../shared/lifecycle.ts';
-import type { Logger } from '../shared/logging.ts';
+import { FairQueue, type FairQueueLimits } from '../shared/fairness/fair-queue.ts';
+import type { ClosingStack } from '../shared/process/lifecycle.ts';
+import type { Logger } from '../shared/process/logging.ts';
 
 /** Connections of one api process, and how many of them one app has at a time (README.md "Connections"). */
 export const poolLimits: Record<'calls' | 'admission', Required<FairQueueLimits>> = {

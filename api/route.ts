@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { App } from '../shared/domain/app.ts';
-import type { ErrorName } from '../shared/domain/errors.ts';
-import type { FunctionStage } from '../shared/domain/functions.ts';
+import type { App } from '../shared/domain/apps/app.ts';
+import type { FunctionStage } from '../shared/domain/apps/functions.ts';
+import type { ErrorName } from '../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../shared/domain/json.ts';
 import type { SessionOwner } from './services/accounts/sessions/sessions.ts';
 import type { RunInnerCall } from './services/batch/inner-call.ts';

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { issueText } from '../shared/domain/issue-text.ts';
+import { issueText } from '../shared/domain/errors/issue-text.ts';
 import { type ConnectorId, profileConnectorIds } from '../shared/domain/labels.ts';
 import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';

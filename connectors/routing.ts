@@ -1,5 +1,5 @@
-import type { App } from '../shared/domain/app.ts';
-import type { DeviceTraits } from '../shared/domain/installation.ts';
+import type { App } from '../shared/domain/apps/app.ts';
+import type { DeviceTraits } from '../shared/domain/installations/installation.ts';
 import {
   askedConnector,
   type ConnectorId,

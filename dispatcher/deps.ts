@@ -1,9 +1,9 @@
 import type { Clock } from '../shared/clock.ts';
 import type { Vault } from '../shared/crypto.ts';
-import type { Directory } from '../shared/db/directory.ts';
+import type { Directory } from '../shared/db/cache/app-cache.ts';
 import type { Database } from '../shared/db/pool.ts';
-import type { Logger } from '../shared/logging.ts';
 import type { Metrics } from '../shared/metrics.ts';
+import type { Logger } from '../shared/process/logging.ts';
 import type { JobQueue } from '../shared/queue/queue.ts';
 import type { Breakers } from './breakers/breakers.ts';
 import type { ScanShare } from './planning/scan-share.ts';

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isBearer } from '../shared/crypto.ts';
-import type { Fitness } from '../shared/db/fitness.ts';
 import type { Database } from '../shared/db/pool.ts';
-import type { Logger } from '../shared/logging.ts';
+import type { Fitness } from '../shared/db/readiness.ts';
+import type { Logger } from '../shared/process/logging.ts';
 import { reportQueues } from '../shared/queue/report.ts';
 import type { DispatcherDeps } from './deps.ts';
 

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { Refusal, refuse } from '../../shared/domain/errors.ts';
+import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, parseJson } from '../../shared/domain/json.ts';
 import type { AnyCall, AppCall, Reply, Route } from '../route.ts';
 import {

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { Refusal } from '../../shared/domain/errors.ts';
-import { issueText } from '../../shared/domain/issue-text.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
+import { issueText } from '../../shared/domain/errors/issue-text.ts';
 
 /** Values that passed the schema; without one, what was sent. Throws 107 or 111 naming the member. */
 export function checkSchema(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { Refusal } from '../../shared/domain/errors.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { ChannelLimits } from './limits.ts';
 
 /** Where connections come from, and how many. */

@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
-import type { Letter, WaitingLetter } from '../../shared/db/tables/channel-letters.ts';
-import type { NewSeat, SessionSeat } from '../../shared/db/tables/channel-presence.ts';
+import type { Letter, WaitingLetter } from '../../shared/db/tables/channel/channel-letters.ts';
+import type { NewSeat, SessionSeat } from '../../shared/db/tables/channel/channel-presence.ts';
 import { type Farewell, farewells } from './farewell.ts';
 import type { ChannelLimits } from './limits.ts';
 import type { Frame, Protocol } from './protocols/protocol.ts';

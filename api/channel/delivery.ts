@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { ackLetters, type InboxNotice, type Receipt } from '../../shared/db/tables/channel.ts';
+import { ackLetters, type InboxNotice, type Receipt } from '../../shared/db/tables/channel/channel.ts';
 import {
   devicesWithLetters,
   findMessages,
@@ -9,9 +9,9 @@ import {
   lettersForNode,
   type NodePage,
   pendingLetters,
-} from '../../shared/db/tables/channel-letters.ts';
-import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
-import type { Logger } from '../../shared/logging.ts';
+} from '../../shared/db/tables/channel/channel-letters.ts';
+import type { SessionSeat } from '../../shared/db/tables/channel/channel-presence.ts';
+import type { Logger } from '../../shared/process/logging.ts';
 import { Batches } from './batches.ts';
 import type { Connection } from './connection.ts';
 import { Gather } from './gather.ts';

@@ -1,5 +1,5 @@
 import { sleep } from '../../shared/clock.ts';
-import type { Logger } from '../../shared/logging.ts';
+import type { Logger } from '../../shared/process/logging.ts';
 
 export interface GatherOptions<T> {
   name: string;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { InboxNotice } from '../../shared/db/tables/channel.ts';
-import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
+import type { InboxNotice } from '../../shared/db/tables/channel/channel.ts';
+import type { SessionSeat } from '../../shared/db/tables/channel/channel-presence.ts';
 
 const inboxNotice = z.object({ appId: z.string(), fromId: z.number(), toId: z.number() });
 const sessionNotice = z.object({ appId: z.string(), installation: z.number(), sessionId: z.number() });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
-import type { Directory } from '../../shared/db/directory.ts';
+import type { Directory } from '../../shared/db/cache/app-cache.ts';
 import { type Database, isDeadlock, isMissingReference } from '../../shared/db/pool.ts';
 import {
   beatNode,
@@ -13,9 +13,9 @@ import {
   type SessionSeat,
   seatDevices,
   seatsOfNode,
-} from '../../shared/db/tables/channel-presence.ts';
-import type { Logger } from '../../shared/logging.ts';
+} from '../../shared/db/tables/channel/channel-presence.ts';
 import type { Metrics } from '../../shared/metrics.ts';
+import type { Logger } from '../../shared/process/logging.ts';
 import { Batches } from './batches.ts';
 import type { Connection } from './connection.ts';
 import type { Farewell } from './farewell.ts';

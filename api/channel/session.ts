@@ -1,5 +1,5 @@
-import type { Letter } from '../../shared/db/tables/channel-letters.ts';
-import type { SessionSeat } from '../../shared/db/tables/channel-presence.ts';
+import type { Letter } from '../../shared/db/tables/channel/channel-letters.ts';
+import type { SessionSeat } from '../../shared/db/tables/channel/channel-presence.ts';
 import type { Farewell } from './farewell.ts';
 import type { ChannelLimits } from './limits.ts';
 import type { ForeignRequest, Incoming } from './protocols/protocol.ts';

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'koa';
 import { equalInConstantTime } from '../../shared/crypto.ts';
-import type { App } from '../../shared/domain/app.ts';
-import { isAppId } from '../../shared/domain/app-identity.ts';
-import { Refusal } from '../../shared/domain/errors.ts';
-import type { FunctionStage } from '../../shared/domain/functions.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import type { FunctionStage } from '../../shared/domain/apps/functions.ts';
+import { isAppId } from '../../shared/domain/apps/identity.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { Access } from '../route.ts';
 
 /** Header names that mean the same, first the specification's (protocol/clients.md#headers). */

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Context } from 'koa';
-import { Refusal } from '../../shared/domain/errors.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Route, SentBody } from '../route.ts';
 import type { BodySender, ReadLimit, RequestBody } from './request-body.ts';

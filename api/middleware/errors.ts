@@ -1,15 +1,15 @@
 import type { Context, Middleware } from 'koa';
 import { SealError } from '../../shared/crypto.ts';
+import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
 import {
   isConnectionFailure,
   isStatementTimeout,
   isUndefinedTable,
   isUnfitValue,
 } from '../../shared/db/pool.ts';
-import { ResultTooLarge } from '../../shared/db/terms.ts';
-import { Refusal } from '../../shared/domain/errors.ts';
-import { messageIn } from '../../shared/domain/errors-zh.ts';
-import { QueueFull } from '../../shared/fair-queue.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
+import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
+import { QueueFull } from '../../shared/fairness/fair-queue.ts';
 import { languageOf } from './language.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Middleware } from 'koa';
-import type { Refusal } from '../../shared/domain/errors.ts';
+import type { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { Route } from '../route.ts';
 
 /** Request with its reply, as tests compare it with the declared replies of its route. */

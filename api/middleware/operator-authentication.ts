@@ -1,7 +1,7 @@
 import type { Context } from 'koa';
 import type { Clock } from '../../shared/clock.ts';
 import { isBearer } from '../../shared/crypto.ts';
-import { Refusal } from '../../shared/domain/errors.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { originOf } from '../channel/admission.ts';
 
 /** Wrong tokens of one address in a window; one more and the window is closed to it. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import { Refusal } from '../../shared/domain/errors.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 

@@ -1,8 +1,8 @@
 import { RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Handle } from '../../shared/db/pool.ts';
-import { countCall } from '../../shared/db/tables/usage.ts';
-import type { App } from '../../shared/domain/app.ts';
-import { Refusal } from '../../shared/domain/errors.ts';
+import { countCall } from '../../shared/db/tables/apps/usage.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { PushBacklog } from './push-backlog.ts';
 
 const windowSeconds = 60;

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context, Middleware } from 'koa';
-import { BodyBudget } from '../../shared/body/budget.ts';
-import { announcedBytes, BodyReader, defaultBodyMs, isPacked } from '../../shared/body/reader.ts';
-import { Refusal } from '../../shared/domain/errors.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { measureJson } from '../../shared/domain/json.ts';
+import { BodyBudget } from '../../shared/http/body/budget.ts';
+import { announcedBytes, BodyReader, defaultBodyMs, isPacked } from '../../shared/http/body/reader.ts';
 import { originOf } from '../channel/admission.ts';
 import { maxBodyBytes, smallBytes } from '../route.ts';
 

@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
-import type { Logger } from '../../shared/logging.ts';
 import type { Metrics } from '../../shared/metrics.ts';
+import type { Logger } from '../../shared/process/logging.ts';
 
 /**
  * One line per request, and its time into the metrics. The line names the route, not the URL: query

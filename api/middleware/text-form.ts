@@ -1,5 +1,5 @@
 import type { Context, Middleware } from 'koa';
-import { Refusal } from '../../shared/domain/errors.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../../shared/domain/json.ts';
 import { hasAppId } from './authentication.ts';
 import type { RequestBody } from './request-body.ts';

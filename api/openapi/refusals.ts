@@ -1,4 +1,4 @@
-import type { ErrorName } from '../../shared/domain/errors.ts';
+import type { ErrorName } from '../../shared/domain/errors/errors.ts';
 import type { Access, Route } from '../route.ts';
 
 /** Refusals that a call may get before or after its handler, by what its route declares. */

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { type ErrorName, errorTable } from '../../shared/domain/errors.ts';
+import { type ErrorName, errorTable } from '../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { ReplyBody, Route } from '../route.ts';

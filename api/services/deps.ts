@@ -1,10 +1,10 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Config } from '../../shared/config.ts';
+import type { Config } from '../../shared/config/config.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import type { Directory } from '../../shared/db/directory.ts';
-import type { Fitness } from '../../shared/db/fitness.ts';
+import type { Directory } from '../../shared/db/cache/app-cache.ts';
+import type { QueryShare } from '../../shared/db/limits/query-limits.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import type { QueryShare } from '../../shared/db/query-share.ts';
+import type { Fitness } from '../../shared/db/readiness.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 

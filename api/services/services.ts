@@ -1,4 +1,4 @@
-import { RoleDirectory } from '../../shared/db/role-directory.ts';
+import { RoleDirectory } from '../../shared/db/cache/role-cache.ts';
 import { Accounts } from './accounts/accounts.ts';
 import { BatchService } from './batch/batches.ts';
 import type { ApiDeps } from './deps.ts';

@@ -8,7 +8,7 @@ import type { z } from 'zod';
 import type { Clock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
-import type { PushOrder } from '../../shared/domain/push.ts';
+import type { PushOrder } from '../../shared/domain/pushes/push.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { CredentialGuide } from './guide.ts';
 import type { ReceiptCall, ReceiptReading } from './receipt.ts';

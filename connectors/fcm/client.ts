@@ -1,4 +1,4 @@
-import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shared/http.ts';
+import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shared/http/client.ts';
 import type { Attempt, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
 import { openTransport } from '../http2/open.ts';
 import {

@@ -1,7 +1,7 @@
 /** The access token of a service account: a signed assertion is changed for it (protocol/fcm.md#access-token). */
 
 import type { Clock } from '../../shared/clock.ts';
-import { formPost, type HttpClient } from '../../shared/http.ts';
+import { formPost, type HttpClient } from '../../shared/http/client.ts';
 import type { TokenStore } from '../contract/connector.ts';
 import { AccessTokens, type Fetched, fetchedFrom, grantIn } from '../kit/access-token.ts';
 import { signJwt } from '../kit/signed-jwt.ts';

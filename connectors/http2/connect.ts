@@ -2,7 +2,7 @@ import { lookup as resolve } from 'node:dns';
 import { once } from 'node:events';
 import type { LookupFunction, Socket } from 'node:net';
 import { connect, type SecureContext, type TLSSocket } from 'node:tls';
-import { openTunnel } from '../../shared/tunnel.ts';
+import { openTunnel } from '../../shared/http/tunnel.ts';
 import { secureContextOf, serverNameOf } from './tls.ts';
 import type { TransportOptions } from './transport.ts';
 

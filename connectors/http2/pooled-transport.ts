@@ -2,7 +2,7 @@
  * What both transports are made of: a pool of connections, a loop that hands what waits to them once per turn, a
  * sweep that stands for all timers, and what is told of connections.
  */
-import { failureCode } from '../../shared/connect-failure.ts';
+import { failureCode } from '../../shared/http/connect-failure.ts';
 import { type ConnectTarget, targetOf } from './connect.ts';
 import { type ConnectionListener, ConnectionPool, type PooledConnection } from './pool.ts';
 import { requestOne } from './single-request.ts';

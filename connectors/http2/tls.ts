@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { sharedSecureContext, systemAuthoritiesWith } from '../../shared/trust.ts';
+import { sharedSecureContext, systemAuthoritiesWith } from '../../shared/http/trust.ts';
 import type { TransportOptions } from './transport.ts';
 
 /** Made once per pool, or once for all pools that trust the same: reading the system's list costs milliseconds. */

@@ -4,7 +4,7 @@
  */
 import { type Clock, sleep } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import type { HttpReply } from '../../shared/http.ts';
+import type { HttpReply } from '../../shared/http/client.ts';
 import type { Attempt, StoredToken, TokenStore } from '../contract/connector.ts';
 import { halt, retry, unanswered } from './attempt-results.ts';
 

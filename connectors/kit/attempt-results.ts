@@ -1,5 +1,5 @@
 /** What connectors tell of one recipient, in one place so that it reads alike everywhere. */
-import type { HttpUnanswered } from '../../shared/http.ts';
+import type { HttpUnanswered } from '../../shared/http/client.ts';
 import type { Attempt } from '../contract/connector.ts';
 
 type Retry = Extract<Attempt, { kind: 'retry' }>;

@@ -4,7 +4,7 @@
  * `exchange`, one request and its answer.
  */
 import type { Clock } from '../../shared/clock.ts';
-import type { HttpResponse, HttpUnanswered } from '../../shared/http.ts';
+import type { HttpResponse, HttpUnanswered } from '../../shared/http/client.ts';
 import type { Attempt, DayQuota, GatewayCall, Recipient, SendRequest } from '../contract/connector.ts';
 import type { AccessTokens } from './access-token.ts';
 import { capped, expired, retry, stopping, unanswered } from './attempt-results.ts';

@@ -1,6 +1,11 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
-import { createHttpClient, defaultHttpTiming, type HttpReply, type HttpTiming } from '../../shared/http.ts';
+import {
+  createHttpClient,
+  defaultHttpTiming,
+  type HttpReply,
+  type HttpTiming,
+} from '../../shared/http/client.ts';
 import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';
 
 export interface SmsWebhookOptions {

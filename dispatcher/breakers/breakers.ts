@@ -7,7 +7,7 @@ import {
   forgetBreakerStates,
   hasClosedElsewhere,
   noteBreakerState,
-} from '../../shared/db/tables/breakers.ts';
+} from '../../shared/db/tables/gateways/breakers.ts';
 import {
   type BreakerKey,
   type BreakerState,
@@ -16,8 +16,8 @@ import {
   parseBreakerId,
 } from '../../shared/domain/breaker.ts';
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
-import type { Logger } from '../../shared/logging.ts';
 import type { Metrics } from '../../shared/metrics.ts';
+import type { Logger } from '../../shared/process/logging.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
 import type { DeliverResult } from '../sending/task.ts';
 import { GatewayFailures } from './gateway-failures.ts';

@@ -4,9 +4,9 @@ import {
   deleteOldGatewayFailures,
   forgetGatewayFailure,
   noteGatewayFailure,
-} from '../../shared/db/tables/gateway-failures.ts';
+} from '../../shared/db/tables/gateways/failures.ts';
 import type { GatewayFailure } from '../../shared/domain/breaker.ts';
-import type { Logger } from '../../shared/logging.ts';
+import type { Logger } from '../../shared/process/logging.ts';
 import type { DeliverResult } from '../sending/task.ts';
 import type { GatewayQueue } from './gateway-queue.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { readForced } from '../../shared/db/tables/breakers.ts';
+import { readForced } from '../../shared/db/tables/gateways/breakers.ts';
 import { type BreakerKey, breakerIdOf, type ForcedState } from '../../shared/domain/breaker.ts';
 
 /** What is forced counts within one second on every dispatcher (protocol/admin-api.md#changes); half of that is the query's. */

@@ -1,6 +1,6 @@
-import { checkpointBatch, findBatch } from '../../shared/db/tables/batches.ts';
-import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/delivery.ts';
-import { type Grant, grantRecipients } from '../../shared/db/tables/usage.ts';
+import { type Grant, grantRecipients } from '../../shared/db/tables/apps/usage.ts';
+import { checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
+import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import { openCode, outcomeCode } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';

@@ -1,5 +1,5 @@
-import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/delivery.ts';
-import { markFirstSend } from '../../shared/db/tables/push-progress.ts';
+import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import { markFirstSend } from '../../shared/db/tables/pushes/progress.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import {

@@ -1,5 +1,5 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { countOpenPushes } from '../../shared/db/tables/push-progress.ts';
+import { countOpenPushes } from '../../shared/db/tables/pushes/progress.ts';
 import type { DeliverJob, JobKind } from '../../shared/queue/jobs.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 

@@ -1,5 +1,5 @@
-import type { DeliverSnapshot } from '../../shared/db/tables/delivery.ts';
-import { reserveSlot, type Slot } from '../../shared/db/tables/pace.ts';
+import type { DeliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import { reserveSlot, type Slot } from '../../shared/db/tables/pushes/pace.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { SendSlot } from '../sending/task.ts';

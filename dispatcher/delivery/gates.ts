@@ -1,4 +1,4 @@
-import type { DeliverSnapshot } from '../../shared/db/tables/delivery.ts';
+import type { DeliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import type { Outcome } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';

@@ -1,11 +1,11 @@
 import type { Rate, TestLimit } from '../../connectors/contract/connector.ts';
 import { messageOf } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
-import type { DeliverSnapshot } from '../../shared/db/tables/delivery.ts';
-import { grantTest } from '../../shared/db/tables/gateway-days.ts';
-import { reserveRate } from '../../shared/db/tables/gateway-rates.ts';
-import { findNotification } from '../../shared/db/tables/notifications.ts';
-import type { Slot } from '../../shared/db/tables/pace.ts';
+import { grantTest } from '../../shared/db/tables/gateways/daily-use.ts';
+import { reserveRate } from '../../shared/db/tables/gateways/rates.ts';
+import type { DeliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { Slot } from '../../shared/db/tables/pushes/pace.ts';
+import { findNotification } from '../../shared/db/tables/pushes/pushes.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { capRest } from './daily-cap.ts';

@@ -4,7 +4,7 @@ import {
   resumeExpired,
   takeHeldBatches,
   takeHeldPlan,
-} from '../../shared/db/tables/push-control.ts';
+} from '../../shared/db/tables/pushes/control.ts';
 import { type DeliverJob, deliverJob, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';

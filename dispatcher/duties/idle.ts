@@ -1,5 +1,5 @@
-import { listAppIds } from '../../shared/db/tables/apps.ts';
-import { deleteIdleInstallations } from '../../shared/db/tables/installations.ts';
+import { listAppIds } from '../../shared/db/tables/apps/apps.ts';
+import { deleteIdleInstallations } from '../../shared/db/tables/installations/installations.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 const dayMs = 24 * 3600 * 1000;

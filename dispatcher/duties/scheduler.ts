@@ -1,4 +1,4 @@
-import { takeDue } from '../../shared/db/tables/schedule.ts';
+import { takeDue } from '../../shared/db/tables/pushes/schedule.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 

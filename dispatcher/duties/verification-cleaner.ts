@@ -1,10 +1,10 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { deleteExpiredCaptchas } from '../../shared/db/tables/captchas.ts';
-import { deleteExpiredLinks } from '../../shared/db/tables/link-tokens.ts';
-import { deleteOldMessages } from '../../shared/db/tables/outbox.ts';
-import { deleteOldSends } from '../../shared/db/tables/send-budgets.ts';
-import { deleteOldConversions } from '../../shared/db/tables/sms-conversion.ts';
-import { deleteExpiredCodes } from '../../shared/db/tables/verification-codes.ts';
+import { deleteOldMessages } from '../../shared/db/tables/messages/outbox.ts';
+import { deleteOldSends } from '../../shared/db/tables/messages/send-budgets.ts';
+import { deleteOldConversions } from '../../shared/db/tables/messages/sms-conversion.ts';
+import { deleteExpiredCaptchas } from '../../shared/db/tables/users/captchas.ts';
+import { deleteExpiredLinks } from '../../shared/db/tables/users/link-tokens.ts';
+import { deleteExpiredCodes } from '../../shared/db/tables/users/verification-codes.ts';
 
 const hourMs = 3_600_000;
 /** The longest window that a limit counts over is a day. */

@@ -5,17 +5,17 @@ import type { Clock } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { Listener } from '../../shared/db/listener.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { dueIn } from '../../shared/db/tables/delivery.ts';
 import {
   countTry,
   findWaitingMessage,
   type MessageResult,
   settleMessage,
   type WaitingMessage,
-} from '../../shared/db/tables/outbox.ts';
-import type { ClosingStack } from '../../shared/lifecycle.ts';
-import type { Logger } from '../../shared/logging.ts';
+} from '../../shared/db/tables/messages/outbox.ts';
+import { dueIn } from '../../shared/db/tables/pushes/delivery.ts';
 import type { Metrics } from '../../shared/metrics.ts';
+import type { ClosingStack } from '../../shared/process/lifecycle.ts';
+import type { Logger } from '../../shared/process/logging.ts';
 import { Consumer, type JobContext } from '../../shared/queue/consumer.ts';
 import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../../shared/queue/queue.ts';

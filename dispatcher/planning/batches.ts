@@ -1,5 +1,5 @@
 import type { Route, Router, Target } from '../../connectors/routing.ts';
-import type { Failure, NewBatch } from '../../shared/db/tables/batches.ts';
+import type { Failure, NewBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
 
 /** Recipients of one batch at the most (develop/architecture.md#batches). */

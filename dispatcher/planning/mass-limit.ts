@@ -1,7 +1,7 @@
 import type { Router, Target } from '../../connectors/routing.ts';
-import { failNotification } from '../../shared/db/tables/push-progress.ts';
+import { failNotification } from '../../shared/db/tables/pushes/progress.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
-import type { ConnectorTotals, Notification } from '../../shared/domain/notification.ts';
+import type { ConnectorTotals, Notification } from '../../shared/domain/pushes/record.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';

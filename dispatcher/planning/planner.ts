@@ -1,13 +1,17 @@
 import { Router, type Target } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { caughtUpReader } from '../../shared/db/standby.ts';
-import { findBatchesWithoutJob, insertBatches, insertFailures } from '../../shared/db/tables/batches.ts';
-import { dueIn } from '../../shared/db/tables/delivery.ts';
-import { findNotification } from '../../shared/db/tables/notifications.ts';
-import { advancePlanning, beginNotification } from '../../shared/db/tables/push-progress.ts';
-import type { App } from '../../shared/domain/app.ts';
-import type { Notification } from '../../shared/domain/notification.ts';
-import { targetQuery } from '../../shared/query/targets.ts';
+import {
+  findBatchesWithoutJob,
+  insertBatches,
+  insertFailures,
+} from '../../shared/db/tables/pushes/batches.ts';
+import { dueIn } from '../../shared/db/tables/pushes/delivery.ts';
+import { advancePlanning, beginNotification } from '../../shared/db/tables/pushes/progress.ts';
+import { findNotification } from '../../shared/db/tables/pushes/pushes.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import type { Notification } from '../../shared/domain/pushes/record.ts';
+import { targetQuery } from '../../shared/query/targets/targets.ts';
 import type { JobContext } from '../../shared/queue/consumer.ts';
 import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';

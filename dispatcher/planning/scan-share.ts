@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { FairQueue, QueueFull } from '../../shared/fair-queue.ts';
+import { FairQueue, QueueFull } from '../../shared/fairness/fair-queue.ts';
 
 export interface ScanShareLimits {
   /** Scans of all apps at a time. */

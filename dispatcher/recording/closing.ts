@@ -1,5 +1,5 @@
-import { sweepDeadInstallations } from '../../shared/db/tables/dead-installations.ts';
-import { closeIfSettled, findSettledPushes } from '../../shared/db/tables/push-progress.ts';
+import { sweepDeadInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
+import { closeIfSettled, findSettledPushes } from '../../shared/db/tables/pushes/progress.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /**

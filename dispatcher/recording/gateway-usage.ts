@@ -1,5 +1,5 @@
 import type { Database } from '../../shared/db/pool.ts';
-import { countHanded, type GatewayKey, type Handed } from '../../shared/db/tables/gateway-days.ts';
+import { countHanded, type GatewayKey, type Handed } from '../../shared/db/tables/gateways/daily-use.ts';
 
 /**
  * What was handed to gateways since it was last written down: one row per profile and second in place of one per

@@ -1,6 +1,6 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { type Batch, checkpointBatch, lockBatch, noteMoved } from '../../shared/db/tables/batches.ts';
-import type { DeliverSnapshot } from '../../shared/db/tables/delivery.ts';
+import { type Batch, checkpointBatch, lockBatch, noteMoved } from '../../shared/db/tables/pushes/batches.ts';
+import type { DeliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import { movedCode, openCode } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';

@@ -1,5 +1,7 @@
 import { throughOutage } from '../../shared/db/outage.ts';
 import type { Handle } from '../../shared/db/pool.ts';
+import { insertGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
+import { deleteDeadInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
 import {
   type Batch,
   type Failure,
@@ -7,11 +9,9 @@ import {
   lockBatch,
   noteJob,
   settleBatch,
-} from '../../shared/db/tables/batches.ts';
-import { deleteDeadInstallations } from '../../shared/db/tables/dead-installations.ts';
-import { type DeliverSnapshot, dueIn } from '../../shared/db/tables/delivery.ts';
-import { insertGatewayMessages } from '../../shared/db/tables/gateway-messages.ts';
-import { haltProfile } from '../../shared/db/tables/push-progress.ts';
+} from '../../shared/db/tables/pushes/batches.ts';
+import { type DeliverSnapshot, dueIn } from '../../shared/db/tables/pushes/delivery.ts';
+import { haltProfile } from '../../shared/db/tables/pushes/progress.ts';
 import {
   type Outcome,
   type OutcomeTotals,

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { Handle } from '../../shared/db/pool.ts';
-import { insertBatches } from '../../shared/db/tables/batches.ts';
-import { type DeliverSnapshot, dueIn } from '../../shared/db/tables/delivery.ts';
+import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
+import { type DeliverSnapshot, dueIn } from '../../shared/db/tables/pushes/delivery.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';

@@ -1,13 +1,13 @@
 import type { DayQuota, TokenStore } from '../../connectors/contract/connector.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { closeClass, closedReason, type GatewayKey } from '../../shared/db/tables/gateway-days.ts';
+import { closeClass, closedReason, type GatewayKey } from '../../shared/db/tables/gateways/daily-use.ts';
 import {
   claimGatewayToken,
   keepGatewayToken,
   readGatewayToken,
   releaseGatewayToken,
-} from '../../shared/db/tables/gateway-tokens.ts';
+} from '../../shared/db/tables/gateways/tokens.ts';
 
 /** The access tokens of one app and connector, kept in the database. */
 export function tokenStore(

@@ -1,7 +1,7 @@
 import { Piscina } from 'piscina';
 import { systemClock } from '../../shared/clock.ts';
 import type { Metrics } from '../../shared/metrics.ts';
-import { moduleUrl } from '../../shared/module-url.ts';
+import { moduleUrl } from '../../shared/process/module-url.ts';
 import { interrupt, interruptBytes } from './interrupts.ts';
 import type { DeliverResult, DeliverTask, ThreadData } from './task.ts';
 import { TransportReadings } from './transports.ts';

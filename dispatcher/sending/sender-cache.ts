@@ -1,12 +1,12 @@
 import type { Connector, GatewayCall, Mailbox, Sender } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
-import { callbackUrl } from '../../shared/callbacks.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import type { Directory } from '../../shared/db/directory.ts';
+import type { Directory } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { depositLetters } from '../../shared/db/tables/channel.ts';
+import { depositLetters } from '../../shared/db/tables/channel/channel.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
+import { callbackUrl } from '../../shared/http/callback-url.ts';
 import { dayQuota, tokenStore } from './gateway-state.ts';
 import type { CallCount } from './task.ts';
 import { TransportLog, type TransportReading } from './transports.ts';

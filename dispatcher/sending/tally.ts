@@ -1,9 +1,9 @@
 import type { Attempt } from '../../connectors/contract/connector.ts';
 import { showsTrouble, troubleOf } from '../../connectors/contract/gateway-health.ts';
 import type { HealthSample } from '../../shared/breaker.ts';
-import type { Batch, Failure } from '../../shared/db/tables/batches.ts';
-import type { GatewayMessage } from '../../shared/db/tables/gateway-messages.ts';
-import type { UnknownOutcome } from '../../shared/domain/app.ts';
+import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
+import type { Batch, Failure } from '../../shared/db/tables/pushes/batches.ts';
+import type { UnknownOutcome } from '../../shared/domain/apps/app.ts';
 import { movedCode, type Outcome, openCode, outcomeCode } from '../../shared/domain/outcome.ts';
 import { RetryGroups } from './retry-groups.ts';
 import type { DeliverResult, Why } from './task.ts';

@@ -1,6 +1,6 @@
 import type { HealthSample } from '../../shared/breaker.ts';
-import type { Failure } from '../../shared/db/tables/batches.ts';
-import type { GatewayMessage } from '../../shared/db/tables/gateway-messages.ts';
+import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
+import type { Failure } from '../../shared/db/tables/pushes/batches.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 

@@ -1,8 +1,8 @@
 import { startApi } from '../../api/start.ts';
 import { startDispatcher } from '../../dispatcher/start.ts';
-import { readConfig } from '../../shared/config.ts';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/lifecycle.ts';
-import { createLogger } from '../../shared/logging.ts';
+import { readConfig } from '../../shared/config/config.ts';
+import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/process/lifecycle.ts';
+import { createLogger } from '../../shared/process/logging.ts';
 import { printDocument } from './report.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { areDistinct, broughtAppId, broughtKeys } from '../../shared/domain/app-identity.ts';
-import { issueText } from '../../shared/domain/issue-text.ts';
+import { areDistinct, broughtAppId, broughtKeys } from '../../shared/domain/apps/identity.ts';
+import { issueText } from '../../shared/domain/errors/issue-text.ts';
 import { inputName, readInput, toDictionary } from './input.ts';
 import { CommandFailure, UsageError } from './report.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type LocalConfig, readLocalConfig } from '../../shared/config.ts';
+import { type LocalConfig, readLocalConfig } from '../../shared/config/config.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
 import { CommandFailure, UsageError } from './report.ts';

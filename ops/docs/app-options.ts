@@ -4,7 +4,7 @@ import {
   effectiveOptions,
   movedInOptions,
   planLimits,
-} from '../../shared/domain/app.ts';
+} from '../../shared/domain/apps/app.ts';
 import { code, grouped, page, table } from './markdown.ts';
 import { membersOf, shapeOf } from './schema.ts';
 

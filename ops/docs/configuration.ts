@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { functionHostVariables, localVariables, processVariables } from '../../shared/environment.ts';
+import { functionHostVariables, localVariables, processVariables } from '../../shared/config/environment.ts';
 import { code, page, table } from './markdown.ts';
 import { type Member, membersOf, shapeOf } from './schema.ts';
 

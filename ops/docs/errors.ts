@@ -1,5 +1,5 @@
-import { errorTable, Refusal } from '../../shared/domain/errors.ts';
-import { messageIn } from '../../shared/domain/errors-zh.ts';
+import { errorTable, Refusal } from '../../shared/domain/errors/errors.ts';
+import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
 import { code, fenced, page, table } from './markdown.ts';
 
 const intro = `Every refusal is JSON with a code and a sentence. \`error\` may be a sentence that says more than the one of the table, such as

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { type Area, areaOf, areas } from '../../api/openapi/areas.ts';
 import type { Access, Route } from '../../api/route.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
-import { devicesBody, queryBody } from '../../shared/domain/push-body.ts';
+import { devicesBody, queryBody } from '../../shared/domain/pushes/body.ts';
 import { bytes, code, page, table } from './markdown.ts';
 import { type JsonSchema, membersOf, shapeOf } from './schema.ts';
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import { BodyBudget } from '../../shared/body/budget.ts';
-import { announcedBytes, BodyReader, defaultBodyMs, isPacked } from '../../shared/body/reader.ts';
-import { Refusal } from '../../shared/domain/errors.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { parseJson } from '../../shared/domain/json.ts';
+import { BodyBudget } from '../../shared/http/body/budget.ts';
+import { announcedBytes, BodyReader, defaultBodyMs, isPacked } from '../../shared/http/body/reader.ts';
 
 /** Timeouts for slow clients. The timeout of the body is separate; it begins after the token was checked. */
 export const timing = { headersTimeout: 10_000, requestTimeout: 40_000, connectionsCheckingInterval: 2_000 };

@@ -1,8 +1,8 @@
 import { realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Environment } from '../../shared/config.ts';
-import { moduleUrl } from '../../shared/module-url.ts';
+import type { Environment } from '../../shared/config/config.ts';
+import { moduleUrl } from '../../shared/process/module-url.ts';
 
 /** Confinement of a function process. */
 export interface Confinement {

@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { eventHooks, userHooks } from '../../shared/domain/functions.ts';
+import { eventHooks, userHooks } from '../../shared/domain/apps/functions.ts';
 
 /** File of the folder, with the name and kind of its function. */
 export interface FunctionFile {

@@ -1,10 +1,10 @@
 import type { FSWatcher } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Environment } from '../../shared/config.ts';
+import type { Environment } from '../../shared/config/config.ts';
 import { equalInConstantTime } from '../../shared/crypto.ts';
-import { Refusal } from '../../shared/domain/errors.ts';
-import { eventHooks, isInternalName, userHooks } from '../../shared/domain/functions.ts';
+import { eventHooks, isInternalName, userHooks } from '../../shared/domain/apps/functions.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { type ArgumentLimits, ArgumentReader, timing } from './arguments.ts';
 import { type Confinement, functionUser } from './confinement.ts';
 import { type FunctionFile, readFolder, watchFolder } from './folder.ts';

@@ -1,6 +1,6 @@
-import { ConfigError, currentEnvironment, readFunctionsConfig } from '../../shared/config.ts';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/lifecycle.ts';
-import { createLogger } from '../../shared/logging.ts';
+import { ConfigError, currentEnvironment, readFunctionsConfig } from '../../shared/config/config.ts';
+import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/process/lifecycle.ts';
+import { createLogger } from '../../shared/process/logging.ts';
 import { FunctionHost } from './host.ts';
 
 /** Process that runs a folder of functions (see README.md in this folder). */

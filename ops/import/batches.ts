@@ -1,4 +1,4 @@
-import { Refusal } from '../../shared/domain/errors.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ExportFile, OpenFile } from './files.ts';
 import { idOf, parseRecord } from './record.ts';

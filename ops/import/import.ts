@@ -7,17 +7,17 @@ import {
   openInstallationStage,
   type StagedInstallation,
   tidyInstallations,
-} from '../../shared/db/tables/import-installations.ts';
+} from '../../shared/db/tables/import/installations.ts';
 import {
   mergeMemberships,
   mergeRoles,
   openRoleStage,
   TooManyRoles,
-} from '../../shared/db/tables/import-roles.ts';
-import type { Merged, Unwritten } from '../../shared/db/tables/import-unwritten.ts';
-import { mergeUsers, openUserStage } from '../../shared/db/tables/import-users.ts';
+} from '../../shared/db/tables/import/roles.ts';
+import type { Merged, Unwritten } from '../../shared/db/tables/import/unwritten.ts';
+import { mergeUsers, openUserStage } from '../../shared/db/tables/import/users.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
-import type { RelationName } from '../../shared/domain/role.ts';
+import type { RelationName } from '../../shared/domain/roles/role.ts';
 import { CommandFailure } from '../cli/report.ts';
 import { batchesOf, type Row } from './batches.ts';
 import { type ExportFile, openFile } from './files.ts';

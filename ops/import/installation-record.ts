@@ -1,9 +1,9 @@
-import type { StagedInstallation } from '../../shared/db/tables/import-installations.ts';
-import { refuse } from '../../shared/domain/errors.ts';
-import { isObjectHint, isWireName, neutralName } from '../../shared/domain/installation.ts';
-import { draftOf } from '../../shared/domain/installation-members.ts';
+import type { StagedInstallation } from '../../shared/db/tables/import/installations.ts';
+import { refuse } from '../../shared/domain/errors/errors.ts';
+import { isObjectHint, isWireName, neutralName } from '../../shared/domain/installations/installation.ts';
+import { draftOf } from '../../shared/domain/installations/members.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
-import type { Members } from '../../shared/domain/operations.ts';
+import type { Members } from '../../shared/domain/objects/operations.ts';
 import { headOf, membersOf } from './record.ts';
 
 const headNames = new Set(['objectId', 'createdAt', 'updatedAt']);

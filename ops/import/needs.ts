@@ -1,7 +1,7 @@
-import { anonymous } from '../../shared/domain/auth-data.ts';
-import type { InstallationDraft } from '../../shared/domain/installation.ts';
+import type { InstallationDraft } from '../../shared/domain/installations/installation.ts';
 import { askedConnector, type ConnectorId, isAppleDeviceType } from '../../shared/domain/labels.ts';
-import type { UserDraft } from '../../shared/domain/user.ts';
+import { anonymous } from '../../shared/domain/users/auth-data.ts';
+import type { UserDraft } from '../../shared/domain/users/user.ts';
 
 /** A gateway and a profile of it that installations name. */
 export interface GatewayNeed {

@@ -1,9 +1,14 @@
-import { type Acl, readAcl } from '../../shared/domain/acl.ts';
-import { Refusal, refuse } from '../../shared/domain/errors.ts';
-import { isPublicId } from '../../shared/domain/installation-identity.ts';
+import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
+import { isPublicId } from '../../shared/domain/installations/identity.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import type { Members } from '../../shared/domain/operations.ts';
-import { canonicalTime, canonicalValue, isMemberName, timeOfDate } from '../../shared/domain/typed-values.ts';
+import { type Acl, readAcl } from '../../shared/domain/objects/acl.ts';
+import type { Members } from '../../shared/domain/objects/operations.ts';
+import {
+  canonicalTime,
+  canonicalValue,
+  isMemberName,
+  timeOfDate,
+} from '../../shared/domain/objects/typed-values.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 

@@ -1,9 +1,9 @@
-import type { StagedMembership, StagedRole } from '../../shared/db/tables/import-roles.ts';
-import { refuse } from '../../shared/domain/errors.ts';
-import { isPublicId } from '../../shared/domain/installation-identity.ts';
+import type { StagedMembership, StagedRole } from '../../shared/db/tables/import/roles.ts';
+import { refuse } from '../../shared/domain/errors/errors.ts';
+import { isPublicId } from '../../shared/domain/installations/identity.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { defaultRoleAcl, readRoleName, requireRoleSize } from '../../shared/domain/role-changes.ts';
-import { checkFields } from '../../shared/domain/user-members.ts';
+import { defaultRoleAcl, readRoleName, requireRoleSize } from '../../shared/domain/roles/changes.ts';
+import { checkFields } from '../../shared/domain/users/members.ts';
 import { aclOf, headOf, membersOf } from './record.ts';
 
 /** Members that have a place of their own, or none: the members of a role come in files of their own. */

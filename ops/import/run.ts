@@ -4,12 +4,12 @@ import {
   type Environment,
   readLocalConfig,
   readSecretKeys,
-} from '../../shared/config.ts';
+} from '../../shared/config/config.ts';
 import { SealError, Vault } from '../../shared/crypto.ts';
 import { pendingMigrations } from '../../shared/db/migrate.ts';
 import { Database, isConnectionFailure } from '../../shared/db/pool.ts';
-import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps.ts';
-import { effectiveOptions, movedInOptions } from '../../shared/domain/app.ts';
+import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/apps/apps.ts';
+import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';

@@ -1,14 +1,14 @@
 import { isImportedHash, saltedHash } from '../../api/services/accounts/passwords/imported-hashes.ts';
 import type { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
-import type { StagedUser } from '../../shared/db/tables/import-users.ts';
-import { type AuthData, identitiesOf, withoutSeal } from '../../shared/domain/auth-data.ts';
-import { type Sealer, sealedAuthData } from '../../shared/domain/auth-tokens.ts';
-import { refuse } from '../../shared/domain/errors.ts';
+import type { StagedUser } from '../../shared/db/tables/import/users.ts';
+import { refuse } from '../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { canonicalValue, isMemberName } from '../../shared/domain/typed-values.ts';
-import type { SessionSecret, UserDraft } from '../../shared/domain/user.ts';
-import { checkFields, readEmail, readPhone, readUsername } from '../../shared/domain/user-members.ts';
+import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
+import { type AuthData, identitiesOf, withoutSeal } from '../../shared/domain/users/auth-data.ts';
+import { type Sealer, sealedAuthData } from '../../shared/domain/users/auth-tokens.ts';
+import { checkFields, readEmail, readPhone, readUsername } from '../../shared/domain/users/members.ts';
+import type { SessionSecret, UserDraft } from '../../shared/domain/users/user.ts';
 import { aclOf, booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
 
 /** Members that have a place of their own, or none; all others are the app's. */

@@ -1,4 +1,4 @@
-import { urlAt } from '../../shared/config.ts';
+import { urlAt } from '../../shared/config/config.ts';
 import type { Demo } from './demo.ts';
 
 interface GreetingDetails {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Environment } from '../../shared/config.ts';
+import type { Environment } from '../../shared/config/config.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
 import { type SupervisedDatabase, superviseDatabase } from './database.ts';

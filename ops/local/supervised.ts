@@ -1,7 +1,7 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Environment } from '../../shared/config.ts';
-import { moduleUrl } from '../../shared/module-url.ts';
+import type { Environment } from '../../shared/config/config.ts';
+import { moduleUrl } from '../../shared/process/module-url.ts';
 
 const firstRestartMs = 200;
 const maxRestartMs = 5000;
@@ -23,7 +23,7 @@ export interface SupervisedOptions {
 
 /**
  * Child process that is restarted when it exits. It stops by itself when this process is killed, because its IPC channel
- * closes (shared/lifecycle.ts). It has its own process group, so that Ctrl-C reaches this process only, which decides
+ * closes (shared/process/lifecycle.ts). It has its own process group, so that Ctrl-C reaches this process only, which decides
  * the order of stopping.
  */
 export class Supervised {

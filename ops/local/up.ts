@@ -1,7 +1,13 @@
 import { access, realpath, rm } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, currentEnvironment, readConfig, readLocalConfig, urlAt } from '../../shared/config.ts';
+import {
+  type Config,
+  currentEnvironment,
+  readConfig,
+  readLocalConfig,
+  urlAt,
+} from '../../shared/config/config.ts';
 import { connectDemo, createDemo, type Demo, type DemoApi, pointAtSandbox, readDemo } from './demo.ts';
 import { showFirstPush } from './first-push.ts';
 import { greeting } from './greeting.ts';

@@ -1,4 +1,4 @@
-import { isIdentityTokenPlatform } from '../../shared/domain/auth-platforms.ts';
+import { isIdentityTokenPlatform } from '../../shared/domain/users/auth-platforms.ts';
 import { check, count, done, type Item, type Situation, todo } from './item.ts';
 
 /** As many names as a line can hold. */

@@ -1,6 +1,6 @@
 /** `npx carillon sandbox`: the gateways without a service, for one that runs elsewhere. */
-import { ClosingStack, closeOnSignals } from '../../shared/lifecycle.ts';
-import { createLogger } from '../../shared/logging.ts';
+import { ClosingStack, closeOnSignals } from '../../shared/process/lifecycle.ts';
+import { createLogger } from '../../shared/process/logging.ts';
 import { CommandFailure, type Report, table } from '../cli/report.ts';
 import { type Sandbox, startGateways } from './all/gateways.ts';
 import { type SandboxPage, startPage } from './all/page-server.ts';

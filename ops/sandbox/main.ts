@@ -4,8 +4,8 @@
  */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/lifecycle.ts';
-import { createLogger } from '../../shared/logging.ts';
+import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/process/lifecycle.ts';
+import { createLogger } from '../../shared/process/logging.ts';
 import { startGateways } from './all/gateways.ts';
 import { startPage } from './all/page-server.ts';
 import { keepSandboxSecrets } from './all/secrets.ts';

@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { connectionUrl } from '../database-url.ts';
-import type { Logger } from '../logging.ts';
+import { connectionUrl } from '../config/database-url.ts';
+import type { Logger } from '../process/logging.ts';
 
 type Handler = (payload: string) => void;
 

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
-import { connectionUrl } from '../database-url.ts';
+import { connectionUrl } from '../config/database-url.ts';
 
 const directory = fileURLToPath(new URL('./migrations', import.meta.url));
 const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

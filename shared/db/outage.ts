@@ -1,5 +1,5 @@
 import { sleep } from '../clock.ts';
-import type { Logger } from '../logging.ts';
+import type { Logger } from '../process/logging.ts';
 import { type Database, isConnectionFailure } from './pool.ts';
 
 const firstPauseMs = 100;

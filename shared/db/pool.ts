@@ -1,10 +1,10 @@
 import pg from 'pg';
 import Cursor from 'pg-cursor';
 import { sleep } from '../clock.ts';
-import { connectionUrl } from '../database-url.ts';
-import type { FairQueue } from '../fair-queue.ts';
-import { currentLane } from './lane.ts';
-import { beginText, type Terms, withinBytes } from './terms.ts';
+import { connectionUrl } from '../config/database-url.ts';
+import type { FairQueue } from '../fairness/fair-queue.ts';
+import { currentLane } from './limits/lane.ts';
+import { beginText, type Terms, withinBytes } from './limits/transaction.ts';
 
 /**
  * What a statement runs on: the pool, or one connection inside a transaction. Every function in

@@ -1,6 +1,6 @@
 import { sleep } from '../clock.ts';
 import type { Listener } from '../db/listener.ts';
-import type { Logger } from '../logging.ts';
+import type { Logger } from '../process/logging.ts';
 import type { JobKind } from './jobs.ts';
 import { type Job, type JobQueue, type PriorityRange, wakeTopic } from './queue.ts';
 

@@ -1,5 +1,5 @@
 import { PgBoss } from 'pg-boss';
-import { connectionUrl } from '../database-url.ts';
+import { connectionUrl } from '../config/database-url.ts';
 import { migrateTables, pendingMigrations } from '../db/migrate.ts';
 import { queueNames } from './jobs.ts';
 import { queueSettings } from './queue.ts';

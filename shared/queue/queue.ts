@@ -2,7 +2,7 @@ import { PgBoss } from 'pg-boss';
 import { z } from 'zod';
 import type { Database, Handle } from '../db/pool.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
-import type { Logger } from '../logging.ts';
+import type { Logger } from '../process/logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
 
 /** Channel that wakes consumers; the payload is the queue's name. */

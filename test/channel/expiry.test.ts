@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { App } from '../../shared/domain/app.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
 import { movableClock } from '../support/gateways/apns.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { ProtobufClient } from './protobuf-client.ts';

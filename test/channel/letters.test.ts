@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ackLetters, deleteExpiredLetters, depositLetters } from '../../shared/db/tables/channel.ts';
+import { ackLetters, deleteExpiredLetters, depositLetters } from '../../shared/db/tables/channel/channel.ts';
 import { World } from './support.ts';
 
 describe('letters in the database', () => {

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Database, isUnfitValue } from '../../shared/db/pool.ts';
-import { Refusal } from '../../shared/domain/errors.ts';
-import { classes, installationClass, roleClass, userClass } from '../../shared/query/classes.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { parseCql } from '../../shared/query/cql/cql.ts';
-import type { ClassSchema } from '../../shared/query/fields.ts';
-import { compileList, parseListQuery } from '../../shared/query/list.ts';
-import { masterReader, type Reader } from '../../shared/query/reader.ts';
+import { compileList, parseListQuery } from '../../shared/query/list/list.ts';
+import { classes, installationClass, roleClass, userClass } from '../../shared/query/schema/classes.ts';
+import type { ClassSchema } from '../../shared/query/schema/fields.ts';
+import { masterReader, type Reader } from '../../shared/query/viewer.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { queryMembers } from './generators/bodies.ts';
 import { where } from './generators/conditions.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { currentEnvironment } from '../../shared/config.ts';
+import { currentEnvironment } from '../../shared/config/config.ts';
 
 const { FUZZ_ROUNDS = '1', FUZZ_SEED, FUZZ_PATH } = currentEnvironment();
 

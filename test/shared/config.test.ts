@@ -6,7 +6,7 @@ import {
   environmentWarnings,
   readConfig,
   readLocalConfig,
-} from '../../shared/config.ts';
+} from '../../shared/config/config.ts';
 
 const secret = Buffer.alloc(32, 1).toString('base64');
 const other = Buffer.alloc(32, 2).toString('base64');

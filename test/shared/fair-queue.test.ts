@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FairQueue, QueueFull } from '../../shared/fair-queue.ts';
+import { FairQueue, QueueFull } from '../../shared/fairness/fair-queue.ts';
 
 describe('a fair queue', () => {
   /** Work that ends when it is told to, and the order in which it began. */

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { ClosingStack } from '../../shared/lifecycle.ts';
-import { createLogger } from '../../shared/logging.ts';
+import { ClosingStack } from '../../shared/process/lifecycle.ts';
+import { createLogger } from '../../shared/process/logging.ts';
 
 function stackWithLog() {
   const lines: string[] = [];
@@ -92,8 +92,8 @@ describe('ClosingStack', () => {
 
 /** A process that does nothing but end well, and what a test does to it. */
 const program = (body: string) => `
-  import { ClosingStack, closeOnSignals } from '${new URL('../../shared/lifecycle.ts', import.meta.url).href}';
-  import { createLogger } from '${new URL('../../shared/logging.ts', import.meta.url).href}';
+  import { ClosingStack, closeOnSignals } from '${new URL('../../shared/process/lifecycle.ts', import.meta.url).href}';
+  import { createLogger } from '${new URL('../../shared/process/logging.ts', import.meta.url).href}';
   const log = createLogger({ level: 'info', name: 'test' });
   const stack = new ClosingStack(log);
   let isNoisy = false;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLogger } from '../../shared/logging.ts';
+import { createLogger } from '../../shared/process/logging.ts';
 
 function capture(level = 'info') {
   const lines: string[] = [];

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { LoopShare } from '../../shared/loop-share.ts';
+import { LoopShare } from '../../shared/fairness/loop-share.ts';
 
 test('in a turn that is short every call begins at once', () => {
   let nowMs = 0;

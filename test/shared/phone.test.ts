@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isDomesticPhone, parsePhone } from '../../shared/domain/phone.ts';
+import { isDomesticPhone, parsePhone } from '../../shared/domain/messages/phone.ts';
 
 describe('a phone number', () => {
   test.each([

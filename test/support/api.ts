@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { Services } from '../../api/services/services.ts';
 import { type ApiOptions, type RunningApi, startApi } from '../../api/start.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { type Config, readConfig } from '../../shared/config.ts';
-import type { App, AppOptionsPatch, Plan } from '../../shared/domain/app.ts';
-import { createLogger } from '../../shared/logging.ts';
+import { type Config, readConfig } from '../../shared/config/config.ts';
+import type { App, AppOptionsPatch, Plan } from '../../shared/domain/apps/app.ts';
+import { createLogger } from '../../shared/process/logging.ts';
 import { DeclaredReplies } from './declared-replies.ts';
 
 /** Keys of one test run: whatever shares a database shares these. */

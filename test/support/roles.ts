@@ -1,4 +1,4 @@
-import type { App } from '../../shared/domain/app.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
 import type { TestApi, TestResponse } from './api.ts';
 
 let serial = 0;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { App } from '../../shared/domain/app.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
 import type { TestApi, TestResponse } from './api.ts';
 
 let serial = 0;

@@ -8,7 +8,7 @@ import { choosePort } from '../../ops/local/ports.ts';
 import { LocalService } from '../../ops/local/service.ts';
 import { Supervised } from '../../ops/local/supervised.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
-import { currentEnvironment } from '../../shared/config.ts';
+import { currentEnvironment } from '../../shared/config/config.ts';
 import { Database } from '../../shared/db/pool.ts';
 
 /** `npm run chaos` asks for more devices and more deaths. */

@@ -3,7 +3,7 @@ import { startApi } from '../../api/start.ts';
 import { cleanVerification } from '../../dispatcher/duties/verification-cleaner.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { Database } from '../../shared/db/pool.ts';
-import { createLogger } from '../../shared/logging.ts';
+import { createLogger } from '../../shared/process/logging.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectDevices, type SimulatedDevices } from '../../ops/sandbox/devices/devices.ts';
-import { currentEnvironment } from '../../shared/config.ts';
-import type { App } from '../../shared/domain/app.ts';
+import { currentEnvironment } from '../../shared/config/config.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
 import {
   type ConnectorId,
   connectorIds,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
-import type { App } from '../../shared/domain/app.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
 describe('a push from POST /1.1/push to its record', () => {

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { callbackUrl } from '../../shared/callbacks.ts';
 import { Vault } from '../../shared/crypto.ts';
-import type { App } from '../../shared/domain/app.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { callbackUrl } from '../../shared/http/callback-url.ts';
 import { testConfig } from '../support/api.ts';
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
 import { startTestService, type TestService } from '../support/service.ts';
@@ -371,7 +371,7 @@ test('what was counted goes with its record', async () => {
   const tokens = await vendors.add(app, 'vendor_f', 2);
   const id = await push(app);
   await post(addressFor(app, 'vendor_f'), honorBody(id, tokens));
-  const { deleteOldNotifications } = await import('../../shared/db/tables/notifications.ts');
+  const { deleteOldNotifications } = await import('../../shared/db/tables/pushes/pushes.ts');
   const tables = ['push_receipt', 'push_receipt_total'];
   const rows = async () =>
     Promise.all(

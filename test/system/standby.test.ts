@@ -9,8 +9,8 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/po
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';
-import { putProfile } from '../../shared/db/tables/profiles.ts';
-import type { App } from '../../shared/domain/app.ts';
+import { putProfile } from '../../shared/db/tables/apps/profiles.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
 

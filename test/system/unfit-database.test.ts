@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { startApi } from '../../api/start.ts';
 import { startDispatcher } from '../../dispatcher/start.ts';
 import { choosePort } from '../../ops/local/ports.ts';
-import type { App } from '../../shared/domain/app.ts';
-import { ClosingStack } from '../../shared/lifecycle.ts';
-import { createLogger } from '../../shared/logging.ts';
+import type { App } from '../../shared/domain/apps/app.ts';
+import { ClosingStack } from '../../shared/process/lifecycle.ts';
+import { createLogger } from '../../shared/process/logging.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { silentLog, startTestApi, type TestApi, testConfig, testEnvironment } from '../support/api.ts';
 import { bareEnvironment, launcher } from '../support/cli.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Letter } from '../../../shared/db/tables/channel-letters.ts';
+import type { Letter } from '../../../shared/db/tables/channel/channel-letters.ts';
 import { isJsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { farewells } from '../farewell.ts';
 import { type Incoming, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';

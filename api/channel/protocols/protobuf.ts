@@ -1,4 +1,4 @@
-import type { Letter } from '../../../shared/db/tables/channel-letters.ts';
+import type { Letter } from '../../../shared/db/tables/channel/channel-letters.ts';
 import { farewells } from '../farewell.ts';
 import { type Command, commands, readCommand, writeCommand } from './protobuf-wire.ts';
 import { type Frame, type Incoming, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';

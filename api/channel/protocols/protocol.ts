@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Letter } from '../../../shared/db/tables/channel-letters.ts';
+import type { Letter } from '../../../shared/db/tables/channel/channel-letters.ts';
 import type { Farewell } from '../farewell.ts';
 
 /** What a device says, whatever language it speaks. Serials are numbers by which it knows the answer again. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type App, appOptionsPatch } from '../../../shared/domain/app.ts';
-import { broughtAppId, broughtKeys } from '../../../shared/domain/app-identity.ts';
+import { type App, appOptionsPatch } from '../../../shared/domain/apps/app.ts';
+import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 
 /** The admin API (protocol/admin-api.md#calls): apps, push profiles, outbox. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { flowControl } from '../../../shared/domain/push-body.ts';
+import { flowControl } from '../../../shared/domain/pushes/body.ts';
 import { json, operatorBody, route, smallBody } from '../../route.ts';
 
 /** Cancel, pause and resume a push that is not done (protocol/admin-api.md#control-of-a-push): each gives the push record. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { refuse } from '../../../shared/domain/errors.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { json, noBody, route } from '../../route.ts';
 
 const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];

@@ -1,6 +1,6 @@
 import { json, noBody, route } from '../../route.ts';
 
-/** Where gateways send delivery receipts (shared/callbacks.ts); each connector reads its gateway's form of them. */
+/** Where gateways send delivery receipts (shared/http/callback-url.ts); each connector reads its gateway's form of them. */
 const path = '/callbacks/:connector/:appId/:secret';
 
 /** A thousand receipts, the most that any gateway is known to merge, are some 400 KB. */

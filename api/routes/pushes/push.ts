@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { pushBodyBytesBelow } from '../../../shared/domain/push.ts';
+import { pushBodyBytesBelow } from '../../../shared/domain/pushes/push.ts';
 import { json, route } from '../../route.ts';
 import type { AcceptedPush } from '../../services/push/pushes.ts';
 

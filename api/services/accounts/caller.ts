@@ -1,10 +1,10 @@
-import { type Acl, mayUser } from '../../../shared/domain/acl.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { openedAuthData, type Sealer } from '../../../shared/domain/auth-tokens.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
-import type { User, UserView } from '../../../shared/domain/user.ts';
-import type { UserRules } from '../../../shared/domain/user-changes.ts';
-import { type Reader, readerOf } from '../../../shared/query/reader.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { type Acl, mayUser } from '../../../shared/domain/objects/acl.ts';
+import { openedAuthData, type Sealer } from '../../../shared/domain/users/auth-tokens.ts';
+import type { UserRules } from '../../../shared/domain/users/changes.ts';
+import type { User, UserView } from '../../../shared/domain/users/user.ts';
+import { type Reader, readerOf } from '../../../shared/query/viewer.ts';
 import type { SessionOwner } from './sessions/sessions.ts';
 
 /** Who asks: with which key, and as which user. */

@@ -1,9 +1,9 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { deleteLinksOfUser } from '../../../shared/db/tables/link-tokens.ts';
-import { setPassword } from '../../../shared/db/tables/users.ts';
-import { deleteCodesOfSubject } from '../../../shared/db/tables/verification-codes.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import type { User } from '../../../shared/domain/user.ts';
+import { deleteLinksOfUser } from '../../../shared/db/tables/users/link-tokens.ts';
+import { setPassword } from '../../../shared/db/tables/users/users.ts';
+import { deleteCodesOfSubject } from '../../../shared/db/tables/users/verification-codes.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import type { User } from '../../../shared/domain/users/user.ts';
 import type { SessionOwner, Sessions } from './sessions/sessions.ts';
 import type { UserStore } from './user-store.ts';
 

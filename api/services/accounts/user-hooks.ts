@@ -1,10 +1,10 @@
-import type { AuthDataChanges } from '../../../shared/domain/auth-data.ts';
-import { readAuthData } from '../../../shared/domain/auth-data.ts';
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import { stableText } from '../../../shared/domain/operations.ts';
-import { draftDocument, type User, type UserDraft, userDocument } from '../../../shared/domain/user.ts';
-import { changedUser, readUserChanges, type UserChanges } from '../../../shared/domain/user-changes.ts';
+import { stableText } from '../../../shared/domain/objects/operations.ts';
+import type { AuthDataChanges } from '../../../shared/domain/users/auth-data.ts';
+import { readAuthData } from '../../../shared/domain/users/auth-data.ts';
+import { changedUser, readUserChanges, type UserChanges } from '../../../shared/domain/users/changes.ts';
+import { draftDocument, type User, type UserDraft, userDocument } from '../../../shared/domain/users/user.ts';
 import type { HookCaller, Hooks } from '../functions/hooks.ts';
 import type { SessionOwner } from './sessions/sessions.ts';
 

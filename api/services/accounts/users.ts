@@ -1,21 +1,26 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
-import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import type { AuthDataChanges } from '../../../shared/domain/auth-data.ts';
-import { openedEntry, shownEntry } from '../../../shared/domain/auth-tokens.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users/users.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { stableText } from '../../../shared/domain/operations.ts';
-import { pickUserMembers, type User, type UserDraft, userDocument } from '../../../shared/domain/user.ts';
+import { stableText } from '../../../shared/domain/objects/operations.ts';
+import type { AuthDataChanges } from '../../../shared/domain/users/auth-data.ts';
+import { openedEntry, shownEntry } from '../../../shared/domain/users/auth-tokens.ts';
 import {
   changedUser,
   newUser,
   readUserChanges,
   type UserChanges,
-} from '../../../shared/domain/user-changes.ts';
-import { userClass } from '../../../shared/query/classes.ts';
-import { compileRowCondition } from '../../../shared/query/list.ts';
+} from '../../../shared/domain/users/changes.ts';
+import {
+  pickUserMembers,
+  type User,
+  type UserDraft,
+  userDocument,
+} from '../../../shared/domain/users/user.ts';
+import { compileRowCondition } from '../../../shared/query/list/list.ts';
+import { userClass } from '../../../shared/query/schema/classes.ts';
 import type { ApiDeps } from '../deps.ts';
 import {
   isObjectId,

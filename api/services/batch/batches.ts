@@ -1,5 +1,5 @@
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
-import { messageIn } from '../../../shared/domain/errors-zh.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
+import { messageIn } from '../../../shared/domain/errors/errors-zh.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type { ApiDeps } from '../deps.ts';
 import {

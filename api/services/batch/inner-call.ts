@@ -1,4 +1,4 @@
-import type { Refusal } from '../../../shared/domain/errors.ts';
+import type { Refusal } from '../../../shared/domain/errors/errors.ts';
 import type { Json } from '../../../shared/domain/json.ts';
 
 /** A call inside another one: it has the keys, the session and the address of the outer one. */

@@ -1,4 +1,4 @@
-import { refuse } from '../../../shared/domain/errors.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { InnerCall } from './inner-call.ts';
 

@@ -1,4 +1,4 @@
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ReplyAllowance } from './inner-call.ts';
 
 const mebibyte = 1024 * 1024;
@@ -26,7 +26,7 @@ export interface Need {
   isWrite: boolean;
 }
 
-/** A stored object is at most 1 MB (shared/domain/user-members.ts); the rest is what the service adds to it. */
+/** A stored object is at most 1 MB (shared/domain/users/members.ts); the rest is what the service adds to it. */
 const objectBytes = 1.125 * mebibyte;
 
 /** A write answers with one object at most; a function with more, which it asks for as its answer comes. */

@@ -1,4 +1,4 @@
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { failed, type InnerCall, type InnerFailure, type RunBudgeted } from './inner-call.ts';
 import { readItem } from './items.ts';

@@ -9,9 +9,9 @@ import {
   insertCaptcha,
   solveCaptcha,
   spendValidateToken,
-} from '../../../shared/db/tables/captchas.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+} from '../../../shared/db/tables/users/captchas.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type CaptchaShape, drawCaptcha, newCaptchaText } from './image.ts';
 

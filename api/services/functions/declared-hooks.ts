@@ -3,11 +3,11 @@ import {
   type DeclaringHost,
   findDeclaredHooks,
   keepDeclaredHooks,
-} from '../../../shared/db/tables/declared-hooks.ts';
-import { Refusal } from '../../../shared/domain/errors.ts';
-import { eventHooks, userHooks } from '../../../shared/domain/functions.ts';
+} from '../../../shared/db/tables/apps/declared-hooks.ts';
+import { eventHooks, userHooks } from '../../../shared/domain/apps/functions.ts';
+import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { parseJson } from '../../../shared/domain/json.ts';
-import type { HttpReply } from '../../../shared/http.ts';
+import type { HttpReply } from '../../../shared/http/client.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
-import { checkFunctionName, isInternalName } from '../../../shared/domain/functions.ts';
-import type { ForwardFailure, ForwardReply, ForwardRequest } from '../../../shared/http-forward.ts';
+import { checkFunctionName, isInternalName } from '../../../shared/domain/apps/functions.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
+import type { ForwardFailure, ForwardReply, ForwardRequest } from '../../../shared/http/forward.ts';
 import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHosts } from './hosts.ts';
 
 /** What a caller sent, to be passed on. */

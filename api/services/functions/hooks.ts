@@ -1,7 +1,12 @@
-import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors.ts';
-import { type EventHook, eventHooks, type HookName, userHooks } from '../../../shared/domain/functions.ts';
+import {
+  type EventHook,
+  eventHooks,
+  type HookName,
+  userHooks,
+} from '../../../shared/domain/apps/functions.ts';
+import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
-import { jsonPost } from '../../../shared/http.ts';
+import { jsonPost } from '../../../shared/http/client.ts';
 import type { ApiDeps } from '../deps.ts';
 import { DeclaredNames } from './declared-hooks.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';

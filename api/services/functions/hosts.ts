@@ -1,8 +1,8 @@
-import type { DeclaringHost } from '../../../shared/db/tables/declared-hooks.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import type { FunctionStage } from '../../../shared/domain/functions.ts';
-import { createHttpClient, type HttpClient } from '../../../shared/http.ts';
-import { createForwardClient, type ForwardClient } from '../../../shared/http-forward.ts';
+import type { DeclaringHost } from '../../../shared/db/tables/apps/declared-hooks.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import type { FunctionStage } from '../../../shared/domain/apps/functions.ts';
+import { createHttpClient, type HttpClient } from '../../../shared/http/client.ts';
+import { createForwardClient, type ForwardClient } from '../../../shared/http/forward.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Who calls, and what a function host is told of it. */

@@ -3,23 +3,27 @@ import {
   insertInstallation,
   lockInstallationsOfDevice,
   updateInstallation,
-} from '../../../shared/db/tables/installations.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+} from '../../../shared/db/tables/installations/installations.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
-import { type Installation, installationDocument, pickMembers } from '../../../shared/domain/installation.ts';
 import {
   changedDraft,
   checkChange,
   checkNew,
   checkReturn,
   type InstallationChanges,
-} from '../../../shared/domain/installation-changes.ts';
+} from '../../../shared/domain/installations/changes.ts';
 import {
   type DeviceIds,
   registeredAmong,
   typedByIdentity,
-} from '../../../shared/domain/installation-identity.ts';
+} from '../../../shared/domain/installations/identity.ts';
+import {
+  type Installation,
+  installationDocument,
+  pickMembers,
+} from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { ApiDeps } from '../deps.ts';
 

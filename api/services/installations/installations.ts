@@ -5,19 +5,22 @@ import {
   findInstallation,
   lockInstallations,
   selectInstallations,
-} from '../../../shared/db/tables/installations.ts';
+} from '../../../shared/db/tables/installations/installations.ts';
 import { countRows, type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
-import { type Installation, installationDocument } from '../../../shared/domain/installation.ts';
-import { readChanges } from '../../../shared/domain/installation-changes.ts';
-import { deviceIdsOf, isPublicId, namesDevice } from '../../../shared/domain/installation-identity.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { readChanges } from '../../../shared/domain/installations/changes.ts';
+import { deviceIdsOf, isPublicId, namesDevice } from '../../../shared/domain/installations/identity.ts';
+import {
+  type Installation,
+  installationDocument,
+} from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { installationClass } from '../../../shared/query/classes.ts';
-import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/query/include.ts';
-import { parseKeys, project } from '../../../shared/query/keys.ts';
-import { compileList, compileRowCondition, parseListQuery } from '../../../shared/query/list.ts';
-import { readerOf } from '../../../shared/query/reader.ts';
+import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/query/list/include.ts';
+import { parseKeys, project } from '../../../shared/query/list/keys.ts';
+import { compileList, compileRowCondition, parseListQuery } from '../../../shared/query/list/list.ts';
+import { installationClass } from '../../../shared/query/schema/classes.ts';
+import { readerOf } from '../../../shared/query/viewer.ts';
 import { readerFor, type UserCaller } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';

@@ -1,5 +1,5 @@
-import { listOutboxMessages, type SentMessage } from '../../../shared/db/tables/outbox.ts';
-import { parsePhone } from '../../../shared/domain/phone.ts';
+import { listOutboxMessages, type SentMessage } from '../../../shared/db/tables/messages/outbox.ts';
+import { parsePhone } from '../../../shared/domain/messages/phone.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
 

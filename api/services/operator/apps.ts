@@ -1,10 +1,10 @@
-import { deleteApp, findApp, insertApp, listApps, updateApp } from '../../../shared/db/tables/apps.ts';
-import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/app.ts';
-import { movedInOptions, planProblem } from '../../../shared/domain/app.ts';
-import { type AppKeys, areDistinct } from '../../../shared/domain/app-identity.ts';
-import { authPlatformHint } from '../../../shared/domain/auth-platforms.ts';
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { deleteApp, findApp, insertApp, listApps, updateApp } from '../../../shared/db/tables/apps/apps.ts';
+import type { App, AppOptionsPatch, Edition, Plan } from '../../../shared/domain/apps/app.ts';
+import { movedInOptions, planProblem } from '../../../shared/domain/apps/app.ts';
+import { type AppKeys, areDistinct } from '../../../shared/domain/apps/identity.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';
+import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts';
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
 

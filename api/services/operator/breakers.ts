@@ -1,6 +1,6 @@
-import { forceBreaker, listBreakers } from '../../../shared/db/tables/breakers.ts';
+import { forceBreaker, listBreakers } from '../../../shared/db/tables/gateways/breakers.ts';
 import { type BreakerView, type ForcedState, parseBreakerId } from '../../../shared/domain/breaker.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Circuit breakers as an operator sees them, over all dispatchers (protocol/admin-api.md#breakers). */

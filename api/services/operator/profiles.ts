@@ -4,8 +4,8 @@ import {
   listProfiles,
   type ProfileEntry,
   putProfile,
-} from '../../../shared/db/tables/profiles.ts';
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+} from '../../../shared/db/tables/apps/profiles.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type ConnectorId, isConnectorId } from '../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../deps.ts';

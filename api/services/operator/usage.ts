@@ -1,5 +1,5 @@
-import { readUsage } from '../../../shared/db/tables/usage.ts';
-import { type Fees, feesOf, type Usage } from '../../../shared/domain/usage.ts';
+import { readUsage } from '../../../shared/db/tables/apps/usage.ts';
+import { type Fees, feesOf, type Usage } from '../../../shared/domain/apps/usage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from './apps.ts';
 

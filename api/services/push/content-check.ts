@@ -1,9 +1,9 @@
 import { type MessageSource, messageOf } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { listDeviceTypes } from '../../../shared/db/tables/audience.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import { listDeviceTypes } from '../../../shared/db/tables/installations/audience.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import {
   type ConnectorId,
@@ -12,7 +12,7 @@ import {
   isConnectorId,
   vendorConnector,
 } from '../../../shared/domain/labels.ts';
-import type { PushOrder } from '../../../shared/domain/push.ts';
+import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 
 /** A connector, and the device type that it renders for. */
 interface RenderTarget {

@@ -1,8 +1,8 @@
 import { messageOf, type NamedCredentials } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import { type Handle, isStatementTimeout } from '../../../shared/db/pool.ts';
-import type { StoredProfile } from '../../../shared/db/tables/profiles.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { StoredProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import {
   appleDeviceTypes,
   askedConnector,
@@ -11,9 +11,9 @@ import {
   labelsOf,
   vendorIds,
 } from '../../../shared/domain/labels.ts';
-import type { PushOrder } from '../../../shared/domain/push.ts';
-import { QueueFull } from '../../../shared/fair-queue.ts';
-import { Params, targetCondition } from '../../../shared/query/targets.ts';
+import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
+import { QueueFull } from '../../../shared/fairness/fair-queue.ts';
+import { Params, targetCondition } from '../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /**

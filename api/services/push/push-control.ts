@@ -1,11 +1,15 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { cancelNotification } from '../../../shared/db/tables/notifications.ts';
-import { changePace } from '../../../shared/db/tables/pace.ts';
-import { notifyPush, pauseNotification, resumeNotification } from '../../../shared/db/tables/push-control.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import {
+  notifyPush,
+  pauseNotification,
+  resumeNotification,
+} from '../../../shared/db/tables/pushes/control.ts';
+import { changePace } from '../../../shared/db/tables/pushes/pace.ts';
+import { cancelNotification } from '../../../shared/db/tables/pushes/pushes.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { Notification } from '../../../shared/domain/notification.ts';
-import { flowControlOf } from '../../../shared/domain/push.ts';
+import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
+import type { Notification } from '../../../shared/domain/pushes/record.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { PushRecordService } from './push-records.ts';

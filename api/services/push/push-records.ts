@@ -1,25 +1,25 @@
-import { readTroubles } from '../../../shared/db/tables/gateway-failures.ts';
+import { readTroubles } from '../../../shared/db/tables/gateways/failures.ts';
+import { readProgress, readRepeats, readTotals } from '../../../shared/db/tables/pushes/progress.ts';
 import {
   countNotifications,
   findPublicNotification,
   listGroup,
   listNotifications,
-} from '../../../shared/db/tables/notifications.ts';
-import { readProgress, readRepeats, readTotals } from '../../../shared/db/tables/push-progress.ts';
-import { readReceipts } from '../../../shared/db/tables/receipts.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+} from '../../../shared/db/tables/pushes/pushes.ts';
+import { readReceipts } from '../../../shared/db/tables/pushes/receipts.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
+import { addTotals, sumTotals } from '../../../shared/domain/outcome.ts';
+import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/domain/pushes/receipts.ts';
 import {
   allTotals,
   type ConnectorTotals,
   type Notification,
   operatorStatus,
   toPublicRecord,
-} from '../../../shared/domain/notification.ts';
-import { addTotals, sumTotals } from '../../../shared/domain/outcome.ts';
-import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/domain/receipts.ts';
+} from '../../../shared/domain/pushes/record.ts';
 import type { ApiDeps } from '../deps.ts';
 
 export interface ListRequest {

@@ -1,9 +1,9 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { insertNotification } from '../../../shared/db/tables/notifications.ts';
-import { claimRequestId } from '../../../shared/db/tables/request-ledger.ts';
-import { countPending, databaseNow, insertScheduledPush } from '../../../shared/db/tables/schedule.ts';
-import { type App, planLimits } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import { insertNotification } from '../../../shared/db/tables/pushes/pushes.ts';
+import { claimRequestId } from '../../../shared/db/tables/pushes/request-ids.ts';
+import { countPending, databaseNow, insertScheduledPush } from '../../../shared/db/tables/pushes/schedule.ts';
+import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newPushId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import {
@@ -12,10 +12,10 @@ import {
   type PushTiming,
   parsePush,
   parsePushToDevices,
-} from '../../../shared/domain/push.ts';
+} from '../../../shared/domain/pushes/push.ts';
 import { withoutCql } from '../../../shared/query/cql/cql.ts';
-import { masterReader, type Reader } from '../../../shared/query/reader.ts';
-import { checkTargets } from '../../../shared/query/targets.ts';
+import { checkTargets } from '../../../shared/query/targets/targets.ts';
+import { masterReader, type Reader } from '../../../shared/query/viewer.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { checkContent } from './content-check.ts';

@@ -1,8 +1,7 @@
 import type { Receipt, ReceiptCall } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
-import { isCallbackSecret } from '../../../shared/callbacks.ts';
 import { isDeadlock } from '../../../shared/db/pool.ts';
-import { clearDead, noteDead, retireDead } from '../../../shared/db/tables/dead-notices.ts';
+import { clearDead, noteDead, retireDead } from '../../../shared/db/tables/installations/invalid-notices.ts';
 import {
   addTotals,
   findRegistered,
@@ -11,11 +10,12 @@ import {
   markReceipts,
   type ReceiptOwner,
   type ReceiptPush,
-} from '../../../shared/db/tables/receipts.ts';
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+} from '../../../shared/db/tables/pushes/receipts.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type ConnectorId, isConnectorId } from '../../../shared/domain/labels.ts';
-import { FairQueue, QueueFull } from '../../../shared/fair-queue.ts';
+import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
+import { isCallbackSecret } from '../../../shared/http/callback-url.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** The parts of an address that was handed to a gateway. */

@@ -1,8 +1,8 @@
-import { cancelScheduled, listScheduled } from '../../../shared/db/tables/schedule.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import { cancelScheduled, listScheduled } from '../../../shared/db/tables/pushes/schedule.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { toScheduledEntry } from '../../../shared/domain/schedule.ts';
+import { toScheduledEntry } from '../../../shared/domain/pushes/schedule.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Entry ids are a column of type integer. */

@@ -1,4 +1,4 @@
-import { refuse } from '../../../shared/domain/errors.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { type Json, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { type CqlQuery, parseCql } from '../../../shared/query/cql/cql.ts';
 import type { UserCaller } from '../accounts/caller.ts';

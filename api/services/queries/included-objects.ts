@@ -1,14 +1,14 @@
+import { replyBytes } from '../../../shared/db/limits/query-limits.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { replyBytes } from '../../../shared/db/query-share.ts';
-import { findInstallations } from '../../../shared/db/tables/installations.ts';
-import { findRoles } from '../../../shared/db/tables/roles.ts';
-import { findUsers } from '../../../shared/db/tables/users.ts';
-import { mayUser } from '../../../shared/domain/acl.ts';
-import { installationDocument } from '../../../shared/domain/installation.ts';
-import { roleDocument } from '../../../shared/domain/role.ts';
-import { userDocument } from '../../../shared/domain/user.ts';
-import { installationClass, roleClass, userClass } from '../../../shared/query/classes.ts';
-import type { Source } from '../../../shared/query/include.ts';
+import { findInstallations } from '../../../shared/db/tables/installations/installations.ts';
+import { findRoles } from '../../../shared/db/tables/roles/roles.ts';
+import { findUsers } from '../../../shared/db/tables/users/users.ts';
+import { installationDocument } from '../../../shared/domain/installations/installation.ts';
+import { mayUser } from '../../../shared/domain/objects/acl.ts';
+import { roleDocument } from '../../../shared/domain/roles/role.ts';
+import { userDocument } from '../../../shared/domain/users/user.ts';
+import type { Source } from '../../../shared/query/list/include.ts';
+import { installationClass, roleClass, userClass } from '../../../shared/query/schema/classes.ts';
 import type { UserCaller } from '../accounts/caller.ts';
 
 /**

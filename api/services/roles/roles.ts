@@ -1,5 +1,5 @@
+import type { RoleDirectory } from '../../../shared/db/cache/role-cache.ts';
 import { type Handle, isDeadlock, isMissingReference, violatedConstraint } from '../../../shared/db/pool.ts';
-import type { RoleDirectory } from '../../../shared/db/role-directory.ts';
 import {
   addMembers,
   countRolesLocked,
@@ -8,22 +8,22 @@ import {
   insertRole,
   removeMembers,
   updateRole,
-} from '../../../shared/db/tables/roles.ts';
+} from '../../../shared/db/tables/roles/roles.ts';
 import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type Role, roleDocument } from '../../../shared/domain/role.ts';
 import {
   changedRole,
   newRole,
   type RoleChanges,
   readRoleChanges,
-} from '../../../shared/domain/role-changes.ts';
-import type { MemberStep } from '../../../shared/domain/role-members.ts';
-import { roleClass } from '../../../shared/query/classes.ts';
-import { compileRowCondition } from '../../../shared/query/list.ts';
+} from '../../../shared/domain/roles/changes.ts';
+import type { MemberStep } from '../../../shared/domain/roles/members.ts';
+import { type Role, roleDocument } from '../../../shared/domain/roles/role.ts';
+import { compileRowCondition } from '../../../shared/query/list/list.ts';
+import { roleClass } from '../../../shared/query/schema/classes.ts';
 import { isObjectId, readerFor, requireWrite, type UserCaller } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
 

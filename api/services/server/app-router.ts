@@ -1,5 +1,5 @@
 import { channelPath, routeTtlSeconds } from '../../../shared/domain/channel.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Where clients of our own channel find it (protocol/clients.md#app-router, protocol/channel.md#router). */

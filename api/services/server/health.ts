@@ -1,6 +1,6 @@
 import { isBearer } from '../../../shared/crypto.ts';
-import { inLane } from '../../../shared/db/lane.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import { inLane } from '../../../shared/db/limits/lane.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { reportQueues } from '../../../shared/queue/report.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { PumpingGuard } from '../sms/pumping.ts';

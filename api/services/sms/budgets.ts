@@ -6,11 +6,11 @@ import {
   insertSend,
   readNumberHistory,
   takeBudget,
-} from '../../../shared/db/tables/send-budgets.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { effectiveOptions } from '../../../shared/domain/app.ts';
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
-import { isDomesticPhone, type Phone } from '../../../shared/domain/phone.ts';
+} from '../../../shared/db/tables/messages/send-budgets.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { effectiveOptions } from '../../../shared/domain/apps/app.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
+import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
 import {
   blockPerHour,
   dayMs,
@@ -20,7 +20,7 @@ import {
   numberLimits,
   prices,
   type SendKind,
-} from '../../../shared/domain/sms.ts';
+} from '../../../shared/domain/messages/sms.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** What is spent by one message. */

@@ -1,18 +1,23 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { takeBudget } from '../../../shared/db/tables/send-budgets.ts';
-import { countConversion } from '../../../shared/db/tables/sms-conversion.ts';
+import { takeBudget } from '../../../shared/db/tables/messages/send-budgets.ts';
+import { countConversion } from '../../../shared/db/tables/messages/sms-conversion.ts';
 import {
   type CodeKey,
   countAttempt,
   putCode,
   selectCodesAskedFrom,
   spendCode,
-} from '../../../shared/db/tables/verification-codes.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
-import { type Phone, parsePhone } from '../../../shared/domain/phone.ts';
-import { maxCodeAttempts, numberlessCode, pumping, type SmsType } from '../../../shared/domain/sms.ts';
+} from '../../../shared/db/tables/users/verification-codes.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { type Phone, parsePhone } from '../../../shared/domain/messages/phone.ts';
+import {
+  maxCodeAttempts,
+  numberlessCode,
+  pumping,
+  type SmsType,
+} from '../../../shared/domain/messages/sms.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ipAddressKey } from './budgets.ts';
 

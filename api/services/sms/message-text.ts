@@ -1,9 +1,9 @@
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
-import { isDomesticPhone, type Phone } from '../../../shared/domain/phone.ts';
-import { holdsLink, plainText } from '../../../shared/domain/shown-text.ts';
-import type { SmsType } from '../../../shared/domain/sms.ts';
+import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
+import { holdsLink, plainText } from '../../../shared/domain/messages/shown-text.ts';
+import type { SmsType } from '../../../shared/domain/messages/sms.ts';
 import { readTemplate, type Template } from '../../../shared/template.ts';
 
 /** The longest message: seven parts of a long SMS. */

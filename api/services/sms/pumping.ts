@@ -5,9 +5,9 @@ import {
   openBreaker,
   type Prefix,
   readConversion,
-} from '../../../shared/db/tables/sms-conversion.ts';
-import { Refusal } from '../../../shared/domain/errors.ts';
-import { pumping } from '../../../shared/domain/sms.ts';
+} from '../../../shared/db/tables/messages/sms-conversion.ts';
+import { Refusal } from '../../../shared/domain/errors/errors.ts';
+import { pumping } from '../../../shared/domain/messages/sms.ts';
 import type { ApiDeps } from '../deps.ts';
 
 type PumpingDeps = Pick<ApiDeps, 'db' | 'clock' | 'metrics'>;

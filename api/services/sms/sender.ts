@@ -1,10 +1,14 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { defaultSignature, findSignature, findTemplate } from '../../../shared/db/tables/sms-texts.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import {
+  defaultSignature,
+  findSignature,
+  findTemplate,
+} from '../../../shared/db/tables/messages/sms-texts.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { Phone } from '../../../shared/domain/phone.ts';
-import type { SendKind, SmsType } from '../../../shared/domain/sms.ts';
+import type { Phone } from '../../../shared/domain/messages/phone.ts';
+import type { SendKind, SmsType } from '../../../shared/domain/messages/sms.ts';
 import { readTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';

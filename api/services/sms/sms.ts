@@ -1,8 +1,8 @@
-import type { App } from '../../../shared/domain/app.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type Phone, parsePhone } from '../../../shared/domain/phone.ts';
-import { codeTtl } from '../../../shared/domain/sms.ts';
+import { type Phone, parsePhone } from '../../../shared/domain/messages/phone.ts';
+import { codeTtl } from '../../../shared/domain/messages/sms.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { VerificationCodes } from './codes.ts';
 import type { SmsCaller, SmsSender } from './sender.ts';

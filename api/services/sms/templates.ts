@@ -12,9 +12,9 @@ import {
   type SmsSignature,
   type SmsTemplate,
   type TemplateText,
-} from '../../../shared/db/tables/sms-texts.ts';
-import { refuse } from '../../../shared/domain/errors.ts';
-import { templateBalance } from '../../../shared/domain/sms.ts';
+} from '../../../shared/db/tables/messages/sms-texts.ts';
+import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { templateBalance } from '../../../shared/domain/messages/sms.ts';
 import { readTemplate } from '../../../shared/template.ts';
 import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from '../operator/apps.ts';

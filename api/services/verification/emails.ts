@@ -1,13 +1,17 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { deleteLinksOfUser, type Link, type LinkPurpose } from '../../../shared/db/tables/link-tokens.ts';
-import { takeBudget } from '../../../shared/db/tables/send-budgets.ts';
-import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { Refusal, refuse } from '../../../shared/domain/errors.ts';
+import { takeBudget } from '../../../shared/db/tables/messages/send-budgets.ts';
+import {
+  deleteLinksOfUser,
+  type Link,
+  type LinkPurpose,
+} from '../../../shared/db/tables/users/link-tokens.ts';
+import { findUser, setPassword } from '../../../shared/db/tables/users/users.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
-import { hourMs } from '../../../shared/domain/sms.ts';
-import type { User } from '../../../shared/domain/user.ts';
-import { readEmail, readPassword } from '../../../shared/domain/user-members.ts';
+import { hourMs } from '../../../shared/domain/messages/sms.ts';
+import { readEmail, readPassword } from '../../../shared/domain/users/members.ts';
+import type { User } from '../../../shared/domain/users/user.ts';
 import type { ContactVerification } from '../accounts/contact-verification.ts';
 import type { Passwords } from '../accounts/passwords/passwords.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';

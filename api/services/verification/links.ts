@@ -1,16 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Handle } from '../../../shared/db/pool.ts';
+import { takeBudget } from '../../../shared/db/tables/messages/send-budgets.ts';
 import {
   findLink,
   insertLink,
   type Link,
   type LinkPurpose,
   spendLink,
-} from '../../../shared/db/tables/link-tokens.ts';
-import { takeBudget } from '../../../shared/db/tables/send-budgets.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { dayMs } from '../../../shared/domain/sms.ts';
-import type { User } from '../../../shared/domain/user.ts';
+} from '../../../shared/db/tables/users/link-tokens.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { dayMs } from '../../../shared/domain/messages/sms.ts';
+import type { User } from '../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../deps.ts';
 import { postMessage } from '../messages/post-message.ts';
 import { writeMail } from './mails.ts';

@@ -1,7 +1,7 @@
-import type { LinkPurpose } from '../../../shared/db/tables/link-tokens.ts';
-import type { OutboxMessage } from '../../../shared/db/tables/outbox.ts';
-import type { App, AppOptionsPatch, MailTemplate } from '../../../shared/domain/app.ts';
-import { shownName } from '../../../shared/domain/shown-text.ts';
+import type { OutboxMessage } from '../../../shared/db/tables/messages/outbox.ts';
+import type { LinkPurpose } from '../../../shared/db/tables/users/link-tokens.ts';
+import type { App, AppOptionsPatch, MailTemplate } from '../../../shared/domain/apps/app.ts';
+import { shownName } from '../../../shared/domain/messages/shown-text.ts';
 import { readTemplate } from '../../../shared/template.ts';
 
 /** What a mail is made of (protocol/users.md#mail-templates). */

@@ -1,6 +1,6 @@
 /** Reads what Honor answers to one request (protocol/honor.md#answers): `code` is a number, and 200 may still name failures. */
 import { isJsonObject, type Json } from '../../../shared/domain/json.ts';
-import type { HttpResponse } from '../../../shared/http.ts';
+import type { HttpResponse } from '../../../shared/http/client.ts';
 import { parseObject } from '../../kit/access-token.ts';
 import { type Reading, unreadable } from '../../kit/multicast.ts';
 import type { Row } from '../../kit/response-rules.ts';

@@ -5,7 +5,7 @@ import {
   type HttpClient,
   type HttpTiming,
   jsonPost,
-} from '../../../shared/http.ts';
+} from '../../../shared/http/client.ts';
 import type { Attempt, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import { AccessTokens, fetchedFrom, grantIn } from '../../kit/access-token.ts';
 import { expired, halt } from '../../kit/attempt-results.ts';

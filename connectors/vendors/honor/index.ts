@@ -1,4 +1,4 @@
-import type { HttpTiming } from '../../../shared/http.ts';
+import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { openHonor } from './client.ts';
 import { type HonorCredentials, honorCredentials, inspectHonor } from './credentials.ts';

@@ -1,6 +1,6 @@
 /** Reads what Huawei answers to one request (protocol/huawei.md#answers): a code as text, and in `msg` a JSON text of its own. */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { HttpResponse } from '../../../shared/http.ts';
+import type { HttpResponse } from '../../../shared/http/client.ts';
 import { parseObject } from '../../kit/access-token.ts';
 import { type Reading, unreadable } from '../../kit/multicast.ts';
 import type { Row } from '../../kit/response-rules.ts';

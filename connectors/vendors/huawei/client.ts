@@ -4,7 +4,7 @@ import {
   type HttpClient,
   type HttpTiming,
   jsonPost,
-} from '../../../shared/http.ts';
+} from '../../../shared/http/client.ts';
 import type {
   Attempt,
   Message,

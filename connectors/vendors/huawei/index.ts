@@ -1,4 +1,4 @@
-import type { HttpTiming } from '../../../shared/http.ts';
+import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { isNewerSystem, openHuawei } from './client.ts';
 import { type HuaweiCredentials, huaweiCredentials, inspectHuawei } from './credentials.ts';

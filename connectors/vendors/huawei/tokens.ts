@@ -1,6 +1,6 @@
 /** The two ways to prove who sends (protocol/huawei.md#access-tokens): an access token that is called for, a JWT signed here. */
 import type { Clock } from '../../../shared/clock.ts';
-import { formPost, type HttpClient } from '../../../shared/http.ts';
+import { formPost, type HttpClient } from '../../../shared/http/client.ts';
 import type { TokenStore } from '../../contract/connector.ts';
 import { AccessTokens, fetchedFrom, grantIn } from '../../kit/access-token.ts';
 import { halt } from '../../kit/attempt-results.ts';

@@ -1,4 +1,4 @@
-import { defaultHttpTiming, type HttpTiming } from '../../../shared/http.ts';
+import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { openMeizu } from './client.ts';
 import { inspectMeizu, type MeizuCredentials, meizuCredentials, rateOf } from './credentials.ts';

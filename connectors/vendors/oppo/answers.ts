@@ -1,6 +1,6 @@
 /** Reads what OPPO answers (protocol/oppo.md#single-device to protocol/oppo.md#broadcast). HTTP 200 says nothing; within a success single devices may fail. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { HttpResponse } from '../../../shared/http.ts';
+import type { HttpResponse } from '../../../shared/http/client.ts';
 import { parseObject } from '../../kit/access-token.ts';
 import { type Reading, unreadable } from '../../kit/multicast.ts';
 import type { Row } from '../../kit/response-rules.ts';

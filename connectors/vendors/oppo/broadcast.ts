@@ -1,6 +1,6 @@
 /** One message to many devices (protocol/oppo.md#broadcast): it is saved once, then broadcast to lists of devices. */
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { formPost, type HttpRequest } from '../../../shared/http.ts';
+import { formPost, type HttpRequest } from '../../../shared/http/client.ts';
 import type { Reading } from '../../kit/multicast.ts';
 import type { OppoPayload } from './payload.ts';
 

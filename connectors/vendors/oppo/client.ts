@@ -9,7 +9,7 @@ import {
   type HttpReply,
   type HttpRequest,
   type HttpTiming,
-} from '../../../shared/http.ts';
+} from '../../../shared/http/client.ts';
 import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
 import { unfit } from '../../kit/attempt-results.ts';

@@ -1,4 +1,4 @@
-import { defaultHttpTiming, type HttpTiming } from '../../../shared/http.ts';
+import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { openOppo } from './client.ts';
 import { inspectOppo, type OppoCredentials, oppoCredentials, rateOf } from './credentials.ts';

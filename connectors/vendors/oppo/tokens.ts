@@ -1,7 +1,7 @@
 /** Access tokens of OPPO (protocol/oppo.md#access-token), shared over threads and dispatchers. */
 import { createHash } from 'node:crypto';
 import { isJsonObject } from '../../../shared/domain/json.ts';
-import { formPost, type HttpClient } from '../../../shared/http.ts';
+import { formPost, type HttpClient } from '../../../shared/http/client.ts';
 import type { SenderContext } from '../../contract/connector.ts';
 import { AccessTokens, fetchedFrom, isToken } from '../../kit/access-token.ts';
 import { halt } from '../../kit/attempt-results.ts';

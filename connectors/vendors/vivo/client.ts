@@ -9,7 +9,7 @@ import {
   type HttpResponse,
   type HttpTiming,
   jsonPost,
-} from '../../../shared/http.ts';
+} from '../../../shared/http/client.ts';
 import type { Attempt, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
 import { capped, retry, unfit } from '../../kit/attempt-results.ts';

@@ -1,4 +1,4 @@
-import { defaultHttpTiming, type HttpTiming } from '../../../shared/http.ts';
+import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { openVivo } from './client.ts';
 import { inspectVivo, rateOf, type VivoCredentials, vivoCredentials } from './credentials.ts';

@@ -1,6 +1,6 @@
 /** Access tokens of vivo (protocol/vivo.md#access-token), shared over threads and dispatchers: vivo counts the calls for them. */
 import { createHash } from 'node:crypto';
-import { type HttpClient, jsonPost } from '../../../shared/http.ts';
+import { type HttpClient, jsonPost } from '../../../shared/http/client.ts';
 import type { SenderContext } from '../../contract/connector.ts';
 import { AccessTokens, fetchedFrom, isToken } from '../../kit/access-token.ts';
 import { halt } from '../../kit/attempt-results.ts';

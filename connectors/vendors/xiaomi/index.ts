@@ -1,4 +1,4 @@
-import { defaultHttpTiming, type HttpTiming } from '../../../shared/http.ts';
+import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
 import { openXiaomi } from './client.ts';
 import { inspectXiaomi, rateOf, type XiaomiCredentials, xiaomiCredentials } from './credentials.ts';

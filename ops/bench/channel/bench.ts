@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { currentEnvironment } from '../../../shared/config.ts';
+import { currentEnvironment } from '../../../shared/config/config.ts';
 import { readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import { type BenchApp, call, createApp, push, pushAndWait, untilDone } from '../harness/client.ts';

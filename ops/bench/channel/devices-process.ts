@@ -3,8 +3,8 @@
  * the api's. Started by the benchmark with an IPC channel.
  */
 import { z } from 'zod';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../../../shared/lifecycle.ts';
-import { createLogger } from '../../../shared/logging.ts';
+import { ClosingStack, closeOnSignals, tellSupervisor } from '../../../shared/process/lifecycle.ts';
+import { createLogger } from '../../../shared/process/logging.ts';
 import { connectDevices, type SimulatedDevices } from '../../sandbox/devices/devices.ts';
 import { type DevicesSeen, deviceIds } from './devices.ts';
 

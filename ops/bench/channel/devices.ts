@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Environment } from '../../../shared/config.ts';
+import type { Environment } from '../../../shared/config/config.ts';
 import { Supervised } from '../../local/supervised.ts';
 
 const devicesSeen = z.object({

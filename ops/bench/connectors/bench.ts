@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Attempt, Message, Recipient, Sender } from '../../../connectors/contract/connector.ts';
 import { checkCredentials, connectors } from '../../../connectors/registry.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { currentEnvironment } from '../../../shared/config.ts';
+import { currentEnvironment } from '../../../shared/config/config.ts';
 import { Supervised } from '../../local/supervised.ts';
 import { addressOf, kinds, type SandboxConnector, sandboxConnectors } from '../../sandbox/all/kinds.ts';
 import { readArgs } from '../harness/arguments.ts';

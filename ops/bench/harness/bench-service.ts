@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { currentEnvironment, type Environment } from '../../../shared/config.ts';
+import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { dispatcherFlags } from '../../local/node-flags.ts';
 import { choosePort } from '../../local/ports.ts';

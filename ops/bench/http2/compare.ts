@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { moduleUrl } from '../../../shared/module-url.ts';
+import { moduleUrl } from '../../../shared/process/module-url.ts';
 import type { Figure } from '../harness/figure.ts';
 import { isH2loadInstalled, runH2load } from './h2load.ts';
 import { type BodyKind, bodyKinds, type Measured, measured, sharedBody } from './shape.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
-import { moduleUrl } from '../../../shared/module-url.ts';
+import { moduleUrl } from '../../../shared/process/module-url.ts';
 import type { HostileCall } from './patterns.ts';
 
 /** What the worker is started with. */

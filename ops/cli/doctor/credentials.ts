@@ -1,8 +1,8 @@
 import { inspectCredentials } from '../../../connectors/registry.ts';
 import type { Vault } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { findApp, listAppIds } from '../../../shared/db/tables/apps.ts';
-import { listProfiles, openProfile } from '../../../shared/db/tables/profiles.ts';
+import { findApp, listAppIds } from '../../../shared/db/tables/apps/apps.ts';
+import { listProfiles, openProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import { isConnectorId } from '../../../shared/domain/labels.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 

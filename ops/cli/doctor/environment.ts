@@ -6,7 +6,7 @@ import {
   type LocalConfig,
   readConfig,
   readLocalConfig,
-} from '../../../shared/config.ts';
+} from '../../../shared/config/config.ts';
 import { type RunInfo, readRunInfo } from '../../local/run-info.ts';
 import { readSecrets, type Secrets } from '../../local/secrets.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';

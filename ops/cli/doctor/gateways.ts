@@ -1,5 +1,5 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { listGatewayFailures } from '../../../shared/db/tables/gateway-failures.ts';
+import { listGatewayFailures } from '../../../shared/db/tables/gateways/failures.ts';
 import { gatewayTrouble } from '../../../shared/domain/breaker.ts';
 import { type Finding, ok, warn } from './finding.ts';
 

@@ -1,9 +1,9 @@
 import type { Vault } from '../../../shared/crypto.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
-import { listApps } from '../../../shared/db/tables/apps.ts';
-import { listPlatforms } from '../../../shared/db/tables/user-identities.ts';
-import { anonymous } from '../../../shared/domain/auth-data.ts';
-import { isIdentityTokenPlatform } from '../../../shared/domain/auth-platforms.ts';
+import { listApps } from '../../../shared/db/tables/apps/apps.ts';
+import { listPlatforms } from '../../../shared/db/tables/users/identities.ts';
+import { anonymous } from '../../../shared/domain/users/auth-data.ts';
+import { isIdentityTokenPlatform } from '../../../shared/domain/users/auth-platforms.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
 /** As many names as a line can hold. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { checkSmtp } from '../../../connectors/smtp/index.ts';
-import type { Config } from '../../../shared/config.ts';
+import type { Config } from '../../../shared/config/config.ts';
 import { type Finding, fail, ok, reasonOf } from './finding.ts';
 
 const timeoutMs = 5000;

@@ -1,5 +1,5 @@
 import { systemClock } from '../../../shared/clock.ts';
-import { currentEnvironment, type Environment } from '../../../shared/config.ts';
+import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import type { Report } from '../report.ts';
 import { checkCredentials } from './credentials.ts';

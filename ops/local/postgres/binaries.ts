@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from 'node:fs
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
-import { currentEnvironment } from '../../../shared/config.ts';
+import { currentEnvironment } from '../../../shared/config/config.ts';
 
 /** PostgreSQL programs of the installed platform package, ready to run. */
 export interface Binaries {

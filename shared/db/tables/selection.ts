@@ -1,7 +1,7 @@
 /** Rows of a class by conditions of clients, which come here as our compiler's SQL (shared/query), never as theirs. */
 import type { QueryResultRow } from 'pg';
+import { ResultTooLarge } from '../limits/transaction.ts';
 import type { Handle } from '../pool.ts';
-import { ResultTooLarge } from '../terms.ts';
 
 /** The tables whose rows clients ask for by conditions. */
 export type ClassTable = 'installation' | 'app_user' | 'role';

@@ -1,6 +1,6 @@
-import { refuse } from '../../domain/errors.ts';
+import { refuse } from '../../domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
-import { pathOf } from '../fields.ts';
+import { pathOf } from '../schema/fields.ts';
 import { readCondition } from './condition.ts';
 import { Cursor } from './cursor.ts';
 import { syntaxError } from './tokens.ts';

@@ -1,5 +1,5 @@
 import { isJsonObject, type Json } from '../../domain/json.ts';
-import { canonicalTime } from '../../domain/typed-values.ts';
+import { canonicalTime } from '../../domain/objects/typed-values.ts';
 import { syntaxError, type Token, tokensOf } from './tokens.ts';
 
 /** Reads a statement from left to right; each `?` takes the next of the given values. */

@@ -1,4 +1,4 @@
-import { refuse } from '../../domain/errors.ts';
+import { refuse } from '../../domain/errors/errors.ts';
 
 /** Longer statements are refused; a URL holds no more. */
 const maxLength = 16_384;

@@ -1,9 +1,9 @@
 import type { Json } from '../../domain/json.ts';
-import { canonicalTime, timeOfDate } from '../../domain/typed-values.ts';
-import type { OwnColumn, PlainColumn, TextColumn } from '../fields.ts';
-import type { Params } from '../params.ts';
-import { sqlPattern } from '../regex/regex.ts';
-import type { Comparison, PlainTest } from '../tree.ts';
+import { canonicalTime, timeOfDate } from '../../domain/objects/typed-values.ts';
+import type { Comparison, PlainTest } from '../condition.ts';
+import { sqlPattern } from '../parse/regex/regex.ts';
+import type { OwnColumn, PlainColumn, TextColumn } from '../schema/fields.ts';
+import type { Params } from './params.ts';
 import { testTextArray } from './text-array.ts';
 
 type ScalarColumn = TextColumn | PlainColumn;

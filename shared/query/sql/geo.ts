@@ -1,6 +1,6 @@
-import type { Point } from '../geo.ts';
-import type { Params } from '../params.ts';
-import type { NearTest } from '../tree.ts';
+import type { NearTest } from '../condition.ts';
+import type { Point } from '../parse/geo.ts';
+import type { Params } from './params.ts';
 import { itemsAt, type JsonPath } from './path-text.ts';
 
 /** Tests of geo points in a jsonb column; whatever else is there is at no distance and within nothing. */

@@ -1,4 +1,4 @@
-import type { Params } from '../params.ts';
+import type { Params } from './params.ts';
 
 /** A member of a document in a jsonb column. */
 export interface JsonPath {

@@ -1,9 +1,9 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
-import type { Params } from '../params.ts';
-import { sqlPattern } from '../regex/regex.ts';
-import type { Comparison, PlainTest } from '../tree.ts';
+import type { Comparison, PlainTest } from '../condition.ts';
+import { sqlPattern } from '../parse/regex/regex.ts';
 import { negated } from './column.ts';
 import { testNear, testWithin } from './geo.ts';
+import type { Params } from './params.ts';
 import { type JsonPath, pathText, valuesAt as values } from './path-text.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { isJsonObject, type Json } from '../../domain/json.ts';
-import type { RelationColumn } from '../fields.ts';
-import type { Params } from '../params.ts';
-import type { PlainTest } from '../tree.ts';
+import type { PlainTest } from '../condition.ts';
+import type { RelationColumn } from '../schema/fields.ts';
 import { negated } from './column.ts';
+import type { Params } from './params.ts';
 
 /** The table of each relation's members. */
 const memberTables = { user_id: 'app_user', child_id: 'role' } as const;

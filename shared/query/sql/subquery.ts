@@ -1,7 +1,7 @@
-import type { OwnColumn, ValueField } from '../fields.ts';
-import type { Params } from '../params.ts';
-import type { SubqueryTest } from '../tree.ts';
+import type { SubqueryTest } from '../condition.ts';
+import type { OwnColumn, ValueField } from '../schema/fields.ts';
 import { negated } from './column.ts';
+import type { Params } from './params.ts';
 import { valuesAt } from './path-text.ts';
 
 /** Rows of a sub-query as the end of a SELECT: `FROM … WHERE … ORDER BY … LIMIT …`. */

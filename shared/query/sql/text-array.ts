@@ -1,7 +1,7 @@
 import type { Json } from '../../domain/json.ts';
-import type { Params } from '../params.ts';
-import { sqlPattern } from '../regex/regex.ts';
-import type { Comparison, PlainTest } from '../tree.ts';
+import type { Comparison, PlainTest } from '../condition.ts';
+import { sqlPattern } from '../parse/regex/regex.ts';
+import type { Params } from './params.ts';
 
 /** A test of a `text[]` column such as `channels`: a value means "contains it" (protocol/queries.md#arrays). */
 export function testTextArray(sql: string, test: PlainTest, params: Params): string {

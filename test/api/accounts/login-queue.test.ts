@@ -5,8 +5,8 @@ import {
   countLoginFailure,
   deleteOldLoginLocks,
   isLoginLocked,
-} from '../../../shared/db/tables/login-locks.ts';
-import type { App } from '../../../shared/domain/app.ts';
+} from '../../../shared/db/tables/users/login-locks.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { newName } from '../../support/users.ts';

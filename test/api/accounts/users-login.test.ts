@@ -5,8 +5,8 @@ import { saltedHash } from '../../../api/services/accounts/passwords/imported-ha
 import { Sessions } from '../../../api/services/accounts/sessions/sessions.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { findUser } from '../../../shared/db/tables/users.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import { findUser } from '../../../shared/db/tables/users/users.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noteBreakerState } from '../../../shared/db/tables/breakers.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import { noteBreakerState } from '../../../shared/db/tables/gateways/breakers.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import type { BreakerKey, BreakerState } from '../../../shared/domain/breaker.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 

@@ -2,7 +2,7 @@ import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { openProfile } from '../../../shared/db/tables/profiles.ts';
+import { openProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

@@ -7,9 +7,9 @@ import { loadRoutes } from '../../../api/route-loader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { insertOutboxMessage } from '../../../shared/db/tables/outbox.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { Refusal } from '../../../shared/domain/errors.ts';
+import { insertOutboxMessage } from '../../../shared/db/tables/messages/outbox.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

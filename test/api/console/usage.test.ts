@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../shared/db/pool.ts';
-import type { Edition, Plan } from '../../../shared/domain/app.ts';
-import { feesOf } from '../../../shared/domain/usage.ts';
+import type { Edition, Plan } from '../../../shared/domain/apps/app.ts';
+import { feesOf } from '../../../shared/domain/apps/usage.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

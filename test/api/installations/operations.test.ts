@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { App } from '../../../shared/domain/app.ts';
-import { Refusal } from '../../../shared/domain/errors.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import type { Json } from '../../../shared/domain/json.ts';
-import { applyWrites } from '../../../shared/domain/operations.ts';
+import { applyWrites } from '../../../shared/domain/objects/operations.ts';
 import { startTestApi, type TestApi, type TestResponse } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { signUp } from '../../support/users.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { App, AppOptionsPatch } from '../../../shared/domain/app.ts';
+import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
 let service: TestService;

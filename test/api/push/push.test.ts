@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listDeviceTypes } from '../../../shared/db/tables/audience.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import { listDeviceTypes } from '../../../shared/db/tables/installations/audience.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
 let service: TestService;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
-import type { App, Plan } from '../../../shared/domain/app.ts';
+import type { App, Plan } from '../../../shared/domain/apps/app.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 

@@ -1,8 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApi } from '../../../api/start.ts';
-import type { App } from '../../../shared/domain/app.ts';
-import { createLogger } from '../../../shared/logging.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { createLogger } from '../../../shared/process/logging.ts';
 import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Attempt, Message, Recipient } from '../../../connectors/contract/connector.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { defaultHttpTiming, type HttpTiming } from '../../../shared/http.ts';
+import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import { aContext, aMessage, kinds, movableClock, recipients, sendAll } from '../../support/gateways/apns.ts';
 import type { TestContext } from '../../support/gateways/sender-context.ts';
 import { attemptFor, type ExampleGateway, exampleVendor, startExampleGateway } from './example-vendor.ts';

@@ -20,7 +20,7 @@ import {
   formPost,
   type HttpTiming,
   jsonPost,
-} from '../../../shared/http.ts';
+} from '../../../shared/http/client.ts';
 
 const rows: Row[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { createHttpClient } from '../../../shared/http.ts';
+import { createHttpClient } from '../../../shared/http/client.ts';
 import {
   aBatch,
   ok,

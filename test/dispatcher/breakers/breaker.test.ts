@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { FairPriorities } from '../../../dispatcher/delivery/fair-priorities.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { deliverJob } from '../../../shared/queue/jobs.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';

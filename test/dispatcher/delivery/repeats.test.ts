@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';

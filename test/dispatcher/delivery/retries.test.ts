@@ -4,9 +4,9 @@ import { RetryGroups } from '../../../dispatcher/sending/retry-groups.ts';
 import { Tally } from '../../../dispatcher/sending/tally.ts';
 import type { DeliverResult } from '../../../dispatcher/sending/task.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/batches.ts';
-import { deliverSnapshot } from '../../../shared/db/tables/delivery.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/pushes/batches.ts';
+import { deliverSnapshot } from '../../../shared/db/tables/pushes/delivery.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { DispatcherDeps } from '../../../dispatcher/deps.ts';
 import { type Duty, runDuty } from '../../../dispatcher/duties/duties.ts';
-import { createLogger } from '../../../shared/logging.ts';
+import { createLogger } from '../../../shared/process/logging.ts';
 
 test('a duty that fails in a row is tried again each time and told of now and then', async () => {
   const lines: { msg: string; failures: number }[] = [];

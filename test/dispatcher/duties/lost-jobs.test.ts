@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { openDuties } from '../../../dispatcher/duties/duties.ts';
 import { JobKeeper } from '../../../dispatcher/duties/job-keeper.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';

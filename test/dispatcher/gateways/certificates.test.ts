@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/profiles.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts';

@@ -2,18 +2,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AccessTokens } from '../../../connectors/kit/access-token.ts';
 import { GatewayUsage } from '../../../dispatcher/recording/gateway-usage.ts';
 import { dayQuota, tokenStore } from '../../../dispatcher/sending/gateway-state.ts';
-import { callbackSecret, callbackUrl, isCallbackSecret } from '../../../shared/callbacks.ts';
 import { sleep, systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { deleteOldGatewayDays, grantTest, readHanded } from '../../../shared/db/tables/gateway-days.ts';
+import { deleteOldGatewayDays, grantTest, readHanded } from '../../../shared/db/tables/gateways/daily-use.ts';
 import {
   deleteOldGatewayMessages,
   insertGatewayMessages,
   listGatewayMessages,
-} from '../../../shared/db/tables/gateway-messages.ts';
-import { deleteOldRates, reserveRate, timeOf, unitsAt } from '../../../shared/db/tables/gateway-rates.ts';
-import { deleteOldGatewayTokens } from '../../../shared/db/tables/gateway-tokens.ts';
+} from '../../../shared/db/tables/gateways/messages.ts';
+import { deleteOldRates, reserveRate, timeOf, unitsAt } from '../../../shared/db/tables/gateways/rates.ts';
+import { deleteOldGatewayTokens } from '../../../shared/db/tables/gateways/tokens.ts';
+import { callbackSecret, callbackUrl, isCallbackSecret } from '../../../shared/http/callback-url.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 const vault = new Vault([Buffer.alloc(32, 1)]);

@@ -3,10 +3,10 @@ import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../..
 import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { listGatewayMessages } from '../../../shared/db/tables/gateway-messages.ts';
-import { unitsAt } from '../../../shared/db/tables/gateway-rates.ts';
-import { putProfile } from '../../../shared/db/tables/profiles.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import { listGatewayMessages } from '../../../shared/db/tables/gateways/messages.ts';
+import { unitsAt } from '../../../shared/db/tables/gateways/rates.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../../support/api.ts';
 import { startTestService, type TestService } from '../../support/service.ts';

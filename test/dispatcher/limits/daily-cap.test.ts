@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { deleteOldUsage, grantRecipients } from '../../../shared/db/tables/usage.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import { deleteOldUsage, grantRecipients } from '../../../shared/db/tables/apps/usage.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 

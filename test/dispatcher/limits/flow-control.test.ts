@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
-import { changePace } from '../../../shared/db/tables/pace.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import { changePace } from '../../../shared/db/tables/pushes/pace.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import type { Route } from '../../../api/route.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 
 /** What requests may name: apps with their keys, and ids of what is there. */
 export interface Targets {

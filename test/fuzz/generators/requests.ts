@@ -1,7 +1,7 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { Route } from '../../../api/route.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { bodiesFor, queryMembers } from './bodies.ts';
 import { credentialsFor, otherHeaders, type Targets } from './credentials.ts';
 import { valuesFor } from './schema-values.ts';

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { commonMembers } from '../../../connectors/contract/guide.ts';
 import { credentialsOf, guideOf } from '../../../connectors/registry.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { openProfiles } from '../../../shared/db/tables/profiles.ts';
+import { openProfiles } from '../../../shared/db/tables/apps/profiles.ts';
 import { brandOf, connectorNamed, profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliResult, carillon } from '../../support/cli.ts';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
 import { choosePort } from '../../../ops/local/ports.ts';
 import { Supervised } from '../../../ops/local/supervised.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { newName, refusalOf, refused, signUp } from '../../support/users.ts';

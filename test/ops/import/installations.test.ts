@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { deleteIdleInstallations } from '../../../shared/db/tables/installations.ts';
+import { deleteIdleInstallations } from '../../../shared/db/tables/installations/installations.ts';
 import { anInstallation, newId, useImports } from '../../support/import/imports.ts';
 
 const world = useImports();

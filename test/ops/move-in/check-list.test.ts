@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Needs } from '../../../ops/import/needs.ts';
-import { draftOf } from '../../../shared/domain/installation-members.ts';
+import { draftOf } from '../../../shared/domain/installations/members.ts';
 import { anInstallation, aUser, newId } from '../../support/import/imports.ts';
 import { item, useMoveIn } from '../../support/import/move-in.ts';
 

@@ -2,8 +2,8 @@ import { checkCredentials } from '../../../connectors/registry.ts';
 import { type Sandbox, type StartOptions, startGateways } from '../../../ops/sandbox/all/gateways.ts';
 import type { Stand } from '../../../ops/sandbox/all/stands.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { putProfile } from '../../../shared/db/tables/profiles.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../api.ts';
 import type { TestService } from '../service.ts';
 

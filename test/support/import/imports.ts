@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { runImport } from '../../../ops/import/run.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi, testEnvironment } from '../api.ts';
 import { type CliResult, carillon } from '../cli.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';

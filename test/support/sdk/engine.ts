@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 
 /** A hook that ran, with what it was handed. */
 export interface RanHook {

@@ -8,7 +8,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 
 /** Where the client looks for its socket; nothing of its options changes that. */
 const routerHost = 'router-g0-push.leancloud.cn';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { choosePort } from '../../../ops/local/ports.ts';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { movableClock } from '../../support/gateways/apns.ts';

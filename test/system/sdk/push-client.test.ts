@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { App } from '../../../shared/domain/app.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { type FixedAddresses, PushClient, startFixedAddresses } from '../../support/sdk/push-client.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 

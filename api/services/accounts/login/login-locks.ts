@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { countLoginFailure, isLoginLocked } from '../../../../shared/db/tables/login-locks.ts';
-import type { App } from '../../../../shared/domain/app.ts';
-import { refuse } from '../../../../shared/domain/errors.ts';
-import type { User } from '../../../../shared/domain/user.ts';
+import { countLoginFailure, isLoginLocked } from '../../../../shared/db/tables/users/login-locks.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { User } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /** protocol/users.md#account-lock: more than 6 failures within 15 minutes. */

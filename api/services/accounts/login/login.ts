@@ -1,10 +1,10 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { findUser, replaceHash, type UserKey } from '../../../../shared/db/tables/users.ts';
-import type { App } from '../../../../shared/domain/app.ts';
-import { type ErrorName, Refusal, refuse } from '../../../../shared/domain/errors.ts';
+import { findUser, replaceHash, type UserKey } from '../../../../shared/db/tables/users/users.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { type ErrorName, Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { type User, userDocument } from '../../../../shared/domain/user.ts';
-import { readPhone } from '../../../../shared/domain/user-members.ts';
+import { readPhone } from '../../../../shared/domain/users/members.ts';
+import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { VerificationCodes } from '../../sms/codes.ts';
 import { requirePhone } from '../../sms/sms.ts';

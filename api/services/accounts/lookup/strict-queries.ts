@@ -1,6 +1,6 @@
-import { refuse } from '../../../../shared/domain/errors.ts';
-import type { ListQuery } from '../../../../shared/query/list.ts';
-import type { Condition, SubqueryTest } from '../../../../shared/query/tree.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { Condition, SubqueryTest } from '../../../../shared/query/condition.ts';
+import type { ListQuery } from '../../../../shared/query/list/list.ts';
 
 /** Members that say where a person can be reached. */
 const sensitive = new Set(['email', 'mobilePhoneNumber']);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { equalInConstantTime } from '../../../../shared/crypto.ts';
-import { moduleUrl } from '../../../../shared/module-url.ts';
+import { moduleUrl } from '../../../../shared/process/module-url.ts';
 
 /**
  * Hashes that imported users bring: bcrypt, and the salted form that the public service exports (the members

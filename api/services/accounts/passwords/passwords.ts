@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { hash as argon2, verify as argon2Verify } from '@node-rs/argon2';
-import { Refusal } from '../../../../shared/domain/errors.ts';
-import { maxPasswordBytes } from '../../../../shared/domain/user-members.ts';
-import { FairQueue, QueueFull } from '../../../../shared/fair-queue.ts';
+import { Refusal } from '../../../../shared/domain/errors/errors.ts';
+import { maxPasswordBytes } from '../../../../shared/domain/users/members.ts';
+import { FairQueue, QueueFull } from '../../../../shared/fairness/fair-queue.ts';
 import { ImportedHashes } from './imported-hashes.ts';
 
 /** OWASP's first choice for Argon2id, which the library takes by default: 19 MiB, two passes, about 15 to 25 ms. */

@@ -1,9 +1,9 @@
-import { findUser, setPassword } from '../../../../shared/db/tables/users.ts';
-import type { App } from '../../../../shared/domain/app.ts';
-import { refuse } from '../../../../shared/domain/errors.ts';
+import { findUser, setPassword } from '../../../../shared/db/tables/users/users.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { type User, userDocument } from '../../../../shared/domain/user.ts';
-import { readPassword } from '../../../../shared/domain/user-members.ts';
+import { readPassword } from '../../../../shared/domain/users/members.ts';
+import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireCurrentSession, requireSelf, type UserCaller } from '../caller.ts';
 import type { LoginLocks } from '../login/login-locks.ts';

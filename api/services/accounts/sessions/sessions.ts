@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { SealError } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users.ts';
-import type { AclUser } from '../../../../shared/domain/acl.ts';
-import type { App } from '../../../../shared/domain/app.ts';
-import { refuse } from '../../../../shared/domain/errors.ts';
-import type { SessionSecret, User } from '../../../../shared/domain/user.ts';
+import { findSessionOwner, findUser, replaceSession } from '../../../../shared/db/tables/users/users.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { AclUser } from '../../../../shared/domain/objects/acl.ts';
+import type { SessionSecret, User } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /** Who a valid session token belongs to. */

@@ -1,8 +1,8 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { countSignUp, signUpWindows } from '../../../../shared/db/tables/sign-up-budgets.ts';
-import type { App } from '../../../../shared/domain/app.ts';
-import { Refusal } from '../../../../shared/domain/errors.ts';
-import { draftBytes, type UserDraft } from '../../../../shared/domain/user.ts';
+import { countSignUp, signUpWindows } from '../../../../shared/db/tables/users/sign-up-budgets.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { Refusal } from '../../../../shared/domain/errors/errors.ts';
+import { draftBytes, type UserDraft } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { ipAddressKey } from '../../sms/budgets.ts';
 

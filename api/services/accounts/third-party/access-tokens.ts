@@ -1,8 +1,11 @@
 import { z } from 'zod';
-import { identityOf } from '../../../../shared/domain/auth-data.ts';
-import type { AccessTokenCheck, PlatformConfirmation } from '../../../../shared/domain/auth-platforms.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { formPost } from '../../../../shared/http.ts';
+import { identityOf } from '../../../../shared/domain/users/auth-data.ts';
+import type {
+  AccessTokenCheck,
+  PlatformConfirmation,
+} from '../../../../shared/domain/users/auth-platforms.ts';
+import { formPost } from '../../../../shared/http/client.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
 export interface AccessTokenRequest {

@@ -1,10 +1,13 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
 import type { Clock } from '../../../../shared/clock.ts';
-import { identityOf } from '../../../../shared/domain/auth-data.ts';
-import type { IdentityTokenCheck, PlatformConfirmation } from '../../../../shared/domain/auth-platforms.ts';
-import { Refusal } from '../../../../shared/domain/errors.ts';
+import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { identityOf } from '../../../../shared/domain/users/auth-data.ts';
+import type {
+  IdentityTokenCheck,
+  PlatformConfirmation,
+} from '../../../../shared/domain/users/auth-platforms.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
 /** Keys are asked for again after this, or when a token names one that is not among them. */

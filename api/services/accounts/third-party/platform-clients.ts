@@ -1,6 +1,6 @@
 import type { Clock } from '../../../../shared/clock.ts';
-import { Refusal } from '../../../../shared/domain/errors.ts';
-import { createHttpClient, type HttpClient, type HttpRequest } from '../../../../shared/http.ts';
+import { Refusal } from '../../../../shared/domain/errors/errors.ts';
+import { createHttpClient, type HttpClient, type HttpRequest } from '../../../../shared/http/client.ts';
 
 /** Somebody waits for the login. */
 const timing = { connectMs: 3000, requestMs: 5000, drainMs: 1000 };

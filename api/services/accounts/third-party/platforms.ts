@@ -1,18 +1,18 @@
-import type { App } from '../../../../shared/domain/app.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
 import {
   type AuthDataChanges,
   anonymous,
   requireToken,
   unionOf,
-} from '../../../../shared/domain/auth-data.ts';
+} from '../../../../shared/domain/users/auth-data.ts';
 import {
   checkOf,
   isIdentityTokenPlatform,
   type PlatformCheck,
   type PlatformConfirmation,
-} from '../../../../shared/domain/auth-platforms.ts';
-import { refuse } from '../../../../shared/domain/errors.ts';
-import type { JsonObject } from '../../../../shared/domain/json.ts';
+} from '../../../../shared/domain/users/auth-platforms.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkAccessToken } from './access-tokens.ts';
 import { IdentityTokens } from './identity-tokens.ts';

@@ -1,18 +1,22 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { findUsersOfIdentities } from '../../../../shared/db/tables/user-identities.ts';
-import { findUser } from '../../../../shared/db/tables/users.ts';
-import type { App } from '../../../../shared/domain/app.ts';
-import { type AuthDataChanges, changedAuthData, identitiesOf } from '../../../../shared/domain/auth-data.ts';
-import { type ErrorName, Refusal, refuse } from '../../../../shared/domain/errors.ts';
+import { findUsersOfIdentities } from '../../../../shared/db/tables/users/identities.ts';
+import { findUser } from '../../../../shared/db/tables/users/users.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { type ErrorName, Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { type UserDraft, userDocument } from '../../../../shared/domain/user.ts';
+import {
+  type AuthDataChanges,
+  changedAuthData,
+  identitiesOf,
+} from '../../../../shared/domain/users/auth-data.ts';
 import {
   newUser,
   requireSize,
   type UserChanges,
   type UserRules,
-} from '../../../../shared/domain/user-changes.ts';
+} from '../../../../shared/domain/users/changes.ts';
+import { type UserDraft, userDocument } from '../../../../shared/domain/users/user.ts';
 import type { LoginService } from '../login/login.ts';
 import type { UserStore } from '../user-store.ts';
 import type { AuthPlatforms } from './platforms.ts';

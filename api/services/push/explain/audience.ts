@@ -1,7 +1,7 @@
 import type { Message } from '../../../../connectors/contract/connector.ts';
 import { connectors } from '../../../../connectors/registry.ts';
 import type { Router } from '../../../../connectors/routing.ts';
-import type { DeviceGroup } from '../../../../shared/db/tables/audience.ts';
+import type { DeviceGroup } from '../../../../shared/db/tables/installations/audience.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 

@@ -1,13 +1,13 @@
 import type { MessageSource } from '../../../../connectors/contract/connector.ts';
 import { type Profile, Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { countPending } from '../../../../shared/db/tables/audience.ts';
-import { readUsage } from '../../../../shared/db/tables/usage.ts';
-import { type App, planLimits } from '../../../../shared/domain/app.ts';
-import { Refusal } from '../../../../shared/domain/errors.ts';
+import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
+import { countPending } from '../../../../shared/db/tables/installations/audience.ts';
+import { type App, planLimits } from '../../../../shared/domain/apps/app.ts';
+import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
-import { type PushTiming, pushBodyBytesBelow } from '../../../../shared/domain/push.ts';
+import { type PushTiming, pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';
 import { checkContent } from '../content-check.ts';
 import type { ConnectorShare } from './audience.ts';
 

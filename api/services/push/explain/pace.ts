@@ -1,8 +1,8 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { pastPace } from '../../../../shared/db/tables/audience.ts';
-import type { App } from '../../../../shared/domain/app.ts';
+import { pastPace } from '../../../../shared/db/tables/installations/audience.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
-import type { PushOrder } from '../../../../shared/domain/push.ts';
+import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import type { ConnectorShare } from './audience.ts';
 
 export interface Pace {

@@ -1,9 +1,9 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { explainStatement, type PlanNode } from '../../../../shared/db/tables/audience.ts';
-import type { App } from '../../../../shared/domain/app.ts';
-import type { PushOrder } from '../../../../shared/domain/push.ts';
-import { isScanNeeded } from '../../../../shared/query/cost.ts';
-import { targetQuery } from '../../../../shared/query/targets.ts';
+import { explainStatement, type PlanNode } from '../../../../shared/db/tables/installations/audience.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
+import { isScanNeeded } from '../../../../shared/query/targets/cost.ts';
+import { targetQuery } from '../../../../shared/query/targets/targets.ts';
 
 /** Reading fewer rows than this without an index is no matter (issue: "more than a few thousand rows"). */
 const manyRows = 5000;

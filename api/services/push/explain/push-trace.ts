@@ -1,6 +1,6 @@
 import { type Route, Router } from '../../../../connectors/routing.ts';
-import { findGatewayFailure } from '../../../../shared/db/tables/gateway-failures.ts';
-import { findPublicNotification } from '../../../../shared/db/tables/notifications.ts';
+import { findGatewayFailure } from '../../../../shared/db/tables/gateways/failures.ts';
+import { findPublicNotification } from '../../../../shared/db/tables/pushes/pushes.ts';
 import {
   findBatchOf,
   findDevice,
@@ -10,15 +10,15 @@ import {
   type TracedDevice,
   type TracedFailure,
   testConditions,
-} from '../../../../shared/db/tables/traces.ts';
-import type { App } from '../../../../shared/domain/app.ts';
+} from '../../../../shared/db/tables/pushes/traces.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
-import { refuse } from '../../../../shared/domain/errors.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import type { Notification } from '../../../../shared/domain/notification.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
-import { type Clause, targetClauses } from '../../../../shared/query/clauses.ts';
-import { Params } from '../../../../shared/query/targets.ts';
+import type { Notification } from '../../../../shared/domain/pushes/record.ts';
+import { type Clause, targetClauses } from '../../../../shared/query/targets/clauses.ts';
+import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type InboxState, traceText } from './trace-text.ts';
 

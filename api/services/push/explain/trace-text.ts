@@ -1,9 +1,9 @@
-import type { TracedBatch, TracedDevice, TracedFailure } from '../../../../shared/db/tables/traces.ts';
+import type { TracedBatch, TracedDevice, TracedFailure } from '../../../../shared/db/tables/pushes/traces.ts';
 import { type GatewayFailure, gatewayTrouble } from '../../../../shared/domain/breaker.ts';
 import { displayName } from '../../../../shared/domain/labels.ts';
-import type { Notification } from '../../../../shared/domain/notification.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
-import type { Clause } from '../../../../shared/query/clauses.ts';
+import type { Notification } from '../../../../shared/domain/pushes/record.ts';
+import type { Clause } from '../../../../shared/query/targets/clauses.ts';
 
 /**
  * A message of our own channel: in the inbox, deleted by its acknowledgement, in the inbox past its time,

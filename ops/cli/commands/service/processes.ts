@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { readLocalConfig } from '../../../../shared/config.ts';
-import { moduleUrl } from '../../../../shared/module-url.ts';
+import { readLocalConfig } from '../../../../shared/config/config.ts';
+import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import { readRunInfo } from '../../../local/run-info.ts';
 import { CommandFailure, type Report, type Shell } from '../../report.ts';
 

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../../shared/clock.ts';
+import { RoleDirectory } from '../../../../shared/db/cache/role-cache.ts';
 import { Database } from '../../../../shared/db/pool.ts';
-import { RoleDirectory } from '../../../../shared/db/role-directory.ts';
-import { findRolesOfUser, maxRoleDepth, maxRolesOfUser } from '../../../../shared/db/tables/user-roles.ts';
-import type { App } from '../../../../shared/domain/app.ts';
+import {
+  findRolesOfUser,
+  maxRoleDepth,
+  maxRolesOfUser,
+} from '../../../../shared/db/tables/roles/user-roles.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { App } from '../../../../shared/domain/app.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi, type TestRequest } from '../../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { adding, newRoleName, pointerTo } from '../../../support/roles.ts';

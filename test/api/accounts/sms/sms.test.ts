@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../../shared/db/pool.ts';
-import type { App, AppOptionsPatch } from '../../../../shared/domain/app.ts';
+import type { App, AppOptionsPatch } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi, type TestResponse } from '../../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { movableClock } from '../../../support/gateways/apns.ts';

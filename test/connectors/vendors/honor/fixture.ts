@@ -1,6 +1,6 @@
 import { honor, honorConnector } from '../../../../connectors/vendors/honor/index.ts';
 import { createHonorApp, startHonorGateway } from '../../../../ops/sandbox/vendors/honor/server.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type Fixture, standOver } from '../../contract/fixture.ts';
 
 /** Registration id number `n`. */

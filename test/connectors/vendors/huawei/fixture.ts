@@ -1,6 +1,6 @@
 import { huawei, huaweiConnector } from '../../../../connectors/vendors/huawei/index.ts';
 import { createHuaweiApp, startHuaweiGateway } from '../../../../ops/sandbox/vendors/huawei/server.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type Fixture, standOver } from '../../contract/fixture.ts';
 
 /** Registration id number `n` of a device with Android. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
 import { startMeizuGateway } from '../../../../ops/sandbox/vendors/meizu/server.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type Fixture, type Stand, standOver } from '../../contract/fixture.ts';
 
 export const meizuApp = { appId: '100999', appSecret: 'ccd3f2a1b0' };

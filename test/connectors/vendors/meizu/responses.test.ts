@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { callRows, targetRows } from '../../../../connectors/vendors/meizu/errors.ts';
 import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
 import { type MeizuGateway, startMeizuGateway } from '../../../../ops/sandbox/vendors/meizu/server.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds } from '../../../support/gateways/apns.ts';
 import {
   messageIdOf,

@@ -1,6 +1,6 @@
 import { oppo, oppoConnector } from '../../../../connectors/vendors/oppo/index.ts';
 import { createOppoApp, startOppoGateway } from '../../../../ops/sandbox/vendors/oppo/server.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type Fixture, standOver } from '../../contract/fixture.ts';
 
 /** Registration id number `n` of a device in China. */

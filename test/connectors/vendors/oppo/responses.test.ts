@@ -3,7 +3,7 @@ import { rows } from '../../../../connectors/vendors/oppo/errors.ts';
 import { oppo, oppoConnector } from '../../../../connectors/vendors/oppo/index.ts';
 import { type OppoGateway, startOppoGateway } from '../../../../ops/sandbox/vendors/oppo/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds, movableClock, sendAll } from '../../../support/gateways/apns.ts';
 import {
   messageIdOf,

@@ -1,6 +1,6 @@
 import { vivo, vivoConnector } from '../../../../connectors/vendors/vivo/index.ts';
 import { createVivoApp, startVivoGateway } from '../../../../ops/sandbox/vendors/vivo/server.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type Fixture, standOver } from '../../contract/fixture.ts';
 
 /** Registration id number `n`: 23 digits. */

@@ -5,7 +5,7 @@ import { vivo, vivoConnector } from '../../../../connectors/vendors/vivo/index.t
 import { startVivoGateway, type VivoGateway } from '../../../../ops/sandbox/vendors/vivo/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds, movableClock, sendAll } from '../../../support/gateways/apns.ts';
 import {
   messageIdOf,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { startXiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type Fixture, type Stand, standOver } from '../../contract/fixture.ts';
 
 export const xiaomiApp = {

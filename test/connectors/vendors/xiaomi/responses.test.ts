@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { rows } from '../../../../connectors/vendors/xiaomi/errors.ts';
 import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { startXiaomiGateway, type XiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
-import { defaultHttpTiming } from '../../../../shared/http.ts';
+import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds } from '../../../support/gateways/apns.ts';
 import {
   messageIdOf,

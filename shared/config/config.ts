@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { issueText } from '../domain/errors/issue-text.ts';
+import { functionHostVariables, localVariables, processVariables, secretList } from './environment.ts';
+import { unknownVariables } from './unknown-variables.ts';
+
+/**
+ * The environment (protocol/operation.md#environment), read here and nowhere else, as one checked value.
+ */
+const schema = processVariables.transform((env) => ({
+  port: env.PORT,
+  host: env.HOST,
+  publicUrl: env.PUBLIC_URL ?? `http://127.0.0.1:${env.PORT}`,
+  databaseUrl: env.DATABASE_URL,
+  databaseReadUrl: env.DATABASE_READ_URL ?? env.DATABASE_URL,
+  adminToken: env.CARILLON_ADMIN_TOKEN,
+  secrets: env.CARILLON_SECRET,
+  dispatcherThreads: env.DISPATCHER_THREADS,
+  metricsPort: env.METRICS_PORT,
+  /** Where the dispatcher's metrics listen, and what `/metrics` of every process asks for as a bearer token. */
+  metricsHost: env.METRICS_HOST ?? env.HOST,
+  metricsToken: env.METRICS_TOKEN,
+  trustedProxies: env.TRUSTED_PROXIES,
+  smtpUrl: env.SMTP_URL,
+  smsWebhookUrl: env.SMS_WEBHOOK_URL,
+  /** The host of functions of apps that name none, and what tells it that a call is ours. */
+  functionsUrl: env.CARILLON_FUNCTIONS_URL,
+  functionsToken: env.CARILLON_FUNCTIONS_TOKEN,
+  logLevel: env.LOG_LEVEL,
+  isTest: env.NODE_ENV === 'test',
+}));
+
+export type Config = z.infer<typeof schema>;
+
+/** The environment is unfit to start with: one line per variable, without its value. */
+export class ConfigError extends Error {
+  readonly problems: string[];
+
+  constructor(problems: string[]) {
+    super(`The environment is not fit to start:\n${problems.map((line) => `  ${line}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+const missing: Record<string, string> = {
+  DATABASE_URL:
+    'is missing; expected a PostgreSQL URL such as postgresql://user@host/carillon (`npm start` brings a database of its own)',
+  CARILLON_ADMIN_TOKEN: 'is missing; expected the bearer token of the admin API, at least 16 characters',
+  CARILLON_SECRET: 'is missing; expected 32 bytes in base64 (`openssl rand -base64 32`)',
+};
+
+/** Variables by name, as `process.env` holds them. */
+export type Environment = Record<string, string | undefined>;
+
+/** The environment as it is, for those who hand it on to another process. */
+export const currentEnvironment = (): Environment => ({ ...process.env });
+
+/**
+ * Reads and checks the environment.
+ *
+ * An empty variable counts as absent. Throws `ConfigError` naming each unfit variable, what is wrong
+ * with it and what is expected; values are never quoted, since they may be secrets.
+ */
+export function readConfig(env: Environment = process.env): Config {
+  return check(schema, env);
+}
+
+function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
+  const present = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const result = shape.safeParse(present, { error: issueText });
+  if (result.success) return result.data;
+  throw new ConfigError(
+    result.error.issues.map((issue) => {
+      const name = String(issue.path[0]);
+      const text =
+        present[name] === undefined ? (missing[name] ?? 'is missing') : `is wrong: ${issue.message}`;
+      return `${name} ${text}`;
+    }),
+  );
+}
+
+/** The keys of a `CARILLON_SECRET`. Throws `ConfigError` as `readConfig` does. */
+export function readSecretKeys(text: string): Buffer[] {
+  return check(z.object({ CARILLON_SECRET: secretList }), { CARILLON_SECRET: text }).CARILLON_SECRET;
+}
+
+const functionsSchema = functionHostVariables.transform((env) => ({
+  dir: env.CARILLON_FUNCTIONS_DIR,
+  port: env.CARILLON_FUNCTIONS_PORT,
+  token: env.CARILLON_FUNCTIONS_TOKEN,
+  apiUrl: env.CARILLON_API_URL,
+  logLevel: env.LOG_LEVEL,
+}));
+
+/** Reads what the process of the embedded function host needs. Throws `ConfigError` as `readConfig` does. */
+export function readFunctionsConfig(env: Environment = process.env): z.infer<typeof functionsSchema> {
+  return check(functionsSchema, env);
+}
+
+/** Where something on this machine that listens on `host` is reached. */
+export function urlAt(host: string | undefined, port: number): string {
+  const isAnywhere = host === undefined || ['0.0.0.0', '::'].includes(host);
+  const name = isAnywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}`;
+}
+
+const localSchema = localVariables.transform((env) => ({
+  /** The ports that were asked for; others are free to choose. */
+  port: env.PORT,
+  metricsPort: env.METRICS_PORT,
+  host: env.HOST,
+  /** What was asked for, as against `publicUrl`, which is where a service is looked for. */
+  askedPublicUrl: env.PUBLIC_URL,
+  publicUrl: env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
+  metricsHost: env.METRICS_HOST ?? env.HOST,
+  metricsUrl: env.METRICS_PORT === undefined ? undefined : urlAt(env.METRICS_HOST, env.METRICS_PORT),
+  databaseUrl: env.DATABASE_URL,
+  dataDir: env.CARILLON_DATA_DIR,
+  functionsDir: env.CARILLON_FUNCTIONS_DIR,
+  adminToken: env.CARILLON_ADMIN_TOKEN,
+  secret: env.CARILLON_SECRET,
+}));
+
+/** What the environment says of a service on this machine; what it leaves open is in the data directory. */
+export type LocalConfig = z.infer<typeof localSchema>;
+
+/**
+ * Reads the part of the environment that `npm start` and the command line need, all of it optional.
+ * Throws `ConfigError` as `readConfig` does.
+ */
+export function readLocalConfig(env: Environment = process.env): LocalConfig {
+  return check(localSchema, env);
+}
+
+/**
+ * Sentences on variables of the environment that begin with `CARILLON_` and mean nothing, for a warning at the start: a
+ * name with a slip would else be passed over.
+ */
+export function environmentWarnings(env: Environment = process.env): string[] {
+  const shapes = [schema.in.shape, functionsSchema.in.shape, localSchema.in.shape];
+  return unknownVariables(
+    env,
+    shapes.flatMap((shape) => Object.keys(shape)),
+  );
+}

@@ -1,0 +1,145 @@
+import { availableParallelism } from 'node:os';
+import { z } from 'zod';
+import { sslProblem } from './database-url.ts';
+
+/**
+ * The variables of the environment with their shapes, meanings and defaults (protocol/operation.md#environment).
+ * `shared/config/config.ts` reads them; docs/reference/configuration.md is generated from them.
+ */
+const databaseUrl = z
+  .string()
+  .refine((text) => /^postgres(ql)?:\/\//.test(text), 'expected a URL that begins with postgresql://')
+  .superRefine((text, context) => {
+    const message = sslProblem(text);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  });
+
+/** Digits only: `Number` would also take 0x50, 1e3 and a blank, which is 0. */
+const wholeNumber = (expected: string) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, expected)
+    .transform(Number);
+
+const port = wholeNumber('expected a port number').pipe(
+  z.number().max(65535, 'expected a port from 0 to 65535'),
+);
+
+const address = z.string().min(1, 'expected an address');
+const token = z.string().min(16, 'expected at least 16 characters');
+
+export const secretList = z.string().transform((text, context) => {
+  const keys = text.split(',').map((part) => Buffer.from(part.trim(), 'base64'));
+  if (keys.some((key) => key.length !== 32))
+    context.addIssue({
+      code: 'custom',
+      message: 'expected 32 bytes in base64 (`openssl rand -base64 32`), or several, separated by commas',
+    });
+  return keys;
+});
+
+const httpUrl = z.url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL' });
+const publicUrl = httpUrl.transform((text) => text.replace(/\/+$/, ''));
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+const logLevel = z
+  .enum(logLevels, `expected one of ${logLevels.join(', ')}`)
+  .default('info')
+  .describe('Least level that is logged.');
+
+/** Meaning of a variable; `byDefault` says what holds where it is absent and no fixed value does. */
+const meaning = (description: string, byDefault: string) => ({ description, byDefault });
+
+/** Variables of an api or dispatcher. */
+export const processVariables = z.object({
+  PORT: port.default(8080).describe('HTTP port of the api: public API, device channel, metrics of the api.'),
+  HOST: address.default('0.0.0.0').describe('Address that the api listens on.'),
+  PUBLIC_URL: publicUrl
+    .optional()
+    .meta(meaning('Base URL of every link that the service hands out.', '`http://127.0.0.1:$PORT`')),
+  DATABASE_URL: databaseUrl.describe(
+    'PostgreSQL, 15 or newer. `sslmode` means what it means to libpq; without it nothing is encrypted.',
+  ),
+  DATABASE_READ_URL: databaseUrl
+    .optional()
+    .meta(meaning('Hot standby that scans for pushes and queries read.', '`DATABASE_URL`')),
+  CARILLON_ADMIN_TOKEN: token.describe('Bearer token of the admin API, at least 16 characters.'),
+  CARILLON_SECRET: secretList.describe(
+    'Keys that encrypt keys and credentials at rest, 32 bytes in base64 each, separated by commas: the first encrypts, all decrypt.',
+  ),
+  DISPATCHER_THREADS: wholeNumber('expected a whole number')
+    .pipe(z.number().min(1, 'expected at least 1').max(256, 'expected at most 256'))
+    .default(availableParallelism())
+    .meta(meaning('Worker threads of a dispatcher, 1 to 256.', 'the number of cores')),
+  METRICS_PORT: port.default(9464).describe('Port of the metrics and health of a dispatcher.'),
+  METRICS_HOST: address
+    .optional()
+    .meta(meaning('Address that the metrics of a dispatcher listen on.', '`HOST`')),
+  METRICS_TOKEN: token.optional().describe('Bearer token that `/metrics` of api and dispatcher asks for.'),
+  TRUSTED_PROXIES: wholeNumber('expected how many proxies stand in front, a whole number')
+    .pipe(z.number().max(10, 'expected at most 10'))
+    .default(0)
+    .describe(
+      'Proxies in front of the api that add to `X-Forwarded-For`, at most 10. Where it is too low, all clients share the address of a proxy, and its limits.',
+    ),
+  SMTP_URL: z
+    .url({ protocol: /^smtps?$/, error: 'expected an smtp:// or smtps:// URL' })
+    .optional()
+    .meta(meaning('SMTP server that sends mail (dispatcher).', 'mail stays in the outbox')),
+  SMS_WEBHOOK_URL: httpUrl
+    .optional()
+    .meta(meaning('URL that sends SMS and voice messages (dispatcher).', 'messages stay in the outbox')),
+  CARILLON_FUNCTIONS_URL: publicUrl
+    .optional()
+    .describe('Function host of apps without `functionsUrl`; `npm start` sets it.'),
+  CARILLON_FUNCTIONS_TOKEN: token
+    .optional()
+    .describe('Token of calls to the host of `CARILLON_FUNCTIONS_URL`; `npm start` sets it.'),
+  LOG_LEVEL: logLevel,
+  NODE_ENV: z
+    .string()
+    .default('production')
+    .describe('`test` lets the admin API return the characters of a captcha.'),
+});
+
+/** Variables of the process of the embedded function host; `npm start` sets them. */
+export const functionHostVariables = z.object({
+  CARILLON_FUNCTIONS_DIR: z.string().describe('Folder of cloud functions.'),
+  CARILLON_FUNCTIONS_PORT: port.describe('Port that the function host listens on.'),
+  CARILLON_FUNCTIONS_TOKEN: token.describe('Token that calls of the api carry.'),
+  CARILLON_API_URL: publicUrl.describe('Base URL of the api, for functions that call it.'),
+  LOG_LEVEL: logLevel,
+});
+
+/** Variables of `npm start` and the command line, all of them optional. */
+export const localVariables = z.object({
+  PORT: port.optional().meta(meaning('HTTP port of the api.', '8080, or a free one where that is taken')),
+  HOST: address.default('127.0.0.1').describe('Address that everything listens on.'),
+  PUBLIC_URL: publicUrl
+    .optional()
+    .meta(
+      meaning('Base URL of every link; where the command line finds the api.', '`http://127.0.0.1:$PORT`'),
+    ),
+  METRICS_PORT: port
+    .optional()
+    .meta(meaning('Port of the metrics of the dispatcher.', '9464, or a free one where that is taken')),
+  METRICS_HOST: address
+    .optional()
+    .meta(meaning('Address that the metrics of the dispatcher listen on.', '`HOST`')),
+  DATABASE_URL: databaseUrl
+    .optional()
+    .meta(meaning('PostgreSQL, 15 or newer.', 'an embedded one under `CARILLON_DATA_DIR`')),
+  CARILLON_DATA_DIR: z.string().default('.carillon').describe('Folder of the embedded database and keys.'),
+  CARILLON_FUNCTIONS_DIR: z
+    .string()
+    .optional()
+    .describe('Folder of cloud functions that `npm start` runs, for apps without `functionsUrl`.'),
+  CARILLON_ADMIN_TOKEN: z
+    .string()
+    .optional()
+    .meta(meaning('Bearer token of the admin API.', 'made on the first start, kept in `CARILLON_DATA_DIR`')),
+  CARILLON_SECRET: z
+    .string()
+    .optional()
+    .meta(meaning('Keys that encrypt at rest.', 'made on the first start, kept in `CARILLON_DATA_DIR`')),
+});

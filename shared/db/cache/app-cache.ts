@@ -1,0 +1,32 @@
+import type { Clock } from '../../clock.ts';
+import type { Vault } from '../../crypto.ts';
+import type { App } from '../../domain/apps/app.ts';
+import type { Handle } from '../pool.ts';
+import { findApp } from '../tables/apps/apps.ts';
+import { openProfiles, type StoredProfile } from '../tables/apps/profiles.ts';
+import { ShortMemory } from './short-cache.ts';
+
+/** Apps and their profiles as this process knows them, at most half a second old. */
+export class Directory {
+  readonly #apps: ShortMemory<App | undefined>;
+  readonly #profiles: ShortMemory<StoredProfile[]>;
+
+  constructor(db: Handle, vault: Vault, clock: Clock) {
+    this.#apps = new ShortMemory(clock, (appId) => findApp(db, vault, appId));
+    this.#profiles = new ShortMemory(clock, (appId) => openProfiles(db, vault, appId));
+  }
+
+  app(appId: string): Promise<App | undefined> {
+    return this.#apps.get(appId);
+  }
+
+  profiles(appId: string): Promise<StoredProfile[]> {
+    return this.#profiles.get(appId);
+  }
+
+  /** Called by the process that changes an app itself, so that its own next answer is the new one. */
+  forget(appId: string): void {
+    this.#apps.forget(appId);
+    this.#profiles.forget(appId);
+  }
+}

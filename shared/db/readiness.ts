@@ -1,0 +1,104 @@
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type Clock, sleep } from '../clock.ts';
+import type { Vault } from '../crypto.ts';
+import type { Logger } from '../process/logging.ts';
+import { ShortMemory } from './cache/short-cache.ts';
+import { type Handle, isConnectionFailure, isUndefinedTable } from './pool.ts';
+import { countSealedApps } from './tables/apps/apps.ts';
+
+const notMigrated = 'The database is not migrated: run `carillon migrate`.';
+const wrongSecret =
+  'CARILLON_SECRET does not open what is in the database: set it to the key that this database was used with before.';
+
+const notReachable = 'The database cannot be reached.';
+
+/** How often a process that waits looks again, and how often it says what it waits for. */
+const lookEveryMs = 1000;
+const sayEveryMs = 10_000;
+
+/** What a database that answers lacks, in a sentence for the operator; undefined when it lacks nothing. */
+export type Unfitness = string | undefined;
+
+/**
+ * Whether a process can work on the database that it reaches: all migrations of this version have run, and
+ * CARILLON_SECRET opens the apps. One look in half a second, however many ask.
+ */
+export class Fitness {
+  readonly #db: Handle;
+  readonly #vault: Vault;
+  readonly #memory: ShortMemory<Unfitness>;
+  readonly #log: Logger;
+  readonly #migrations: string[];
+  #told: Unfitness;
+
+  constructor(db: Handle, { vault, clock, log }: { vault: Vault; clock: Clock; log: Logger }) {
+    this.#db = db;
+    this.#vault = vault;
+    this.#log = log;
+    this.#memory = new ShortMemory(clock, () => this.#look());
+    this.#migrations = migrationNames();
+  }
+
+  /** The sentence; every change of it goes to the log. Throws where the database cannot be asked. */
+  async problem(): Promise<Unfitness> {
+    const problem = await this.#memory.get('');
+    if (problem !== this.#told) {
+      if (problem === undefined) this.#log.info('the database is fit to work on');
+      else this.#log.error(problem);
+    }
+    this.#told = problem;
+    return problem;
+  }
+
+  /**
+   * Resolves when there is no problem any more; says what it waits for now and then. `isBlocking` chooses the
+   * problems that are waited for; a database that is away is waited for too. Rejects with the signal's reason.
+   */
+  async whenFit(signal: AbortSignal, isBlocking: (problem: string) => boolean = () => true): Promise<void> {
+    for (let waitedMs = 0; ; waitedMs += lookEveryMs) {
+      signal.throwIfAborted();
+      const problem = await this.problem().catch(unreachable);
+      if (problem === undefined || !(problem === notReachable || isBlocking(problem))) return;
+      if (waitedMs > 0 && waitedMs % sayEveryMs === 0) this.#log.error(problem);
+      await sleep(lookEveryMs, signal);
+    }
+  }
+
+  async #look(): Promise<Unfitness> {
+    try {
+      if (!(await this.#isMigrated())) return notMigrated;
+      const { open, closed } = await countSealedApps(this.#db, this.#vault);
+      // With a wrong key apps can be made all the same; a few old ones that stay closed do not stop the others.
+      return closed > open ? wrongSecret : undefined;
+    } catch (error) {
+      if (isUndefinedTable(error)) return notMigrated;
+      throw error;
+    }
+  }
+
+  async #isMigrated(): Promise<boolean> {
+    const { rows } = await this.#db.query<{ ran: number; has_queue: boolean }>(
+      `SELECT count(*) AS ran, to_regclass('pgboss.job') IS NOT NULL AS has_queue
+         FROM carillon_migration WHERE name = ANY($1)`,
+      [this.#migrations],
+    );
+    const [row] = rows;
+    return row?.has_queue === true && row.ran >= this.#migrations.length;
+  }
+}
+
+function unreachable(error: unknown): string {
+  if (isConnectionFailure(error)) return notReachable;
+  throw error;
+}
+
+/** Whether a problem is that the database is not migrated: nothing can be done before it is. */
+export const isNotMigrated = (problem: string): boolean => problem === notMigrated;
+
+/** The migrations of this version, by the names under which the database holds those that ran. */
+function migrationNames(): string[] {
+  return readdirSync(fileURLToPath(new URL('./migrations', import.meta.url)))
+    .filter((name) => name.endsWith('.sql'))
+    .map((name) => name.slice(0, -'.sql'.length));
+}

@@ -1,0 +1,179 @@
+import { z } from 'zod';
+import type { Vault } from '../../../crypto.ts';
+import {
+  type App,
+  type AppOptions,
+  type AppOptionsPatch,
+  appOptionsPatch,
+  type Edition,
+  effectiveOptions,
+  type Plan,
+} from '../../../domain/apps/app.ts';
+import type { AppKeys } from '../../../domain/apps/identity.ts';
+import type { Handle } from '../../pool.ts';
+
+/** The part of an app that is encrypted: its keys, and the options that hold credentials. */
+const secretsShape = z.object({
+  appKey: z.string(),
+  masterKey: z.string(),
+  hookKey: z.string(),
+  authPlatforms: appOptionsPatch.shape.authPlatforms,
+});
+type AppSecrets = z.infer<typeof secretsShape>;
+
+interface AppRow {
+  app_id: string;
+  name: string;
+  edition: Edition;
+  plan: Plan;
+  secrets: Buffer;
+  options: AppOptionsPatch;
+  created_at: Date;
+  updated_at: Date;
+}
+
+export interface NewApp {
+  appId: string;
+  name: string;
+  edition: Edition;
+  plan: Plan;
+  keys: AppKeys;
+  options: AppOptionsPatch;
+}
+
+const sealContext = (appId: string) => `app ${appId}`;
+
+/** Splits options into what is stored in the open and what is sealed. */
+function splitOptions(options: AppOptionsPatch): {
+  open: AppOptionsPatch;
+  sealed: Pick<AppSecrets, 'authPlatforms'>;
+} {
+  const { authPlatforms, ...open } = options;
+  return { open, sealed: { authPlatforms } };
+}
+
+function toApp(row: AppRow, vault: Vault): App {
+  const { authPlatforms, ...keys } = secretsShape.parse(vault.open(row.secrets, sealContext(row.app_id)));
+  const set = authPlatforms ? { ...row.options, authPlatforms } : row.options;
+  return {
+    appId: row.app_id,
+    name: row.name,
+    edition: row.edition,
+    plan: row.plan,
+    ...keys,
+    options: effectiveOptions(row.plan, set),
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+/** How many apps the keys of a vault open and how many they do not, told by the beginnings of the seals. */
+export async function countSealedApps(db: Handle, vault: Vault): Promise<{ open: number; closed: number }> {
+  const { rows } = await db.query<{ open: number; closed: number }>(
+    `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
+       FROM (SELECT encode(substring(secrets FROM 1 FOR 5), 'hex') = ANY($1) AS is_open FROM app) AS seals`,
+    [vault.marks],
+  );
+  return rows[0] ?? { open: 0, closed: 0 };
+}
+
+/**
+ * Makes an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps). Undefined where an app
+ * has this id already.
+ */
+export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
+  const { open, sealed } = splitOptions(app.options);
+  const secrets = vault.seal({ ...app.keys, ...sealed }, sealContext(app.appId));
+  const { rows } = await db.query<AppRow>(
+    `WITH made AS (
+       INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6)
+       ON CONFLICT (app_id) DO NOTHING RETURNING *),
+     signature AS (
+       INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, name, true FROM made)
+     SELECT * FROM made`,
+    [app.appId, app.name, app.edition, app.plan, secrets, open],
+  );
+  return rows.map((row) => toApp(row, vault))[0];
+}
+
+export async function findApp(db: Handle, vault: Vault, appId: string): Promise<App | undefined> {
+  const { rows } = await db.query<AppRow>('SELECT * FROM app WHERE app_id = $1', [appId]);
+  return rows.map((row) => toApp(row, vault))[0];
+}
+
+export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
+  const { rows } = await db.query<AppRow>('SELECT * FROM app ORDER BY created_at, app_id');
+  return rows.map((row) => toApp(row, vault));
+}
+
+/** Ids of all apps, oldest first; opens nothing. */
+export async function listAppIds(db: Handle): Promise<string[]> {
+  const { rows } = await db.query<{ app_id: string }>('SELECT app_id FROM app ORDER BY created_at, app_id');
+  return rows.map((row) => row.app_id);
+}
+
+/** The options of an app that are stored in the open; needs no key. Undefined when there is no such app. */
+export async function findOpenOptions(db: Handle, appId: string): Promise<AppOptions | undefined> {
+  const { rows } = await db.query<Pick<AppRow, 'plan' | 'options'>>(
+    'SELECT plan, options FROM app WHERE app_id = $1',
+    [appId],
+  );
+  return rows.map(({ plan, options }) => effectiveOptions(plan, options))[0];
+}
+
+/**
+ * Changes name and options in one step: `change` sees the app as it is now, locked, and gives what is to
+ * be merged over it. Undefined when there is no such app. Run it in a transaction.
+ */
+export async function updateApp(
+  tx: Handle,
+  vault: Vault,
+  appId: string,
+  change: (app: App) => { name?: string; options?: AppOptionsPatch },
+): Promise<App | undefined> {
+  const { rows } = await tx.query<AppRow>('SELECT * FROM app WHERE app_id = $1 FOR UPDATE', [appId]);
+  const row = rows[0];
+  if (!row) return undefined;
+  const { name, options } = change(toApp(row, vault));
+  const { open, sealed } = splitOptions(options ?? {});
+  const secrets = secretsShape.parse(vault.open(row.secrets, sealContext(appId)));
+  const newSecrets = { ...secrets, ...(sealed.authPlatforms ? sealed : {}) };
+  const updated = await tx.query<AppRow>(
+    `UPDATE app SET name = $2, options = options || $3::jsonb, secrets = $4, updated_at = now()
+      WHERE app_id = $1 RETURNING *`,
+    [appId, name ?? row.name, open, vault.seal(newSecrets, sealContext(appId))],
+  );
+  return updated.rows.map((changed) => toApp(changed, vault))[0];
+}
+
+/** Tables that hold rows of an app, beside those that PostgreSQL empties by reference. */
+const tablesOfApp = [
+  'installation',
+  'notification',
+  'push_batch',
+  'push_failure',
+  'push_receipt',
+  'push_receipt_total',
+  'dead_notice',
+  'request_ledger',
+  'scheduled_push',
+  'channel_message',
+  'channel_deposit',
+  'channel_inbox',
+  'channel_session',
+  'outbox',
+  'verification_code',
+  'sms_send',
+  'send_budget',
+  'sms_conversion',
+  'sms_breaker',
+  'captcha',
+];
+
+/** Deletes an app and all that is its own. False when there was none. Run it in a transaction. */
+export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
+  const { rowCount } = await tx.query('DELETE FROM app WHERE app_id = $1', [appId]);
+  if (!rowCount) return false;
+  for (const table of tablesOfApp) await tx.query(`DELETE FROM ${table} WHERE app_id = $1`, [appId]);
+  return true;
+}

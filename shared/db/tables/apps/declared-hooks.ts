@@ -1,0 +1,36 @@
+import type { FunctionStage } from '../../../domain/apps/functions.ts';
+import type { Handle } from '../../pool.ts';
+
+/** The function host of one stage of an app, by its address; a list counts for that address only. */
+export interface DeclaringHost {
+  appId: string;
+  stage: FunctionStage;
+  url: string;
+}
+
+/** Keeps the hooks that a host declares, in place of what the app's host of this stage declared before. */
+export async function keepDeclaredHooks(
+  db: Handle,
+  { appId, stage, url }: DeclaringHost,
+  names: readonly string[],
+): Promise<void> {
+  await db.query(
+    `INSERT INTO declared_hooks AS d (app_id, stage, url, names)
+     SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
+     ON CONFLICT (app_id, stage) DO UPDATE SET url = excluded.url, names = excluded.names, declared_at = now()
+      WHERE (d.url, d.names) IS DISTINCT FROM (excluded.url, excluded.names)`,
+    [appId, stage, url, names],
+  );
+}
+
+/** The hooks that a host last declared; undefined when it never did. */
+export async function findDeclaredHooks(
+  db: Handle,
+  { appId, stage, url }: DeclaringHost,
+): Promise<string[] | undefined> {
+  const { rows } = await db.query<{ names: string[] }>(
+    'SELECT names FROM declared_hooks WHERE app_id = $1 AND stage = $2 AND url = $3',
+    [appId, stage, url],
+  );
+  return rows[0]?.names;
+}

@@ -1,0 +1,111 @@
+import type { Vault } from '../../../crypto.ts';
+import type { Handle } from '../../pool.ts';
+
+/** A push profile with its credentials opened; their shape is the connector's business. */
+export interface StoredProfile {
+  connector: string;
+  name: string;
+  credentials: unknown;
+  /** Changes whenever the profile is put again: connections made with older credentials are given up. */
+  updatedAt: Date;
+}
+
+export interface ProfileEntry {
+  connector: string;
+  name: string;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+interface ProfileRow {
+  connector: string;
+  name: string;
+  credentials: Buffer;
+  created_at: Date;
+  updated_at: Date;
+}
+
+const sealContext = (appId: string, connector: string, name: string) =>
+  `profile ${appId} ${connector} ${name}`;
+
+const toEntry = (row: ProfileRow): ProfileEntry => ({
+  connector: row.connector,
+  name: row.name,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+/**
+ * Stores a profile, in place of one with the same name. Undefined when there is no such app: the app's row is
+ * held for the moment, so that it is not deleted in between.
+ */
+export async function putProfile(
+  db: Handle,
+  vault: Vault,
+  profile: { appId: string; connector: string; name: string; credentials: unknown },
+): Promise<ProfileEntry | undefined> {
+  const { appId, connector, name } = profile;
+  const { rows } = await db.query<ProfileRow>(
+    `INSERT INTO push_profile (app_id, connector, name, credentials)
+     SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
+     ON CONFLICT (app_id, connector, name)
+     DO UPDATE SET credentials = excluded.credentials, updated_at = now()
+     RETURNING *`,
+    [appId, connector, name, vault.seal(profile.credentials, sealContext(appId, connector, name))],
+  );
+  return rows.map(toEntry)[0];
+}
+
+export async function listProfiles(db: Handle, appId: string): Promise<ProfileEntry[]> {
+  const { rows } = await db.query<ProfileRow>(
+    'SELECT * FROM push_profile WHERE app_id = $1 ORDER BY connector, name',
+    [appId],
+  );
+  return rows.map(toEntry);
+}
+
+/** Every profile of an app with its credentials, for those who send. */
+export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
+  const { rows } = await db.query<ProfileRow>(
+    'SELECT * FROM push_profile WHERE app_id = $1 ORDER BY connector, name',
+    [appId],
+  );
+  return rows.map((row) => ({
+    connector: row.connector,
+    name: row.name,
+    credentials: vault.open(row.credentials, sealContext(appId, row.connector, row.name)),
+    updatedAt: row.updated_at,
+  }));
+}
+
+/** One profile with its credentials; undefined when there is none. Throws `SealError` where they do not open. */
+export async function openProfile(
+  db: Handle,
+  vault: Vault,
+  profile: { appId: string; connector: string; name: string },
+): Promise<StoredProfile | undefined> {
+  const { appId, connector, name } = profile;
+  const { rows } = await db.query<ProfileRow>(
+    'SELECT * FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3',
+    [appId, connector, name],
+  );
+  return rows.map((row) => ({
+    connector: row.connector,
+    name: row.name,
+    credentials: vault.open(row.credentials, sealContext(appId, row.connector, row.name)),
+    updatedAt: row.updated_at,
+  }))[0];
+}
+
+export async function deleteProfile(
+  db: Handle,
+  appId: string,
+  connector: string,
+  name: string,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'DELETE FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3',
+    [appId, connector, name],
+  );
+  return (rowCount ?? 0) > 0;
+}

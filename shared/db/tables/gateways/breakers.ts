@@ -1,0 +1,139 @@
+import {
+  type BreakerKey,
+  type BreakerState,
+  type BreakerView,
+  breakerIdOf,
+  type ForcedState,
+} from '../../../domain/breaker.ts';
+import type { ConnectorId } from '../../../domain/labels.ts';
+import type { Handle } from '../../pool.ts';
+
+/** Tells every dispatcher that something was forced or released. */
+export const breakerChannel = 'carillon_breaker';
+
+/** A dispatcher that did not see to its rows for this long no longer counts. */
+const deadAfterSeconds = 10;
+
+/** Everything that is forced, by id. */
+export async function readForced(db: Handle): Promise<Map<string, { forced: ForcedState; since: Date }>> {
+  const { rows } = await db.query<{
+    app_id: string;
+    connector: ConnectorId;
+    profile: string;
+    forced: ForcedState;
+    since: Date;
+  }>('SELECT app_id, connector, profile, forced, since FROM breaker');
+  return new Map(
+    rows.map(({ app_id: appId, connector, profile, forced, since }) => [
+      breakerIdOf({ connector, appId, profile }),
+      { forced, since },
+    ]),
+  );
+}
+
+/**
+ * Forces a breaker; with null it is released. Once `tx` commits all dispatchers are told. False when the app
+ * has no such profile.
+ */
+export async function forceBreaker(
+  tx: Handle,
+  { appId, connector, profile }: BreakerKey,
+  forced: ForcedState | null,
+): Promise<boolean> {
+  const key = [appId, connector, profile];
+  const { rowCount } =
+    forced === null
+      ? await tx.query(
+          `WITH gone AS (DELETE FROM breaker WHERE app_id = $1 AND connector = $2 AND profile = $3)
+           SELECT 1 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3`,
+          key,
+        )
+      : await tx.query(
+          `INSERT INTO breaker (app_id, connector, profile, forced)
+           SELECT app_id, connector, name, $4 FROM push_profile
+            WHERE app_id = $1 AND connector = $2 AND name = $3 FOR KEY SHARE
+           ON CONFLICT (app_id, connector, profile) DO UPDATE
+              SET forced = $4, since = CASE WHEN breaker.forced = $4 THEN breaker.since ELSE now() END`,
+          [...key, forced],
+        );
+  await tx.query('SELECT pg_notify($1, $2)', [breakerChannel, breakerIdOf({ appId, connector, profile })]);
+  return (rowCount ?? 0) > 0;
+}
+
+interface ViewRow {
+  app_id: string;
+  connector: ConnectorId;
+  profile: string;
+  state: BreakerState;
+  forced: ForcedState | null;
+  since: Date;
+  reason: string | null;
+  at: Date | null;
+}
+
+/**
+ * One breaker per profile as all dispatchers together see it: what is forced, else the worst of their
+ * states (protocol/admin-api.md#breakers). One that never opened is closed since its profile was made.
+ */
+export async function listBreakers(db: Handle, only: BreakerKey | null = null): Promise<BreakerView[]> {
+  const { rows } = await db.query<ViewRow>(
+    `SELECT p.app_id, p.connector, p.name AS profile, b.forced,
+            coalesce(b.forced, s.state, 'closed') AS state, coalesce(b.since, s.since, p.created_at) AS since,
+            f.reason, f.at
+       FROM push_profile p
+       LEFT JOIN gateway_failure f ON f.app_id = p.app_id AND f.connector = p.connector AND f.profile = p.name
+       LEFT JOIN breaker b ON b.app_id = p.app_id AND b.connector = p.connector AND b.profile = p.name
+       LEFT JOIN LATERAL (
+         SELECT x.state, x.since FROM breaker_state x
+          WHERE x.app_id = p.app_id AND x.connector = p.connector AND x.profile = p.name
+            AND (x.state = 'closed' OR x.seen_at > now() - make_interval(secs => $4))
+          ORDER BY array_position(ARRAY['open', 'half-open', 'closed'], x.state), x.since DESC LIMIT 1) s ON true
+      WHERE $1::text IS NULL OR (p.app_id = $1 AND p.connector = $2 AND p.name = $3)
+      ORDER BY p.app_id, p.connector, p.name`,
+    [only?.appId ?? null, only?.connector ?? null, only?.profile ?? null, deadAfterSeconds],
+  );
+  return rows.map(({ app_id: appId, connector, profile, state, forced, since, reason, at }) => {
+    const key = { connector, appId, profile };
+    const lastFailure = reason === null || at === null ? null : { reason, at };
+    return { id: breakerIdOf(key), ...key, state, forced, since, lastFailure };
+  });
+}
+
+/** Writes down what a dispatcher sees of one gateway. */
+export async function noteBreakerState(
+  db: Handle,
+  { appId, connector, profile }: BreakerKey,
+  { dispatcher, state, since }: { dispatcher: string; state: BreakerState; since: Date },
+): Promise<void> {
+  await db.query(
+    `INSERT INTO breaker_state (app_id, connector, profile, dispatcher, state, since)
+     VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (app_id, connector, profile, dispatcher) DO UPDATE
+        SET state = $5, since = $6, seen_at = now()`,
+    [appId, connector, profile, dispatcher, state, since],
+  );
+}
+
+/** Whether another dispatcher's breaker closed after a time: its probe was answered. */
+export async function hasClosedElsewhere(
+  db: Handle,
+  { appId, connector, profile }: BreakerKey,
+  { dispatcher, since }: { dispatcher: string; since: Date },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `SELECT 1 FROM breaker_state
+      WHERE app_id = $1 AND connector = $2 AND profile = $3 AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
+    [appId, connector, profile, dispatcher, since],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** What nobody saw to for a day goes. */
+export async function deleteOldBreakerStates(db: Handle): Promise<void> {
+  await db.query("DELETE FROM breaker_state WHERE seen_at < now() - interval '1 day'");
+}
+
+/** A dispatcher that stops has no opinion any more. */
+export async function forgetBreakerStates(db: Handle, dispatcher: string): Promise<void> {
+  await db.query("DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
+}

@@ -1,0 +1,132 @@
+import type { Handle } from '../../pool.ts';
+
+/** Gateways count their days in China, by the one clock that all processes share. */
+const today = `(now() AT TIME ZONE 'Asia/Shanghai')::date`;
+
+/** Whose quota. */
+export interface GatewayKey {
+  appId: string;
+  connector: string;
+  profile: string;
+}
+
+/** Why a class of messages is closed for the rest of the day; null when it is open. */
+export async function closedReason(
+  db: Handle,
+  { appId, connector, profile }: GatewayKey,
+  messageClass: string,
+): Promise<string | null> {
+  const { rows } = await db.query<{ closed_reason: string | null }>(
+    `SELECT closed_reason FROM gateway_day
+      WHERE app_id = $1 AND connector = $2 AND profile = $3 AND class = $4 AND day = ${today}`,
+    [appId, connector, profile, messageClass],
+  );
+  return rows[0]?.closed_reason ?? null;
+}
+
+/** Closes a class until midnight in China; the first reason stays. */
+export async function closeClass(
+  db: Handle,
+  { appId, connector, profile }: GatewayKey,
+  { messageClass, reason }: { messageClass: string; reason: string },
+): Promise<void> {
+  await db.query(
+    `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, closed_reason)
+     VALUES ($1, $2, $3, $4, ${today}, $5)
+     ON CONFLICT (app_id, connector, profile, class, day)
+     DO UPDATE SET closed_reason = coalesce(d.closed_reason, excluded.closed_reason)`,
+    [appId, connector, profile, messageClass, reason],
+  );
+}
+
+/** What was handed over: requests that were answered, and recipients that the gateway took. */
+export interface Handed {
+  requests: number;
+  recipients: number;
+}
+
+/** Adds to the ledger of today. The caller does not wait for the disk. */
+export async function countHanded(
+  db: Handle,
+  { appId, connector, profile }: GatewayKey,
+  { requests, recipients }: Handed,
+): Promise<void> {
+  await db.query(
+    `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, requests, recipients)
+     SELECT $1, $2, $3, '', ${today}, $4, $5 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS setting
+     ON CONFLICT (app_id, connector, profile, class, day)
+     DO UPDATE SET requests = d.requests + excluded.requests, recipients = d.recipients + excluded.recipients`,
+    [appId, connector, profile, requests, recipients],
+  );
+}
+
+/** What an app handed to its gateways on a day of China time (`YYYY-MM-DD`), by connector. */
+export async function readHanded(
+  db: Handle,
+  appId: string,
+  day: string,
+): Promise<(Handed & { connector: string })[]> {
+  const { rows } = await db.query<Handed & { connector: string }>(
+    `SELECT connector, sum(requests)::bigint AS requests, sum(recipients)::bigint AS recipients FROM gateway_day
+      WHERE app_id = $1 AND day = $2::date AND class = '' GROUP BY connector ORDER BY connector`,
+    [appId, day],
+  );
+  return rows;
+}
+
+/** A batch of a push that is marked as a test, and the limits on those (protocol/push.md#test-pushes). */
+export interface TestBatch {
+  appId: string;
+  connector: string;
+  pushId: number;
+  batchId: number;
+  devices: number;
+}
+
+/**
+ * How many devices of a batch a test push may still go to, reserved once however often the batch is taken: so
+ * many pushes of an app a day, so many devices of each. To be called in a transaction.
+ */
+export async function grantTest(
+  tx: Handle,
+  { appId, connector, pushId, batchId, devices }: TestBatch,
+  limit: { pushesPerDay: number; devicesPerPush: number },
+): Promise<number> {
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `gateway test ${appId} ${connector}`,
+  ]);
+  const { rows } = await tx.query<{ devices: number }>(
+    `WITH used AS (
+       SELECT count(DISTINCT push_id) FILTER (WHERE push_id <> $3 AND devices > 0 AND day = ${today}) AS pushes,
+              coalesce(sum(devices) FILTER (WHERE push_id = $3), 0) AS of_push
+         FROM gateway_test WHERE app_id = $1 AND connector = $2)
+     INSERT INTO gateway_test AS t (app_id, connector, day, push_id, batch_id, devices)
+     SELECT $1, $2, ${today}, $3, $4,
+            CASE WHEN used.pushes >= $6 THEN 0 ELSE greatest(0, least($5, $7 - used.of_push)) END FROM used
+      WHERE NOT EXISTS (SELECT FROM gateway_test
+                         WHERE app_id = $1 AND connector = $2 AND push_id = $3 AND batch_id = $4)
+     RETURNING devices`,
+    [appId, connector, pushId, batchId, devices, limit.pushesPerDay, limit.devicesPerPush],
+  );
+  if (rows[0]) return rows[0].devices;
+  const known = await tx.query<{ devices: number }>(
+    `SELECT devices FROM gateway_test WHERE app_id = $1 AND connector = $2 AND push_id = $3 AND batch_id = $4`,
+    [appId, connector, pushId, batchId],
+  );
+  return known.rows[0]?.devices ?? 0;
+}
+
+/** Deletes days before `before`; gives how many rows. */
+export async function deleteOldGatewayDays(db: Handle, before: Date, limit: number): Promise<number> {
+  const days = await db.query(
+    `DELETE FROM gateway_day WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM gateway_day WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2))`,
+    [before, limit],
+  );
+  const tests = await db.query(
+    `DELETE FROM gateway_test WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM gateway_test WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2))`,
+    [before, limit],
+  );
+  return Math.max(days.rowCount ?? 0, tests.rowCount ?? 0);
+}

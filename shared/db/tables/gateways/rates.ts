@@ -1,0 +1,116 @@
+import type { Handle } from '../../pool.ts';
+import { type Slot, type SlotRow, toSlot } from '../pushes/pace.ts';
+import type { GatewayKey } from './daily-use.ts';
+
+/** How fast a profile may send, in the units that its gateway counts. */
+export interface RateLimit {
+  perSecond: number;
+  burst: number;
+  rampMs: number;
+}
+
+interface RateRow {
+  now_ms: number;
+  began_ms: number;
+  units: number;
+  busy_ms: number;
+}
+
+/** A reservation: `units` of the gateway, to leave spread over the slot, or all at once when it is free. */
+export interface Wanted {
+  units: number;
+  isSpread: boolean;
+}
+
+/** What a time that is to be kept leaves for the way to the thread and for loading the recipients. */
+const leadMs = 100;
+
+const epochMs = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
+
+/**
+ * Reserves the time in which a batch may leave, so that all dispatchers together keep to a profile's rate: each
+ * reservation begins where the one before ends. After a pause of a ramp (at least a second) the ramp begins anew.
+ * Noted on the batch, which keeps it when it is taken again. To be called in a transaction.
+ */
+export async function reserveRate(
+  tx: Handle,
+  key: GatewayKey & { batchId: number },
+  limit: RateLimit,
+  wanted: Wanted,
+): Promise<Slot> {
+  const row = await lockRate(tx, key);
+  const isIdle = row.now_ms - row.busy_ms > Math.max(limit.rampMs, 1000);
+  const beganMs = isIdle ? row.now_ms : row.began_ms;
+  // What was not used is lost but for the burst.
+  const used = isIdle ? 0 : Math.max(row.units, unitsAt(limit, row.now_ms - beganMs) - limit.burst);
+  const endMs = beganMs + timeOf(limit, used + wanted.units);
+  const isAtOnce = endMs <= row.now_ms;
+  const firstMs = Math.max(row.now_ms + (isAtOnce ? 0 : leadMs), beganMs + timeOf(limit, used));
+  const lastMs = Math.max(firstMs, endMs);
+  const startMs = wanted.isSpread ? firstMs : lastMs;
+  const { rows } = await tx.query<SlotRow>(
+    `WITH rate AS (
+       UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
+              busy_until = to_timestamp($6::float8 / 1000)
+        WHERE app_id = $1 AND connector = $2 AND profile = $3)
+     UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9 WHERE app_id = $1 AND id = $7
+     RETURNING rate_at AS slot_at, rate_ms AS slot_ms, ${epochMs('rate_at - clock_timestamp()')} AS slot_in_ms`,
+    [
+      ...[key.appId, key.connector, key.profile, beganMs, used + wanted.units, lastMs],
+      ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
+    ],
+  );
+  const slot = rows.map(toSlot)[0];
+  if (!slot) throw new Error('a rate for a batch that is gone');
+  return slot;
+}
+
+/**
+ * The row of a profile, held until the end of the transaction. That one does not wait for the disk: what a crash of
+ * the database loses is a moment's reservations, and everybody waits for this row.
+ */
+async function lockRate(tx: Handle, key: GatewayKey): Promise<RateRow> {
+  const known = await readRate(tx, key);
+  if (known) return known;
+  await tx.query(
+    `INSERT INTO gateway_rate (app_id, connector, profile, began_at, units, busy_until)
+     VALUES ($1, $2, $3, to_timestamp(0), 0, to_timestamp(0)) ON CONFLICT DO NOTHING`,
+    [key.appId, key.connector, key.profile],
+  );
+  const made = await readRate(tx, key);
+  if (!made) throw new Error('a rate that was deleted while it was asked for');
+  return made;
+}
+
+async function readRate(tx: Handle, { appId, connector, profile }: GatewayKey): Promise<RateRow | undefined> {
+  const { rows } = await tx.query<RateRow>(
+    `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
+          held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)
+     SELECT ${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('began_at')} AS began_ms, units,
+            ${epochMs('busy_until')} AS busy_ms FROM held, setting`,
+    [appId, connector, profile],
+  );
+  return rows[0];
+}
+
+/** How many units may have left so long after the ramp began: the burst, and the area under the rate. */
+export function unitsAt({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
+  if (ms < rampMs) return burst + (perSecond * ms * ms) / (2 * rampMs) / 1000;
+  return burst + (perSecond * (ms - rampMs / 2)) / 1000;
+}
+
+/** When so many units may have left, in milliseconds after the ramp began: the inverse of `unitsAt`. */
+export function timeOf({ perSecond, burst, rampMs }: RateLimit, units: number): number {
+  if (units <= burst) return 0;
+  const ramped = (units - burst) * 1000;
+  const ofRamp = (perSecond * rampMs) / 2;
+  return ramped < ofRamp ? Math.sqrt((ramped * 2 * rampMs) / perSecond) : ramped / perSecond + rampMs / 2;
+}
+
+/** Columns of a `SlotRow` from `push_batch b`: the time that was reserved for it. */
+export const rateColumns = `b.rate_at, b.rate_ms, ${epochMs('b.rate_at - clock_timestamp()')} AS rate_in_ms`;
+
+/** Forgets the rates of profiles that have not sent since: their ramps begin anew anyway. */
+export async function deleteOldRates(db: Handle, before: Date): Promise<void> {
+  await db.query('DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
+}

@@ -1,0 +1,108 @@
+import type { Vault } from '../../../crypto.ts';
+import type { Handle } from '../../pool.ts';
+
+/** An access token of a gateway, opened. */
+export interface GatewayToken {
+  value: string;
+  madeAtMs: number;
+  expiresAtMs: number;
+  isReplacement: boolean;
+}
+
+/** Whose token: `credential` is any text that differs where the credentials do; stored as a keyed digest. */
+export interface TokenKey {
+  appId: string;
+  connector: string;
+  credential: string;
+}
+
+const valuesOf = (vault: Vault, { appId, connector, credential }: TokenKey) => [
+  appId,
+  connector,
+  Buffer.from(vault.derive(`gateway token ${credential}`), 'base64url'),
+];
+
+const sealContext = ({ appId, connector }: TokenKey) => `gateway token ${appId} ${connector}`;
+
+interface Row {
+  value: Buffer;
+  made_at: Date;
+  expires_at: Date;
+  is_replacement: boolean;
+}
+
+/** The token that is kept; null when there is none yet. Rejects also when it does not open. */
+export async function readGatewayToken(
+  db: Handle,
+  vault: Vault,
+  key: TokenKey,
+): Promise<GatewayToken | null> {
+  const { rows } = await db.query<Row>(
+    `SELECT value, made_at, expires_at, is_replacement FROM gateway_token
+      WHERE app_id = $1 AND connector = $2 AND credential = $3 AND value IS NOT NULL`,
+    valuesOf(vault, key),
+  );
+  return (
+    rows.map((row) => ({
+      value: String(vault.open(row.value, sealContext(key))),
+      madeAtMs: row.made_at.getTime(),
+      expiresAtMs: row.expires_at.getTime(),
+      isReplacement: row.is_replacement,
+    }))[0] ?? null
+  );
+}
+
+/** Claims the renewal of a token for so long; false while somebody else has it, or when the app is gone. */
+export async function claimGatewayToken(
+  db: Handle,
+  vault: Vault,
+  key: TokenKey,
+  leaseMs: number,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `INSERT INTO gateway_token AS t (app_id, connector, credential, claimed_until)
+     SELECT app_id, $2, $3, clock_timestamp() + $4 * interval '1 millisecond' FROM app WHERE app_id = $1
+     ON CONFLICT (app_id, connector, credential) DO UPDATE SET claimed_until = excluded.claimed_until
+      WHERE t.claimed_until IS NULL OR t.claimed_until < clock_timestamp()`,
+    [...valuesOf(vault, key), leaseMs],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Keeps a renewed token and ends the claim. */
+export async function keepGatewayToken(
+  db: Handle,
+  vault: Vault,
+  key: TokenKey,
+  token: GatewayToken,
+): Promise<void> {
+  await db.query(
+    `UPDATE gateway_token SET value = $4, made_at = $5, expires_at = $6, is_replacement = $7, claimed_until = NULL
+      WHERE app_id = $1 AND connector = $2 AND credential = $3`,
+    [
+      ...valuesOf(vault, key),
+      vault.seal(token.value, sealContext(key)),
+      new Date(token.madeAtMs),
+      new Date(token.expiresAtMs),
+      token.isReplacement,
+    ],
+  );
+}
+
+/** Ends a claim without a new token. */
+export async function releaseGatewayToken(db: Handle, vault: Vault, key: TokenKey): Promise<void> {
+  await db.query(
+    `UPDATE gateway_token SET claimed_until = NULL
+      WHERE app_id = $1 AND connector = $2 AND credential = $3`,
+    valuesOf(vault, key),
+  );
+}
+
+/** Deletes tokens of credentials that nobody uses any more; gives how many. */
+export async function deleteOldGatewayTokens(db: Handle, before: Date): Promise<number> {
+  const { rowCount } = await db.query(
+    'DELETE FROM gateway_token WHERE expires_at < $1 AND (claimed_until IS NULL OR claimed_until < $1)',
+    [before],
+  );
+  return rowCount ?? 0;
+}

@@ -1,0 +1,208 @@
+import type { DeviceIds } from '../../../domain/installations/identity.ts';
+import type { Installation, InstallationDraft } from '../../../domain/installations/installation.ts';
+import type { JsonObject } from '../../../domain/json.ts';
+import type { CopyValue } from '../../copy.ts';
+import type { Handle } from '../../pool.ts';
+import { type Selection, selectByIds, selectRows } from '../selection.ts';
+
+/** The eight columns of `DeviceTraits`. FCM has two labels: the spelling that was stored tells which is meant. */
+export const traitColumns = `device_type,
+  CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END AS vendor,
+  device_profile, topic, team_id, device_token IS NOT NULL AS has_token,
+  registration_id IS NOT NULL AS has_registration, installation_id IS NOT NULL AS has_installation_id`;
+
+interface InstallationRow {
+  id: number;
+  object_id: string;
+  device_type: string;
+  device_token: string | null;
+  installation_id: string | null;
+  vendor: string | null;
+  vendor_name: string | null;
+  registration_id: string | null;
+  device_profile: string | null;
+  topic: string | null;
+  team_id: string | null;
+  wire_names: boolean;
+  channels: string[] | null;
+  valid: boolean;
+  time_zone: string | null;
+  badge: number | null;
+  fields: JsonObject;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Columns that a client decides, in the order of `draftValues`. */
+export const draftColumns = [
+  'device_type',
+  'device_token',
+  'installation_id',
+  'vendor',
+  'vendor_name',
+  'registration_id',
+  'device_profile',
+  'topic',
+  'team_id',
+  'wire_names',
+  'channels',
+  'valid',
+  'time_zone',
+  'badge',
+  'fields',
+];
+
+const readColumns = ['id', 'object_id', ...draftColumns, 'created_at', 'updated_at'].join(', ');
+
+export function draftValues(draft: InstallationDraft): CopyValue[] {
+  return [
+    draft.deviceType,
+    draft.deviceToken,
+    draft.installationId,
+    draft.vendor,
+    draft.vendorName,
+    draft.registrationId,
+    draft.deviceProfile,
+    draft.topic,
+    draft.teamId,
+    draft.hasWireNames,
+    draft.channels,
+    draft.valid,
+    draft.timeZone,
+    draft.badge,
+    JSON.stringify(draft.fields),
+  ];
+}
+
+function toInstallation(row: InstallationRow): Installation {
+  return {
+    id: row.id,
+    objectId: row.object_id,
+    deviceType: row.device_type,
+    deviceToken: row.device_token,
+    installationId: row.installation_id,
+    vendor: row.vendor,
+    vendorName: row.vendor_name,
+    registrationId: row.registration_id,
+    deviceProfile: row.device_profile,
+    topic: row.topic,
+    teamId: row.team_id,
+    hasWireNames: row.wire_names,
+    channels: row.channels,
+    valid: row.valid,
+    timeZone: row.time_zone,
+    badge: row.badge,
+    fields: row.fields,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+/** The installation of a public id; with `isLocked` nobody else changes it until the transaction ends. */
+export async function findInstallation(
+  db: Handle,
+  { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
+): Promise<Installation | undefined> {
+  const { rows } = await db.query<InstallationRow>(
+    `SELECT ${readColumns} FROM installation WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
+    [appId, objectId],
+  );
+  return rows.map(toInstallation)[0];
+}
+
+/** The installations of these public ids, in no order. Throws as `selectByIds`. */
+export async function findInstallations(
+  db: Handle,
+  appId: string,
+  wanted: { objectIds: string[]; maxBytes: number },
+): Promise<Installation[]> {
+  const from = { table: 'installation', columns: readColumns } as const;
+  return (await selectByIds<InstallationRow>(db, from, { appId, ...wanted })).map(toInstallation);
+}
+
+/** At most four installations that one of the ids names, locked in the order of their keys. */
+export async function lockInstallationsOfDevice(
+  tx: Handle,
+  appId: string,
+  ids: DeviceIds,
+): Promise<Installation[]> {
+  const { rows } = await tx.query<InstallationRow>(
+    `SELECT ${readColumns} FROM installation
+      WHERE app_id = $1 AND (object_id = $2 OR installation_id = $3 OR device_token = $4
+        OR id = (SELECT id FROM installation
+                  WHERE app_id = $1 AND registration_id = $5 AND ($3::text IS NULL OR installation_id IS NULL)
+                  ORDER BY id DESC LIMIT 1))
+      ORDER BY id FOR UPDATE`,
+    [appId, ids.objectId, ids.installationId, ids.deviceToken, ids.registrationId].map((id) => id ?? null),
+  );
+  return rows.map(toInstallation);
+}
+
+/** Undefined when another installation holds one of the unique ids, also one that was made just now. */
+export async function insertInstallation(
+  tx: Handle,
+  appId: string,
+  { objectId, draft, now }: { objectId: string; draft: InstallationDraft; now: Date },
+): Promise<Installation | undefined> {
+  const values = [appId, objectId, now, ...draftValues(draft)];
+  const { rows } = await tx.query<InstallationRow>(
+    `INSERT INTO installation (app_id, object_id, created_at, updated_at, ${draftColumns.join(', ')})
+     VALUES ($1, $2, $3, $3, ${draftColumns.map((_, i) => `$${i + 4}`).join(', ')})
+     ON CONFLICT DO NOTHING RETURNING ${readColumns}`,
+    values,
+  );
+  return rows.map(toInstallation)[0];
+}
+
+/** Writes a locked installation anew. Fails on a unique index when another one holds its new ids. */
+export async function updateInstallation(
+  tx: Handle,
+  appId: string,
+  { id, draft, now }: { id: number; draft: InstallationDraft; now: Date },
+): Promise<Installation> {
+  const { rows } = await tx.query<InstallationRow>(
+    `UPDATE installation SET updated_at = $3, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
+      WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+    [appId, id, now, ...draftValues(draft)],
+  );
+  const [installation] = rows.map(toInstallation);
+  if (!installation) throw new Error('a locked installation is gone');
+  return installation;
+}
+
+/** Keys of the installations of these public ids, locked in the order of the keys: no two calls wait in a ring. */
+export async function lockInstallations(tx: Handle, appId: string, objectIds: string[]): Promise<number[]> {
+  const { rows } = await tx.query<{ id: number }>(
+    `SELECT id FROM installation WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
+    [appId, objectIds],
+  );
+  return rows.map(({ id }) => id);
+}
+
+export async function deleteInstallations(tx: Handle, appId: string, ids: number[]): Promise<void> {
+  await tx.query('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
+}
+
+export async function selectInstallations(tx: Handle, selection: Selection): Promise<Installation[]> {
+  const from = { table: 'installation', columns: readColumns } as const;
+  return (await selectRows<InstallationRow>(tx, from, selection)).map(toInstallation);
+}
+
+/**
+ * Deletes up to `limit` installations of an app that were updated, and imported, before a time only; gives how many.
+ */
+export async function deleteIdleInstallations(
+  db: Handle,
+  { appId, before, limit }: { appId: string; before: Date; limit: number },
+): Promise<number> {
+  const { rowCount } = await db.query(
+    // Not as IN (…): a plan may run that several times, and the limit would hold for each run.
+    `WITH idle AS MATERIALIZED (
+       SELECT id FROM installation
+        WHERE app_id = $1 AND updated_at < $2 AND (imported_at IS NULL OR imported_at < $2)
+        ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)
+     DELETE FROM installation i USING idle WHERE i.app_id = $1 AND i.id = idle.id`,
+    [appId, before, limit],
+  );
+  return rowCount ?? 0;
+}

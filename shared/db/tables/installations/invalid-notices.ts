@@ -1,0 +1,93 @@
+import type { Handle } from '../../pool.ts';
+import type { ReceiptOwner } from '../pushes/receipts.ts';
+
+/** A device that a receipt calls dead. */
+export interface DeadNotice {
+  pushId: number;
+  registrationId: string;
+  /** Saved after this, the installation is not meant. */
+  asOf: Date;
+  /** False: the gateway only advises it, and a second push must meet the same. */
+  isSure: boolean;
+}
+
+/**
+ * Notes devices that receipts call dead. Notes only those that were not saved since; an advice becomes sure when
+ * another push brings the same of a device that was not saved in between.
+ */
+export async function noteDead(
+  tx: Handle,
+  { appId, connector }: ReceiptOwner,
+  notices: readonly DeadNotice[],
+): Promise<void> {
+  if (notices.length === 0) return;
+  await tx.query(
+    `INSERT INTO dead_notice AS n (app_id, installation, push_id, connector, saved_at, is_sure)
+     SELECT DISTINCT ON (i.id) $1, i.id, t.push_id, $2, i.updated_at, t.is_sure
+       FROM unnest($3::bigint[], $4::text[], $5::timestamptz[], $6::boolean[]) AS t (push_id, registration_id, as_of, is_sure)
+       JOIN installation i ON i.app_id = $1 AND i.registration_id = t.registration_id AND i.vendor = $2
+                          AND i.updated_at <= t.as_of
+      ORDER BY i.id, t.is_sure DESC, t.push_id
+     ON CONFLICT (app_id, installation) DO UPDATE
+        SET is_sure = excluded.is_sure
+                   OR (n.saved_at = excluded.saved_at AND n.connector = excluded.connector
+                       AND (n.is_sure OR n.push_id <> excluded.push_id)),
+            push_id = excluded.push_id, connector = excluded.connector, saved_at = excluded.saved_at, noted_at = now()`,
+    [
+      appId,
+      connector,
+      notices.map((notice) => notice.pushId),
+      notices.map((notice) => notice.registrationId),
+      notices.map((notice) => notice.asOf),
+      notices.map((notice) => notice.isSure),
+    ],
+  );
+}
+
+/** Forgets what was said of devices that a message has reached: they live. */
+export async function clearDead(tx: Handle, appId: string, installations: readonly number[]): Promise<void> {
+  if (installations.length === 0) return;
+  await tx.query('DELETE FROM dead_notice WHERE app_id = $1 AND installation = ANY ($2::bigint[])', [
+    appId,
+    installations,
+  ]);
+}
+
+/**
+ * Deletes the installations that are surely dead by receipts of these pushes: only those that were not saved since, and
+ * only where the push reached any device of the connector (protocol/delivery.md#promise-7). Leaves their public ids with the
+ * push's failures, for those who ask later. Gives how many.
+ */
+export async function retireDead(
+  tx: Handle,
+  { appId, connector }: ReceiptOwner,
+  pushIds: readonly number[],
+): Promise<number> {
+  if (pushIds.length === 0) return 0;
+  const { rowCount } = await tx.query(
+    `WITH due AS (
+       DELETE FROM dead_notice n
+        WHERE n.app_id = $1 AND n.connector = $2 AND n.push_id = ANY ($3::bigint[]) AND n.is_sure
+          AND EXISTS (SELECT 1 FROM push_receipt_total t
+                       WHERE t.app_id = $1 AND t.push_id = n.push_id AND t.connector = $2 AND t.delivered > 0)
+       RETURNING n.installation, n.saved_at, n.push_id),
+     gone AS (
+       DELETE FROM installation i USING due
+        WHERE i.app_id = $1 AND i.id = due.installation AND i.updated_at = due.saved_at
+       RETURNING i.id, i.object_id, due.push_id)
+     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+     SELECT $1, push_id, id, object_id, $2, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT DO NOTHING`,
+    [appId, connector, pushIds],
+  );
+  return rowCount ?? 0;
+}
+
+/** Deletes notices older than `before`; gives how many. */
+export async function deleteOldDeadNotices(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `DELETE FROM dead_notice WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM dead_notice WHERE noted_at < $1 ORDER BY noted_at LIMIT $2))`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}

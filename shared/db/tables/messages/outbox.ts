@@ -1,0 +1,195 @@
+import { z } from 'zod';
+import type { Vault } from '../../../crypto.ts';
+import type { Handle } from '../../pool.ts';
+
+/** Mail and SMS as they were sent, or would have been where no supplier is set (protocol/admin-api.md#outbox). */
+export interface OutboxMessage {
+  kind: 'sms' | 'mail';
+  /** Phone number in international form, or mail address. */
+  to: string;
+  /** What it was for, such as `general` or `resetPassword`. */
+  type: string;
+  text: string;
+  code?: string | undefined;
+  link?: string | undefined;
+  /** What only the supplier needs. */
+  mail?: MailParts | undefined;
+  sms?: SmsParts | undefined;
+}
+
+const mailParts = z.object({
+  /** Name that the mail comes from: the app's. */
+  fromName: z.string(),
+  subject: z.string(),
+  html: z.string().optional(),
+});
+export type MailParts = z.infer<typeof mailParts>;
+
+const smsParts = z.object({
+  isVoice: z.boolean(),
+  sign: z.string(),
+  template: z.string().optional(),
+  variables: z.record(z.string(), z.string()),
+});
+export type SmsParts = z.infer<typeof smsParts>;
+
+export interface SentMessage extends Omit<OutboxMessage, 'mail' | 'sms'> {
+  createdAt: Date;
+}
+
+/** The encrypted part: codes and links open accounts. */
+const body = z.object({
+  text: z.string(),
+  code: z.string().optional(),
+  link: z.string().optional(),
+  mail: mailParts.optional(),
+  sms: smsParts.optional(),
+});
+
+interface OutboxRow {
+  kind: OutboxMessage['kind'];
+  recipient: string;
+  type: string;
+  body: Buffer;
+  created_at: Date;
+}
+
+const sealContext = (appId: string, kind: string, to: string, type: string) =>
+  `outbox ${appId} ${kind} ${type} ${to}`;
+
+/** Writes a message that is of use until `expiresAt` (a day when absent); gives its id. */
+export async function insertOutboxMessage(
+  db: Handle,
+  vault: Vault,
+  appId: string,
+  message: OutboxMessage & { expiresAt?: Date },
+): Promise<number> {
+  const { kind, to, type, expiresAt, text, code, link, mail, sms } = message;
+  const { rows } = await db.query<{ id: number }>(
+    `INSERT INTO outbox (app_id, kind, recipient, type, body, expires_at)
+     VALUES ($1, $2, $3, $4, $5, coalesce($6, now() + interval '1 day')) RETURNING id`,
+    [
+      appId,
+      kind,
+      to,
+      type,
+      vault.seal({ text, code, link, mail, sms }, sealContext(appId, kind, to, type)),
+      expiresAt ?? null,
+    ],
+  );
+  const id = rows[0]?.id;
+  if (id === undefined) throw new Error('the database gave back no row');
+  return id;
+}
+
+export interface OutboxFilter {
+  kind?: OutboxMessage['kind'] | undefined;
+  to?: string | undefined;
+  /** At most this many, the newest. */
+  limit: number;
+}
+
+/** Messages of an app, newest first. */
+export async function listOutboxMessages(
+  db: Handle,
+  vault: Vault,
+  appId: string,
+  filter: OutboxFilter,
+): Promise<SentMessage[]> {
+  const { rows } = await db.query<OutboxRow>(
+    `SELECT kind, recipient, type, body, created_at FROM outbox
+      WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
+      ORDER BY id DESC LIMIT $4`,
+    [appId, filter.kind ?? null, filter.to ?? null, filter.limit],
+  );
+  return rows.map((row) => {
+    const { mail, sms, ...shown } = openBody(row, vault, appId);
+    return {
+      kind: row.kind,
+      to: row.recipient,
+      type: row.type,
+      ...shown,
+      createdAt: row.created_at,
+    };
+  });
+}
+
+const openBody = (row: OutboxRow, vault: Vault, appId: string) =>
+  body.parse(vault.open(row.body, sealContext(appId, row.kind, row.recipient, row.type)));
+
+/** A message on its way to a supplier. */
+export interface WaitingMessage extends OutboxMessage {
+  /** Tries that were made. */
+  attempts: number;
+  expiresAt: Date;
+  /** Constant over all tries. */
+  createdAt: Date;
+}
+
+/** The message if it still waits; undefined when somebody settled it already, or its app is gone. */
+export async function findWaitingMessage(
+  db: Handle,
+  vault: Vault,
+  appId: string,
+  id: number,
+): Promise<WaitingMessage | undefined> {
+  const { rows } = await db.query<OutboxRow & { attempts: number; expires_at: Date }>(
+    `SELECT kind, recipient, type, body, attempts, expires_at, created_at FROM outbox
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+    [appId, id],
+  );
+  const row = rows[0];
+  if (!row) return undefined;
+  return {
+    kind: row.kind,
+    to: row.recipient,
+    type: row.type,
+    ...openBody(row, vault, appId),
+    attempts: row.attempts,
+    expiresAt: row.expires_at,
+    createdAt: row.created_at,
+  };
+}
+
+/** How a message ended; `reason` is one of a bounded set and holds nothing of the recipient. */
+export interface MessageResult {
+  state: 'sent' | 'kept' | 'failed';
+  reason: string | null;
+}
+
+/** False when it had ended already. */
+export async function settleMessage(
+  tx: Handle,
+  appId: string,
+  id: number,
+  { state, reason }: MessageResult,
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int, settled_at = now()
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+    [appId, id, state, reason],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Counts a try that is to be repeated. False when the message had ended already. */
+export async function countTry(tx: Handle, appId: string, id: number, reason: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE outbox SET attempts = attempts + 1, reason = $3
+      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+    [appId, id, reason],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Deletes messages from before `before`; gives how many. */
+export async function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, id FROM outbox WHERE created_at < $1 ORDER BY created_at LIMIT $2
+       FOR UPDATE SKIP LOCKED)
+     DELETE FROM outbox o USING old WHERE o.app_id = old.app_id AND o.id = old.id`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}

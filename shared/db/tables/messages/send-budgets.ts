@@ -1,0 +1,116 @@
+import type { SendKind } from '../../../domain/messages/sms.ts';
+import type { Handle } from '../../pool.ts';
+
+/** What is counted: `key` names one of its scope, such as an address. */
+export interface Budget {
+  appId: string;
+  scope: 'address' | 'block' | 'app' | 'free' | 'mail' | 'mailAddress' | 'codeAlone';
+  key: string;
+  /** Most within the window. */
+  limit: number;
+  /** The window begins with the first that is counted in it. */
+  windowMs: number;
+}
+
+/**
+ * Counts one, in one statement; false when the budget is used up, and then nothing is counted. Until `tx` ends
+ * others of the same key wait.
+ */
+export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise<boolean> {
+  const { appId, scope, key, limit, windowMs } = budget;
+  if (limit < 1) return false;
+  const { rowCount } = await tx.query(
+    `INSERT INTO send_budget AS b (app_id, scope, key, since, n) VALUES ($1, $2, $3, $4, 1)
+     ON CONFLICT (app_id, scope, key) DO UPDATE
+        SET n = CASE WHEN b.since <= $5 THEN 1 ELSE b.n + 1 END,
+            since = CASE WHEN b.since <= $5 THEN excluded.since ELSE b.since END
+      WHERE b.since <= $5 OR b.n < $6`,
+    [appId, scope, key, now, new Date(now.getTime() - windowMs), limit],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** What a number was sent lately. */
+export interface NumberHistory {
+  /** Milliseconds since the last message of any kind; infinite when there was none within the day. */
+  sinceLastMs: number;
+  /** The same for messages that share a limit with the one in question, and how many there were. */
+  sinceLastOfKindMs: number;
+  sameKindInHour: number;
+  sameKindInDay: number;
+}
+
+/**
+ * Reads what a number was sent within the day. Until `tx` ends no other message to it is counted, so the caller
+ * may add one on what it read. Voice calls share a limit whatever their signature.
+ */
+export async function readNumberHistory(
+  tx: Handle,
+  { appId, number, kind, sign }: { appId: string; number: string; kind: SendKind; sign: string },
+  now: Date,
+): Promise<NumberHistory> {
+  // The reading must be a statement of its own: it sees what was written before the lock was granted.
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`sms ${appId} ${number}`]);
+  const { rows } = await tx.query<{ sent_at: Date; is_alike: boolean }>(
+    `SELECT sent_at, kind = $3 AND (kind = 'voice' OR sign = $4) AS is_alike
+       FROM sms_send WHERE app_id = $1 AND number = $2 AND sent_at > $5`,
+    [appId, number, kind, sign, new Date(now.getTime() - 24 * 3_600_000)],
+  );
+  const ages = (some: typeof rows) => some.map((row) => now.getTime() - row.sent_at.getTime());
+  const alike = ages(rows.filter((row) => row.is_alike));
+  return {
+    sinceLastMs: Math.min(Number.POSITIVE_INFINITY, ...ages(rows)),
+    sinceLastOfKindMs: Math.min(Number.POSITIVE_INFINITY, ...alike),
+    sameKindInHour: alike.filter((age) => age < 3_600_000).length,
+    sameKindInDay: alike.length,
+  };
+}
+
+export async function insertSend(
+  tx: Handle,
+  { appId, number, kind, sign }: { appId: string; number: string; kind: SendKind; sign: string },
+  now: Date,
+): Promise<void> {
+  await tx.query('INSERT INTO sms_send (app_id, number, kind, sign, sent_at) VALUES ($1, $2, $3, $4, $5)', [
+    appId,
+    number,
+    kind,
+    sign,
+    now,
+  ]);
+}
+
+/**
+ * Takes a price off the app's balance (option `smsBalance`), whose default is given; false when it does not
+ * suffice, and then nothing is taken.
+ */
+export async function chargeBalance(
+  tx: Handle,
+  appId: string,
+  price: number,
+  defaultBalance: number,
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE app SET options = jsonb_set(options, '{smsBalance}',
+              to_jsonb(coalesce((options ->> 'smsBalance')::numeric, $3::numeric) - $2::numeric))
+      WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric, $3::numeric) >= $2::numeric`,
+    [appId, price, defaultBalance],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Deletes what no window counts any more; gives how many rows. */
+export async function deleteOldSends(db: Handle, before: Date, limit: number): Promise<number> {
+  const sends = await db.query(
+    `DELETE FROM sms_send WHERE ctid IN (
+       SELECT ctid FROM sms_send WHERE sent_at < $1 ORDER BY sent_at LIMIT $2)`,
+    [before, limit],
+  );
+  const budgets = await db.query(
+    `DELETE FROM send_budget WHERE ctid IN (
+       SELECT ctid FROM send_budget WHERE since < $1 AND scope <> 'free' ORDER BY since LIMIT $2
+       FOR UPDATE SKIP LOCKED)`,
+    [before, limit],
+  );
+  return Math.max(sends.rowCount ?? 0, budgets.rowCount ?? 0);
+}

@@ -1,0 +1,192 @@
+import type { ConnectorId } from '../../../domain/labels.ts';
+import type { PushState } from '../../../domain/pushes/record.ts';
+import type { Handle } from '../../pool.ts';
+import type { Grant } from '../apps/usage.ts';
+import { rateColumns } from '../gateways/rates.ts';
+import type { Batch } from './batches.ts';
+import { type Slot, type SlotRow, slotColumns, toSlot } from './pace.ts';
+
+/** What the main thread needs to know of a batch before a worker thread takes it: no recipients. */
+export interface DeliverSnapshot {
+  connector: ConnectorId;
+  profile: string;
+  isSettled: boolean;
+  attempt: number;
+  /** Attempts that reached the gateway, and why the last one did not succeed. */
+  tries: number;
+  lastReason: string | null;
+  /** Requests to its recipients that got no answer so far. */
+  unanswered: number;
+  /** Not to be sent before this, in ms from now (at most 0: it may be sent), and by the database's clock. */
+  notBefore: { inMs: number; at: Date } | null;
+  state: PushState;
+  expiresAt: Date;
+  createdAt: Date;
+  pushTime: Date;
+  firstSentAt: Date | null;
+  halts: Record<string, string>;
+  /** What the daily cap let through; null before it was asked. */
+  grant: Grant | null;
+  /** Whether its push has a pace (`flow_control`), and the slot reserved in it. */
+  isPaced: boolean;
+  slot: Slot | null;
+  /** The time that its gateway's rate reserved for it. */
+  rateSlot: Slot | null;
+  /** Recipients, whatever became of them, and those of them that are not settled yet. */
+  size: number;
+  open: number;
+}
+
+interface SnapshotRow extends SlotRow {
+  connector: ConnectorId;
+  profile: string;
+  is_settled: boolean;
+  attempt: number;
+  tries: number;
+  last_reason: string | null;
+  unanswered: number;
+  not_before: Date | null;
+  wait_ms: number | null;
+  state: PushState;
+  expires_at: Date;
+  created_at: Date;
+  push_time: Date;
+  first_sent_at: Date | null;
+  halts: Record<string, string>;
+  granted: number | null;
+  size: number;
+  open: number;
+  is_paced: boolean;
+  rate_at: Date | null;
+  rate_ms: number | null;
+  rate_in_ms: number | null;
+}
+
+/** Only a batch that was taken before has any that are settled. */
+const openCount = `CASE WHEN b.settled IS NULL THEN cardinality(b.recipients)
+       ELSE (SELECT count(*)::int FROM generate_series(0, length(b.settled) - 1) AS i
+              WHERE get_byte(b.settled, i) = 0) END`;
+
+export async function deliverSnapshot(
+  db: Handle,
+  appId: string,
+  batchId: number,
+): Promise<DeliverSnapshot | undefined> {
+  const { rows } = await db.query<SnapshotRow>(
+    `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
+            b.not_before,
+            (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
+            n.created_at, n.push_time, n.first_sent_at, n.halts,
+            b.granted, cardinality(b.recipients) AS size, ${openCount} AS open,
+            n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
+       FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
+      WHERE b.app_id = $1 AND b.id = $2`,
+    [appId, batchId],
+  );
+  return rows.map((row) => ({
+    connector: row.connector,
+    profile: row.profile,
+    isSettled: row.is_settled,
+    attempt: row.attempt,
+    tries: row.tries,
+    lastReason: row.last_reason,
+    unanswered: row.unanswered,
+    notBefore: row.not_before && { inMs: row.wait_ms ?? 0, at: row.not_before },
+    state: row.state,
+    expiresAt: row.expires_at,
+    createdAt: row.created_at,
+    pushTime: row.push_time,
+    firstSentAt: row.first_sent_at,
+    halts: row.halts,
+    grant: row.granted === null ? null : { granted: row.granted, size: row.size },
+    isPaced: row.is_paced,
+    slot: toSlot(row),
+    rateSlot: toSlot({ slot_at: row.rate_at, slot_ms: row.rate_ms, slot_in_ms: row.rate_in_ms }),
+    size: row.size,
+    open: row.open,
+  }))[0];
+}
+
+/** The time so many milliseconds from now by the database's clock, which decides for all: hosts may disagree. */
+export async function dueIn(db: Handle, afterMs: number): Promise<Date> {
+  const { rows } = await db.query<{ due: Date }>(
+    "SELECT clock_timestamp() + $1 * interval '1 millisecond' AS due",
+    [afterMs],
+  );
+  return rows[0]?.due ?? new Date(0);
+}
+
+/** Where each connector finds its address on an installation. */
+const addressColumns = {
+  deviceToken: 'device_token',
+  registrationId: 'registration_id',
+  installationId: 'installation_id',
+} as const;
+
+export type AddressMember = keyof typeof addressColumns;
+
+/** An installation as a connector needs it. */
+export interface RecipientRow {
+  id: number;
+  address: string | null;
+  device_type: string;
+  vendor_name: string | null;
+  topic: string | null;
+  team_id: string | null;
+  updated_at: Date;
+}
+
+/** Loads recipients by key; those that were deleted since planning are missing from the answer. */
+export async function loadRecipients(
+  db: Handle,
+  appId: string,
+  ids: number[],
+  address: AddressMember,
+): Promise<RecipientRow[]> {
+  const { rows } = await db.query<RecipientRow>(
+    `SELECT id, ${addressColumns[address]} AS address, device_type, vendor_name, topic, team_id, updated_at
+       FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])`,
+    [appId, ids],
+  );
+  return rows;
+}
+
+/**
+ * Counts the badge of every recipient of a batch up by one, once however often the batch is taken, and
+ * gives the numbers in the order of its recipients (protocol/apns.md#badge: a retry sends the same number).
+ * Run it in a transaction.
+ */
+export async function countBadges(tx: Handle, batch: Batch): Promise<(number | null)[]> {
+  const held = await tx.query<{ badges: (number | null)[] | null }>(
+    'SELECT badges FROM push_batch WHERE app_id = $1 AND id = $2 FOR UPDATE',
+    [batch.appId, batch.id],
+  );
+  const counted = held.rows[0]?.badges;
+  if (counted) return counted;
+  // Locked in the order of ids, so that two pushes to the same devices cannot block each other.
+  const { rows } = await tx.query<{ id: number; badge: number }>(
+    `UPDATE installation SET badge = coalesce(badge, 0) + 1
+      WHERE app_id = $1 AND id IN (
+        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE)
+      RETURNING id, badge`,
+    [batch.appId, batch.recipients],
+  );
+  const byId = new Map(rows.map((row) => [row.id, row.badge]));
+  const badges = batch.recipients.map((id) => byId.get(id) ?? null);
+  await tx.query('UPDATE push_batch SET badges = $3::int[] WHERE app_id = $1 AND id = $2', [
+    batch.appId,
+    batch.id,
+    badges,
+  ]);
+  return badges;
+}
+
+/** Notes the badge that a push sets, so that a later `Increment` counts on from it. */
+export async function setBadges(db: Handle, appId: string, ids: number[], badge: number): Promise<void> {
+  await db.query(
+    `UPDATE installation SET badge = $3
+      WHERE app_id = $1 AND badge IS DISTINCT FROM $3 AND id IN (
+        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[]) ORDER BY id FOR UPDATE)`,
+    [appId, ids, badge],
+  );
+}

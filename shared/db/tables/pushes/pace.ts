@@ -1,0 +1,89 @@
+import type { Handle } from '../../pool.ts';
+
+/** When the pace of its push lets a batch begin, and how long it is to take. */
+export interface Slot {
+  /** By the database's clock. */
+  at: Date;
+  /** Milliseconds from now to `at`; negative when it has begun. */
+  inMs: number;
+  durationMs: number;
+}
+
+export interface SlotRow {
+  slot_at: Date | null;
+  slot_in_ms: number | null;
+  slot_ms: number | null;
+}
+
+/** Columns of a `SlotRow` from `push_batch b` and `notification n`: nulls where the pace was changed since. */
+export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
+       THEN b.slot_at END AS slot_at,
+  (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms, b.slot_ms`;
+
+export function toSlot(row: SlotRow): Slot | null {
+  const { slot_at: at, slot_in_ms: inMs, slot_ms: durationMs } = row;
+  return at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
+}
+
+/** The least a pace may be (protocol/push.md#flow-control). */
+const minRate = 1000;
+const rate = `greatest(${minRate}, (n.request ->> 'flowControl')::float8)`;
+
+/**
+ * Reserves the next slot of a push for what is open of one batch: the rate holds over all dispatchers,
+ * since each slot begins where the last one ends (protocol/delivery.md#promise-5). A slot begins `leadMs` from now
+ * at the earliest. Undefined when the batch is settled or the push has no pace.
+ */
+export async function reserveSlot(
+  db: Handle,
+  batch: { appId: string; batchId: number },
+  leadMs: number,
+): Promise<Slot | undefined> {
+  const { rows } = await db.query<SlotRow>(
+    `WITH batch AS (
+       SELECT app_id, id, push_id,
+              CASE WHEN settled IS NULL THEN cardinality(recipients)
+                   ELSE (SELECT count(*) FROM generate_series(0, length(settled) - 1) AS i
+                          WHERE get_byte(settled, i) = 0) END AS open
+         FROM push_batch WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE),
+     pace AS (
+       UPDATE notification n
+          SET pace_next_at = greatest(n.pace_next_at, clock_timestamp() + make_interval(secs => $3::float8 / 1000))
+                             + make_interval(secs => batch.open / ${rate})
+         FROM batch
+        WHERE n.app_id = batch.app_id AND n.id = batch.push_id AND n.request ->> 'flowControl' IS NOT NULL
+       RETURNING n.pace_next_at, n.pace_epoch, batch.open / ${rate} AS seconds)
+     UPDATE push_batch b
+        SET slot_at = pace.pace_next_at - make_interval(secs => pace.seconds),
+            slot_ms = ceil(pace.seconds * 1000), slot_epoch = pace.pace_epoch
+       FROM batch, pace WHERE b.app_id = batch.app_id AND b.id = batch.id
+     RETURNING b.slot_at, b.slot_ms,
+               (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms`,
+    [batch.appId, batch.batchId, leadMs],
+  );
+  return rows.map(toSlot)[0] ?? undefined;
+}
+
+/** How far ahead slots stay as they are when the pace changes: those are with the threads already. */
+const heldSeconds = 1;
+
+/**
+ * Changes the pace of a push while it runs; null sends as fast as it goes. Slots that begin within a second
+ * stay, later ones are void: their batches reserve anew when they are taken (`JobQueue.hurry`).
+ */
+export async function changePace(
+  tx: Handle,
+  appId: string,
+  pushId: number,
+  flowControl: number | null,
+): Promise<void> {
+  await tx.query(
+    `UPDATE notification
+        SET request = jsonb_set(request, '{flowControl}', coalesce(to_jsonb($3::float8), 'null'::jsonb)),
+            pace_epoch = pace_epoch + 1, updated_at = now(),
+            pace_epoch_at = clock_timestamp() + make_interval(secs => ${heldSeconds}),
+            pace_next_at = least(pace_next_at, clock_timestamp() + make_interval(secs => ${heldSeconds}))
+      WHERE app_id = $1 AND id = $2`,
+    [appId, pushId, flowControl === null ? null : Math.max(flowControl, minRate)],
+  );
+}

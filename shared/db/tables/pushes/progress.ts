@@ -1,0 +1,198 @@
+import type { ConnectorId } from '../../../domain/labels.ts';
+import { addTotals, totalsOf } from '../../../domain/outcome.ts';
+import type { ConnectorTotals, Notification } from '../../../domain/pushes/record.ts';
+import type { Handle } from '../../pool.ts';
+import { withMoved } from './batches.ts';
+import { type NotificationRow, toNotification } from './pushes.ts';
+
+/** Takes a push into work: `sending`. Undefined when it waits, is finished or gone. */
+export async function beginNotification(
+  tx: Handle,
+  appId: string,
+  id: number,
+): Promise<Notification | undefined> {
+  const { rows } = await tx.query<NotificationRow>(
+    `UPDATE notification SET state = 'sending', updated_at = now()
+      WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') RETURNING *`,
+    [appId, id],
+  );
+  return rows.map(toNotification)[0];
+}
+
+/**
+ * Moves the planning mark. Gives false when another planner moved it meanwhile, or when the push was
+ * cancelled: then nothing of this step may be kept.
+ */
+export async function advancePlanning(
+  tx: Handle,
+  push: { appId: string; id: number },
+  step: { from: number; through: number; devices: number; isLast: boolean },
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `UPDATE notification
+        SET planned_through = $4, devices = devices + $5, is_planned = $6, updated_at = now()
+      WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state = 'sending'`,
+    [push.appId, push.id, step.from, step.through, step.devices, step.isLast],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Ends a push that may not be sent at all: its status is the sentence, every device is counted. */
+export async function failNotification(
+  tx: Handle,
+  push: { appId: string; id: number },
+  end: { sentence: string; totals: ConnectorTotals; devices: number },
+): Promise<void> {
+  await tx.query(
+    `UPDATE notification
+        SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true, updated_at = now(),
+            finished_at = now()
+      WHERE app_id = $1 AND id = $2 AND state = 'sending' AND NOT is_planned`,
+    [push.appId, push.id, end.sentence, end.totals, end.devices],
+  );
+}
+
+/** How many pushes of an app are being sent. */
+export async function countOpenPushes(db: Handle, appId: string): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
+    [appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** Notes the first send; true for the one call that was first. */
+export async function markFirstSend(db: Handle, appId: string, id: number, at: Date): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'UPDATE notification SET first_sent_at = $3 WHERE app_id = $1 AND id = $2 AND first_sent_at IS NULL',
+    [appId, id, at],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Gives up a profile for this push: later batches of it are counted without being sent. */
+export async function haltProfile(
+  tx: Handle,
+  push: { appId: string; id: number },
+  profile: string,
+  sentence: string,
+): Promise<void> {
+  await tx.query(
+    `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text), updated_at = now()
+      WHERE app_id = $1 AND id = $2`,
+    [push.appId, push.id, profile, sentence],
+  );
+}
+
+export interface ClosedNotification {
+  createdAt: Date;
+  pushTime: Date;
+}
+
+/**
+ * Closes a push whose planning is done and whose batches are all settled: `done`, with its totals. Status
+ * is derived from the batches (develop/architecture.md#batches), so calling this too early or twice does nothing.
+ */
+export async function closeIfSettled(
+  db: Handle,
+  appId: string,
+  id: number,
+): Promise<ClosedNotification | undefined> {
+  const { rows } = await db.query<{ created_at: Date; push_time: Date }>(
+    `UPDATE notification n
+        SET state = 'done', finished_at = now(), updated_at = now(),
+            totals = (${totalsOfBatches('n.app_id', 'n.id')}),
+            repeats = (${repeatsOfBatches('n.app_id', 'n.id')}),
+            error = (${summaryOfFailures('n.app_id', 'n.id')})
+      WHERE n.app_id = $1 AND n.id = $2 AND n.state IN ('sending', 'paused') AND n.is_planned
+        AND NOT EXISTS (SELECT 1 FROM push_batch b
+                         WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
+      RETURNING n.created_at, n.push_time`,
+    [appId, id],
+  );
+  return rows.map((row) => ({ createdAt: row.created_at, pushTime: row.push_time }))[0];
+}
+
+/** Pushes that ought to be closed: what a crash between the last batch and the closing leaves behind. */
+export async function findSettledPushes(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
+  const { rows } = await db.query<{ app_id: string; id: number }>(
+    `SELECT n.app_id, n.id FROM notification n
+      WHERE n.state IN ('sending', 'paused') AND n.is_planned
+        AND NOT EXISTS (SELECT 1 FROM push_batch b
+                         WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
+      ORDER BY n.id LIMIT $1`,
+    [limit],
+  );
+  return rows.map((row) => ({ appId: row.app_id, id: row.id }));
+}
+
+/** Totals of a push while it is open, from its settled batches. */
+export async function readTotals(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {
+  const { rows } = await db.query<{ totals: ConnectorTotals | null }>(
+    `SELECT (${totalsOfBatches('$1', '$2')}) AS totals`,
+    [appId, id],
+  );
+  return rows[0]?.totals ?? {};
+}
+
+/** Batches in flight whose bytes one question reads, 1 kB each; dispatchers have some dozens at a time. */
+const bytesReadOf = 256;
+
+/**
+ * Totals of a push while it is open: of its settled batches, and what is checkpointed of those in flight. One statement,
+ * so that a batch that is settled during the call is not counted twice. Where more than `bytesReadOf` batches are in flight,
+ * the others count when they are settled.
+ */
+export async function readProgress(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {
+  const { rows } = await db.query<
+    | { totals: ConnectorTotals; connector: null }
+    | { totals: null; connector: ConnectorId; settled: Buffer; moved: number[] | null }
+  >(
+    `SELECT (${totalsOfBatches('$1', '$2')}) AS totals, NULL AS connector, NULL::bytea AS settled, NULL::int[] AS moved
+      UNION ALL
+     (SELECT NULL, b.connector, b.settled, b.moved FROM push_batch b
+       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled AND b.settled IS NOT NULL
+       ORDER BY b.id LIMIT ${bytesReadOf})`,
+    [appId, id],
+  );
+  const all: ConnectorTotals = {};
+  for (const row of rows) {
+    if (row.connector === null) Object.assign(all, row.totals);
+    else all[row.connector] = addTotals(all[row.connector] ?? {}, totalsOf(withMoved(row)));
+  }
+  return all;
+}
+
+/** Subquery: `{connector: {outcome: n}}` summed over the settled batches of a push. */
+function totalsOfBatches(appId: string, pushId: string): string {
+  return `SELECT coalesce(jsonb_object_agg(connector, counts), '{}')
+            FROM (SELECT connector, jsonb_object_agg(outcome, n) AS counts
+                    FROM (SELECT b.connector, t.key AS outcome, sum(t.value::bigint) AS n
+                            FROM push_batch b, jsonb_each_text(b.totals) t
+                           WHERE b.app_id = ${appId} AND b.push_id = ${pushId} AND b.totals IS NOT NULL
+                           GROUP BY b.connector, t.key) by_outcome
+                   GROUP BY connector) by_connector`;
+}
+
+/** How many recipients of an open push are sent to again because a request got no answer. */
+export async function readRepeats(db: Handle, appId: string, id: number): Promise<number> {
+  const { rows } = await db.query<{ repeats: number }>(
+    `SELECT (${repeatsOfBatches('$1', '$2')}) AS repeats`,
+    [appId, id],
+  );
+  return rows[0]?.repeats ?? 0;
+}
+
+/** Subquery: the repeats of all batches of a push, settled or not. */
+function repeatsOfBatches(appId: string, pushId: string): string {
+  return `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b
+           WHERE b.app_id = ${appId} AND b.push_id = ${pushId}`;
+}
+
+/** Subquery: one line on what went wrong, the most frequent reasons first; null when nothing did. */
+function summaryOfFailures(appId: string, pushId: string): string {
+  return `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
+            FROM (SELECT f.connector, f.reason, count(*) AS n FROM push_failure f
+                   WHERE f.app_id = ${appId} AND f.push_id = ${pushId} AND f.outcome <> 'sent'
+                   GROUP BY f.connector, f.reason ORDER BY n DESC LIMIT 5) reasons`;
+}

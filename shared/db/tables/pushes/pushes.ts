@@ -1,0 +1,184 @@
+import type { PushOrder } from '../../../domain/pushes/push.ts';
+import type { ConnectorTotals, Notification, PushState } from '../../../domain/pushes/record.ts';
+import type { Handle } from '../../pool.ts';
+
+/** A row as the database gives it. */
+export interface NotificationRow {
+  app_id: string;
+  id: number;
+  object_id: string;
+  notification_id: string;
+  state: PushState;
+  error: string | null;
+  request: PushOrder;
+  from_service: string;
+  push_time: Date;
+  expires_at: Date;
+  planned_through: number;
+  is_planned: boolean;
+  devices: number;
+  totals: ConnectorTotals | null;
+  acked: number;
+  repeats: number;
+  halts: Record<string, string>;
+  created_at: Date;
+  updated_at: Date;
+  first_sent_at: Date | null;
+}
+
+export function toNotification(row: NotificationRow): Notification {
+  return {
+    appId: row.app_id,
+    id: row.id,
+    objectId: row.object_id,
+    notificationId: row.notification_id,
+    state: row.state,
+    error: row.error,
+    order: row.request,
+    fromService: row.from_service,
+    pushTime: row.push_time,
+    expiresAt: row.expires_at,
+    plannedThrough: row.planned_through,
+    isPlanned: row.is_planned,
+    devices: row.devices,
+    totals: row.totals,
+    acked: row.acked,
+    repeats: row.repeats,
+    halts: row.halts,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    firstSentAt: row.first_sent_at,
+  };
+}
+
+export interface NewNotification {
+  appId: string;
+  objectId: string;
+  notificationId: string;
+  state: 'scheduled' | 'queued';
+  order: PushOrder;
+  pushTime: Date;
+  expiresAt: Date;
+  createdAt: Date;
+}
+
+/** Gives the internal id. */
+export async function insertNotification(tx: Handle, push: NewNotification): Promise<number> {
+  const { rows } = await tx.query<{ id: number }>(
+    `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
+                               created_at, updated_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING id`,
+    [
+      push.appId,
+      push.objectId,
+      push.notificationId,
+      push.state,
+      push.order,
+      push.order.prod,
+      push.pushTime,
+      push.expiresAt,
+      push.createdAt,
+    ],
+  );
+  const id = rows[0]?.id;
+  if (id === undefined) throw new Error('the database gave back no row');
+  return id;
+}
+
+export async function findNotification(
+  db: Handle,
+  appId: string,
+  id: number,
+): Promise<Notification | undefined> {
+  const { rows } = await db.query<NotificationRow>(
+    'SELECT * FROM notification WHERE app_id = $1 AND id = $2',
+    [appId, id],
+  );
+  return rows.map(toNotification)[0];
+}
+
+/** By the record's objectId, or else the newest with this custom `notification_id` (protocol/push-records.md#look-up-a-record). */
+export async function findPublicNotification(
+  db: Handle,
+  appId: string,
+  publicId: string,
+): Promise<Notification | undefined> {
+  const { rows } = await db.query<NotificationRow>(
+    `SELECT * FROM notification WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
+      ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
+    [appId, publicId],
+  );
+  return rows.map(toNotification)[0];
+}
+
+/** Pushes that one custom `notification_id` may add up: enough for any campaign, and bounded. */
+const maxGroup = 1000;
+
+/** The pushes that share a custom `notification_id`, the newest first; cancelled ones do not count. */
+export async function listGroup(db: Handle, appId: string, notificationId: string): Promise<Notification[]> {
+  const { rows } = await db.query<NotificationRow>(
+    `SELECT * FROM notification WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
+      ORDER BY id DESC LIMIT ${maxGroup}`,
+    [appId, notificationId],
+  );
+  return rows.map(toNotification);
+}
+
+export interface NotificationPage {
+  limit: number;
+  skip: number;
+  oldestFirst: boolean;
+}
+
+export async function listNotifications(
+  db: Handle,
+  appId: string,
+  page: NotificationPage,
+): Promise<Notification[]> {
+  const { rows } = await db.query<NotificationRow>(
+    `SELECT * FROM notification WHERE app_id = $1 AND state <> 'cancelled'
+      ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $2 OFFSET $3`,
+    [appId, page.limit, page.skip],
+  );
+  return rows.map(toNotification);
+}
+
+export async function countNotifications(db: Handle, appId: string): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled'`,
+    [appId],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/**
+ * Moves a push that is not finished to `cancelled`: what has not left yet will not. False when it was
+ * finished already (protocol/push-records.md#state-changes).
+ */
+export async function cancelNotification(tx: Handle, appId: string, id: number): Promise<boolean> {
+  // The entry first, as the scheduler does: it is what a firing at the same time waits for.
+  await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
+  const { rowCount } = await tx.query(
+    `UPDATE notification SET state = 'cancelled', updated_at = now(), finished_at = now()
+      WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
+    [appId, id],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Deletes finished records older than the retention (protocol/push-records.md#retention: seven days); gives how many. */
+export async function deleteOldNotifications(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, id FROM notification
+        WHERE created_at < $1 AND state IN ('done', 'failed', 'cancelled') AND finished_at < $1
+        ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED),
+     batches AS (DELETE FROM push_batch b USING old WHERE b.app_id = old.app_id AND b.push_id = old.id),
+     failures AS (DELETE FROM push_failure f USING old WHERE f.app_id = old.app_id AND f.push_id = old.id),
+     receipts AS (DELETE FROM push_receipt r USING old WHERE r.app_id = old.app_id AND r.push_id = old.id),
+     told AS (DELETE FROM push_receipt_total t USING old WHERE t.app_id = old.app_id AND t.push_id = old.id)
+     DELETE FROM notification n USING old WHERE n.app_id = old.app_id AND n.id = old.id`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}

@@ -1,0 +1,149 @@
+import type { ConnectorId } from '../../../domain/labels.ts';
+import type { ReceiptTotals } from '../../../domain/pushes/receipts.ts';
+import type { Handle } from '../../pool.ts';
+
+/** Whose receipts are written: one call speaks of one app's devices of one connector. */
+export interface ReceiptOwner {
+  appId: string;
+  connector: ConnectorId;
+}
+
+/** A device that got a message; `isClicked`: and somebody opened it. */
+export interface Mark {
+  pushId: number;
+  installation: number;
+  isClicked: boolean;
+}
+
+/** A push that receipts speak of. */
+export interface ReceiptPush {
+  id: number;
+  objectId: string;
+  /** When its sending began: what was saved since then is not dead. */
+  sentAt: Date;
+}
+
+/** The pushes with these public ids; none of them is deleted until `tx` ends. */
+export async function holdPushes(
+  tx: Handle,
+  appId: string,
+  objectIds: readonly string[],
+): Promise<ReceiptPush[]> {
+  const { rows } = await tx.query<ReceiptPush>(
+    `SELECT id, object_id AS "objectId", coalesce(first_sent_at, push_time) AS "sentAt" FROM notification
+      WHERE app_id = $1 AND object_id = ANY ($2) ORDER BY id FOR KEY SHARE`,
+    [appId, objectIds],
+  );
+  return rows;
+}
+
+/** The installation of each registration id; where several have the same, the oldest stands for the device. */
+export async function findRegistered(
+  db: Handle,
+  { appId, connector }: ReceiptOwner,
+  registrationIds: readonly string[],
+): Promise<Map<string, number>> {
+  const { rows } = await db.query<{ registration_id: string; id: number }>(
+    `SELECT registration_id, min(id) AS id FROM installation
+      WHERE app_id = $1 AND registration_id = ANY ($2) AND vendor = $3 GROUP BY registration_id`,
+    [appId, registrationIds, connector],
+  );
+  return new Map(rows.map((row) => [row.registration_id, row.id]));
+}
+
+const marks = 'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
+
+/**
+ * Sets the bits of devices and gives how many were not set before, by push. Locks blocks in one order. Run it in a
+ * transaction, `addTotals` after it.
+ */
+export async function markReceipts(
+  tx: Handle,
+  { appId, connector }: ReceiptOwner,
+  told: readonly Mark[],
+): Promise<Map<number, ReceiptTotals>> {
+  const values = [
+    appId,
+    connector,
+    told.map((mark) => mark.pushId),
+    told.map((mark) => mark.installation),
+    told.map((mark) => mark.isClicked),
+  ];
+  await tx.query(
+    `INSERT INTO push_receipt (app_id, push_id, connector, block)
+     SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
+      ORDER BY 2, 4 ON CONFLICT DO NOTHING`,
+    values,
+  );
+  await tx.query(
+    `SELECT FROM push_receipt
+      WHERE app_id = $1 AND connector = $2
+        AND (push_id, block) IN (SELECT m.push_id, m.installation / 512 FROM ${marks})
+      ORDER BY push_id, block FOR UPDATE`,
+    values,
+  );
+  // Nobody changes them now: what this statement reads first is what it changes.
+  const { rows } = await tx.query<{ pushId: number } & ReceiptTotals>(
+    `WITH told AS (
+       SELECT m.push_id, m.installation / 512 AS block,
+              bit_or(set_bit(0::bit(512), (m.installation % 512)::int, 1)) AS delivered,
+              bit_or(set_bit(0::bit(512), (m.installation % 512)::int, m.is_clicked::int)) AS clicked
+         FROM ${marks} GROUP BY 1, 2),
+     before AS MATERIALIZED (
+       SELECT r.push_id, r.block, r.delivered, r.clicked FROM push_receipt r JOIN told USING (push_id, block)
+        WHERE r.app_id = $1 AND r.connector = $2),
+     changed AS (
+       UPDATE push_receipt r SET delivered = r.delivered | told.delivered, clicked = r.clicked | told.clicked
+         FROM told JOIN before USING (push_id, block)
+        WHERE r.app_id = $1 AND r.connector = $2 AND r.push_id = told.push_id AND r.block = told.block
+          AND (before.delivered | told.delivered <> before.delivered OR before.clicked | told.clicked <> before.clicked)
+       RETURNING r.push_id, bit_count(r.delivered) - bit_count(before.delivered) AS delivered,
+                 bit_count(r.clicked) - bit_count(before.clicked) AS clicked)
+     SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered, sum(clicked)::bigint AS clicked
+       FROM changed GROUP BY push_id ORDER BY push_id`,
+    values,
+  );
+  return new Map(rows.map(({ pushId, delivered, clicked }) => [pushId, { delivered, clicked }]));
+}
+
+/** Calls at the same time rarely meet in the same slot. */
+const slots = 16;
+
+/** Adds what was counted newly to the totals of the pushes. */
+export async function addTotals(
+  tx: Handle,
+  { appId, connector }: ReceiptOwner,
+  added: ReadonlyMap<number, ReceiptTotals>,
+): Promise<void> {
+  const entries = [...added].sort(([a], [b]) => a - b);
+  if (entries.length === 0) return;
+  await tx.query(
+    `INSERT INTO push_receipt_total AS t (app_id, push_id, connector, slot, delivered, clicked)
+     SELECT $1, m.push_id, $2, $3, m.delivered, m.clicked
+       FROM unnest($4::bigint[], $5::bigint[], $6::bigint[]) AS m (push_id, delivered, clicked)
+     ON CONFLICT (app_id, push_id, connector, slot)
+     DO UPDATE SET delivered = t.delivered + excluded.delivered, clicked = t.clicked + excluded.clicked`,
+    [
+      appId,
+      connector,
+      Math.floor(Math.random() * slots),
+      entries.map(([pushId]) => pushId),
+      entries.map(([, totals]) => totals.delivered),
+      entries.map(([, totals]) => totals.clicked),
+    ],
+  );
+}
+
+/** What gateways told of these pushes, all connectors together; a push without receipts is missing. */
+export async function readReceipts(
+  db: Handle,
+  appId: string,
+  pushIds: readonly number[],
+): Promise<Map<number, ReceiptTotals>> {
+  const { rows } = await db.query<{ pushId: number } & ReceiptTotals>(
+    `SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered, sum(clicked)::bigint AS clicked
+       FROM push_receipt_total WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) GROUP BY push_id`,
+    [appId, pushIds],
+  );
+  return new Map(rows.map(({ pushId, delivered, clicked }) => [pushId, { delivered, clicked }]));
+}

@@ -1,0 +1,34 @@
+import type { Handle } from '../../pool.ts';
+
+export interface FirstReply {
+  objectId: string;
+  acceptedAt: Date;
+}
+
+/**
+ * Claims a `req_id` for this push, or gives the first reply where the id was used since `notBefore`
+ * (protocol/push.md#repeated-requests: five minutes). A parallel claim waits here until the first one is decided.
+ */
+export async function claimRequestId(
+  tx: Handle,
+  claim: { appId: string; reqId: string; objectId: string; acceptedAt: Date; notBefore: Date },
+): Promise<FirstReply | undefined> {
+  const { rowCount } = await tx.query(
+    `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id, accepted_at = excluded.accepted_at
+      WHERE l.accepted_at < $5`,
+    [claim.appId, claim.reqId, claim.objectId, claim.acceptedAt, claim.notBefore],
+  );
+  if (rowCount) return undefined;
+  const { rows } = await tx.query<{ object_id: string; accepted_at: Date }>(
+    'SELECT object_id, accepted_at FROM request_ledger WHERE app_id = $1 AND req_id = $2',
+    [claim.appId, claim.reqId],
+  );
+  return rows.map((row) => ({ objectId: row.object_id, acceptedAt: row.accepted_at }))[0];
+}
+
+/** Forgets request ids whose window is over; gives how many. */
+export async function deleteOldRequestIds(db: Handle, before: Date): Promise<number> {
+  const { rowCount } = await db.query('DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
+  return rowCount ?? 0;
+}

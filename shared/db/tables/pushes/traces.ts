@@ -1,0 +1,141 @@
+import type { DeviceTraits } from '../../../domain/installations/installation.ts';
+import { movedCode, type Outcome, outcomeOfCode } from '../../../domain/outcome.ts';
+import type { Handle } from '../../pool.ts';
+import { traitColumns } from '../installations/installations.ts';
+
+/** What became of one device of one push: read only, for people who ask. */
+export interface TracedDevice extends DeviceTraits {
+  id: number;
+  object_id: string;
+  valid: boolean;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** The device that an objectId, an installationId or a device token names, the first kind first. */
+export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
+  const { rows } = await db.query<TracedDevice>(
+    `SELECT id, object_id, valid, created_at, updated_at, ${traitColumns}
+       FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = $2)
+      ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
+    [appId, name],
+  );
+  return rows[0];
+}
+
+/**
+ * Whether each of the conditions (our compiler's SQL) holds for an installation; an unknown is a no.
+ * Undefined when the installation is gone.
+ */
+export async function testConditions(
+  db: Handle,
+  id: number,
+  { conditions, values }: { conditions: string[]; values: unknown[] },
+): Promise<boolean[] | undefined> {
+  const tests = conditions.map((condition) => `(${condition}) IS TRUE`);
+  const { rows } = await db.query<{ holds: boolean[] }>(
+    `SELECT ARRAY[${tests.join(', ')}]::boolean[] AS holds FROM installation
+      WHERE app_id = $1 AND id = $${values.length + 1}`,
+    [...values, id],
+  );
+  return rows[0]?.holds;
+}
+
+/** The batch a device is in, and how it ended there. */
+export interface TracedBatch {
+  id: number;
+  connector: string;
+  profile: string;
+  attempt: number;
+  /** Requests to its recipients before this batch that got no answer. */
+  unanswered: number;
+  /** Why the try before this batch did not succeed. */
+  lastReason: string | null;
+  isSettled: boolean;
+  settledAt: Date | null;
+  /** Null while it is open. */
+  outcome: Outcome | null;
+}
+
+interface BatchRow {
+  id: number;
+  connector: string;
+  profile: string;
+  attempt: number;
+  unanswered: number;
+  last_reason: string | null;
+  is_settled: boolean;
+  settled_at: Date | null;
+  code: number | null;
+}
+
+/**
+ * The newest batch of a push that holds an installation: a retry is a batch of its own. Reads the push's
+ * batches one after the other, which no index spares: a batch holds 1000 ids at most.
+ */
+export async function findBatchOf(
+  db: Handle,
+  push: { appId: string; id: number },
+  installation: number,
+): Promise<TracedBatch | undefined> {
+  const { rows } = await db.query<BatchRow>(
+    `SELECT id, connector, profile, attempt, unanswered, last_reason, is_settled, settled_at,
+            get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
+       FROM push_batch WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
+      ORDER BY attempt DESC, id DESC LIMIT 1`,
+    [push.appId, push.id, installation],
+  );
+  return rows.map(
+    (row): TracedBatch => ({
+      id: row.id,
+      connector: row.connector,
+      profile: row.profile,
+      attempt: row.attempt,
+      unanswered: row.unanswered,
+      lastReason: row.last_reason,
+      isSettled: row.is_settled,
+      settledAt: row.settled_at,
+      outcome: row.code === null || row.code === movedCode ? null : (outcomeOfCode(row.code) ?? null),
+    }),
+  )[0];
+}
+
+export interface TracedFailure {
+  installation: number;
+  objectId: string;
+  connector: string;
+  outcome: Outcome;
+  status: number;
+  reason: string;
+  createdAt: Date;
+}
+
+/** Why a device was not reached, by its public id: also of a device that was deleted for it. */
+export async function findFailure(
+  db: Handle,
+  push: { appId: string; id: number },
+  device: { id: number } | { objectId: string },
+): Promise<TracedFailure | undefined> {
+  const [column, value] =
+    'id' in device ? (['installation', device.id] as const) : (['object_id', device.objectId] as const);
+  const { rows } = await db.query<TracedFailure>(
+    `SELECT installation, coalesce(object_id, '') AS "objectId", connector, outcome, status, reason,
+            created_at AS "createdAt"
+       FROM push_failure WHERE app_id = $1 AND push_id = $2 AND ${column} = $3 LIMIT 1`,
+    [push.appId, push.id, value],
+  );
+  return rows[0];
+}
+
+/** True while the letter of a push waits in a device's inbox; the acknowledgement deletes it. */
+export async function hasLetter(
+  db: Handle,
+  push: { appId: string; id: number },
+  installation: number,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3',
+    [push.appId, installation, push.id],
+  );
+  return (rowCount ?? 0) > 0;
+}

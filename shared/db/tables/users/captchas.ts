@@ -1,0 +1,98 @@
+import type { Handle } from '../../pool.ts';
+
+export interface CaptchaId {
+  appId: string;
+  token: string;
+}
+
+export interface NewCaptcha extends CaptchaId {
+  /** Sealed. */
+  answer: Buffer;
+  /** PNG. */
+  image: Buffer;
+  expiresAt: Date;
+}
+
+export async function insertCaptcha(db: Handle, captcha: NewCaptcha): Promise<void> {
+  await db.query(
+    'INSERT INTO captcha (app_id, token, answer, image, expires_at) VALUES ($1, $2, $3, $4, $5)',
+    [captcha.appId, captcha.token, captcha.answer, captcha.image, captcha.expiresAt],
+  );
+}
+
+/** The image of a captcha that is not solved yet. */
+export async function findCaptchaImage(
+  db: Handle,
+  { appId, token }: CaptchaId,
+  now: Date,
+): Promise<Buffer | undefined> {
+  const { rows } = await db.query<{ image: Buffer }>(
+    `SELECT image FROM captcha
+      WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND validate_digest IS NULL`,
+    [appId, token, now],
+  );
+  return rows[0]?.image;
+}
+
+/** The sealed answer, whatever became of the captcha. */
+export async function findCaptchaAnswer(
+  db: Handle,
+  { appId, token }: CaptchaId,
+): Promise<Buffer | undefined> {
+  const { rows } = await db.query<{ answer: Buffer }>(
+    'SELECT answer FROM captcha WHERE app_id = $1 AND token = $2',
+    [appId, token],
+  );
+  return rows[0]?.answer;
+}
+
+/** Counts one try before the comparison; undefined when it is expired, solved, or its tries are used up. */
+export async function countCaptchaAttempt(
+  db: Handle,
+  { appId, token }: CaptchaId,
+  { maxAttempts, now }: { maxAttempts: number; now: Date },
+): Promise<Buffer | undefined> {
+  const { rows } = await db.query<{ answer: Buffer }>(
+    `UPDATE captcha SET attempts = attempts + 1
+      WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND attempts < $4 AND validate_digest IS NULL
+     RETURNING answer`,
+    [appId, token, now, maxAttempts],
+  );
+  return rows[0]?.answer;
+}
+
+/** Marks a captcha solved: its validate token can be spent until `expiresAt`. False when it was solved already. */
+export async function solveCaptcha(
+  db: Handle,
+  { appId, token }: CaptchaId,
+  { digest, expiresAt }: { digest: Buffer; expiresAt: Date },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `UPDATE captcha SET validate_digest = $3, expires_at = $4
+      WHERE app_id = $1 AND token = $2 AND validate_digest IS NULL`,
+    [appId, token, digest, expiresAt],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Spends a validate token; whoever deletes the row has it. */
+export async function spendValidateToken(
+  tx: Handle,
+  appId: string,
+  { digest, now }: { digest: Buffer; now: Date },
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    'DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3',
+    [appId, digest, now],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+export async function deleteExpiredCaptchas(db: Handle, now: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `DELETE FROM captcha WHERE ctid IN (
+       SELECT ctid FROM captcha WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+    [now, limit],
+  );
+  return rowCount ?? 0;
+}

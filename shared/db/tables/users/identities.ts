@@ -1,0 +1,77 @@
+import type { Identity } from '../../../domain/users/auth-data.ts';
+import type { Handle } from '../../pool.ts';
+
+const columnsOf = (identities: Identity[]): [string[], string[]] => [
+  identities.map(({ platform }) => platform),
+  identities.map(({ uid }) => uid),
+];
+
+/** Keys of the users that these third-party accounts belong to, each once. */
+export async function findUsersOfIdentities(
+  db: Handle,
+  appId: string,
+  identities: Identity[],
+): Promise<number[]> {
+  if (identities.length === 0) return [];
+  const { rows } = await db.query<{ user_id: number }>(
+    `SELECT DISTINCT user_id FROM user_identity
+       JOIN unnest($2::text[], $3::text[]) AS wanted (platform, uid) USING (platform, uid)
+      WHERE app_id = $1`,
+    [appId, ...columnsOf(identities)],
+  );
+  return rows.map((row) => row.user_id);
+}
+
+/**
+ * Makes these, and no others, the third-party accounts of a locked user; gives those that are another user's. They are
+ * written in the order of the index, and before any is deleted: whoever deletes waits for nobody, so that no two calls
+ * wait for each other.
+ */
+export async function setIdentities(
+  tx: Handle,
+  appId: string,
+  { userId, identities }: { userId: number; identities: Identity[] },
+): Promise<Identity[]> {
+  const values = [appId, userId, ...columnsOf(identities)];
+  const taken = identities.length === 0 ? [] : await addIdentities(tx, values);
+  await tx.query(
+    `DELETE FROM user_identity
+      WHERE app_id = $1 AND user_id = $2
+        AND (platform, uid) NOT IN (SELECT * FROM unnest($3::text[], $4::text[]))`,
+    values,
+  );
+  return taken;
+}
+
+async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]> {
+  await tx.query(
+    `INSERT INTO user_identity (app_id, user_id, platform, uid)
+     SELECT $1, $2, platform, uid FROM unnest($3::text[], $4::text[]) AS wanted (platform, uid)
+      ORDER BY platform, uid
+     ON CONFLICT DO NOTHING`,
+    values,
+  );
+  const { rows } = await tx.query<Identity>(
+    `SELECT platform, uid FROM user_identity
+       JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
+      WHERE app_id = $1 AND user_id <> $2`,
+    values,
+  );
+  return rows;
+}
+
+const maxPlatformsRead = 1000;
+
+/** The platforms that an app's users have accounts of, as far as a thousand; reads one entry of the index for each. */
+export async function listPlatforms(db: Handle, appId: string): Promise<string[]> {
+  const { rows } = await db.query<{ platform: string | null }>(
+    `WITH RECURSIVE known AS (
+       SELECT min(platform) AS platform FROM user_identity WHERE app_id = $1
+       UNION ALL
+       SELECT (SELECT min(platform) FROM user_identity WHERE app_id = $1 AND platform > known.platform)
+         FROM known WHERE known.platform IS NOT NULL)
+     SELECT platform FROM known LIMIT $2`,
+    [appId, maxPlatformsRead],
+  );
+  return rows.flatMap(({ platform }) => platform ?? []);
+}

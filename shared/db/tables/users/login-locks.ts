@@ -1,0 +1,63 @@
+import type { Handle } from '../../pool.ts';
+
+/** How many failed logins of one user, or of one name that nobody has, lock it (protocol/users.md#account-lock). */
+export interface LockRule {
+  /** More failures than this within the window lock. */
+  maxFailures: number;
+  windowMs: number;
+}
+
+/** Whether logins with this identifier are refused at the moment. */
+export async function isLoginLocked(
+  db: Handle,
+  appId: string,
+  { identifier, now }: { identifier: Buffer; now: Date },
+): Promise<boolean> {
+  const { rows } = await db.query(
+    'SELECT 1 FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3',
+    [appId, identifier, now],
+  );
+  return rows.length > 0;
+}
+
+/**
+ * Counts a failure in one statement, so that no two calls count the same number; gives whether the identifier is
+ * locked now. While it is, nothing is counted: the lock ends one window after the failure that made it.
+ */
+export async function countLoginFailure(
+  db: Handle,
+  appId: string,
+  { identifier, now, rule }: { identifier: Buffer; now: Date; rule: LockRule },
+): Promise<boolean> {
+  const { rows } = await db.query<{ is_locked: boolean }>(
+    `INSERT INTO login_lock AS l (app_id, identifier, failed_at, last_failed_at)
+     VALUES ($1, $2, ARRAY[$3::timestamptz(3)], $3)
+     ON CONFLICT (app_id, identifier) DO UPDATE SET
+       failed_at = CASE WHEN l.locked_until > $3 THEN l.failed_at
+         ELSE ARRAY(SELECT at FROM unnest(l.failed_at) AS at WHERE at > $4) || $3::timestamptz(3) END,
+       locked_until = CASE WHEN l.locked_until > $3 THEN l.locked_until
+         WHEN (SELECT count(*) FROM unnest(l.failed_at) AS at WHERE at > $4) >= $5 THEN $6::timestamptz END,
+       last_failed_at = CASE WHEN l.locked_until > $3 THEN l.last_failed_at ELSE $3 END
+     RETURNING coalesce(locked_until > $3, false) AS is_locked`,
+    [
+      appId,
+      identifier,
+      now,
+      new Date(now.getTime() - rule.windowMs),
+      rule.maxFailures,
+      new Date(now.getTime() + rule.windowMs),
+    ],
+  );
+  return rows[0]?.is_locked ?? false;
+}
+
+/** Deletes up to `limit` entries whose last failure is past; gives how many. */
+export async function deleteOldLoginLocks(db: Handle, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `WITH old AS MATERIALIZED (
+       SELECT app_id, identifier FROM login_lock WHERE last_failed_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+     DELETE FROM login_lock l USING old WHERE l.app_id = old.app_id AND l.identifier = old.identifier`,
+    [before, limit],
+  );
+  return rowCount ?? 0;
+}

@@ -1,0 +1,35 @@
+import type { Handle } from '../../pool.ts';
+
+/** What a network address has used of an app's limits for sign-ups (`send_budget`). */
+export interface SignUpUse {
+  users: { n: number; since: Date };
+  bytes: { n: number; since: Date };
+}
+
+/** Counts begin again after this. */
+export const signUpWindows = { usersMs: 3_600_000, bytesMs: 24 * 3_600_000 } as const;
+
+/**
+ * Counts one new user of so many bytes for an address, and gives the counts with it. Until `tx` ends others of the same
+ * address wait; the caller ends it without effect when a count is too high, and then nothing is counted.
+ */
+export async function countSignUp(
+  tx: Handle,
+  { appId, key, bytes }: { appId: string; key: string; bytes: number },
+  now: Date,
+): Promise<SignUpUse> {
+  const before = (windowMs: number) => new Date(now.getTime() - windowMs);
+  const { rows } = await tx.query<{ scope: string; n: number; since: Date }>(
+    `INSERT INTO send_budget AS b (app_id, scope, key, since, n)
+     VALUES ($1, 'signUpBytes', $2, $3, $4), ($1, 'signUps', $2, $3, 1)
+     ON CONFLICT (app_id, scope, key) DO UPDATE
+        SET n = CASE WHEN b.since <= CASE b.scope WHEN 'signUps' THEN $5 ELSE $6 END::timestamptz
+                     THEN excluded.n ELSE b.n + excluded.n END,
+            since = CASE WHEN b.since <= CASE b.scope WHEN 'signUps' THEN $5 ELSE $6 END::timestamptz
+                         THEN excluded.since ELSE b.since END
+     RETURNING scope, n, since`,
+    [appId, key, now, bytes, before(signUpWindows.usersMs), before(signUpWindows.bytesMs)],
+  );
+  const of = (scope: string) => rows.find((row) => row.scope === scope) ?? { n: 0, since: now };
+  return { users: of('signUps'), bytes: of('signUpBytes') };
+}

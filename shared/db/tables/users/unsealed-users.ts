@@ -1,0 +1,26 @@
+import type { AuthData } from '../../../domain/users/auth-data.ts';
+import { type Sealer, sealedAuthData } from '../../../domain/users/auth-tokens.ts';
+import type { Database } from '../../pool.ts';
+
+/**
+ * Seals the platform tokens of up to `limit` users whose rows are of before tokens were sealed; gives how many rows it
+ * read. A user that is written at the moment is left for the next time.
+ */
+export function sealAuthDataOfOldRows(db: Database, sealer: Sealer, limit: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const { rows } = await tx.query<{ app_id: string; id: number; auth_data: AuthData }>(
+      `SELECT app_id, id, auth_data FROM app_user WHERE NOT auth_sealed AND auth_data IS NOT NULL
+        ORDER BY app_id, id LIMIT $1 FOR UPDATE SKIP LOCKED`,
+      [limit],
+    );
+    if (rows.length === 0) return 0;
+    const sealed = rows.map((row) => JSON.stringify(sealedAuthData(sealer, row.app_id, row.auth_data)));
+    await tx.query(
+      `UPDATE app_user u SET auth_data = s.auth_data, auth_sealed = true
+         FROM unnest($1::text[], $2::bigint[], $3::jsonb[]) AS s (app_id, id, auth_data)
+        WHERE u.app_id = s.app_id AND u.id = s.id`,
+      [rows.map((row) => row.app_id), rows.map(({ id }) => id), sealed],
+    );
+    return rows.length;
+  });
+}

@@ -1,0 +1,229 @@
+import type { JsonObject } from '../../../domain/json.ts';
+import type { Acl } from '../../../domain/objects/acl.ts';
+import type { AuthData } from '../../../domain/users/auth-data.ts';
+import type { SessionSecret, User, UserDraft } from '../../../domain/users/user.ts';
+import type { CopyValue } from '../../copy.ts';
+import type { Handle } from '../../pool.ts';
+import { type Selection, selectByIds, selectRows } from '../selection.ts';
+
+interface UserRow {
+  id: number;
+  object_id: string;
+  username: string;
+  email: string | null;
+  email_verified: boolean | null;
+  mobile_phone_number: string | null;
+  mobile_phone_verified: boolean;
+  auth_data: AuthData | null;
+  acl: Acl | null;
+  fields: JsonObject;
+  password_hash: string | null;
+  session_nonce: Buffer;
+  session_hash: Buffer;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Columns that a client decides, in the order of `draftValues`. */
+export const draftColumns = [
+  'username',
+  'email',
+  'email_verified',
+  'mobile_phone_number',
+  'mobile_phone_verified',
+  'auth_data',
+  'acl',
+  'fields',
+];
+
+const secretColumns = ['password_hash', 'session_nonce', 'session_hash'];
+
+const readColumns = ['id', 'object_id', ...draftColumns, ...secretColumns, 'created_at', 'updated_at'].join(
+  ', ',
+);
+
+const jsonOrNull = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
+
+export function draftValues(draft: UserDraft): CopyValue[] {
+  return [
+    draft.username,
+    draft.email,
+    draft.emailVerified,
+    draft.mobilePhoneNumber,
+    draft.mobilePhoneVerified,
+    jsonOrNull(draft.authData),
+    jsonOrNull(draft.acl),
+    JSON.stringify(draft.fields),
+  ];
+}
+
+function toUser(row: UserRow): User {
+  return {
+    id: row.id,
+    objectId: row.object_id,
+    username: row.username,
+    email: row.email,
+    emailVerified: row.email_verified,
+    mobilePhoneNumber: row.mobile_phone_number,
+    mobilePhoneVerified: row.mobile_phone_verified,
+    authData: row.auth_data,
+    acl: row.acl,
+    fields: row.fields,
+    passwordHash: row.password_hash,
+    session: { nonce: row.session_nonce, hash: row.session_hash },
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}
+
+/** By what a user can be found, and the column that says it. All of them have a unique index. */
+const keyColumns = {
+  id: 'id',
+  objectId: 'object_id',
+  username: 'username',
+  email: 'email',
+  mobilePhoneNumber: 'mobile_phone_number',
+  sessionHash: 'session_hash',
+} as const;
+
+export type UserKey = {
+  [K in keyof typeof keyColumns]: Record<K, string | number | Buffer>;
+}[keyof typeof keyColumns];
+
+/** The user that a key names; with `isLocked` nobody else changes it until the transaction ends. */
+export async function findUser(
+  db: Handle,
+  appId: string,
+  { key, isLocked = false }: { key: UserKey; isLocked?: boolean },
+): Promise<User | undefined> {
+  const [[name, value] = ['', '']] = Object.entries(key);
+  const column = Object.entries(keyColumns).find(([known]) => known === name)?.[1];
+  if (!column) throw new Error('not a key of users');
+  const { rows } = await db.query<UserRow>(
+    `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND ${column} = $2${isLocked ? ' FOR UPDATE' : ''}`,
+    [appId, value],
+  );
+  return rows.map(toUser)[0];
+}
+
+/** The users of these public ids, in no order. Throws as `selectByIds`. */
+export async function findUsers(
+  db: Handle,
+  appId: string,
+  wanted: { objectIds: string[]; maxBytes: number },
+): Promise<User[]> {
+  const from = { table: 'app_user', columns: readColumns } as const;
+  return (await selectByIds<UserRow>(db, from, { appId, ...wanted })).map(toUser);
+}
+
+/** Who a session token belongs to: what most calls need of a user. */
+export async function findSessionOwner(
+  db: Handle,
+  appId: string,
+  hash: Buffer,
+): Promise<{ id: number; objectId: string } | undefined> {
+  const { rows } = await db.query<{ id: number; object_id: string }>(
+    'SELECT id, object_id FROM app_user WHERE app_id = $1 AND session_hash = $2',
+    [appId, hash],
+  );
+  return rows.map((row) => ({ id: row.id, objectId: row.object_id }))[0];
+}
+
+export interface NewUser {
+  objectId: string;
+  draft: UserDraft;
+  passwordHash: string | null;
+  session: SessionSecret;
+  now: Date;
+}
+
+/** The draft's `authData` is sealed. Fails on a unique index when another user has the name, the address or the number. */
+export async function insertUser(tx: Handle, appId: string, user: NewUser): Promise<User> {
+  const { rows } = await tx.query<UserRow>(
+    `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
+                           auth_sealed, ${draftColumns.join(', ')})
+     VALUES ($1, $2, $3, $4, $5, $6, $6, true, ${draftColumns.map((_, i) => `$${i + 7}`).join(', ')})
+     RETURNING ${readColumns}`,
+    [
+      appId,
+      user.objectId,
+      user.passwordHash,
+      user.session.nonce,
+      user.session.hash,
+      user.now,
+      ...draftValues(user.draft),
+    ],
+  );
+  return theOne(rows);
+}
+
+function theOne(rows: UserRow[]): User {
+  const [user] = rows.map(toUser);
+  if (!user) throw new Error('a locked user is gone');
+  return user;
+}
+
+/** Rewrites a locked user, with a sealed `authData`. Fails as `insertUser`. */
+export async function updateUser(
+  tx: Handle,
+  appId: string,
+  { id, draft, now }: { id: number; draft: UserDraft; now: Date },
+): Promise<User> {
+  const { rows } = await tx.query<UserRow>(
+    `UPDATE app_user SET updated_at = $3, auth_sealed = true, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
+      WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+    [appId, id, now, ...draftValues(draft)],
+  );
+  return theOne(rows);
+}
+
+/** Gives a locked user another password, or takes it away. */
+export async function setPassword(
+  tx: Handle,
+  appId: string,
+  { id, hash, now }: { id: number; hash: string | null; now: Date },
+): Promise<User> {
+  const { rows } = await tx.query<UserRow>(
+    `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+    [appId, id, hash, now],
+  );
+  return theOne(rows);
+}
+
+/** Replaces a hash by a better one of the same password, unless the password was changed meanwhile. */
+export async function replaceHash(
+  db: Handle,
+  appId: string,
+  { id, from, to }: { id: number; from: string; to: string },
+): Promise<void> {
+  await db.query(
+    'UPDATE app_user SET password_hash = $4 WHERE app_id = $1 AND id = $2 AND password_hash = $3',
+    [appId, id, from, to],
+  );
+}
+
+/**
+ * Gives a user another session, unless `from` is given and it has another one by now; undefined then. With `now`
+ * the user counts as updated.
+ */
+export async function replaceSession(
+  db: Handle,
+  appId: string,
+  { id, to, from, now }: { id: number; to: SessionSecret; from?: Buffer; now?: Date },
+): Promise<User | undefined> {
+  const { rows } = await db.query<UserRow>(
+    `UPDATE app_user SET session_nonce = $3, session_hash = $4, updated_at = coalesce($6, updated_at)
+      WHERE app_id = $1 AND id = $2 AND ($5::bytea IS NULL OR session_hash = $5) RETURNING ${readColumns}`,
+    [appId, id, to.nonce, to.hash, from ?? null, now ?? null],
+  );
+  return rows.map(toUser)[0];
+}
+
+export async function deleteUser(tx: Handle, appId: string, id: number): Promise<void> {
+  await tx.query('DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
+}
+
+export async function selectUsers(tx: Handle, selection: Selection): Promise<User[]> {
+  const from = { table: 'app_user', columns: readColumns } as const;
+  return (await selectRows<UserRow>(tx, from, selection)).map(toUser);
+}

@@ -1,0 +1,211 @@
+import { z } from 'zod';
+import { maxUserBytes } from '../users/members.ts';
+
+const httpUrl = z.url({ protocol: /^https?$/ });
+
+/** Paths of calls are put behind it; who may call is said by keys, not by its user part. */
+const functionsUrl = httpUrl.refine((text) => {
+  if (!URL.canParse(text)) return false;
+  const { username, password, search, hash } = new URL(text);
+  return `${username}${password}${search}${hash}` === '';
+}, 'expected an address without user, query and fragment');
+
+/** Credentials of platforms whose access tokens are checked; each platform's members are its own. */
+const authPlatforms = z.record(z.string().max(64), z.record(z.string().max(64), z.unknown()));
+
+const mailTemplate = z.strictObject({
+  subject: z.string().max(500).optional(),
+  html: z.string().max(100_000).optional(),
+  text: z.string().max(100_000).optional(),
+});
+export type MailTemplate = z.infer<typeof mailTemplate>;
+
+/**
+ * What becomes of a recipient whose request to a gateway got no answer, where nothing on the device hides a repeat:
+ * it is sent to once more, or counted `failed` with the reason `unknown`.
+ */
+const unknownOutcome = z.enum(['repeat', 'fail'], 'expected "repeat" or "fail"');
+export type UnknownOutcome = z.infer<typeof unknownOutcome>;
+
+/** Members every app may set, with their types (protocol/admin-api.md#options-of-an-app). */
+const optionShape = {
+  emailVerification: z.boolean().describe('Sends a verification mail when a user sets an e-mail address.'),
+  forbidUnverifiedEmailLogin: z
+    .boolean()
+    .describe('Refuses a login by an address that is not verified (216).'),
+  reloginAfterPasswordChange: z.boolean().describe('Ends the session of a user whose password changes.'),
+  generalSms: z.boolean().describe('Allows `POST /1.1/requestSmsCode`: codes that belong to no account.'),
+  captchaForSms: z.boolean().describe('Asks for a solved captcha (`validate_token`) before a code is sent.'),
+  hybridPush: z
+    .boolean()
+    .describe('Sends to Android devices through the services of their makers. Commercial apps only.'),
+  forbidClientPush: z.boolean().describe('Refuses pushes that are sent with the app key.'),
+  allowUserQuery: z.boolean().describe('Lets the app key list users.'),
+  allowInstallationQuery: z.boolean().describe('Lets the app key list installations.'),
+  allowInstallationDelete: z.boolean().describe('Lets the app key delete installations.'),
+  allowRoleCreate: z.boolean().describe('Lets the app key create roles.'),
+  maxRoles: z.int().min(0).max(100_000).describe('Roles that an app may have.'),
+  pushCallsPerMinute: z
+    .int()
+    .min(1)
+    .max(9600)
+    .describe('Push calls that an app may make in a minute; beyond, 429.'),
+  dailyRecipientCap: z
+    .int()
+    .min(0)
+    .max(1_000_000_000_000)
+    .describe('Recipients that an app may send to in a day; further ones are counted `capped`.'),
+  installationValidityDays: z
+    .int()
+    .min(1)
+    .max(365)
+    .describe('Days without an update after which an installation gets no pushes and is deleted.'),
+  functionsUrl: functionsUrl
+    .nullable()
+    .describe('Base URL of the host that runs the cloud functions and hooks of the app.'),
+  functionsStagingUrl: functionsUrl
+    .nullable()
+    .describe('Base URL of the host for calls with `X-LC-Prod: 0`.'),
+  authPlatforms: authPlatforms.describe(
+    'Credentials by platform name: access tokens of these platforms are checked.',
+  ),
+  checkedPlatformsOnly: z
+    .boolean()
+    .describe('Refuses accounts of platforms that `authPlatforms` does not name.'),
+  trustUnverifiedNumbers: z
+    .boolean()
+    .describe(
+      'Lets the holder of a number enter an account that has the number but never proved it. True for an app that moves in with its id.',
+    ),
+  concealUsers: z
+    .boolean()
+    .describe('Answers requests for unknown users, addresses and numbers like those for known ones.'),
+  mailTemplates: z
+    .record(z.string().max(64), mailTemplate)
+    .describe(
+      'Texts of the mails `verifyEmail` and `resetPassword`, with the variables `appname`, `email`, `username` and `link`.',
+    ),
+  smsBalance: z
+    .number()
+    .min(0)
+    .max(1_000_000_000)
+    .describe('Balance that pays for messages; templates need 200.'),
+  signUpsPerAddressPerHour: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .describe('Sign-ups with the app key from one network address in an hour; beyond, 429.'),
+  signUpBytesPerAddressPerDay: z
+    .int()
+    .min(0)
+    .max(1_000_000_000)
+    .describe('Bytes of users that sign up with the app key from one network address in a day; beyond, 429.'),
+  userBytes: z.int().min(1024).max(maxUserBytes).describe('Size of a user that is written with the app key.'),
+  smsPerAddressPerHour: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .describe('Messages that one network address may cause in an hour.'),
+  smsPerAppPerDay: z.int().min(0).max(1_000_000_000).describe('Messages that an app may send in a day.'),
+  unknownOutcome: unknownOutcome.describe(
+    'Whether a recipient whose request got no answer, and whose device could show a repeat, is sent to again (`repeat`) or counted as failed (`fail`).',
+  ),
+};
+
+/** What a caller may send: any of the options, nothing else. */
+export const appOptionsPatch = z.strictObject(optionShape).partial();
+export type AppOptionsPatch = z.infer<typeof appOptionsPatch>;
+
+const allOptions = z.strictObject(optionShape);
+export type AppOptions = z.infer<typeof allOptions>;
+
+export type Edition = 'home' | 'international';
+export type Plan = 'commercial' | 'development';
+
+/** Numbers that the plan of an app decides (protocol/push.md#limits). */
+export const planLimits = {
+  commercial: {
+    pushCallsPerMinute: 600,
+    maxPushCallsPerMinute: 9600,
+    dailyRecipientCap: 1_000_000,
+    pending: 1000,
+    maxValidityDays: 365,
+  },
+  development: {
+    pushCallsPerMinute: 60,
+    maxPushCallsPerMinute: 60,
+    dailyRecipientCap: 10_000,
+    pending: 10,
+    maxValidityDays: 90,
+  },
+} as const;
+
+/**
+ * Options that an app begins with which keeps its id from elsewhere, where its own do not say otherwise
+ * (protocol/admin-api.md#apps): its users signed up where numbers were not verified here.
+ */
+export const movedInOptions: Readonly<AppOptionsPatch> = { trustUnverifiedNumbers: true };
+
+/** Every option with its default for this plan, overlaid with what was set. */
+export function effectiveOptions(plan: Plan, set: AppOptionsPatch): AppOptions {
+  const limits = planLimits[plan];
+  return {
+    emailVerification: false,
+    forbidUnverifiedEmailLogin: false,
+    reloginAfterPasswordChange: true,
+    generalSms: true,
+    captchaForSms: false,
+    hybridPush: false,
+    forbidClientPush: true,
+    allowUserQuery: false,
+    allowInstallationQuery: false,
+    allowInstallationDelete: false,
+    allowRoleCreate: true,
+    maxRoles: 10_000,
+    pushCallsPerMinute: limits.pushCallsPerMinute,
+    dailyRecipientCap: limits.dailyRecipientCap,
+    installationValidityDays: 90,
+    functionsUrl: null,
+    functionsStagingUrl: null,
+    authPlatforms: {},
+    checkedPlatformsOnly: false,
+    trustUnverifiedNumbers: false,
+    concealUsers: false,
+    mailTemplates: {},
+    smsBalance: 200,
+    signUpsPerAddressPerHour: 500,
+    signUpBytesPerAddressPerDay: 32 * 1024 * 1024,
+    userBytes: 128 * 1024,
+    smsPerAddressPerHour: 500,
+    smsPerAppPerDay: 100_000,
+    unknownOutcome: 'repeat',
+    ...set,
+  };
+}
+
+/** What the plan forbids among the options set: a sentence, or undefined when all is well. */
+export function planProblem(plan: Plan, set: AppOptionsPatch): string | undefined {
+  const limits = planLimits[plan];
+  if ((set.pushCallsPerMinute ?? 0) > limits.maxPushCallsPerMinute)
+    return `pushCallsPerMinute is at most ${limits.maxPushCallsPerMinute} on a ${plan} app`;
+  if ((set.installationValidityDays ?? 0) > limits.maxValidityDays)
+    return `installationValidityDays is at most ${limits.maxValidityDays} on a ${plan} app`;
+  if (plan === 'development' && (set.dailyRecipientCap ?? 0) > limits.dailyRecipientCap)
+    return `dailyRecipientCap is at most ${limits.dailyRecipientCap} on a development app`;
+  if (plan === 'development' && set.hybridPush) return 'hybridPush is available to commercial apps only';
+  return undefined;
+}
+
+/** One application with its keys and effective options, as every process holds it in memory. */
+export interface App {
+  appId: string;
+  name: string;
+  edition: Edition;
+  plan: Plan;
+  appKey: string;
+  masterKey: string;
+  hookKey: string;
+  options: AppOptions;
+  createdAt: Date;
+  updatedAt: Date;
+}

@@ -1,0 +1,131 @@
+import { refuse } from '../errors/errors.ts';
+import type { Json, JsonObject } from '../json.ts';
+import { memberPath } from '../objects/member-path.ts';
+import { applyWrites, isOperation, type Write } from '../objects/operations.ts';
+import { canonicalTime, timeOfDate } from '../objects/typed-values.ts';
+import {
+  type Installation,
+  type InstallationDraft,
+  isObjectHint,
+  isWireName,
+  membersOf,
+  neutralName,
+} from './installation.ts';
+import { draftOf, refuseObject } from './members.ts';
+
+/** A body of POST or PUT, read: what to write, and what it says of the installation's identity. */
+export interface InstallationChanges {
+  writes: Write[];
+  /** Neutral names of the members that are written. */
+  touched: ReadonlySet<string>;
+  /** Names used for topic and team id: wire (true), neutral (false), neither. */
+  hasWireNames: boolean | undefined;
+  /** `objectId`, `createdAt`, `updatedAt` as sent: they may be repeated, never changed. */
+  readOnly: ReadonlyMap<string, Json>;
+}
+
+const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
+
+/**
+ * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out. Throws
+ * 105 for a bad name; values are checked when they are applied.
+ */
+export function readChanges(body: JsonObject): InstallationChanges {
+  const entries = Object.entries(body).filter(([name, value]) => !isObjectHint(name, value));
+  const writes: Write[] = [];
+  const readOnly = new Map<string, Json>();
+  let hasWireNames: boolean | undefined;
+  for (const [name, value] of entries) {
+    const [first, ...inner] = memberPath(name);
+    if (readOnlyNames.has(first)) readOnly.set(name, value);
+    else {
+      refuseObject(neutralName(first), value);
+      writes.push({ path: [neutralName(first), ...inner], value });
+    }
+    hasWireNames = isWireName(first) ?? hasWireNames;
+  }
+  return { writes, touched: new Set(writes.map(({ path }) => path[0] ?? '')), hasWireNames, readOnly };
+}
+
+/** The text that a body sets a member to; undefined for operations, other types and absence. */
+export function textIn(changes: InstallationChanges, name: string): string | undefined {
+  const write = changes.writes.find(({ path }) => path.length === 1 && path[0] === name);
+  return typeof write?.value === 'string' ? write.value : undefined;
+}
+
+/** The installation that results; `current` is undefined for a new one. Throws as `applyWrites` and `draftOf`. */
+export function changedDraft(
+  current: Installation | undefined,
+  changes: InstallationChanges,
+): InstallationDraft {
+  const members = current ? membersOf(current) : new Map<string, Json>();
+  applyWrites(members, changes.writes);
+  return draftOf(members, changes.hasWireNames ?? current?.hasWireNames ?? false);
+}
+
+/**
+ * A new installation must be reachable (protocol/installations.md#required-members): `deviceToken` for ios, `installationId` for android
+ * (a hybrid device is found by its `registrationId` only beside it: protocol/installations.md#required-members), one of both for others.
+ * Times come from us. Throws 114, 111 or 117.
+ */
+export function checkNew(draft: InstallationDraft, changes: InstallationChanges): void {
+  const { deviceType, deviceToken, installationId } = draft;
+  if (deviceType === 'ios' && deviceToken === null) throw refuse('invalidDeviceToken');
+  if (deviceType === 'android' && installationId === null)
+    throw refuse('incorrectType', 'installationId is required for android.');
+  if (deviceToken === null && installationId === null)
+    throw refuse('incorrectType', 'installationId or deviceToken is required.');
+  for (const name of changes.readOnly.keys()) if (name !== 'objectId') throw readOnlyKey(name);
+}
+
+/**
+ * As `checkNew`, for a device that comes back under the object id which it has kept. It may repeat the times of its old
+ * record, and a vendor's device is reachable by its `registrationId` alone. Throws 114, 111 or 117.
+ */
+export function checkReturn(
+  draft: InstallationDraft,
+  changes: InstallationChanges,
+  objectId: string | undefined,
+): void {
+  const { deviceType, deviceToken, installationId, registrationId, vendor } = draft;
+  if (deviceType === 'ios' && deviceToken === null) throw refuse('invalidDeviceToken');
+  const hasVendorId = registrationId !== null && vendor !== null;
+  if (deviceType === 'android' && installationId === null && !hasVendorId)
+    throw refuse('incorrectType', 'installationId, or registrationId and vendor, is required for android.');
+  const repeated = changes.readOnly.get('objectId');
+  if (repeated !== undefined && repeated !== objectId) throw readOnlyKey('objectId');
+}
+
+const immutable = ['deviceType', 'installationId', 'deviceToken'] as const;
+
+/**
+ * What was given once stays (protocol/installations.md#members-that-never-change): the same value again is no change, another one is refused with 117. A new
+ * device token is accepted: gateways renew tokens, and a device that cannot say so gets nothing more. A registration
+ * (`isRegistration`) may name the object by an outdated id.
+ */
+export function checkChange(
+  current: Installation,
+  draft: InstallationDraft,
+  { changes, isRegistration }: { changes: InstallationChanges; isRegistration: boolean },
+): void {
+  for (const name of immutable) {
+    const isRenewal = name === 'deviceToken' && draft.deviceToken !== null;
+    if (current[name] !== null && draft[name] !== current[name] && !isRenewal) throw readOnlyKey(name);
+  }
+  for (const [name, value] of changes.readOnly) {
+    // A record that was found by its device's ids keeps its own object id, whatever the client remembers.
+    if (name === 'objectId' ? !isRegistration && value !== current.objectId : !isTime(value, current, name))
+      throw readOnlyKey(name);
+  }
+}
+
+function readOnlyKey(name: string): Error {
+  return refuse('readOnlyKey', `The key is read only. The column is: '${name}'.`);
+}
+
+function isTime(value: Json, current: Installation, name: string): boolean {
+  if (isOperation(value)) return false;
+  const sent = typeof value === 'string' ? canonicalTime(value) : timeOfDate(value);
+  const stored = name === 'createdAt' ? current.createdAt : current.updatedAt;
+  return sent === stored.toISOString();
+}

@@ -1,0 +1,117 @@
+import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import type { Members } from '../objects/operations.ts';
+
+/** An installation of an app on a device (protocol/installations.md#installation-fields, develop/architecture.md#data), as its row holds it. */
+export interface Installation extends InstallationDraft {
+  /** Key within the app; never shown. */
+  id: number;
+  objectId: string;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** What a client decides of an installation. Null is absent. */
+export interface InstallationDraft {
+  deviceType: string;
+  deviceToken: string | null;
+  installationId: string | null;
+  /** Canonical label, or the unknown name in lower case. */
+  vendor: string | null;
+  /** The spelling it was stored with. */
+  vendorName: string | null;
+  registrationId: string | null;
+  deviceProfile: string | null;
+  topic: string | null;
+  teamId: string | null;
+  /** Topic and team id were stored under their wire names. */
+  hasWireNames: boolean;
+  channels: string[] | null;
+  valid: boolean;
+  timeZone: string | null;
+  badge: number | null;
+  /** Every other member. */
+  fields: JsonObject;
+}
+
+/** What of an installation decides its way, as it is read from its row: devices that are alike in it go one way. */
+export interface DeviceTraits {
+  device_type: string;
+  vendor: string | null;
+  device_profile: string | null;
+  topic: string | null;
+  team_id: string | null;
+  has_token: boolean;
+  has_registration: boolean;
+  has_installation_id: boolean;
+}
+
+/** Wire name → the neutral one (protocol/labels.md#members-of-apns). */
+const neutralNames = new Map([
+  ['apnsTopic', 'pgwTopic'],
+  ['apnsTeamId', 'pgwTeamId'],
+]);
+const wireNames = new Map([...neutralNames].map(([wire, neutral]) => [neutral, wire]));
+
+/** The name a member has inside, whichever of its two names a client used. */
+export const neutralName = (name: string): string => neutralNames.get(name) ?? name;
+
+/** True for a wire name, false for its neutral twin, undefined for members that have one name. */
+export function isWireName(name: string): boolean | undefined {
+  if (neutralNames.has(name)) return true;
+  return wireNames.has(name) ? false : undefined;
+}
+
+/** Built-in members under their neutral names; absent ones are null. */
+function builtIns(draft: InstallationDraft): [string, Json][] {
+  return [
+    ['deviceType', draft.deviceType],
+    ['deviceToken', draft.deviceToken],
+    ['installationId', draft.installationId],
+    ['vendor', draft.vendorName],
+    ['registrationId', draft.registrationId],
+    ['deviceProfile', draft.deviceProfile],
+    ['pgwTopic', draft.topic],
+    ['pgwTeamId', draft.teamId],
+    ['channels', draft.channels],
+    ['valid', draft.valid],
+    ['timeZone', draft.timeZone],
+    ['badge', draft.badge],
+  ];
+}
+
+/** The members that operations work on, under their neutral names; absent ones are left out. */
+export function membersOf(draft: InstallationDraft): Members {
+  const present = builtIns(draft).filter(([, value]) => value !== null);
+  return new Map([...Object.entries(draft.fields), ...present]);
+}
+
+/**
+ * The installation as replies show it: the names it was stored with
+ * (protocol/labels.md#stored-names), absent members left out, times as ISO 8601 with milliseconds.
+ */
+export function installationDocument(installation: Installation): JsonObject {
+  const shown = [...membersOf(installation)].map(([name, value]): [string, Json] => [
+    installation.hasWireNames ? (wireNames.get(name) ?? name) : name,
+    value,
+  ]);
+  return Object.fromEntries([
+    ...shown,
+    ['objectId', installation.objectId],
+    ['createdAt', installation.createdAt.toISOString()],
+    ['updatedAt', installation.updatedAt.toISOString()],
+  ]);
+}
+
+/** The members of a document whose neutral names are among `names`. */
+export function pickMembers(document: JsonObject, names: ReadonlySet<string>): JsonObject {
+  return Object.fromEntries(Object.entries(document).filter(([name]) => names.has(neutralName(name))));
+}
+
+/** True for the empty value that a client may store in place of a built-in member. */
+export const isAbsent = (value: Json | undefined): value is null | undefined =>
+  value === undefined || value === null;
+
+/** Members nobody stores: what SDKs add to an object to describe it. */
+export function isObjectHint(name: string, value: unknown): boolean {
+  return name.startsWith('_') || (name === 'className' && value === '_Installation' && !isJsonObject(value));
+}

@@ -1,0 +1,122 @@
+import { type ErrorName, refuse } from '../errors/errors.ts';
+import { isJsonObject, type Json } from '../json.ts';
+import { appleDeviceTypes, canonicalVendor } from '../labels.ts';
+import { isOperation, type Members } from '../objects/operations.ts';
+import { type InstallationDraft, isAbsent } from './installation.ts';
+
+/** Types of device that clients in the field store (protocol/installations.md#device-types). */
+const deviceTypes = new Set<string>([...appleDeviceTypes, 'android', 'wp', 'web']);
+
+/**
+ * Sizes: an installation is read for every push to it, so it stays far below the 16 MB that the public
+ * service allows an object (protocol/objects.md#object-limits); the number of custom members is that of a class there.
+ */
+const maxBytes = 128 * 1024;
+const maxFields = 300;
+const maxChannelLength = 255;
+
+/** Chinese characters beside what the text of code 112 names. */
+const channelName = /^[A-Za-z0-9_=\-\p{Script=Han}]*$/u;
+/** An identifier of a device: no white space, no control characters; deliberately not hex (protocol/installations.md#installation-fields). */
+const idText = (maxLength: number) => new RegExp(`^[^\\s\\p{Cc}]{1,${maxLength}}$`, 'u');
+/** Unique and looked-up columns are indexed: PostgreSQL takes at most some 2700 bytes in an entry. */
+const shortId = idText(200);
+const longId = idText(512);
+const plainText = /^[^\p{Cc}]{0,255}$/u;
+
+/** The refusal of a wrong value, where it is not 111. */
+const refusals = new Map<string, ErrorName>([
+  ['deviceToken', 'invalidDeviceToken'],
+  ['channels', 'invalidChannel'],
+]);
+const builtIns = new Set([
+  'deviceType',
+  'deviceToken',
+  'installationId',
+  'vendor',
+  'registrationId',
+  'deviceProfile',
+  'pgwTopic',
+  'pgwTeamId',
+  'channels',
+  'valid',
+  'timeZone',
+  'badge',
+]);
+
+/** No built-in member holds an object: whoever sends one tries an operator. Throws 111, 112 or 114. */
+export function refuseObject(name: string, value: unknown): void {
+  if (builtIns.has(name) && isJsonObject(value) && !isOperation(value))
+    throw refuse(refusals.get(name) ?? 'incorrectType');
+}
+
+/**
+ * Members as columns and custom fields. Throws 111 for a built-in member of the wrong type or form, 112
+ * for channels, 114 for a device token, 116 when there is too much.
+ */
+export function draftOf(members: Members, hasWireNames: boolean): InstallationDraft {
+  const rest = new Map(members);
+  const take = (name: string): Json | undefined => {
+    const value = rest.get(name);
+    rest.delete(name);
+    return isAbsent(value) ? undefined : value;
+  };
+  const text = (name: string, form: RegExp): string | null => textMember(name, take(name), form);
+  const vendorName = text('vendor', /^[A-Za-z0-9_-]{0,64}$/);
+  const draft = {
+    deviceType: deviceType(take('deviceType')),
+    deviceToken: text('deviceToken', shortId),
+    installationId: text('installationId', shortId),
+    vendor: vendorName === null ? null : canonicalVendor(vendorName),
+    vendorName,
+    registrationId: text('registrationId', longId),
+    deviceProfile: text('deviceProfile', /^([A-Za-z][A-Za-z0-9_]{0,63})?$/),
+    topic: text('pgwTopic', plainText),
+    teamId: text('pgwTeamId', plainText),
+    hasWireNames,
+    channels: channels(take('channels')),
+    valid: valid(take('valid')),
+    timeZone: text('timeZone', plainText),
+    badge: badge(take('badge')),
+  };
+  if (rest.size > maxFields) throw refuse('tooLarge', `An installation has at most ${maxFields} members.`);
+  const fields = Object.fromEntries(rest);
+  const bytes = Buffer.byteLength(JSON.stringify([fields, draft.channels]));
+  if (bytes > maxBytes) throw refuse('tooLarge', `An installation is at most ${maxBytes} bytes.`);
+  return { ...draft, fields };
+}
+
+function textMember(name: string, value: Json | undefined, form: RegExp): string | null {
+  if (value === undefined) return null;
+  if (typeof value === 'string' && form.test(value)) return value;
+  const error = refusals.get(name);
+  throw error ? refuse(error) : refuse('incorrectType', `${name} has a wrong type or form.`);
+}
+
+function deviceType(value: Json | undefined): string {
+  if (typeof value === 'string' && deviceTypes.has(value)) return value;
+  throw refuse('incorrectType', `deviceType must be one of ${[...deviceTypes].join(', ')}.`);
+}
+
+function channels(value: Json | undefined): string[] | null {
+  if (value === undefined) return null;
+  if (!Array.isArray(value)) throw refuse('invalidChannel', 'channels must be an array of strings.');
+  return value.map((name) => {
+    if (typeof name !== 'string' || name.length > maxChannelLength || !channelName.test(name))
+      throw refuse('invalidChannel');
+    return name;
+  });
+}
+
+/** Absent is true: the app opts out by storing false (protocol/installations.md#installation-fields). */
+function valid(value: Json | undefined): boolean {
+  if (value === undefined) return true;
+  if (typeof value === 'boolean') return value;
+  throw refuse('incorrectType', 'valid must be a boolean.');
+}
+
+function badge(value: Json | undefined): number | null {
+  if (value === undefined) return null;
+  if (typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31) return value;
+  throw refuse('incorrectType', 'badge must be a whole number.');
+}

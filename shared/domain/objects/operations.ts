@@ -1,0 +1,154 @@
+import { refuse } from '../errors/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { canonicalValue } from './typed-values.ts';
+
+/** Members of an object by name; a Map, so that names such as `__proto__` or `constructor` mean nothing. */
+export type Members = Map<string, Json>;
+
+/** One thing to write: `a.b` as `['a', 'b']`, and a value or an operation. */
+export interface Write {
+  path: string[];
+  value: unknown;
+}
+
+/** Depth of `Batch` within `Batch`. */
+const maxBatchDepth = 3;
+
+/**
+ * Applies writes in their order (protocol/objects.md#operations). A missing value counts as 0 or an empty array. Throws 111
+ * when an operation is unknown, malformed, or does not fit the value that is there; 105 and 106 as
+ * `canonicalValue`.
+ */
+export function applyWrites(members: Members, writes: Write[]): void {
+  for (const { path, value } of writes) {
+    const [first = '', ...inner] = path;
+    const next = changed(members.get(first), inner, value);
+    if (next === undefined) members.delete(first);
+    else members.set(first, next);
+  }
+}
+
+/** The value at `path` within `current`, changed; undefined when it is gone. */
+function changed(current: Json | undefined, path: string[], write: unknown): Json | undefined {
+  const [name, ...inner] = path;
+  if (name === undefined) return isOperation(write) ? operated(current, write, 0) : canonicalValue(write);
+  const parent = current ?? {};
+  if (!isJsonObject(parent) || Object.hasOwn(parent, '__type'))
+    throw refuse('incorrectType', 'A dotted key leads into a value that is no object.');
+  const entries = new Map(Object.entries(parent));
+  const next = changed(entries.get(name), inner, write);
+  if (next === undefined) {
+    // Deleting within what is not there must not make it.
+    if (!entries.delete(name)) return current;
+  } else entries.set(name, next);
+  return Object.fromEntries(entries);
+}
+
+export function isOperation(value: unknown): value is JsonObject {
+  return isJsonObject(value) && Object.hasOwn(value, '__op');
+}
+
+function operated(current: Json | undefined, operation: JsonObject, depth: number): Json | undefined {
+  switch (operation.__op) {
+    case 'Delete':
+      return undefined;
+    case 'Increment':
+      return sum(current, numberOf(operation.amount ?? 1));
+    case 'Decrement':
+      return sum(current, -numberOf(operation.amount ?? 1));
+    case 'Add':
+      return [...listOf(current), ...objectsOf(operation)];
+    case 'AddUnique':
+      return unique(listOf(current), objectsOf(operation));
+    case 'Remove':
+      return without(listOf(current), objectsOf(operation));
+    case 'BitAnd':
+      return bits(current, operation.value, (a, b) => a & b);
+    case 'BitOr':
+      return bits(current, operation.value, (a, b) => a | b);
+    case 'BitXor':
+      return bits(current, operation.value, (a, b) => a ^ b);
+    case 'Batch':
+      return batch(current, operation, depth);
+    case 'AddRelation':
+    case 'RemoveRelation':
+      throw refuse('incorrectType', 'This service keeps no relations: use an array of pointers.');
+    default:
+      throw refuse('incorrectType', 'This operation is not supported.');
+  }
+}
+
+function batch(current: Json | undefined, { ops }: JsonObject, depth: number): Json | undefined {
+  if (!Array.isArray(ops) || depth >= maxBatchDepth)
+    throw refuse('incorrectType', 'Batch takes a list of ops.');
+  return ops.reduce<Json | undefined>((value, operation) => {
+    if (!isOperation(operation)) throw refuse('incorrectType', 'Batch takes a list of ops.');
+    return operated(value, operation, depth + 1);
+  }, current);
+}
+
+function numberOf(value: Json | undefined): number {
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw refuse('incorrectType', 'The amount must be a number.');
+  return value;
+}
+
+function sum(current: Json | undefined, amount: number): number {
+  const total = numericValue(current) + amount;
+  if (!Number.isFinite(total)) throw refuse('incorrectType', 'A number is out of range.');
+  return total;
+}
+
+/** Null is what a client stores to empty a member, so it counts as missing here. */
+function numericValue(current: Json | undefined): number {
+  if (current === undefined || current === null) return 0;
+  if (typeof current !== 'number') throw refuse('incorrectType', 'Only numbers can be counted.');
+  return current;
+}
+
+function listOf(current: Json | undefined): Json[] {
+  if (current === undefined || current === null) return [];
+  if (!Array.isArray(current)) throw refuse('incorrectType', 'Only arrays can be added to or removed from.');
+  return current;
+}
+
+function objectsOf({ objects }: JsonObject): Json[] {
+  if (!Array.isArray(objects)) throw refuse('incorrectType', 'objects must be an array.');
+  return objects.map((item) => canonicalValue(item));
+}
+
+function unique(list: Json[], more: Json[]): Json[] {
+  const known = new Set(list.map(stableText));
+  const added = more.filter((item) => {
+    const text = stableText(item);
+    const isNew = !known.has(text);
+    known.add(text);
+    return isNew;
+  });
+  return [...list, ...added];
+}
+
+function without(list: Json[], gone: Json[]): Json[] {
+  const texts = new Set(gone.map(stableText));
+  return list.filter((item) => !texts.has(stableText(item)));
+}
+
+/** JSON text that is the same for equal values, whatever the order of their members. */
+export function stableText(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(stableText).join()}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value);
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${entries.map(([name, member]) => `${JSON.stringify(name)}:${stableText(member)}`).join()}}`;
+}
+
+/** On 64 bits, as the public service counts them; the result must be exact as a JSON number. */
+function bits(
+  current: Json | undefined,
+  operand: Json | undefined,
+  operate: (a: bigint, b: bigint) => bigint,
+): number {
+  const [a, b] = [numericValue(current), numberOf(operand)];
+  if (!Number.isSafeInteger(a) || !Number.isSafeInteger(b))
+    throw refuse('incorrectType', 'Bit operations take whole numbers.');
+  return Number(operate(BigInt(a), BigInt(b)));
+}

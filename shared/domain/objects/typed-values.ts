@@ -1,0 +1,128 @@
+import { refuse } from '../errors/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+
+/**
+ * Values as clients encode them, checked and brought into one form (protocol/objects.md#typed-values), so
+ * that two equal values are stored and compared as the same JSON.
+ */
+
+/** Deeper values cost recursion everywhere and mean nothing to a client (protocol/known-problems.md#dos-by-query). */
+export const maxValueDepth = 32;
+
+/** True for a name that a member of a stored object may have (protocol/objects.md#member-names). */
+export const isMemberName = (name: string): boolean => /^[A-Za-z][A-Za-z0-9_]{0,127}$/.test(name);
+
+const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/;
+
+/** The canonical form itself, on a day that every month has: nothing is to be worked out. */
+const canonicalText =
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
+
+/**
+ * An ISO 8601 time as the canonical UTC text with milliseconds; undefined when it is none. Years 0000 to
+ * 9999 only: there texts compare as times do, and PostgreSQL holds them.
+ */
+export function canonicalTime(text: string): string | undefined {
+  if (canonicalText.test(text)) return text;
+  if (!isoTime.test(text)) return undefined;
+  const time = new Date(text);
+  const year = time.getUTCFullYear();
+  return Number.isNaN(year) || year < 0 || year > 9999 ? undefined : time.toISOString();
+}
+
+/** The canonical time of a `{"__type":"Date","iso"}`; undefined for anything else. */
+export function timeOfDate(value: unknown): string | undefined {
+  if (!isJsonObject(value) || value.__type !== 'Date' || typeof value.iso !== 'string') return undefined;
+  return canonicalTime(value.iso);
+}
+
+/**
+ * The value in canonical form. Throws 111 for what cannot be stored (NUL, lone surrogates, numbers beyond
+ * a double, nesting over 32) or is a malformed typed value, 106 for a malformed pointer, 105 for a member
+ * name with `$` or `.`. Names such as `__proto__` come out as plain own members.
+ */
+export function canonicalValue(value: unknown, depth = 0): Json {
+  if (depth > maxValueDepth) throw refuse('incorrectType', 'A value is nested too deeply.');
+  if (value === null || typeof value === 'boolean') return value;
+  if (typeof value === 'string') return checkedText(value);
+  if (typeof value === 'number') return checkedNumber(value);
+  if (Array.isArray(value)) return value.map((item) => canonicalValue(item, depth + 1));
+  if (!isJsonObject(value)) throw refuse('incorrectType');
+  return Object.hasOwn(value, '__type') ? typedValue(value, depth) : members(value, depth);
+}
+
+function checkedText(text: string): string {
+  if (text.includes('\0') || !text.isWellFormed())
+    throw refuse('incorrectType', 'A text holds a character that cannot be stored.');
+  return text;
+}
+
+function checkedNumber(number: number): number {
+  if (!Number.isFinite(number)) throw refuse('incorrectType', 'A number is out of range.');
+  // JSON has no negative zero to give back.
+  return number === 0 ? 0 : number;
+}
+
+function members(object: JsonObject, depth: number): JsonObject {
+  return Object.fromEntries(
+    Object.entries(object).map(([name, value]) => [checkedName(name), canonicalValue(value, depth + 1)]),
+  );
+}
+
+function checkedName(name: string): string {
+  if (/[$.\0]/.test(name) || !name.isWellFormed())
+    throw refuse('invalidKeyName', "Keys in NSDictionary values may not include '$' or '.'.");
+  if (name === '__op') throw refuse('incorrectType', 'An operation stands inside a value.');
+  return name;
+}
+
+function typedValue(object: JsonObject, depth: number): Json {
+  switch (object.__type) {
+    case 'Date':
+      return { __type: 'Date', iso: timeOfDate(object) ?? malformed('Date') };
+    case 'Pointer':
+      return pointer(object);
+    case 'GeoPoint':
+      return geoPoint(object);
+    case 'Bytes':
+      if (typeof object.base64 !== 'string' || !/^[A-Za-z0-9+/_\-\s]*={0,2}\s*$/.test(object.base64))
+        return malformed('Bytes');
+      return { __type: 'Bytes', base64: Buffer.from(object.base64, 'base64').toString('base64') };
+    case 'File':
+      return file(members(object, depth));
+    case 'Object':
+    case 'Relation':
+      return members(object, depth);
+    default:
+      throw refuse('incorrectType', 'Unknown __type.');
+  }
+}
+
+/** SDKs send the id of a file as `id`; the JavaScript SDK reads `objectId` only, and cannot save a file without it. */
+function file(object: JsonObject): Json {
+  const { id = object.objectId, objectId = id } = object;
+  return typeof id === 'string' ? { ...object, id, objectId: objectId ?? id } : object;
+}
+
+function malformed(type: string): never {
+  throw refuse('incorrectType', `Malformed ${type}.`);
+}
+
+/** Members beyond class and id, which SDKs add to included pointers, are no part of the reference. */
+function pointer(object: JsonObject): Json {
+  const { className, objectId } = object;
+  const isSound =
+    typeof className === 'string' &&
+    /^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(className) &&
+    typeof objectId === 'string' &&
+    /^[A-Za-z0-9_-]{1,64}$/.test(objectId);
+  if (!isSound) throw refuse('malformedPointer');
+  return { __type: 'Pointer', className, objectId };
+}
+
+function geoPoint(object: JsonObject): Json {
+  const { latitude, longitude } = object;
+  if (typeof latitude !== 'number' || typeof longitude !== 'number') return malformed('GeoPoint');
+  if (Math.abs(latitude) > 90 || Math.abs(longitude) > 180) return malformed('GeoPoint');
+  return { __type: 'GeoPoint', latitude: checkedNumber(latitude), longitude: checkedNumber(longitude) };
+}

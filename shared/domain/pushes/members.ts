@@ -1,0 +1,63 @@
+import { refuse } from '../errors/errors.ts';
+import type { JsonObject } from '../json.ts';
+
+/**
+ * Members that mean nothing in a push and that clients in the field send all the same (protocol/push.md#push-call, 5.11): the Java SDK
+ * copies every parameter of a query, the old push client of browsers its own configuration. Private members (`_…`)
+ * are theirs as well.
+ */
+const tolerated = new Set([
+  'appId',
+  'appKey',
+  'className',
+  'count',
+  'deviceType',
+  'include',
+  'installationId',
+  'keys',
+  'limit',
+  'order',
+  'returnACL',
+  'skip',
+]);
+
+/** A reply tells of so many members at most. */
+const maxWarnings = 20;
+
+/**
+ * What a caller is told about members that a push does not know: a sentence each, none for those that clients in the
+ * field send. Throws 1 where there are some and no member says whom the push is for: `channel` for `channels` would
+ * send it to everybody.
+ */
+export function warningsAbout(
+  body: JsonObject,
+  { known, hasTarget }: { known: ReadonlySet<string>; hasTarget: boolean },
+): string[] {
+  const unknown = Object.keys(body).filter(
+    (name) => !known.has(name) && !tolerated.has(name) && !name.startsWith('_'),
+  );
+  const [first] = unknown;
+  if (first !== undefined && !hasTarget)
+    throw refuse('invalidParameter', `${sentenceAbout(first, { known })} ${goesToEverybody}`);
+  const sentences = unknown
+    .slice(0, maxWarnings)
+    .map((name) => sentenceAbout(name, { known, isIgnored: true }));
+  const more = unknown.length - sentences.length;
+  return more > 0 ? [...sentences, `${more} more members are unknown and were ignored.`] : sentences;
+}
+
+const goesToEverybody =
+  'Without where, channels or cql a push goes to everybody: send "where": {} if that is meant.';
+
+function sentenceAbout(
+  name: string,
+  { known, isIgnored = false }: { known: ReadonlySet<string>; isIgnored?: boolean },
+): string {
+  const shown = /^[A-Za-z][\w-]{0,63}$/.test(name) ? `"${name}"` : 'A member of the body';
+  const meant = [...known].find((one) => plain(one) === plain(name));
+  const hint = meant === undefined ? '' : ` Did you mean "${meant}"?`;
+  return `${shown} is no member of a push${isIgnored ? ' and was ignored' : ''}.${hint}`;
+}
+
+/** Spellings of one name have this in common. */
+const plain = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '').replace(/s$/, '');

@@ -1,0 +1,188 @@
+import type { z } from 'zod';
+import { refuse } from '../errors/errors.ts';
+import { issueText } from '../errors/issue-text.ts';
+import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
+import { type common, devicesBody, queryBody } from './body.ts';
+import { warningsAbout } from './members.ts';
+
+/**
+ * A push as it was asked for, checked and in one form whatever client sent it (protocol/push.md#push-call). Stored on the record; the planner and the connectors read it there.
+ */
+export interface PushOrder {
+  data: JsonObject;
+  target:
+    | { kind: 'query'; where: Json; channels: string[] | null }
+    | {
+        kind: 'devices';
+        deviceType: 'android' | 'ios';
+        deviceIds: string[];
+        vendor: string | null;
+        deviceProfile: string | null;
+      };
+  prod: 'dev' | 'prod';
+  topic: string | null;
+  teamId: string | null;
+  /** Recipients per second over all dispatchers; null is unlimited. */
+  flowControl: number | null;
+  notificationChannel: string | null;
+}
+
+/** What the request says beside the order: names and times. */
+export interface PushTiming {
+  notificationId: string | null;
+  reqId: string | null;
+  /** When to send; null is at once. */
+  pushTime: Date | null;
+  expirationTime: Date | null;
+  expirationSeconds: number | null;
+}
+
+export interface PushRequest {
+  order: PushOrder;
+  timing: PushTiming;
+  /** Sentences about members that were ignored. */
+  warnings: string[];
+}
+
+/** The body of POST /1.1/push is under this (protocol/push.md#body-size). */
+export const pushBodyBytesBelow = 4096;
+/** Lower rates count as this one (protocol/push.md#flow-control). */
+const minFlowControl = 1000;
+/** Until when a push without an expiry is of use (protocol/push.md#expiry: seven days). */
+export const defaultExpiryMs = 7 * 24 * 3600 * 1000;
+/** A push_time less than this ahead is sent at once (protocol/push.md#scheduling). */
+export const soonMs = 60_000;
+/** The scheduler keeps what it accepts: nothing beyond ten years. */
+const maxAheadMs = 10 * 365 * 24 * 3600 * 1000;
+
+/** The pace that is meant: lower rates count as the lowest one, none is unlimited. */
+export const flowControlOf = (asked: number | null | undefined): number | null =>
+  typeof asked === 'number' ? Math.max(asked, minFlowControl) : null;
+
+const queryMembers: ReadonlySet<string> = new Set(Object.keys(queryBody.shape));
+const devicesMembers: ReadonlySet<string> = new Set(Object.keys(devicesBody.shape));
+
+function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
+  const result = schema.safeParse(body, { error: issueText });
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const member = String(issue?.path[0] ?? '');
+  const sentence = `${member}: ${issue?.message}`;
+  if (member === 'channels') throw refuse('invalidChannel');
+  if (member === 'push_time') throw refuse('invalidPushTime', sentence);
+  if (body[member] === undefined) throw refuse('invalidParameter', `${member} is required.`);
+  throw refuse('incorrectType', sentence);
+}
+
+type Common = z.infer<z.ZodObject<typeof common>>;
+
+function timing(body: Common, pushTime: Date | null, nowMs: number): PushTiming {
+  if (body.expiration_time && body.expiration_interval)
+    throw refuse('invalidParameter', 'expiration_time and expiration_interval exclude each other.');
+  if (pushTime && pushTime.getTime() - nowMs > maxAheadMs)
+    throw refuse('invalidPushTime', 'push_time: at most ten years ahead.');
+  return {
+    notificationId: body.notification_id ?? null,
+    reqId: body.req_id ?? null,
+    pushTime: pushTime && pushTime.getTime() - nowMs >= soonMs ? pushTime : null,
+    expirationTime: body.expiration_time ?? null,
+    expirationSeconds: body.expiration_interval ?? null,
+  };
+}
+
+/** Checks the members of `data` that mean the same to every gateway (protocol/push.md#content). */
+function checkData(body: JsonObject): JsonObject {
+  const content = body.data;
+  if (!isJsonObject(content)) throw refuse('incorrectType', 'data: expected a JSON dictionary.');
+  const { alert, title, silent } = content;
+  if (alert !== undefined && typeof alert !== 'string' && !isJsonObject(alert))
+    throw refuse('incorrectType', 'data.alert: expected a string, or an object for iOS.');
+  if (title !== undefined && title !== null && typeof title !== 'string')
+    throw refuse('incorrectType', 'data.title: expected a string.');
+  if (silent !== undefined && silent !== null && typeof silent !== 'boolean')
+    throw refuse('incorrectType', 'data.silent: expected true or false.');
+  return content;
+}
+
+function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod' | undefined) {
+  const inData = content._notificationChannel;
+  return {
+    data: content,
+    prod: body.prod ?? prodHeader ?? 'prod',
+    topic: body.topic ?? null,
+    teamId: body.pgw_team_id ?? body.apns_team_id ?? null,
+    notificationChannel: body._notificationChannel ?? (typeof inData === 'string' ? inData : null),
+  } as const;
+}
+
+/** `where` may be a dictionary, a list (implicit AND) or either as a JSON string (protocol/queries.md#query-parameters, protocol/push.md#push-call). */
+function whereOf(body: JsonObject): Json {
+  const where = body.where;
+  if (where === undefined || where === null) return {};
+  if (typeof where !== 'string') {
+    if (typeof where === 'object') return where;
+    throw refuse('malformedJson', 'where: expected a JSON dictionary.');
+  }
+  if (where.trim() === '') return {};
+  try {
+    const parsed = parseJson(where);
+    if (typeof parsed === 'object' && parsed !== null) return parsed;
+  } catch {
+    // Falls through to the refusal: what was wrong with it is the same to the caller.
+  }
+  throw refuse('malformedJson', 'where: expected a JSON dictionary.');
+}
+
+/**
+ * The body of POST /1.1/push. Members that it does not know are ignored, with a warning (`warningsAbout`). Throws 107,
+ * 111, 112, 152 or 1 with a sentence that names the member.
+ */
+export function parsePush(
+  body: JsonObject,
+  prodHeader: 'dev' | 'prod' | undefined,
+  nowMs: number,
+): PushRequest {
+  const sent = parse(queryBody, body);
+  // Read before as `where` (shared/query/cql): without it the push would go to everybody.
+  if (sent.cql !== undefined && sent.cql !== null) throw refuse('invalidQuery', 'cql was not read.');
+  const { where } = body;
+  const isChosen = where !== undefined && where !== null && where !== '';
+  const hasTarget = isChosen || (sent.channels ?? []).length > 0;
+  return {
+    order: {
+      ...baseOrder(sent, checkData(body), prodHeader),
+      target: { kind: 'query', where: whereOf(body), channels: sent.channels ?? null },
+      flowControl: flowControlOf(sent.flow_control),
+    },
+    timing: timing(sent, sent.push_time ?? null, nowMs),
+    warnings: warningsAbout(body, { known: queryMembers, hasTarget }),
+  };
+}
+
+/** The body of POST /1.1/push/devices: at most 500 ids of one type. Throws as `parsePush`. */
+export function parsePushToDevices(
+  body: JsonObject,
+  prodHeader: 'dev' | 'prod' | undefined,
+  nowMs: number,
+): PushRequest {
+  const sent = parse(devicesBody, body);
+  if (sent.vendor && sent.device_type !== 'android')
+    throw refuse('invalidParameter', 'vendor goes with device_type "android" only.');
+  const order = baseOrder(sent, checkData(body), prodHeader);
+  return {
+    order: {
+      ...order,
+      notificationChannel: sent.channel ?? order.notificationChannel,
+      target: {
+        kind: 'devices',
+        deviceType: sent.device_type,
+        deviceIds: [...new Set(sent.device_ids)],
+        vendor: sent.vendor ?? null,
+        deviceProfile: sent.device_profile ?? null,
+      },
+      flowControl: null,
+    },
+    timing: timing(sent, null, nowMs),
+    warnings: warningsAbout(body, { known: devicesMembers, hasTarget: true }),
+  };
+}

@@ -1,0 +1,114 @@
+import type { JsonObject } from '../json.ts';
+import { type ConnectorId, connectorIds, successField } from '../labels.ts';
+import { addTotals, type OutcomeTotals } from '../outcome.ts';
+import type { PushOrder } from './push.ts';
+import { noReceipts, type ReceiptTotals } from './receipts.ts';
+
+/** Where a push is on its way; drawn in dispatcher/README.md. */
+export type PushState = 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
+
+/** How the recipients of a push ended, by connector. */
+export type ConnectorTotals = Partial<Record<ConnectorId, OutcomeTotals>>;
+
+/** A push record as the processes hold it. */
+export interface Notification {
+  appId: string;
+  id: number;
+  objectId: string;
+  notificationId: string;
+  state: PushState;
+  error: string | null;
+  order: PushOrder;
+  fromService: string;
+  pushTime: Date;
+  expiresAt: Date;
+  plannedThrough: number;
+  isPlanned: boolean;
+  devices: number;
+  /** Totals of a closed record; null while it is open. */
+  totals: ConnectorTotals | null;
+  acked: number;
+  /** Recipients that were sent to again because a request got no answer; 0 while the record is open. */
+  repeats: number;
+  halts: Record<string, string>;
+  createdAt: Date;
+  updatedAt: Date;
+  firstSentAt: Date | null;
+}
+
+/** The totals of all connectors together. */
+export function allTotals(totals: ConnectorTotals): OutcomeTotals {
+  const all: OutcomeTotals = {};
+  for (const connector of connectorIds) addTotals(all, totals[connector] ?? {});
+  return all;
+}
+
+/** `status` as clients know it: in-queue, scheduled, done, or the error's sentence (protocol/push-records.md#status). */
+function publicStatus(record: Notification): string {
+  if (record.state === 'failed') return record.error ?? 'error';
+  if (record.state === 'scheduled' || record.state === 'done') return record.state;
+  return record.state === 'cancelled' ? 'cancelled' : 'in-queue';
+}
+
+/** `status` as the operator sees it: told also of a pause, which clients see as `in-queue`, and of a cancellation. */
+export function operatorStatus(record: Notification): string {
+  return record.state === 'paused' ? 'paused' : publicStatus(record);
+}
+
+/** Conditions of a push to listed devices, told as a query so that the record says whom it meant. */
+export function publicWhere(order: PushOrder): JsonObject {
+  if (order.target.kind === 'devices') return { deviceType: order.target.deviceType };
+  const { where, channels } = order.target;
+  const base: JsonObject = Array.isArray(where)
+    ? { $and: where }
+    : typeof where === 'object' && where
+      ? { ...where }
+      : {};
+  if (channels && channels.length > 0) base.channels = { $in: channels };
+  return base;
+}
+
+/**
+ * The record as `GET /1.1/notifications/:id` gives it (protocol/push-records.md#record-fields). Successes of our own channel are
+ * acknowledgements of devices; those of a gateway are what the gateway took. `delivered` and `clicked` are what
+ * gateways told afterwards: devices that it reached, and that it was opened on. `repeats`: recipients that were sent to
+ * again because a request got no answer. `trouble`: gateways that an open push waits for.
+ */
+export function toPublicRecord(
+  record: Notification,
+  totals: ConnectorTotals,
+  { receipts = noReceipts, trouble = '' }: { receipts?: Readonly<ReceiptTotals>; trouble?: string } = {},
+): JsonObject {
+  const successes: JsonObject = {};
+  let sum = 0;
+  for (const connector of connectorIds) {
+    const counts = totals[connector];
+    if (!counts) continue;
+    const count = connector === 'channel' ? record.acked : (counts.sent ?? 0);
+    const field = successField[connector];
+    successes[field] = Number(successes[field] ?? 0) + count;
+    sum += count;
+  }
+  const outcomes = allTotals(totals);
+  return {
+    objectId: record.objectId,
+    notificationId: record.notificationId,
+    msg: record.order.data,
+    where: publicWhere(record.order),
+    prod: record.order.prod,
+    status: publicStatus(record),
+    devices: record.devices,
+    successes: sum,
+    ...successes,
+    delivered: receipts.delivered,
+    clicked: receipts.clicked,
+    invalidTokens: outcomes.invalid_token ?? 0,
+    outcomes,
+    repeats: record.repeats,
+    errors: record.error ?? trouble,
+    'from-service': record.fromService,
+    'push-time': record.pushTime.toISOString(),
+    createdAt: record.createdAt.toISOString(),
+    updatedAt: record.updatedAt.toISOString(),
+  };
+}

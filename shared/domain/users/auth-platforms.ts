@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { issueText } from '../errors/issue-text.ts';
+
+/**
+ * The option `authPlatforms` (protocol/admin-api.md#platform-checks): how tokens of a platform are checked. Identity-token
+ * platforms that it does not name are refused; other platforms that it does not name are not checked, or refused by the
+ * option `checkedPlatformsOnly` (protocol/users.md#checked-platforms).
+ */
+const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
+const url = z.url({ protocol: /^https?$/ });
+
+/** Signatures that prove something; no shared secrets and no `none`. */
+const algorithms = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+] as const;
+
+const identityTokens = z.looseObject({
+  /** Who the token must be for: the client id of the app, or several. */
+  audience: texts,
+  issuer: texts.default('https://appleid.apple.com'),
+  algorithms: z.array(z.enum(algorithms)).min(1).default(['RS256', 'ES256']),
+  /** The key set itself, or where it is. */
+  jwks: z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) }).optional(),
+  jwksUrl: url.default('https://appleid.apple.com/auth/keys'),
+  ca: z.string().optional(),
+});
+export type IdentityTokenCheck = z.infer<typeof identityTokens>;
+
+const accessTokens = (endpoint: string) =>
+  z.looseObject({ endpoint: url.default(endpoint), ca: z.string().optional(), appId: z.string().optional() });
+export type AccessTokenCheck = z.infer<ReturnType<typeof accessTokens>>;
+
+/** Ids on weibo are the same for every app there: a token must have been made for ours. */
+const weibo = accessTokens('https://api.weibo.com').extend({ appId: z.string().min(1) });
+
+export type PlatformCheck =
+  | { kind: 'identity'; settings: IdentityTokenCheck }
+  | { kind: 'weixin' | 'qq' | 'weibo'; settings: AccessTokenCheck };
+
+const shapes = {
+  weixin: accessTokens('https://api.weixin.qq.com'),
+  qq: accessTokens('https://graph.qq.com'),
+  weibo,
+} as const;
+
+/** What a platform vouched for: the account, and the UnionID where it tells that. */
+export interface PlatformConfirmation {
+  unionid?: string | undefined;
+}
+
+/** How tokens of a platform are checked, by its settings. Throws a ZodError when they cannot be used. */
+function parseCheck(platform: string, settings: unknown): PlatformCheck {
+  if (platform === 'weixin' || platform === 'qq' || platform === 'weibo')
+    return { kind: platform, settings: shapes[platform].parse(settings, { error: issueText }) };
+  return { kind: 'identity', settings: identityTokens.parse(settings, { error: issueText }) };
+}
+
+/** The checks of an app by platform. What an older version let in and this one cannot use lets nobody in. */
+export function checkOf(
+  option: Record<string, unknown>,
+  platform: string,
+): PlatformCheck | 'unusable' | undefined {
+  if (!Object.hasOwn(option, platform)) return undefined;
+  try {
+    return parseCheck(platform, option[platform]);
+  } catch {
+    return 'unusable';
+  }
+}
+
+/** True for a platform that proves its accounts by identity tokens (protocol/labels.md#platforms). */
+export const isIdentityTokenPlatform = (platform: string): boolean => platform.startsWith('lc_');
+
+/** What is wrong with the option: a sentence that quotes no value, or undefined. */
+export function authPlatformHint(option: Record<string, unknown>): string | undefined {
+  for (const [platform, settings] of Object.entries(option)) {
+    if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(platform)) return 'authPlatforms: a platform has a wrong name';
+    try {
+      parseCheck(platform, settings);
+    } catch (error) {
+      const issue = error instanceof z.ZodError ? error.issues[0] : undefined;
+      return `authPlatforms.${[platform, ...(issue?.path ?? [])].join('.')}: ${issue?.message ?? 'wrong'}`;
+    }
+  }
+  return undefined;
+}

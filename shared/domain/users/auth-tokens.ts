@@ -1,0 +1,82 @@
+import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { type AuthData, identityOf, sealedMember } from './auth-data.ts';
+
+/** What seals values under CARILLON_SECRET (`Vault` of shared/crypto.ts). */
+export interface Sealer {
+  seal(value: unknown, context: string): Buffer;
+  open(sealed: Buffer, context: string): unknown;
+}
+
+/** Names of members that let their holder act for the account at its platform. */
+const secretName = /token|secret|password|session_?key|credential|assertion|^(auth(orization)?_?)?code$/i;
+
+/** True for a member that holds a secret at any depth. Values are at most 32 levels deep (typed-values.ts). */
+const isSecret = (name: string, value: Json): boolean => secretName.test(name) || holdsSecret(value);
+
+function holdsSecret(value: Json): boolean {
+  if (Array.isArray(value)) return value.some(holdsSecret);
+  return isJsonObject(value) && Object.entries(value).some(([name, inner]) => isSecret(name, inner));
+}
+
+const mapEntries = (
+  authData: AuthData,
+  change: (platform: string, entry: JsonObject) => JsonObject,
+): AuthData =>
+  Object.fromEntries(Object.entries(authData).map(([name, entry]) => [name, change(name, entry)]));
+
+/** The platforms as replies to clients show them: without tokens and other secrets. */
+export const shownAuthData = (authData: AuthData): AuthData =>
+  mapEntries(authData, (_platform, entry) => shownEntry(entry));
+
+/** As `shownAuthData`, of one platform. */
+export function shownEntry(entry: JsonObject): JsonObject {
+  const shown = Object.entries(entry).filter(
+    ([name, value]) => name !== sealedMember && !isSecret(name, value),
+  );
+  return Object.fromEntries(shown);
+}
+
+/** The platforms as they are stored: tokens and other secrets of each entry sealed for this app and account. */
+export const sealedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
+  mapEntries(authData, (platform, entry) => sealEntry(sealer, contextOf(appId, platform, entry), entry));
+
+/** What was stored, with its secrets. Those that no key of CARILLON_SECRET opens are left out. */
+export const openedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
+  mapEntries(authData, (platform, entry) => openedEntry(sealer, appId, { platform, entry }));
+
+/** As `openedAuthData`, of one platform. */
+export function openedEntry(
+  sealer: Sealer,
+  appId: string,
+  { platform, entry }: { platform: string; entry: JsonObject },
+): JsonObject {
+  const { [sealedMember]: sealed, ...rest } = entry;
+  return { ...secretsIn(sealer, contextOf(appId, platform, entry), sealed), ...rest };
+}
+
+const contextOf = (appId: string, platform: string, entry: JsonObject): string =>
+  `authData ${appId} ${platform} ${identityOf(platform, entry).uid}`;
+
+/** Secrets that came with this write take the place of stored ones of the same name. */
+function sealEntry(sealer: Sealer, context: string, entry: JsonObject): JsonObject {
+  const { [sealedMember]: sealed, ...rest } = entry;
+  const members = Object.entries(rest);
+  const fresh = members.filter(([name, value]) => isSecret(name, value));
+  if (fresh.length === 0) return entry;
+  const secrets = { ...secretsIn(sealer, context, sealed), ...Object.fromEntries(fresh) };
+  return {
+    ...Object.fromEntries(members.filter(([name, value]) => !isSecret(name, value))),
+    [sealedMember]: sealer.seal(secrets, context).toString('base64'),
+  };
+}
+
+function secretsIn(sealer: Sealer, context: string, sealed: Json | undefined): JsonObject {
+  if (typeof sealed !== 'string') return {};
+  try {
+    const secrets = sealer.open(Buffer.from(sealed, 'base64'), context);
+    return isJsonObject(secrets) ? secrets : {};
+  } catch {
+    // The key is gone: the next login brings other tokens.
+    return {};
+  }
+}

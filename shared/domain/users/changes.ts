@@ -1,0 +1,230 @@
+import { refuse } from '../errors/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json.ts';
+import { type Acl, readAcl } from '../objects/acl.ts';
+import { memberPath } from '../objects/member-path.ts';
+import { applyWrites, isOperation, type Write } from '../objects/operations.ts';
+import { canonicalTime, timeOfDate } from '../objects/typed-values.ts';
+import { type AuthDataChanges, anonymous, changedAuthData, readAuthData, readChange } from './auth-data.ts';
+import { checkFields, readEmail, readPassword, readPhone, readUsername } from './members.ts';
+import { draftBytes, type User, type UserDraft } from './user.ts';
+
+/** A body of POST or PUT, read. Undefined members are left as they are, null ones are taken away. */
+export interface UserChanges {
+  username?: string;
+  email?: string | null;
+  mobilePhoneNumber?: string | null;
+  /** In plain; null when the body takes the password away. */
+  password?: string;
+  acl?: Acl | null;
+  authData: AuthDataChanges;
+  /** Takes away what `authData` held before it is changed. */
+  isAuthDataCleared: boolean;
+  /** Writes of custom members. */
+  writes: Write[];
+  /** Members that only the service sets, as sent: they may be repeated, never changed. */
+  protectedMembers: ReadonlyMap<string, Json>;
+  /** First names of what is changed. */
+  touched: ReadonlySet<string>;
+}
+
+const protectedNames = new Set([
+  'objectId',
+  'createdAt',
+  'updatedAt',
+  'sessionToken',
+  'emailVerified',
+  'mobilePhoneVerified',
+  'mobilePhoneNumberVerified',
+  'mobilePhone',
+]);
+/** As many as a user can have: each of them costs time. */
+const maxMembersSent = 320;
+
+/**
+ * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out. Throws 105 for a
+ * bad name, 116 for too many, 123, 125, 127, 217, 218 and 250 to 252 for built-in members; values of custom ones are checked when
+ * they are applied.
+ */
+export function readUserChanges(body: JsonObject): UserChanges {
+  const entries = Object.entries(body).filter(([name, value]) => !isSdkMetadata(name, value));
+  if (entries.length > maxMembersSent)
+    throw refuse('tooLarge', `A call writes at most ${maxMembersSent} members.`);
+  const writes: Write[] = [];
+  const protectedMembers = new Map<string, Json>();
+  const authData = new Map<string, JsonObject | null>();
+  const touched = new Set<string>();
+  const changes: UserChanges = { authData, isAuthDataCleared: false, writes, protectedMembers, touched };
+  for (const [name, value] of entries) {
+    const path = memberPath(name);
+    const [first, ...inner] = path;
+    if (protectedNames.has(first)) protectedMembers.set(name, value);
+    else {
+      touched.add(first);
+      if (first === 'authData') readAuthChange(changes, authData, { inner, value });
+      else if (!readBuiltIn(changes, first, { inner, value })) writes.push({ path, value });
+    }
+  }
+  return changes;
+}
+
+/** What SDKs add to an object to describe it. */
+function isSdkMetadata(name: string, value: Json): boolean {
+  return name.startsWith('_') || (name === 'className' && value === '_User');
+}
+
+interface Sent {
+  inner: string[];
+  value: Json;
+}
+
+const isDelete = (value: Json): boolean => isOperation(value) && value.__op === 'Delete';
+
+/** True when `name` is a built-in member: those are set or taken away as a whole. */
+function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Sent): boolean {
+  const isGone = value === null || isDelete(value);
+  switch (name) {
+    case 'username':
+      changes.username = readUsername(value);
+      break;
+    case 'password':
+      changes.password = readPassword(value);
+      break;
+    case 'email':
+      changes.email = isGone ? null : readEmail(value);
+      break;
+    case 'mobilePhoneNumber':
+      changes.mobilePhoneNumber = isGone ? null : readPhone(value);
+      break;
+    case 'ACL':
+      changes.acl = isGone ? null : readAcl(value);
+      break;
+    default:
+      return false;
+  }
+  if (inner.length > 0) throw refuse('invalidKeyName', `${name} has no members.`);
+  return true;
+}
+
+/** `authData` as a whole, or `authData.<platform>`; nothing deeper, lest an id be changed beside its token. */
+function readAuthChange(
+  changes: UserChanges,
+  authData: Map<string, JsonObject | null>,
+  { inner, value }: Sent,
+): void {
+  const [platform, ...deeper] = inner;
+  if (deeper.length > 0) throw refuse('invalidKeyName', 'authData is changed by whole platforms.');
+  if (platform !== undefined) {
+    authData.set(platform, readChange(platform, value));
+  } else if (isDelete(value)) changes.isAuthDataCleared = true;
+  else if (value !== null) for (const [name, entry] of readAuthData(value)) authData.set(name, entry);
+}
+
+/** What of an app's options decides how a user changes. */
+export interface UserRules {
+  emailVerification: boolean;
+  /** The master key may say that an address or a number is verified. */
+  isMaster: boolean;
+  /** What a caller with an app's key may make of a user at most (option `userBytes`). */
+  maxBytes?: number | undefined;
+}
+
+/** A new user. Throws 117 for protected members, and what custom members throw. */
+export function newUser(changes: UserChanges, username: string, rules: UserRules): UserDraft {
+  const empty: UserDraft = {
+    username,
+    email: null,
+    emailVerified: null,
+    mobilePhoneNumber: null,
+    mobilePhoneVerified: false,
+    authData: null,
+    acl: null,
+    fields: {},
+  };
+  return changedUser(empty, changes, rules);
+}
+
+/**
+ * The user that results. A changed address is not verified, nor is a changed number (protocol/users.md#phone-verification). Throws
+ * 117 when a protected member would change, 105, 106, 111 and 116 for custom members, 116 beyond the rules' size.
+ */
+export function changedUser(current: User | UserDraft, changes: UserChanges, rules: UserRules): UserDraft {
+  const members = new Map(Object.entries(current.fields));
+  applyWrites(members, changes.writes);
+  const { username = current.username, email = current.email, acl = current.acl } = changes;
+  const { mobilePhoneNumber = current.mobilePhoneNumber } = changes;
+  const isEmailNew = email !== current.email;
+  const unverified = email !== null && rules.emailVerification ? false : null;
+  const draft: UserDraft = {
+    username,
+    email,
+    emailVerified: isEmailNew ? unverified : current.emailVerified,
+    mobilePhoneNumber,
+    mobilePhoneVerified: mobilePhoneNumber === current.mobilePhoneNumber && current.mobilePhoneVerified,
+    authData: authDataAfter(current, changes),
+    acl,
+    fields: checkFields(members),
+  };
+  for (const [name, value] of changes.protectedMembers)
+    applyProtected(draft, { name, value, current, rules });
+  requireSize(draft, current, rules);
+  return draft;
+}
+
+/** Throws 116 for a user that grows beyond the rules; one that the master key made larger may change and shrink. */
+export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: UserRules): void {
+  if (maxBytes === undefined) return;
+  const bytes = draftBytes(draft);
+  if (bytes > maxBytes && bytes > draftBytes(current))
+    throw refuse('tooLarge', `A user is at most ${maxBytes} bytes.`);
+}
+
+/** Who gets a password is anonymous no longer (protocol/users.md#anonymous-users). */
+function authDataAfter(current: UserDraft, changes: UserChanges): UserDraft['authData'] {
+  const base = changes.isAuthDataCleared && current.authData !== null ? {} : current.authData;
+  const changed = changedAuthData(base, changes.authData);
+  if (changes.password === undefined || changed === null || !Object.hasOwn(changed, anonymous))
+    return changed;
+  const { [anonymous]: _, ...rest } = changed;
+  return rest;
+}
+
+interface ProtectedWrite {
+  name: string;
+  value: Json;
+  current: User | UserDraft;
+  rules: UserRules;
+}
+
+function applyProtected(draft: UserDraft, { name, value, current, rules }: ProtectedWrite): void {
+  if (rules.isMaster && typeof value === 'boolean') {
+    if (name === 'emailVerified' && draft.email !== null) {
+      draft.emailVerified = value;
+      return;
+    }
+    if (name === 'mobilePhoneVerified' && draft.mobilePhoneNumber !== null) {
+      draft.mobilePhoneVerified = value;
+      return;
+    }
+  }
+  if (!isRepeated(name, value, current))
+    throw refuse('readOnlyKey', `The key is read only. The column is: '${name}'.`);
+}
+
+function isRepeated(name: string, value: Json, current: User | UserDraft): boolean {
+  switch (name) {
+    case 'emailVerified':
+      return value === current.emailVerified;
+    case 'mobilePhoneVerified':
+    case 'mobilePhoneNumberVerified':
+      return value === current.mobilePhoneVerified;
+    case 'mobilePhone':
+      return value === current.mobilePhoneNumber;
+  }
+  if (!('objectId' in current)) return false;
+  if (name === 'objectId') return value === current.objectId;
+  const stored = { createdAt: current.createdAt, updatedAt: current.updatedAt }[name];
+  return stored !== undefined && timeIn(value) === stored.toISOString();
+}
+
+const timeIn = (value: Json): string | undefined =>
+  typeof value === 'string' ? canonicalTime(value) : isJsonObject(value) ? timeOfDate(value) : undefined;

@@ -1,0 +1,363 @@
+/**
+ * The door to an HTTP gateway: keep-alive connections to one base URL, requests with a deadline, and every end
+ * told as data (develop/architecture.md#http-clients). With `forward.ts` the only home of undici. HTTP/1.1 on purpose: its
+ * HTTP/2 does not obey the peer's stream limit (libraries.md).
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { createRequire } from 'node:module';
+import type { SecureContext } from 'node:tls';
+import type { buildConnector, Dispatcher, Pool } from 'undici';
+import type { Clock } from '../clock.ts';
+import { failureCodeOf } from './connect-failure.ts';
+import { sharedSecureContext } from './trust.ts';
+import { openTunnel } from './tunnel.ts';
+
+export interface HttpTiming {
+  /** TCP and TLS. */
+  connectMs: number;
+  /** From the call to the whole reply. */
+  requestMs: number;
+  /** What requests in flight get at `close()`. */
+  drainMs: number;
+}
+
+export const defaultHttpTiming: HttpTiming = { connectMs: 10_000, requestMs: 15_000, drainMs: 5_000 };
+
+export interface HttpClientOptions {
+  /** Base URL; its path, if any, comes before every request's path. */
+  baseUrl: string;
+  /** PEM trusted beside the system's. */
+  ca?: string | undefined;
+  /** URL of an HTTP proxy to go through by CONNECT, with user and password where it wants them. */
+  proxy?: string | undefined;
+  /** Most connections, and so most requests at a time; further ones wait. Default 16. */
+  connections?: number;
+  timing?: HttpTiming;
+  clock: Clock;
+}
+
+export interface HttpRequest {
+  method: 'GET' | 'POST';
+  /** Begins with `/`; the query included. The caller escapes what is in it. */
+  path: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string;
+  /** In place of the door's `requestMs`. */
+  timeoutMs?: number;
+  /** Takes back a request that has not left (`not_sent`, `aborted`); one in flight is finished. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Why a request did not leave, or left without an answer. A bounded set: it becomes a metric label. */
+export type HttpReason =
+  | 'aborted'
+  | 'closed'
+  | 'connect_failed'
+  | 'connect_timeout'
+  | 'certificate_refused'
+  | 'queue_timeout'
+  | 'timeout'
+  | 'connection_lost'
+  | 'reply_too_large'
+  | 'bad_request';
+
+export interface HttpResponse {
+  kind: 'response';
+  status: number;
+  /** Lower-case names; of a repeated header the first value. */
+  headers: Readonly<Record<string, string>>;
+  body: string;
+  /** `Retry-After` in either of its forms; null when there was none. */
+  retryAfterMs: number | null;
+  seconds: number;
+}
+
+/** How one request ended. Never thrown. `cause`: the code of the connection's failure (`failureCode`). */
+export type HttpReply =
+  | HttpResponse
+  /** Proven not processed: sending it again repeats nothing. */
+  | { kind: 'not_sent'; reason: HttpReason; seconds: number; cause?: string }
+  /** It was written, and no (whole) answer came. */
+  | { kind: 'unknown'; reason: HttpReason; seconds: number; cause?: string };
+
+export type HttpUnanswered = Exclude<HttpReply, HttpResponse>;
+
+/** A long-lived pool of connections to one gateway. */
+export interface HttpClient {
+  request(request: HttpRequest): Promise<HttpReply>;
+  /** Gives what is in flight `drainMs`, then closes every connection. What comes later is `not_sent`, `closed`. */
+  close(): Promise<void>;
+}
+
+/** A multi-target answer names each of its targets: 1000 with their ids are some 150 KB. */
+const maxReplyBytes = 1_048_576;
+/** Idle connections are given up before gateways and balancers do it, lest a request meet a closing one. */
+const idleMs = 4_000;
+
+/**
+ * Loaded with the first request that leaves: it takes 16 MB of every thread that has it, and most threads of
+ * most dispatchers speak HTTP/2 alone.
+ */
+const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
+
+/** Opens a door; connects with the first request. Throws when the URL or the PEM is wrong: check them before. */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  return new UndiciHttpClient(options);
+}
+
+/** A POST with a JSON body. `headers` come beside the content type. */
+export function jsonPost(
+  path: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): HttpRequest {
+  return {
+    method: 'POST',
+    path,
+    headers: { 'content-type': 'application/json; charset=UTF-8', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  };
+}
+
+/** A POST with a form-encoded body; members that are undefined are left out. */
+export function formPost(
+  path: string,
+  members: Readonly<Record<string, string | number | undefined>>,
+  headers: Readonly<Record<string, string>> = {},
+): HttpRequest {
+  const form = new URLSearchParams();
+  for (const [name, value] of Object.entries(members))
+    if (value !== undefined) form.append(name, String(value));
+  return {
+    method: 'POST',
+    path,
+    headers: { 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8', ...headers },
+    body: form.toString(),
+  };
+}
+
+/** `Retry-After` in either form of RFC 9110 10.2.3 as milliseconds from now; null when it is neither. */
+export function retryAfterMs(value: string, epochMs: number): number | null {
+  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? null : Math.max(0, at - epochMs);
+}
+
+class UndiciHttpClient implements HttpClient {
+  readonly #openPool: () => Pool;
+  #pool: Pool | null = null;
+  readonly #pathPrefix: string;
+  readonly #timing: HttpTiming;
+  readonly #clock: Clock;
+  #closing: Promise<void> | null = null;
+
+  constructor({
+    baseUrl,
+    ca,
+    proxy,
+    connections = 16,
+    timing = defaultHttpTiming,
+    clock,
+  }: HttpClientOptions) {
+    const url = new URL(baseUrl);
+    this.#pathPrefix = url.pathname.replace(/\/$/, '');
+    this.#timing = timing;
+    this.#clock = clock;
+    const trust: Trust = {
+      timeout: timing.connectMs,
+      ...(ca === undefined ? {} : { secureContext: sharedSecureContext(ca) }),
+      minVersion: 'TLSv1.2',
+    };
+    const proxyUrl = proxy === undefined ? null : new URL(proxy);
+    this.#openPool = () => {
+      const { buildConnector, Pool } = loadUndici();
+      return new Pool(url.origin, {
+        connections,
+        pipelining: 1,
+        allowH2: false,
+        keepAliveTimeout: idleMs,
+        // The deadline below is for the whole exchange; these two would be further timers.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        connect:
+          proxyUrl === null
+            ? trust
+            : throughProxy(proxyUrl, {
+                timing,
+                trust,
+                connect: buildConnector({ ...trust, allowH2: false }),
+              }),
+      });
+    };
+  }
+
+  request(request: HttpRequest): Promise<HttpReply> {
+    const { method, path, headers = {}, body = null, signal, timeoutMs = this.#timing.requestMs } = request;
+    return new Promise((resolve) => {
+      const exchange = new Exchange(resolve, this.#clock, timeoutMs, signal);
+      if (this.#closing) exchange.fail('closed');
+      else if (signal?.aborted) exchange.fail('aborted');
+      else if (!path.startsWith('/') || /[^!-~]/.test(path)) exchange.fail('bad_request');
+      else this.#dispatch({ method, path: `${this.#pathPrefix}${path}`, headers, body }, exchange);
+    });
+  }
+
+  #dispatch(options: Dispatcher.DispatchOptions, exchange: Exchange): void {
+    try {
+      this.#pool ??= this.#openPool();
+      this.#pool.dispatch(options, exchange);
+    } catch {
+      exchange.fail('bad_request');
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#drain();
+    return this.#closing;
+  }
+
+  async #drain(): Promise<void> {
+    const pool = this.#pool;
+    if (pool === null) return;
+    const late = setTimeout(() => void pool.destroy().catch(() => undefined), this.#timing.drainMs);
+    await pool.close().catch(() => undefined);
+    clearTimeout(late);
+  }
+}
+
+type Trust = buildConnector.BuildOptions & { secureContext?: SecureContext };
+
+interface TunnelDeps {
+  timing: HttpTiming;
+  trust: Trust;
+  /** Speaks TLS over the socket that it is given. */
+  connect: buildConnector.connector;
+}
+
+/** Connects through a tunnel, and with TLS in it where the gateway wants that. */
+function throughProxy(proxy: URL, { timing, trust, connect }: TunnelDeps): buildConnector.connector {
+  return (target, callback) => {
+    const isSecure = target.protocol === 'https:';
+    const port = Number(target.port || (isSecure ? 443 : 80));
+    const host = target.hostname.replace(/^\[|\]$/g, '');
+    openTunnel(proxy, {
+      host,
+      port,
+      signal: AbortSignal.timeout(timing.connectMs),
+      secureContext: trust.secureContext,
+    }).then(
+      (httpSocket) => {
+        if (isSecure) connect({ ...target, httpSocket }, callback);
+        else callback(null, httpSocket);
+      },
+      (error: Error) => callback(error, null),
+    );
+  };
+}
+
+/** One request from the call to its reply. Before `onRequestStart` nothing of it was written. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #resolve: (reply: HttpReply) => void;
+  readonly #clock: Clock;
+  readonly #startedAtMs: number;
+  readonly #deadline: NodeJS.Timeout;
+  readonly #signal: AbortSignal | undefined;
+  readonly #onAbort = () => {
+    if (!this.#isWritten) this.fail('aborted');
+  };
+  #controller: Dispatcher.DispatchController | null = null;
+  #isWritten = false;
+  #isOver = false;
+  #status = 0;
+  #headers: IncomingHttpHeaders = {};
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(
+    resolve: (reply: HttpReply) => void,
+    clock: Clock,
+    requestMs: number,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#resolve = resolve;
+    this.#clock = clock;
+    this.#startedAtMs = clock.monotonicMs();
+    this.#signal = signal;
+    signal?.addEventListener('abort', this.#onAbort, { once: true });
+    this.#deadline = setTimeout(() => this.fail(this.#isWritten ? 'timeout' : 'queue_timeout'), requestMs);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#isOver) {
+      controller.abort(new Error('given up'));
+      return;
+    }
+    this.#controller = controller;
+    this.#isWritten = true;
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    if (this.#bytes > maxReplyBytes) this.fail('reply_too_large');
+    else this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#isOver) return;
+    const headers: Record<string, string> = {};
+    for (const [name, value] of Object.entries(this.#headers)) {
+      const first = Array.isArray(value) ? value[0] : value;
+      if (first !== undefined) headers[name.toLowerCase()] = first;
+    }
+    const retryAfter = headers['retry-after'];
+    this.#end({
+      kind: 'response',
+      status: this.#status,
+      headers,
+      body: Buffer.concat(this.#chunks).toString('utf8'),
+      retryAfterMs: retryAfter === undefined ? null : retryAfterMs(retryAfter, this.#clock.now()),
+      seconds: this.#seconds(),
+    });
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.fail(this.#isWritten ? 'connection_lost' : reasonOf(error), failureCodeOf(error));
+  }
+
+  /** Ends it without an answer; what was written may have been processed. */
+  fail(reason: HttpReason, cause?: string): void {
+    if (this.#isOver) return;
+    this.#end({
+      kind: this.#isWritten ? 'unknown' : 'not_sent',
+      reason,
+      seconds: this.#seconds(),
+      ...(cause === undefined ? {} : { cause }),
+    });
+    this.#controller?.abort(new Error(reason));
+  }
+
+  #end(reply: HttpReply): void {
+    this.#isOver = true;
+    clearTimeout(this.#deadline);
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.#resolve(reply);
+  }
+
+  #seconds(): number {
+    return (this.#clock.monotonicMs() - this.#startedAtMs) / 1000;
+  }
+}
+
+/** Why no connection came to be: codes of undici, of OpenSSL's checks and of the system. */
+function reasonOf(error: Error): HttpReason {
+  const code = 'code' in error ? String(error.code) : '';
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout';
+  if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') return 'closed';
+  if (code === 'UND_ERR_INVALID_ARG') return 'bad_request';
+  return /CERT|SELF_SIGNED|ALTNAME|VERIFY/.test(code) ? 'certificate_refused' : 'connect_failed';
+}

@@ -1,0 +1,278 @@
+/**
+ * The door through which a caller's request goes on to another HTTP server, both bodies streamed. Beside `client.ts`,
+ * whose requests and replies are small texts; the two are the only homes of undici.
+ */
+import { pipeline, type Readable, Transform } from 'node:stream';
+import { type Dispatcher, Pool } from 'undici';
+
+export interface ForwardLimits {
+  connectMs: number;
+  /** From the end of the request to the head of the reply. */
+  waitMs: number;
+  /** For the request to be sent: its sender may be slow. */
+  uploadMs: number;
+  /** Between two pieces of a reply. */
+  idleMs: number;
+  requestBytes: number;
+  replyBytes: number;
+  /** Requests at a time; a further one is refused at once. */
+  inFlight: number;
+}
+
+export const defaultForwardLimits: ForwardLimits = {
+  connectMs: 3_000,
+  waitMs: 15_000,
+  uploadMs: 20_000,
+  idleMs: 15_000,
+  requestBytes: 20 * 1024 * 1024,
+  replyBytes: 20 * 1024 * 1024,
+  inFlight: 256,
+};
+
+export interface ForwardRequest {
+  method: 'GET' | 'POST';
+  /** Begins with `/`; the caller escapes what is in it. */
+  path: string;
+  /** Written by us, never copied from a request as a whole. */
+  headers: Readonly<Record<string, string>>;
+  body: Readable | string | null;
+}
+
+export type ForwardFailure =
+  /** Nothing was sent. */
+  | 'busy'
+  | 'closed'
+  | 'bad_request'
+  | 'connect_failed'
+  | 'connect_timeout'
+  /** It may have been worked on. */
+  | 'request_too_large'
+  | 'upload_timeout'
+  | 'upload_broken'
+  | 'reply_too_large'
+  | 'timeout'
+  | 'connection_lost';
+
+/** How it ended, never thrown. The body of a response ends early, with an error, when it is too long or stalls. */
+export type ForwardReply =
+  | { kind: 'response'; status: number; headers: Readonly<Record<string, string>>; body: Readable }
+  | { kind: 'failed'; reason: ForwardFailure };
+
+/** A long-lived pool of connections to one server. Follows no redirect and repeats no request. */
+export interface ForwardClient {
+  forward(request: ForwardRequest): Promise<ForwardReply>;
+  /** Lets what is in flight end for a moment, then closes every connection. */
+  close(): Promise<void>;
+}
+
+const drainMs = 5_000;
+/** Shorter than what servers allow (Node's own: 5 s), lest a request meet a closing connection. */
+const keepAliveMs = 4_000;
+
+/** Opens a door to the server and path of `baseUrl`; connects with the first request. */
+export function createForwardClient(baseUrl: string, limits: Partial<ForwardLimits> = {}): ForwardClient {
+  return new UndiciForwardClient(new URL(baseUrl), { ...defaultForwardLimits, ...limits });
+}
+
+class UndiciForwardClient implements ForwardClient {
+  readonly #pool: Pool;
+  readonly #prefix: string;
+  readonly #limits: ForwardLimits;
+  #inFlight = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor(url: URL, limits: ForwardLimits) {
+    this.#prefix = url.pathname.replace(/\/+$/, '');
+    this.#limits = limits;
+    this.#pool = new Pool(url.origin, {
+      connections: limits.inFlight,
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: keepAliveMs,
+      headersTimeout: 0,
+      bodyTimeout: limits.idleMs,
+      connect: { timeout: limits.connectMs, minVersion: 'TLSv1.2' },
+    });
+  }
+
+  async forward(request: ForwardRequest): Promise<ForwardReply> {
+    const refusal = this.#refusal(request);
+    if (refusal) return { kind: 'failed', reason: refusal };
+    this.#inFlight += 1;
+    const attempt = new Attempt(request, this.#limits);
+    try {
+      const reply = await this.#pool.request({
+        method: request.method,
+        path: `${this.#prefix}${request.path}`,
+        headers: { ...request.headers },
+        body: attempt.body,
+        signal: attempt.signal,
+      });
+      return this.#answer(reply, attempt);
+    } catch (error) {
+      this.#inFlight -= 1;
+      return { kind: 'failed', reason: attempt.reasonOf(error) };
+    } finally {
+      attempt.end();
+    }
+  }
+
+  #refusal({ path, body }: ForwardRequest): ForwardFailure | undefined {
+    if (this.#closing) return 'closed';
+    if (!path.startsWith('/') || /[^!-~]/.test(path)) return 'bad_request';
+    if (typeof body === 'string' && Buffer.byteLength(body) > this.#limits.requestBytes)
+      return 'request_too_large';
+    return this.#inFlight >= this.#limits.inFlight ? 'busy' : undefined;
+  }
+
+  #answer(reply: Dispatcher.ResponseData, attempt: Attempt): ForwardReply {
+    const headers = flat(reply.headers);
+    const done = () => {
+      this.#inFlight -= 1;
+    };
+    if (Number(headers['content-length']) > this.#limits.replyBytes) {
+      reply.body.once('error', () => undefined).destroy();
+      done();
+      return { kind: 'failed', reason: 'reply_too_large' };
+    }
+    const body = pipeline(reply.body, counted(this.#limits.replyBytes), () => {
+      done();
+      attempt.abandon();
+    });
+    return { kind: 'response', status: reply.statusCode, headers, body };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#drain();
+    return this.#closing;
+  }
+
+  async #drain(): Promise<void> {
+    const late = setTimeout(() => void this.#pool.destroy().catch(() => undefined), drainMs);
+    await this.#pool.close().catch(() => undefined);
+    clearTimeout(late);
+  }
+}
+
+class TooLong extends Error {
+  override name = 'TooLong';
+}
+
+/** The sender went away, or what it sent cannot be unpacked. */
+class BrokenOff extends Error {
+  override name = 'BrokenOff';
+}
+
+/** One request up to the head of its reply: what it sends, and when it is given up. */
+class Attempt {
+  readonly body: Readable | string | null;
+  readonly #controller = new AbortController();
+  readonly #limits: ForwardLimits;
+  #timer: NodeJS.Timeout;
+  #reason: ForwardFailure | undefined;
+  #isOver = false;
+
+  constructor({ body }: ForwardRequest, limits: ForwardLimits) {
+    this.#limits = limits;
+    const isStreamed = body !== null && typeof body !== 'string';
+    this.#timer = setTimeout(
+      () => this.#giveUp(isStreamed ? 'upload_timeout' : 'timeout'),
+      isStreamed ? limits.uploadMs : limits.waitMs,
+    );
+    this.body = isStreamed ? this.#upload(body) : body;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /**
+   * What is sent, counted; its end starts the wait for the reply. The source is never destroyed: it is a request whose
+   * sender is still to be answered.
+   */
+  #upload(source: Readable): Readable {
+    const counter = counted(this.#limits.requestBytes);
+    const broken = () => {
+      if (!source.readableEnded) counter.destroy(new BrokenOff('broken off'));
+    };
+    // Any other error is the connection's, which ends what it was to send.
+    counter.once('error', (error) => {
+      if (error instanceof TooLong) this.#giveUp('request_too_large');
+      if (error instanceof BrokenOff) this.#giveUp('upload_broken');
+    });
+    counter.once('end', () => this.#restart(this.#limits.waitMs));
+    source.once('error', broken).once('close', broken);
+    return source.pipe(counter);
+  }
+
+  #restart(waitMs: number): void {
+    clearTimeout(this.#timer);
+    if (this.#isOver) return;
+    this.#timer = setTimeout(() => this.#giveUp('timeout'), waitMs);
+  }
+
+  #giveUp(reason: ForwardFailure): void {
+    if (this.#isOver) return;
+    this.#reason ??= reason;
+    this.#controller.abort();
+  }
+
+  /** The head of the reply has come, or none will. */
+  end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** A server may answer before it has read all: nobody needs the rest. */
+  abandon(): void {
+    giveUp(this.body);
+  }
+
+  reasonOf(error: unknown): ForwardFailure {
+    giveUp(this.body);
+    if (this.#reason) return this.#reason;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout';
+    if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') return 'closed';
+    if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH')
+      return 'bad_request';
+    return isConnectFailure(error) ? 'connect_failed' : 'connection_lost';
+  }
+}
+
+/** Nothing was sent: no address, nobody there, or a certificate that nobody trusts. */
+function isConnectFailure(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error ? String(error.code) : '';
+  // Several addresses, none of them there.
+  if (error instanceof AggregateError) return true;
+  const isConnecting = 'syscall' in error && ['connect', 'getaddrinfo'].includes(String(error.syscall));
+  return isConnecting || /CERT|SELF_SIGNED|ALTNAME|VERIFY|^ERR_SSL|^EPROTO/.test(code);
+}
+
+function giveUp(body: Readable | string | null): void {
+  if (body === null || typeof body === 'string') return;
+  body.once('error', () => undefined);
+  body.destroy();
+}
+
+/** Passes on what comes, as fast as it is taken, up to `limit` bytes; beyond, it fails with `TooLong`. */
+function counted(limit: number): Transform {
+  let bytes = 0;
+  return new Transform({
+    transform(chunk: Buffer, _, callback) {
+      bytes += chunk.length;
+      if (bytes > limit) callback(new TooLong('too long'));
+      else callback(null, chunk);
+    },
+  });
+}
+
+function flat(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => {
+      const first = Array.isArray(value) ? value[0] : value;
+      return first === undefined ? [] : [[name.toLowerCase(), first]];
+    }),
+  );
+}

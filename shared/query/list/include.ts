@@ -1,0 +1,182 @@
+import { refuse } from '../../domain/errors/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
+import { namesIn } from '../parse/names.ts';
+import { type ClassSchema, pathOf } from '../schema/fields.ts';
+
+/** `include=a,b.c` as a tree of names: what each name leads to is filled in before what lies behind it. */
+export type Include = Map<string, Include>;
+
+const maxNames = 10;
+/** Names in a row: each may cost one query per class. */
+const maxDepth = 3;
+/** Pointers that one reply follows: one that points to itself would never end. */
+const maxPointers = 5000;
+
+/**
+ * Throws 102 when malformed or too much, 105 for bad names (protocol/queries.md#include). Names of what holds no pointers are left
+ * out, as on the public service.
+ */
+export function parseInclude(value: unknown, cls: ClassSchema): Include {
+  const include: Include = new Map();
+  if (value === undefined || value === '') return include;
+  const names = namesIn(value, 'include', maxNames);
+  for (const name of names) {
+    const path = pathOf(name);
+    if (!mayHoldPointers(path, cls)) continue;
+    if (path.length > maxDepth) throw refuse('invalidQuery', `include goes at most ${maxDepth} names deep.`);
+    add(include, path);
+  }
+  return include;
+}
+
+/** Columns hold texts, numbers and times; what is hidden is not for replies. */
+const mayHoldPointers = ([first = '']: string[], cls: ClassSchema): boolean =>
+  !cls.columns.has(first) && !cls.hidden?.has(first);
+
+function add(include: Include, [name, ...rest]: string[]): void {
+  if (name === undefined) return;
+  const inner = include.get(name) ?? new Map();
+  include.set(name, inner);
+  add(inner, rest);
+}
+
+/** Where what pointers lead to comes from. */
+export interface Source {
+  /** Documents that the reader may see, by their ids; those of other ids are left out. One query. */
+  find(className: string, objectIds: ReadonlySet<string>): Promise<ReadonlyMap<string, JsonObject>>;
+  /** The most that the documents in pointers take together, as characters of JSON. */
+  maxLength: number;
+}
+
+/** A document whose pointers are to be filled in. It is ours to write to. */
+interface Open {
+  document: JsonObject;
+  include: Include;
+}
+
+/**
+ * The documents with what they point to: `{"__type":"Pointer","className",…}` with all members of the object
+ * (protocol/queries.md#include). Pointers to what is not there, or not to be seen, stay as they are. Throws 116 when that is too much.
+ */
+export async function allWithIncluded(
+  documents: JsonObject[],
+  include: Include,
+  source: Source,
+): Promise<JsonObject[]> {
+  const copies = include.size === 0 ? documents : documents.map((document) => ({ ...document }));
+  const filling = new Filling(source);
+  let open = copies.map((document) => ({ document, include })).filter(hasNames);
+  while (open.length > 0) {
+    await filling.find(open);
+    open = open.flatMap((one) => filling.fill(one)).filter(hasNames);
+  }
+  return copies;
+}
+
+/** As `allWithIncluded`, of one document. */
+export async function withIncluded(
+  document: JsonObject,
+  include: Include,
+  source: Source,
+): Promise<JsonObject> {
+  return (await allWithIncluded([document], include, source))[0] ?? document;
+}
+
+const hasNames = ({ include }: Open): boolean => include.size > 0;
+
+/** What one reply has followed and found so far. */
+class Filling {
+  readonly #source: Source;
+  readonly #found = new Map<string, Map<string, JsonObject>>();
+  /** Of documents that stand in a pointer; undefined while it is one only. */
+  readonly #lengths = new Map<JsonObject, number | undefined>();
+  #pointers = 0;
+  #length = 0;
+
+  constructor(source: Source) {
+    this.#source = source;
+  }
+
+  /** Finds what the documents point to, as far as it is not known, one query per class. */
+  async find(open: Open[]): Promise<void> {
+    const wanted = new Map<string, Set<string>>();
+    for (const { document, include } of open) this.#collect(document, include, wanted);
+    for (const [className, objectIds] of wanted) {
+      const known = this.#found.get(className) ?? new Map();
+      this.#found.set(className, new Map([...known, ...(await this.#source.find(className, objectIds))]));
+    }
+  }
+
+  #collect(object: JsonObject, include: Include, wanted: Map<string, Set<string>>): void {
+    for (const [name, inner] of include)
+      for (const value of itemsOf(memberOf(object, name))) {
+        const pointer = asPointer(value);
+        if (!pointer) {
+          if (isPlain(value)) this.#collect(value, inner, wanted);
+          continue;
+        }
+        const { className, objectId } = pointer;
+        this.#pointers += 1;
+        if (this.#pointers > maxPointers) throw tooMuch();
+        if (this.#found.get(className)?.has(objectId)) continue;
+        wanted.set(className, (wanted.get(className) ?? new Set()).add(objectId));
+      }
+  }
+
+  /** Fills the pointers of a document in; gives the documents that it holds then. */
+  fill({ document, include }: Open): Open[] {
+    const next: Open[] = [];
+    Object.assign(document, this.#filledMembers(document, include, next));
+    return next;
+  }
+
+  #filledMembers(object: JsonObject, include: Include, next: Open[]): JsonObject {
+    const members = [...include].flatMap(([name, inner]): [string, Json][] => {
+      const value = memberOf(object, name);
+      return value === undefined ? [] : [[name, this.#filled(value, inner, next)]];
+    });
+    return Object.fromEntries(members);
+  }
+
+  #filled(value: Json, include: Include, next: Open[]): Json {
+    if (Array.isArray(value)) return value.map((item) => this.#filled(item, include, next));
+    const pointer = asPointer(value);
+    if (!pointer) return isPlain(value) ? { ...value, ...this.#filledMembers(value, include, next) } : value;
+    const { className, objectId } = pointer;
+    const found = this.#found.get(className)?.get(objectId);
+    if (!found) return value;
+    this.#count(found);
+    const document = { ...found, __type: 'Pointer', className };
+    next.push({ document, include });
+    return document;
+  }
+
+  /** Counts repeats: what stands in one pointer was counted when it was read. */
+  #count(document: JsonObject): void {
+    const isRepeat = this.#lengths.has(document);
+    const length = isRepeat ? (this.#lengths.get(document) ?? JSON.stringify(document).length) : undefined;
+    this.#lengths.set(document, length);
+    this.#length += length ?? 0;
+    if (this.#length > this.#source.maxLength) throw tooMuch();
+  }
+}
+
+const tooMuch = () =>
+  refuse('tooLarge', 'Too much is to be included: ask for fewer rows, or include fewer names.');
+
+const memberOf = (object: JsonObject, name: string): Json | undefined =>
+  Object.hasOwn(object, name) ? object[name] : undefined;
+
+/** The members of a list, those of lists in it too; else the value itself. */
+function itemsOf(value: Json | undefined): Json[] {
+  if (value === undefined) return [];
+  return Array.isArray(value) ? value.flatMap(itemsOf) : [value];
+}
+
+function asPointer(value: Json): { className: string; objectId: string } | undefined {
+  if (!isJsonObject(value) || value.__type !== 'Pointer') return undefined;
+  const { className, objectId } = value;
+  return typeof className === 'string' && typeof objectId === 'string' ? { className, objectId } : undefined;
+}
+
+const isPlain = (value: Json): value is JsonObject => isJsonObject(value) && !Object.hasOwn(value, '__type');

@@ -1,0 +1,79 @@
+import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
+import { namesIn } from '../parse/names.ts';
+import { type ClassSchema, pathOf } from '../schema/fields.ts';
+
+/** `keys=a,b.c,-d`: what a reply holds (protocol/queries.md#keys). An empty `included` means everything. */
+export interface Keys {
+  included: string[][];
+  excluded: string[][];
+}
+
+/** Given back whatever `keys` names, unless excluded by name. */
+const always = ['objectId', 'createdAt', 'updatedAt'];
+const maxKeys = 100;
+
+/** Throws 102 when malformed, 105 for bad or hidden names; undefined when nothing was asked. */
+export function parseKeys(value: unknown): Keys | undefined {
+  if (value === undefined || value === '') return undefined;
+  const names = namesIn(value, 'keys', maxKeys);
+  const isExclusion = (name: string) => name.startsWith('-');
+  return {
+    included: names.filter((name) => !isExclusion(name)).map(pathOf),
+    excluded: names.filter(isExclusion).map((name) => pathOf(name.slice(1))),
+  };
+}
+
+/** The part of a document that was asked for; aliases find a member under the name it was stored with. */
+export function project(document: JsonObject, keys: Keys | undefined, cls: ClassSchema): JsonObject {
+  if (!keys) return document;
+  const included =
+    keys.included.length === 0 ? undefined : [...keys.included, ...always.map((name) => [name])];
+  const members = Object.entries(document).flatMap(([name, value]): [string, Json][] => {
+    const kept = included ? keep(value, partsFor(name, included, cls)) : value;
+    const left = kept === undefined ? undefined : drop(kept, partsFor(name, keys.excluded, cls));
+    return left === undefined ? [] : [[name, left]];
+  });
+  return Object.fromEntries(members);
+}
+
+/** Paths that begin at this member, without their first part. */
+function partsFor(name: string, paths: string[][], cls: ClassSchema): string[][] {
+  const column = cls.columns.get(name);
+  return paths
+    .filter(([first = '']) => first === name || (column !== undefined && cls.columns.get(first) === column))
+    .map((path) => path.slice(1));
+}
+
+const inside = (name: string, paths: string[][]): string[][] =>
+  paths.filter(([first]) => first === name).map((path) => path.slice(1));
+
+const onlyType = new Set(['__type']);
+/** What an included pointer is known by, and what every object has: `keys=owner.name` names neither. */
+const ofPointer = new Set(['__type', 'className', ...always]);
+
+function keep(value: Json, paths: string[][]): Json | undefined {
+  if (paths.length === 0) return undefined;
+  if (paths.some((path) => path.length === 0)) return value;
+  if (Array.isArray(value))
+    return value.map((item) => keep(item, paths)).filter((item) => item !== undefined);
+  if (!isJsonObject(value)) return undefined;
+  const whole = value.__type === 'Pointer' ? ofPointer : onlyType;
+  return mapMembers(value, (name, member) => (whole.has(name) ? member : keep(member, inside(name, paths))));
+}
+
+function drop(value: Json, paths: string[][]): Json | undefined {
+  if (paths.some((path) => path.length === 0)) return undefined;
+  if (paths.length === 0) return value;
+  if (Array.isArray(value))
+    return value.map((item) => drop(item, paths)).filter((item) => item !== undefined);
+  if (!isJsonObject(value)) return value;
+  return mapMembers(value, (name, member) => drop(member, inside(name, paths)));
+}
+
+function mapMembers(object: JsonObject, map: (name: string, value: Json) => Json | undefined): JsonObject {
+  const members = Object.entries(object).flatMap(([name, value]): [string, Json][] => {
+    const mapped = map(name, value);
+    return mapped === undefined ? [] : [[name, mapped]];
+  });
+  return Object.fromEntries(members);
+}

@@ -1,0 +1,154 @@
+import { z } from 'zod';
+import type { Selection } from '../../db/tables/selection.ts';
+import { refuse } from '../../domain/errors/errors.ts';
+import { type JsonObject, parseJson } from '../../domain/json.ts';
+import { canonicalTime, canonicalValue, isMemberName } from '../../domain/objects/typed-values.ts';
+import type { Condition } from '../condition.ts';
+import { parseWhere } from '../parse/where.ts';
+import type { ClassSchema } from '../schema/fields.ts';
+import { Params } from '../sql/params.ts';
+import { compileWhere } from '../sql/where.ts';
+import { masterReader } from '../viewer.ts';
+import { type Keys, parseKeys } from './keys.ts';
+import { limitOf } from './paging.ts';
+
+/** Built-in members by which all rows of a class can be gone through, and their columns. */
+const builtIn = new Map<string, { column: string; type: 'text' | 'timestamptz' }>([
+  ['objectId', { column: 'object_id', type: 'text' }],
+  ['createdAt', { column: 'created_at', type: 'timestamptz' }],
+  ['updatedAt', { column: 'updated_at', type: 'timestamptz' }],
+]);
+
+/** What a cursor holds of a member of the app's own at most, as JSON: it travels in URLs. */
+const maxValueLength = 1000;
+
+/** protocol/queries.md#scan. */
+const cursorLifeMs = 10 * 60_000;
+
+/** The row behind which a scan goes on; the id decides between rows with the same key. */
+const mark = z.object({
+  key: z.string(),
+  /** Of a member of the app's own as JSON. */
+  value: z.string().max(maxValueLength),
+  id: z.int().min(0),
+  untilMs: z.number(),
+});
+
+/** The parameters of a scan, checked. */
+export interface ScanQuery {
+  where: Condition;
+  limit: number;
+  keys: Keys | undefined;
+  /** As sent: `-updatedAt`. */
+  scanKey: string;
+  /** Without its sign. */
+  key: string;
+  isDescending: boolean;
+  after: { value: string; id: number } | undefined;
+}
+
+/**
+ * Reads `where`, `limit`, `keys`, `scan_key` and `cursor` (protocol/queries.md#scan). The key is `objectId`, a time, or a member
+ * of the app's own. Throws 102, also for a cursor that is malformed, expired or of another scan, and as `parseWhere`.
+ */
+export function parseScan(
+  query: Record<string, unknown>,
+  cls: ClassSchema,
+  { appId, nowMs }: { appId: string; nowMs: number },
+): ScanQuery {
+  const { scan_key: sent, cursor } = query;
+  const scanKey = sent === undefined || sent === '' ? 'objectId' : sent;
+  const key = typeof scanKey === 'string' ? scanKey.replace(/^-/, '') : '';
+  const isOwn = isMemberName(key) && !cls.columns.has(key) && !cls.hidden?.has(key);
+  if (typeof scanKey !== 'string' || (!builtIn.has(key) && !isOwn))
+    throw refuse('invalidQuery', `scan_key is ${[...builtIn.keys()].join(', ')} or a custom member.`);
+  return {
+    where: parseWhere(query.where, cls, masterReader(appId)),
+    limit: limitOf(query.limit, false),
+    keys: parseKeys(query.keys),
+    scanKey,
+    key,
+    isDescending: scanKey.startsWith('-'),
+    after: cursor === undefined || cursor === '' ? undefined : readCursor(cursor, { scanKey, key, nowMs }),
+  };
+}
+
+function readCursor(
+  cursor: unknown,
+  { scanKey, key, nowMs }: { scanKey: string; key: string; nowMs: number },
+): { value: string; id: number } {
+  const read = mark.safeParse(typeof cursor === 'string' ? parse(cursor) : undefined);
+  const isSound = read.success && read.data.key === scanKey && isValueOf(key, read.data.value);
+  if (!isSound) throw refuse('invalidQuery', 'This is no cursor of this scan.');
+  if (read.data.untilMs < nowMs)
+    throw refuse('invalidQuery', 'This cursor has expired: begin the scan anew.');
+  return read.data;
+}
+
+/** Whether PostgreSQL can compare a value with the key: cursors come from outside. */
+function isValueOf(key: string, value: string): boolean {
+  if (key === 'objectId') return !value.includes('\0');
+  if (builtIn.has(key)) return canonicalTime(value) !== undefined;
+  try {
+    canonicalValue(parseJson(value));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function parse(cursor: string): unknown {
+  try {
+    return parseJson(Buffer.from(cursor, 'base64url').toString());
+  } catch {
+    return undefined;
+  }
+}
+
+/** A row that a scan may go by. */
+interface ScannedRow {
+  id: number;
+  objectId: string;
+  createdAt: Date;
+  updatedAt: Date;
+  fields: JsonObject;
+}
+
+/** What the next call of a scan sends to go on behind this row. Throws 102 where the key's value is too long for that. */
+export function cursorBehind(row: ScannedRow, { scanKey, key }: ScanQuery, nowMs: number): string {
+  const value = valueUnder(row, key);
+  if (value.length > maxValueLength)
+    throw refuse('invalidQuery', 'scan_key: the values of this member are too long to scan by.');
+  const next: z.infer<typeof mark> = { key: scanKey, value, id: row.id, untilMs: nowMs + cursorLifeMs };
+  return Buffer.from(JSON.stringify(next)).toString('base64url');
+}
+
+function valueUnder({ objectId, createdAt, updatedAt, fields }: ScannedRow, key: string): string {
+  if (key === 'objectId') return objectId;
+  if (key === 'createdAt') return createdAt.toISOString();
+  if (key === 'updatedAt') return updatedAt.toISOString();
+  return JSON.stringify(Object.hasOwn(fields, key) ? fields[key] : null);
+}
+
+/** One row more than was asked for, so that the last page is known as such. `$1` is the app id. */
+export function compileScan(scan: ScanQuery, cls: ClassSchema, appId: string): Selection {
+  const params = new Params([appId]);
+  const { column, type } = builtIn.get(scan.key) ?? {
+    // A missing member counts as null, which sorts first; `jsonb` has an order over all types.
+    column: `coalesce(${cls.json} -> ${params.add(scan.key)}::text, 'null'::jsonb)`,
+    type: 'jsonb',
+  };
+  const [sign, direction] = scan.isDescending ? ['<', 'DESC'] : ['>', 'ASC'];
+  const where = compileWhere(scan.where, cls, params);
+  const behind = scan.after
+    ? `(${column}, id) ${sign} (${params.add(scan.after.value)}::${type}, ${params.add(scan.after.id)}::bigint)`
+    : 'true';
+  return {
+    condition: `(${where} AND ${behind})`,
+    orderBy: `${column} ${direction}, id ${direction}`,
+    values: params.values,
+    conditionValues: params.values.length,
+    limit: scan.limit + 1,
+    skip: 0,
+  };
+}

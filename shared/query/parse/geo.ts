@@ -1,0 +1,65 @@
+import { refuse } from '../../domain/errors/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
+import { canonicalValue } from '../../domain/objects/typed-values.ts';
+
+/** In degrees. */
+export interface Point {
+  latitude: number;
+  longitude: number;
+}
+
+/** Radius of the earth as SDKs of the field have it: their distances are ours. */
+const kilometersPerRadian = 6371;
+const milesPerRadian = 3958.8;
+
+/** Suffix of `$maxDistance…` and `$minDistance…`, and what one radian is in it; none is radians (protocol/queries.md#places). */
+const units = new Map([
+  ['', 1],
+  ['InRadians', 1],
+  ['InKilometers', kilometersPerRadian],
+  ['InMiles', milesPerRadian],
+]);
+
+/** Operators that say how far `$nearSphere` reaches. */
+export const distanceOperators: ReadonlySet<string> = new Set(
+  ['$maxDistance', '$minDistance'].flatMap((name) => [...units.keys()].map((unit) => name + unit)),
+);
+
+/** Throws 111 for anything but a `{"__type":"GeoPoint"}` in range. */
+export function readPoint(operand: Json | undefined): Point {
+  const value = operand === undefined ? null : canonicalValue(operand);
+  if (!isJsonObject(value) || value.__type !== 'GeoPoint')
+    throw refuse('incorrectType', 'A GeoPoint is expected.');
+  return { latitude: Number(value.latitude), longitude: Number(value.longitude) };
+}
+
+/** The bound that `$maxDistance…` or `$minDistance…` sets, in radians; the first unit given counts. Throws 102. */
+export function readDistance(
+  name: '$maxDistance' | '$minDistance',
+  operators: JsonObject,
+): number | undefined {
+  for (const [unit, perRadian] of units) {
+    const distance = Object.hasOwn(operators, name + unit) ? operators[name + unit] : undefined;
+    if (distance === undefined) continue;
+    if (typeof distance !== 'number' || !Number.isFinite(distance) || distance < 0)
+      throw refuse('invalidQuery', `${name}${unit} takes a number that is not negative.`);
+    return distance / perRadian;
+  }
+  return undefined;
+}
+
+/** A corner: a point, or a pair `[longitude, latitude]`, as the Python SDK sends. Throws 111 for anything else. */
+function readCorner(operand: Json | undefined): Point {
+  if (!Array.isArray(operand)) return readPoint(operand);
+  const [longitude = null, latitude = null, ...more] = operand;
+  if (more.length > 0) throw refuse('incorrectType', 'A pair of longitude and latitude is expected.');
+  return readPoint({ __type: 'GeoPoint', latitude, longitude });
+}
+
+/** `{"$box":[southwest, northeast]}`. Throws 102 for another shape, 111 for other corners. */
+export function readBox(operand: Json): { southwest: Point; northeast: Point } {
+  const corners = isJsonObject(operand) && Object.keys(operand).length === 1 ? operand.$box : undefined;
+  if (!Array.isArray(corners) || corners.length !== 2)
+    throw refuse('invalidQuery', '$within takes a $box of two corners.');
+  return { southwest: readCorner(corners[0]), northeast: readCorner(corners[1]) };
+}

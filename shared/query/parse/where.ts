@@ -1,0 +1,175 @@
+import { refuse } from '../../domain/errors/errors.ts';
+import { isJsonObject, type Json, type JsonObject, parseJson } from '../../domain/json.ts';
+import { canonicalValue } from '../../domain/objects/typed-values.ts';
+import type { Condition, Test } from '../condition.ts';
+import { type ClassSchema, type Field, isRelation, resolveField } from '../schema/fields.ts';
+import { type Reader, requireList } from '../viewer.ts';
+import { parseOperator } from './operators.ts';
+import { readRelated } from './related.ts';
+import { isSubqueryOperator, maxSubqueries, maxSubqueryDepth, readSubquery } from './subquery.ts';
+
+/**
+ * What a condition may cost (protocol/known-problems.md#dos-by-query). A push's whole body is under 4096 bytes and a
+ * URL under 16 KB, so real conditions stay far below.
+ */
+export const whereLimits = {
+  textLength: 65_536,
+  nodes: 4000,
+  jsonDepth: 40,
+  depth: 10,
+  patterns: 10,
+} as const;
+
+/**
+ * Checks a `where` and gives its tree. `value` is a dictionary, an array of them (implicit AND,
+ * protocol/queries.md#query-parameters), either as JSON text, or absent: then everything matches; an empty text counts as absent
+ * (protocol/queries.md#query-parameters). Throws 102 for a malformed, unknown or oversize condition, 105 for a bad or hidden name,
+ * 106 and 111 for malformed values; for sub-queries 101 for an unknown class, 403 for one that the reader may not list.
+ */
+export function parseWhere(value: unknown, cls: ClassSchema, reader: Reader): Condition {
+  const sent = typeof value === 'string' ? parseText(value) : value;
+  if (sent === undefined || sent === null) return { kind: 'and', all: [] };
+  checkSize(sent);
+  return parseCondition(sent, {
+    cls,
+    reader,
+    depth: 0,
+    queryDepth: 0,
+    taken: { subqueries: 0, patterns: 0 },
+  });
+}
+
+function parseText(text: string): unknown {
+  if (text.trim() === '') return undefined;
+  if (text.length > whereLimits.textLength) throw refuse('invalidQuery', 'where is too long.');
+  try {
+    return parseJson(text);
+  } catch {
+    throw refuse('invalidQuery', 'where is not JSON.');
+  }
+}
+
+/** Counts without recursion, so that nothing that follows meets a value it could choke on. */
+function checkSize(value: unknown): void {
+  const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
+  let nodes = 0;
+  let length = 0;
+  for (let next = open.pop(); next; next = open.pop()) {
+    nodes += 1;
+    if (typeof next.value === 'string') length += next.value.length;
+    if (nodes > whereLimits.nodes || length > whereLimits.textLength)
+      throw refuse('invalidQuery', 'where is too large.');
+    if (next.depth > whereLimits.jsonDepth) throw refuse('invalidQuery', 'where is nested too deeply.');
+    if (typeof next.value !== 'object' || next.value === null) continue;
+    for (const inner of Object.values(next.value)) open.push({ value: inner, depth: next.depth + 1 });
+  }
+}
+
+/** Where in the condition we are. */
+interface Place {
+  cls: ClassSchema;
+  reader: Reader;
+  depth: number;
+  /** Sub-queries around this one. */
+  queryDepth: number;
+  /** What the whole condition has used. */
+  taken: { subqueries: number; patterns: number };
+}
+
+function parseCondition(value: unknown, place: Place): Condition {
+  if (place.depth > whereLimits.depth) throw refuse('invalidQuery', 'where is nested too deeply.');
+  if (Array.isArray(value)) return { kind: 'and', all: parseAll(value, place) };
+  if (!isJsonObject(value)) throw refuse('invalidQuery', 'where must be a dictionary.');
+  const parts = Object.entries(value).flatMap(([name, test]) => parseMember(name, test, place));
+  const [only] = parts;
+  return parts.length === 1 && only ? only : { kind: 'and', all: parts };
+}
+
+function parseAll(values: unknown[], place: Place): Condition[] {
+  return values.map((value) => parseCondition(value, { ...place, depth: place.depth + 1 }));
+}
+
+function parseMember(name: string, test: Json, place: Place): Condition[] {
+  if (name === '$and' || name === '$or') {
+    if (!Array.isArray(test) || test.length === 0)
+      throw refuse('invalidQuery', `${name} takes a list of conditions.`);
+    const parts = parseAll(test, place);
+    return [name === '$and' ? { kind: 'and', all: parts } : { kind: 'or', any: parts }];
+  }
+  if (name === '$relatedTo') return [parseRelated(test, place)];
+  if (name.startsWith('$')) throw refuse('invalidQuery', 'where has an unknown operator.');
+  return parseTests(resolveField(name, place.cls), test, place);
+}
+
+function parseRelated(operand: Json, { cls, reader }: Place): Condition {
+  const related = readRelated(operand, cls);
+  requireList(reader, related.owner);
+  return { kind: 'related', ...related, reader };
+}
+
+function parseTests(field: Field, sent: Json, place: Place): Condition[] {
+  const tests = isOperators(sent) ? parseOperands(sent, place) : [equalTo(sent)];
+  const isEqualityOnly = 'column' in field && field.column.type === 'text' && field.column.isEqualityOnly;
+  if (isEqualityOnly && tests.some(({ op }) => op !== 'equal'))
+    throw refuse('invalidQuery', `${field.name} supports equality only.`);
+  if (isRelation(field))
+    return tests.map((test) => ({
+      kind: 'members',
+      relation: field.column,
+      test,
+      appId: place.reader.appId,
+    }));
+  return tests.map((test) => ({ kind: 'field', field, test }));
+}
+
+const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(value) });
+
+/**
+ * The operators of a member. The JavaScript SDK writes them into a typed value, such as a pointer, that the member is
+ * to be equal to as well: that value is a test of its own.
+ */
+function parseOperands(sent: JsonObject, place: Place): Test[] {
+  const isTyped = Object.hasOwn(sent, '__type');
+  const [operators, value] = isTyped ? splitOperators(sent) : [sent, undefined];
+  const tests = parseTestsOf(operators, place);
+  return value === undefined ? tests : [equalTo(value), ...tests];
+}
+
+function splitOperators(sent: JsonObject): [operators: JsonObject, value: JsonObject] {
+  const entries = Object.entries(sent);
+  const isOperator = ([name]: [string, Json]) => name.startsWith('$');
+  return [
+    Object.fromEntries(entries.filter(isOperator)),
+    Object.fromEntries(entries.filter((entry) => !isOperator(entry))),
+  ];
+}
+
+function parseTestsOf(operators: JsonObject, place: Place): Test[] {
+  return Object.entries(operators).flatMap(([name, operand]): Test[] => {
+    if (isSubqueryOperator(name)) return [parseSubquery(name, operand, place)];
+    if (name === '$regex') takePattern(place);
+    return parseOperator(name, operand, operators);
+  });
+}
+
+/** Each pattern may cost a walk through all texts of the rows. */
+function takePattern({ taken }: Place): void {
+  taken.patterns += 1;
+  if (taken.patterns > whereLimits.patterns)
+    throw refuse('invalidQuery', `where holds at most ${whereLimits.patterns} $regex.`);
+}
+
+function parseSubquery(name: string, operand: Json, place: Place): Test {
+  place.taken.subqueries += 1;
+  if (place.taken.subqueries > maxSubqueries || place.queryDepth >= maxSubqueryDepth)
+    throw refuse('invalidQuery', 'where has too many queries within.');
+  const { where = {}, key, isNegated, ...query } = readSubquery(name, operand);
+  requireList(place.reader, query.cls);
+  const inner = { ...place, cls: query.cls, depth: place.depth + 1, queryDepth: place.queryDepth + 1 };
+  const found = { ...query, where: parseCondition(where, inner), reader: place.reader };
+  return { op: 'subquery', query: found, key, isNegated };
+}
+
+function isOperators(value: unknown): value is JsonObject {
+  return isJsonObject(value) && Object.keys(value).some((key) => key.startsWith('$'));
+}

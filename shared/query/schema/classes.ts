@@ -1,0 +1,82 @@
+import { canonicalVendor } from '../../domain/labels.ts';
+import { parsePhone } from '../../domain/messages/phone.ts';
+import type { ClassSchema, Column } from './fields.ts';
+
+const topic: Column = { type: 'text', sql: 'topic' };
+const teamId: Column = { type: 'text', sql: 'team_id' };
+
+/** Columns that the tables of all classes have. */
+const commonColumns: readonly (readonly [string, Column])[] = [
+  ['objectId', { type: 'text', sql: 'object_id' }],
+  ['createdAt', { type: 'time', sql: 'created_at' }],
+  ['updatedAt', { type: 'time', sql: 'updated_at' }],
+];
+
+/** `_Installation`: columns of the table `installation` (develop/architecture.md#data), neutral and wire names alike. */
+export const installationClass: ClassSchema = {
+  name: '_Installation',
+  table: 'installation',
+  hasAcl: false,
+  json: 'fields',
+  columns: new Map<string, Column>([
+    ...commonColumns,
+    ['deviceType', { type: 'text', sql: 'device_type' }],
+    ['deviceToken', { type: 'text', sql: 'device_token' }],
+    ['installationId', { type: 'text', sql: 'installation_id' }],
+    ['registrationId', { type: 'text', sql: 'registration_id' }],
+    ['vendor', { type: 'text', sql: 'vendor', spelling: 'vendor_name', canonical: canonicalVendor }],
+    ['deviceProfile', { type: 'text', sql: 'device_profile', isEqualityOnly: true }],
+    ['timeZone', { type: 'text', sql: 'time_zone' }],
+    ['pgwTopic', topic],
+    ['apnsTopic', topic],
+    ['pgwTeamId', teamId],
+    ['apnsTeamId', teamId],
+    ['channels', { type: 'textArray', sql: 'channels' }],
+    ['valid', { type: 'boolean', sql: 'valid' }],
+    ['badge', { type: 'integer', sql: 'badge' }],
+  ]),
+};
+
+/** `_User`: columns of the table `app_user`. What is hidden is neither filtered nor sorted by, nor projected alone. */
+export const userClass: ClassSchema = {
+  name: '_User',
+  table: 'app_user',
+  hasAcl: true,
+  json: 'fields',
+  columns: new Map<string, Column>([
+    ...commonColumns,
+    ['username', { type: 'text', sql: 'username' }],
+    ['email', { type: 'text', sql: 'email' }],
+    ['emailVerified', { type: 'boolean', sql: 'email_verified' }],
+    [
+      'mobilePhoneNumber',
+      {
+        type: 'text',
+        sql: 'mobile_phone_number',
+        canonical: (text) => parsePhone(text)?.e164 ?? text,
+      },
+    ],
+    ['mobilePhoneVerified', { type: 'boolean', sql: 'mobile_phone_verified' }],
+  ]),
+  hidden: new Set(['password', 'sessionToken', 'authData', 'ACL', 'salt', 'mobilePhone']),
+};
+
+/** `_Role`: columns of the table `role`, and its relations. */
+export const roleClass: ClassSchema = {
+  name: '_Role',
+  table: 'role',
+  hasAcl: true,
+  json: 'fields',
+  columns: new Map<string, Column>([
+    ...commonColumns,
+    ['name', { type: 'text', sql: 'name' }],
+    ['users', { type: 'relation', className: '_User', table: 'role_user', member: 'user_id' }],
+    ['roles', { type: 'relation', className: '_Role', table: 'role_role', member: 'child_id' }],
+  ]),
+  hidden: new Set(['ACL']),
+};
+
+/** The classes there are, by name. */
+export const classes: ReadonlyMap<string, ClassSchema> = new Map(
+  [installationClass, userClass, roleClass].map((cls) => [cls.name, cls]),
+);

@@ -1,0 +1,110 @@
+import type { App } from '../../domain/apps/app.ts';
+import { isJsonObject, type Json } from '../../domain/json.ts';
+import type { PushOrder } from '../../domain/pushes/push.ts';
+import { distanceOperators } from '../parse/geo.ts';
+import { parseWhere } from '../parse/where.ts';
+import { installationClass } from '../schema/classes.ts';
+import type { Params } from '../sql/params.ts';
+import { compileWhere } from '../sql/where.ts';
+import { masterReader } from '../viewer.ts';
+import { deviceConditions, freshCondition } from './targets.ts';
+
+/** One of the things a device has to meet, with the words of the caller and the SQL that tests it. */
+export interface Clause {
+  kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh';
+  /** As the caller wrote it, but for addresses of devices; our own two are named by the member they test. */
+  text: string;
+  /** Condition over `installation`; may be NULL where it does not hold. */
+  condition: string;
+}
+
+/** Members whose values are addresses: no reply and no log quotes them. */
+const addressMembers = new Set(['deviceToken', 'registrationId', 'installationId']);
+
+/**
+ * `targetCondition` taken apart, in the order in which people look: all of the clauses hold exactly for
+ * the devices that the push means.
+ */
+export function targetClauses(
+  app: App,
+  order: PushOrder,
+  { params, nowMs }: { params: Params; nowMs: number },
+): Clause[] {
+  return [
+    ...(order.target.kind === 'query'
+      ? queryClauses(app.appId, order.target, params)
+      : listClauses(order.target, params)),
+    { kind: 'valid', text: 'valid', condition: 'valid' },
+    { kind: 'fresh', text: 'updatedAt', condition: freshCondition(app, { params, nowMs }) },
+  ];
+}
+
+function queryClauses(
+  appId: string,
+  target: Extract<PushOrder['target'], { kind: 'query' }>,
+  params: Params,
+): Clause[] {
+  const reader = masterReader(appId);
+  const parts = partsOf(target.where).map(
+    (part): Clause => ({
+      kind: 'where',
+      text: JSON.stringify(withoutAddresses(part, false)),
+      condition: compileWhere(parseWhere(part, installationClass, reader), installationClass, params),
+    }),
+  );
+  const { channels } = target;
+  if (!channels || channels.length === 0) return parts;
+  const condition = `channels && ${params.add(channels)}::text[]`;
+  return [...parts, { kind: 'channels', text: JSON.stringify({ channels }), condition }];
+}
+
+function listClauses(target: Extract<PushOrder['target'], { kind: 'devices' }>, params: Params): Clause[] {
+  const vendor = target.vendor === null ? '' : ` of ${target.vendor}`;
+  const text = `device_ids (${target.deviceType}${vendor})`;
+  return [{ kind: 'devices', text, condition: deviceConditions(target, params).join(' AND ') }];
+}
+
+/** Splits what is joined by AND, written out or not, down to one test of one member. */
+function partsOf(where: Json): Json[] {
+  if (Array.isArray(where)) return where.flatMap(partsOf);
+  if (!isJsonObject(where)) return [];
+  return Object.entries(where).flatMap(([name, test]): Json[] =>
+    name === '$and' && Array.isArray(test)
+      ? test.flatMap(partsOf)
+      : testsOf(test).map((one) => ({ [name]: one })),
+  );
+}
+
+/** What only says more of another operator. */
+const companions = new Map([
+  ['$regex', ['$options']],
+  ['$nearSphere', [...distanceOperators]],
+]);
+const isCompanion = (name: string): boolean => [...companions.values()].flat().includes(name);
+
+/** The operators of one member, each for itself, with what says more of it. */
+function testsOf(test: Json): Json[] {
+  if (!isJsonObject(test) || !Object.keys(test).some((name) => name.startsWith('$'))) return [test];
+  const entries = Object.entries(test).filter(([name]) => name.startsWith('$'));
+  const value = Object.entries(test).filter(([name]) => !name.startsWith('$'));
+  const tests = entries
+    .filter(([name]) => !isCompanion(name))
+    .map(([name, operand]) => {
+      const more = entries.filter(([other]) => companions.get(name)?.includes(other));
+      return Object.fromEntries([[name, operand], ...more]);
+    });
+  // A typed value with operators in it is a test of its own (parse.ts).
+  return value.length === 0 ? tests : [Object.fromEntries(value), ...tests];
+}
+
+function withoutAddresses(value: Json, isAddress: boolean): Json {
+  if (typeof value === 'string') return isAddress ? '…' : value;
+  if (Array.isArray(value)) return value.map((item) => withoutAddresses(item, isAddress));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name,
+      withoutAddresses(inner, isAddress || addressMembers.has(name)),
+    ]),
+  );
+}

@@ -1,0 +1,101 @@
+import { traitColumns } from '../../db/tables/installations/installations.ts';
+import type { App } from '../../domain/apps/app.ts';
+import type { PushOrder } from '../../domain/pushes/push.ts';
+import { parseWhere } from '../parse/where.ts';
+import { installationClass } from '../schema/classes.ts';
+import { Params } from '../sql/params.ts';
+import { compileWhere } from '../sql/where.ts';
+import { masterReader, type Reader } from '../viewer.ts';
+
+export { Params };
+
+const dayMs = 24 * 3600 * 1000;
+
+/** Refuses a `where` that could not be resolved later, or that its sender may not ask, with the codes of `parseWhere`. */
+export function checkTargets(order: PushOrder, reader: Reader): void {
+  if (order.target.kind === 'query') parseWhere(order.target.where, installationClass, reader);
+}
+
+/**
+ * SQL condition over `installation`: not idle, that is updated within the app's validity (protocol/installations.md#idle-installations). What was
+ * imported counts from the import: its device could not call before.
+ */
+export function freshCondition(app: App, { params, nowMs }: { params: Params; nowMs: number }): string {
+  const since = params.add(new Date(nowMs - app.options.installationValidityDays * dayMs));
+  return `(updated_at >= ${since} OR imported_at >= ${since})`;
+}
+
+/**
+ * SQL condition over `installation` for the devices that a push means: of this app, valid, not idle
+ * (`freshCondition`), and matching `where` and channels, or listed by id.
+ */
+export function targetCondition(
+  app: App,
+  order: PushOrder,
+  { params, nowMs }: { params: Params; nowMs: number },
+): string {
+  return [
+    `app_id = ${params.add(app.appId)}`,
+    'valid',
+    freshCondition(app, { params, nowMs }),
+    ...(order.target.kind === 'query'
+      ? queryConditions(app.appId, order.target, params)
+      : deviceConditions(order.target, params)),
+  ].join(' AND ');
+}
+
+function queryConditions(
+  appId: string,
+  target: Extract<PushOrder['target'], { kind: 'query' }>,
+  params: Params,
+): string[] {
+  // What its sender may ask was checked when the push was accepted.
+  const parsed = parseWhere(target.where, installationClass, masterReader(appId));
+  const where = compileWhere(parsed, installationClass, params);
+  // Any of the channels (protocol/push.md#push-call); the index on channels answers it.
+  const channels =
+    target.channels && target.channels.length > 0
+      ? [`channels && ${params.add(target.channels)}::text[]`]
+      : [];
+  return [`(${where})`, ...channels];
+}
+
+/**
+ * Listed ids: device tokens for iOS; registration ids for one vendor's devices; else installation ids
+ * (protocol/push.md#push-to-devices).
+ */
+export function deviceConditions(
+  target: Extract<PushOrder['target'], { kind: 'devices' }>,
+  params: Params,
+): string[] {
+  const ids = `${params.add(target.deviceIds)}::text[]`;
+  if (target.deviceType === 'ios') return [`device_token = ANY(${ids})`];
+  const type = `device_type = ${params.add(target.deviceType)}`;
+  if (target.vendor !== null) return [type, `registration_id = ANY(${ids})`];
+  return [type, `(installation_id = ANY(${ids}) OR registration_id = ANY(${ids}))`];
+}
+
+export interface TargetQuery {
+  text: string;
+  values: unknown[];
+}
+
+/**
+ * The planner's statement: what routing needs of every target above an id, in the order of ids, for one
+ * cursor (develop/architecture.md#why-one-cursor).
+ */
+export function targetQuery(
+  app: App,
+  order: PushOrder,
+  from: { afterId: number; nowMs: number },
+): TargetQuery {
+  const params = new Params();
+  const condition = targetCondition(app, order, { params, nowMs: from.nowMs });
+  return {
+    text: `SELECT id, ${traitColumns}
+             FROM installation
+            WHERE ${condition} AND id > ${params.add(from.afterId)}
+            ORDER BY id`,
+    values: params.values,
+  };
+}

@@ -1,0 +1,71 @@
+import { connect, createServer, type Server } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { waitForDatabase } from '../../../shared/db/outage.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database?.drop());
+
+const silent = pino({ level: 'silent' });
+
+/** A log that tells of its first line. */
+function watchedLog() {
+  let tell: () => void;
+  const told = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  return { log: pino({ level: 'warn' }, { write: () => tell() }), told };
+}
+
+/** Where the database's socket is, for a door of ours before it. */
+function socketPath(): string {
+  const host = new URLSearchParams(database.url.split('?')[1]).get('host');
+  return `${host}/.s.PGSQL.5432`;
+}
+
+function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve) => {
+    server.listen(port, '127.0.0.1', () => {
+      const address = server.address();
+      resolve(address !== null && typeof address === 'object' ? address.port : 0);
+    });
+  });
+}
+
+test('a process waits for a database that is not there yet', async () => {
+  const relay = () =>
+    createServer((socket) => {
+      const other = connect(socketPath());
+      socket.on('error', () => other.destroy()).pipe(other);
+      other.on('error', () => socket.destroy()).pipe(socket);
+    });
+  const free = createServer();
+  const port = await listen(free, 0);
+  await new Promise((resolve) => free.close(resolve));
+
+  const name = /test_[0-9a-f]+/.exec(database.url)?.[0];
+  const url = `postgresql://carillon@127.0.0.1:${port}/${name}`;
+  const db = new Database({ url, applicationName: 'late' });
+  const { log, told } = watchedLog();
+  const waiting = waitForDatabase(db, log);
+  await told;
+  const client = relay();
+  await listen(client, port);
+  await waiting;
+  expect((await db.query<{ n: number }>('SELECT 1 AS n')).rows).toEqual([{ n: 1 }]);
+  await db.close();
+  client.close();
+});
+
+test('a database that does not exist is told at once', async () => {
+  const url = database.url.replace(/test_[0-9a-f]+/, 'nowhere');
+  const db = new Database({ url, applicationName: 'lost' });
+  await expect(waitForDatabase(db, silent)).rejects.toThrow('"nowhere" does not exist');
+  await db.close();
+});

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { inLane } from '../../../shared/db/limits/lane.ts';
+import { ResultTooLarge } from '../../../shared/db/limits/transaction.ts';
+import { Database, isStatementTimeout } from '../../../shared/db/pool.ts';
+import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+let database: TestDatabase;
+let db: Database;
+let shared: Database;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = new Database({ url: database.url, applicationName: 'terms', maxConnections: 1 });
+  const turns = new FairQueue({ atOnce: 2, perLane: 1, maxWaiting: 1 });
+  shared = new Database({ url: database.url, applicationName: 'shared', maxConnections: 2, turns });
+});
+afterAll(async () => {
+  await db.close();
+  await shared.close();
+  await database.drop();
+});
+
+const one = (from: Database) => from.query<{ n: number }>('SELECT 1 AS n').then(({ rows }) => rows[0]?.n);
+const megabyte = `SELECT repeat('x', 1000) AS text FROM generate_series(1, 1000)`;
+
+describe('the terms of a transaction', () => {
+  test('all rows that it reads count; what is too much is not read, and the next one works', async () => {
+    const read = (times: number) =>
+      db.transaction(
+        async (tx) => {
+          for (let i = 0; i < times; i += 1) await tx.query(megabyte);
+          return times;
+        },
+        { maxBytes: 2_500_000 },
+      );
+    expect(await read(2)).toBe(2);
+    await expect(read(3)).rejects.toBeInstanceOf(ResultTooLarge);
+    const endless = db.transaction(
+      (tx) => tx.query(`SELECT repeat('x', 1000), generate_series(1, 1e12::bigint)`),
+      {
+        maxBytes: 2_500_000,
+      },
+    );
+    await expect(endless).rejects.toBeInstanceOf(ResultTooLarge);
+    expect(await one(db)).toBe(1);
+    // What was counted belongs to that transaction.
+    expect(await read(2)).toBe(2);
+  });
+
+  test('hold for its statements and no longer', async () => {
+    const settings = ['statement_timeout', 'max_parallel_workers_per_gather', 'jit', 'transaction_read_only'];
+    const shown = settings.map((name) => `current_setting('${name}')`).join(` || ' ' || `);
+    const read = async (from: Pick<Database, 'query'>) =>
+      (await from.query<{ all: string }>(`SELECT ${shown} AS all`)).rows[0]?.all;
+    const before = await read(db);
+    const terms = { isSnapshot: true, statementTimeoutMs: 1234.4, isSingle: true };
+    expect(await db.transaction(read, terms)).toBe('1234ms 0 off on');
+    expect(await read(db)).toBe(before);
+  });
+
+  test.each([
+    ['many states', '(a|b)*a(a|b){150}c', 'ab'],
+    ['a look-ahead at each place', '(?=(a|b)*c)(?=(a|b)*d)a', 'ab'],
+    ['a look-back at each place', '(?<=c(a|b)*)d', 'ab'],
+  ])('end a pattern with %s at once', async (_, pattern, letters) => {
+    const work = db.transaction(
+      (tx) =>
+        tx.query(
+          `SELECT count(*) FROM generate_series(1, 100000) AS i
+            WHERE repeat(md5(i::text) || $2, 3000) ~ $1`,
+          [pattern, letters],
+        ),
+      { statementTimeoutMs: 100 },
+    );
+    await expect(work.catch((error) => Promise.reject(isStatementTimeout(error)))).rejects.toBe(true);
+    // The connection is free again: there is but one.
+    expect(await one(db)).toBe(1);
+  });
+});
+
+describe('connections that are shared', () => {
+  test('an app that uses its share up waits for itself; another one does not', async () => {
+    let end = () => {};
+    const held = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const first = inLane('a', () => shared.transaction(() => held));
+    const second = inLane('a', () => one(shared));
+    await expect(inLane('a', () => one(shared))).rejects.toBeInstanceOf(QueueFull);
+    expect(await inLane('b', () => one(shared))).toBe(1);
+    expect(await one(shared)).toBe(1);
+    end();
+    await first;
+    expect(await second).toBe(1);
+  });
+});
