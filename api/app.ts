@@ -21,7 +21,7 @@ import {
   stageOf,
 } from './middleware/authentication.ts';
 import { readBody, readText, readToPassOn } from './middleware/body.ts';
-import { allowBrowsers } from './middleware/cors.ts';
+import { allowCrossOrigin } from './middleware/cors.ts';
 import { errors, toRefusal } from './middleware/errors.ts';
 import { type Exchange, reportExchanges } from './middleware/exchange.ts';
 import { serveHtmlPages } from './middleware/html-pages.ts';
@@ -63,7 +63,7 @@ export function createApp(options: AppOptions): Koa {
   app.maxIpsCount = options.config.trustedProxies;
   app.use(logRequests(options.log, options.metrics));
   if (options.onExchange) app.use(reportExchanges(options.onExchange));
-  app.use(allowBrowsers());
+  app.use(allowCrossOrigin());
   app.use(errors);
   app.use(attachRequestBody(options.bodies));
   app.use(textForm);

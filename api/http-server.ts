@@ -21,12 +21,12 @@ export interface ServerLimits {
   /** Time for a client to read a last refusal; afterwards its connection is destroyed. */
   lingerMs: number;
   /** Requests of one connection that wait for their replies: no client of the field sends a second one before. */
-  pipelined: number;
+  maxPipelined: number;
   /**
    * Connections of this process, those of devices included (api/channel/limits.ts). There is no limit per address: a
    * proxy has one for everybody, and who it forwards for is known only after the headers.
    */
-  connections: number;
+  maxConnections: number;
 }
 
 export const serverLimits: ServerLimits = {
@@ -35,8 +35,8 @@ export const serverLimits: ServerLimits = {
   checkEveryMs: 2_000,
   keepAliveMs: 5_000,
   lingerMs: 2_000,
-  pipelined: 64,
-  connections: 60_000,
+  maxPipelined: 64,
+  maxConnections: 60_000,
 };
 
 /** Largest headers of a request, in bytes; more are 431. */
@@ -56,10 +56,10 @@ export function listen(
       keepAliveTimeout: limits.keepAliveMs,
       maxHeaderSize: maxHeaderBytes,
     },
-    withoutPipelines(handle, limits.pipelined),
+    limitPipelining(handle, limits.maxPipelined),
   );
-  server.maxConnections = limits.connections;
-  server.on('clientError', (error, socket) => refuseUnreadable(error, socket, limits.lingerMs));
+  server.maxConnections = limits.maxConnections;
+  server.on('clientError', (error, socket) => answerClientError(error, socket, limits.lingerMs));
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ port, host, backlog }, () => resolve(server));
@@ -70,7 +70,7 @@ export function listen(
  * Ends a connection that has more than `most` requests without a reply: Node reads on while their handlers wait, and
  * one connection could fill the memory with small requests.
  */
-function withoutPipelines(handle: RequestListener, most: number): RequestListener {
+function limitPipelining(handle: RequestListener, most: number): RequestListener {
   const waiting = new WeakMap<Socket, number>();
   return (request, response) => {
     const { socket } = request;
@@ -86,12 +86,12 @@ function withoutPipelines(handle: RequestListener, most: number): RequestListene
 }
 
 /** Answers what is no request, or does not become one in time, before anything else knows of it. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, lingerMs: number): void {
+function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, lingerMs: number): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
-  const [status, text] = unreadable.get(error.code ?? '') ?? [400, 'Bad Request'];
+  const [status, text] = clientErrors.get(error.code ?? '') ?? [400, 'Bad Request'];
   const body = JSON.stringify({ code: status, error: `${text}.` });
   // A client that neither reads nor closes would keep its connection.
   setTimeout(() => socket.destroy(), lingerMs).unref();
@@ -107,7 +107,7 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, lingerMs
   );
 }
 
-const unreadable = new Map<string, [number, string]>([
+const clientErrors = new Map<string, [number, string]>([
   ['HPE_HEADER_OVERFLOW', [431, 'Request Header Fields Too Large']],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', [413, 'Payload Too Large']],
   ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],

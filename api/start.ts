@@ -94,7 +94,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const channel = new Channel(server, { db, directory, listener, metrics, clock, log, addressOf }, limits);
   stack.add('channel', () => channel.close());
   await channel.start();
-  stack.add('readiness', () => services.health.stop());
+  stack.add('readiness', () => services.health.markStopping());
   const port = portOf(server.address());
   log.info({ port }, 'api is ready');
   return { port, services, stack };

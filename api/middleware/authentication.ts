@@ -30,10 +30,10 @@ function header(ctx: Context, key: keyof typeof names): string | undefined {
 export const hasAppId = (ctx: Context): boolean => header(ctx, 'appId') !== undefined;
 
 /** How a request proves which key it holds. */
-type Proof = { isMaster: boolean; matches(key: string): boolean };
+type KeyProof = { isMaster: boolean; matches(key: string): boolean };
 
 /** `<md5hex(timestampMs + key)>,<timestampMs>[,master]`, lower-case hex, no replay window (protocol/clients.md#request-signature). */
-function signProof(text: string): Proof | undefined {
+function signProof(text: string): KeyProof | undefined {
   const match = /^([0-9a-f]{32}),(\d{1,20})(?:,(master))?$/.exec(text);
   if (!match) return undefined;
   const [, digest = '', timestamp = '', master] = match;
@@ -44,13 +44,13 @@ function signProof(text: string): Proof | undefined {
   };
 }
 
-function keyProof(text: string): Proof {
+function keyProof(text: string): KeyProof {
   const isMaster = text.endsWith(',master');
   const sent = isMaster ? text.slice(0, -',master'.length) : text;
   return { isMaster, matches: (key) => equalInConstantTime(key, sent) };
 }
 
-function proofOf(ctx: Context): Proof | undefined {
+function proofOf(ctx: Context): KeyProof | undefined {
   const masterKey = header(ctx, 'masterKey');
   if (masterKey !== undefined) return { ...keyProof(masterKey.replace(/,master$/, '')), isMaster: true };
   const key = header(ctx, 'key');

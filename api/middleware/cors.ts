@@ -2,13 +2,13 @@ import cors from '@koa/cors';
 import type { Middleware } from 'koa';
 
 /** Paths of the admin API, in any case: the router takes them so. A test looks at each of its routes. */
-const operators = /^\/console(?:\/|$)/i;
+const adminPaths = /^\/console(?:\/|$)/i;
 
 /**
  * Browsers may call the public API from any origin (protocol/clients.md#cross-origin-requests): what they ask for in the preflight is
  * granted, since the keys, not the origin, decide. The admin API is for our own console and gets none.
  */
-export function allowBrowsers(): Middleware {
+export function allowCrossOrigin(): Middleware {
   const allow = cors({
     origin: (ctx) => ctx.get('Origin') || '*',
     allowMethods: ['HEAD', 'GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'],
@@ -16,5 +16,5 @@ export function allowBrowsers(): Middleware {
     maxAge: 86_400,
     keepHeadersOnError: true,
   });
-  return (ctx, next) => (operators.test(ctx.path) ? next() : allow(ctx, next));
+  return (ctx, next) => (adminPaths.test(ctx.path) ? next() : allow(ctx, next));
 }

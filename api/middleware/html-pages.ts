@@ -3,13 +3,13 @@ import { htmlPage, type Language, type Page, pageHeaders } from '../services/ser
 import { languageOf } from './language.ts';
 
 /** What the front page may link to, in its order; only what a route answers is shown. */
-const places = ['/console', '/docs', '/healthz', '/readyz'] as const;
+const frontPageLinks = ['/console', '/docs', '/healthz', '/readyz'] as const;
 
-const words: Record<
+const texts: Record<
   Language,
   {
     front: { title: string; text: string; api: string };
-    places: Record<(typeof places)[number], string>;
+    frontPageLinks: Record<(typeof frontPageLinks)[number], string>;
     missing: { title: string; text: string; home: string };
   }
 > = {
@@ -19,7 +19,7 @@ const words: Record<
       text: 'A push-delivery server with the account and verification API of mobile apps.',
       api: 'It works. Apps speak to the paths below <code>/1.1</code> with their id and key; its documentation came with it: <code>README.md</code> and the folder <code>docs</code>.',
     },
-    places: {
+    frontPageLinks: {
       '/console': 'Console',
       '/docs': 'Documentation',
       '/healthz': 'Health: the process lives',
@@ -37,7 +37,7 @@ const words: Record<
       text: '推送服务器，提供移动应用的账号与验证接口。',
       api: '服务运行正常。应用用自己的 id 和 key 访问 <code>/1.1</code> 下的接口；文档随软件提供：<code>README.md</code> 和 <code>docs</code> 目录。',
     },
-    places: {
+    frontPageLinks: {
       '/console': '控制台',
       '/docs': '文档',
       '/healthz': '健康检查：进程正在运行',
@@ -76,13 +76,15 @@ function show(ctx: Context, { status, html }: Page): void {
 }
 
 function frontPage(language: Language, hasRoute: (path: string) => boolean): Page {
-  const { front, places: names } = words[language];
-  const links = places.filter(hasRoute).map((path) => `<li><a href="${path}">${names[path]}</a></li>`);
+  const { front, frontPageLinks: names } = texts[language];
+  const links = frontPageLinks
+    .filter(hasRoute)
+    .map((path) => `<li><a href="${path}">${names[path]}</a></li>`);
   const body = [`<p>${front.text}</p>`, `<p>${front.api}</p>`, '<ul>', ...links, '</ul>'];
   return htmlPage(200, { language, title: front.title, body });
 }
 
 function missingPage(language: Language): Page {
-  const { title, text, home } = words[language].missing;
+  const { title, text, home } = texts[language].missing;
   return htmlPage(404, { language, title, body: [`<p>${text}</p>`, `<p><a href="/">${home}</a></p>`] });
 }

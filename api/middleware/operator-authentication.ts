@@ -5,12 +5,12 @@ import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { originOf } from '../channel/admission.ts';
 
 /** Wrong tokens of one address in a window; one more and the window is closed to it. */
-const maxGuesses = 10;
+const maxFailedAttempts = 10;
 const windowMs = 60_000;
 /** Addresses that are remembered; of more the one that began first is forgotten. */
 const defaultMaxAddresses = 10_000;
 
-interface Guesses {
+interface FailedAttempts {
   count: number;
   endsAtMs: number;
 }
@@ -26,7 +26,7 @@ export class OperatorAuthenticator {
   readonly #adminToken: string;
   readonly #clock: Clock;
   readonly #maxAddresses: number;
-  readonly #guesses = new Map<string, Guesses>();
+  readonly #failures = new Map<string, FailedAttempts>();
 
   constructor({
     adminToken,
@@ -42,10 +42,10 @@ export class OperatorAuthenticator {
   authenticate(ctx: Context): void {
     const sent = ctx.get('authorization');
     const origin = originOf(ctx.ip);
-    this.#checkGuesses(origin);
+    this.#checkFailures(origin);
     if (!isBearer(sent, this.#adminToken)) {
       // What holds no token is no guess.
-      if (/^Bearer ./i.test(sent)) this.#count(origin);
+      if (/^Bearer ./i.test(sent)) this.#countFailure(origin);
       throw new Refusal('unauthorized');
     }
     // A page of another origin can send a form or a text without a preflight, but not this type.
@@ -55,27 +55,27 @@ export class OperatorAuthenticator {
       });
   }
 
-  #checkGuesses(origin: string): void {
-    const known = this.#guesses.get(origin);
+  #checkFailures(origin: string): void {
+    const known = this.#failures.get(origin);
     if (!known) return;
     const leftMs = known.endsAtMs - this.#clock.monotonicMs();
-    if (leftMs <= 0) this.#guesses.delete(origin);
-    else if (known.count >= maxGuesses)
+    if (leftMs <= 0) this.#failures.delete(origin);
+    else if (known.count >= maxFailedAttempts)
       throw new Refusal('tooManyRequests', {
         text: 'Too many wrong tokens from this address.',
         retryAfterSeconds: Math.ceil(leftMs / 1000),
       });
   }
 
-  #count(origin: string): void {
-    const known = this.#guesses.get(origin);
+  #countFailure(origin: string): void {
+    const known = this.#failures.get(origin);
     if (known) {
       known.count += 1;
       return;
     }
-    const [oldest] = this.#guesses.keys();
-    if (oldest !== undefined && this.#guesses.size >= this.#maxAddresses) this.#guesses.delete(oldest);
-    this.#guesses.set(origin, { count: 1, endsAtMs: this.#clock.monotonicMs() + windowMs });
+    const [oldest] = this.#failures.keys();
+    if (oldest !== undefined && this.#failures.size >= this.#maxAddresses) this.#failures.delete(oldest);
+    this.#failures.set(origin, { count: 1, endsAtMs: this.#clock.monotonicMs() + windowMs });
   }
 }
 

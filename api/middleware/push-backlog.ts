@@ -8,7 +8,7 @@ import type { JobQueue } from '../../shared/queue/queue.ts';
 export const defaultMaxWaiting = 1_000_000;
 
 /** How old a count may be, and how soon a refused caller may ask again. */
-const countMs = 1000;
+const countCacheMs = 1000;
 const retryAfterSeconds = 10;
 
 export interface PushBacklogOptions {
@@ -37,7 +37,7 @@ export class PushBacklog {
   /** Throws 429 with the seconds to wait. */
   async check(): Promise<void> {
     const nowMs = this.#options.clock.monotonicMs();
-    if (nowMs - this.#countedAtMs >= countMs) {
+    if (nowMs - this.#countedAtMs >= countCacheMs) {
       this.#countedAtMs = nowMs;
       // One count at a time, for all callers of that second.
       this.#isFull = this.#options.queue.hasWaiting(planJob, this.#maxWaiting, this.#options.db);

@@ -42,8 +42,8 @@ const chargedLength = 64 * 1024;
 /** Bytes of request bodies that this process has in hand, and what it reads at most. */
 export class BodyMemory {
   readonly limits: BodyLimits;
-  readonly #known: BodyBudget;
-  readonly #strangers: BodyBudget;
+  readonly #authenticated: BodyBudget;
+  readonly #unauthenticated: BodyBudget;
 
   /** `onChange` is told by how many bytes the bytes in hand change. */
   constructor(limits: Partial<BodyLimits> = {}, onChange?: (bytes: number) => void) {
@@ -54,15 +54,18 @@ export class BodyMemory {
       unauthenticatedBytes: strangerBytes,
       unauthenticatedIpBytes: strangerAddressBytes,
     } = this.limits;
-    this.#known = new BodyBudget({ total: totalBytes, perSender: senderBytes }, onChange);
-    this.#strangers = new BodyBudget({ total: strangerBytes, perSender: strangerAddressBytes }, onChange);
+    this.#authenticated = new BodyBudget({ total: totalBytes, perSender: senderBytes }, onChange);
+    this.#unauthenticated = new BodyBudget(
+      { total: strangerBytes, perSender: strangerAddressBytes },
+      onChange,
+    );
   }
 
   /** The account of a request: of a sender without a key, or of one who is known, with the app whose key it has. */
   open(address: string, sender: BodySender) {
     const origin = `address ${originOf(address)}`;
-    if (!sender) return this.#strangers.open([origin]);
-    return this.#known.open(sender.appId === undefined ? [origin] : [origin, `app ${sender.appId}`]);
+    if (!sender) return this.#unauthenticated.open([origin]);
+    return this.#authenticated.open(sender.appId === undefined ? [origin] : [origin, `app ${sender.appId}`]);
   }
 }
 
@@ -83,7 +86,7 @@ export class RequestBody {
   readonly #ctx: Context;
   readonly #bodies: BodyMemory;
   #reader: BodyReader | undefined;
-  #holding: ReturnType<BodyMemory['open']> | undefined;
+  #account: ReturnType<BodyMemory['open']> | undefined;
 
   constructor(ctx: Context, bodies: BodyMemory) {
     this.#ctx = ctx;
@@ -124,7 +127,7 @@ export class RequestBody {
     const values = measureJson(text);
     if (values === undefined)
       throw new Refusal('malformedJson', { text: 'The JSON is nested too deeply or has too many values.' });
-    if (text.length >= chargedLength) this.#holding?.take(values * valueBytes);
+    if (text.length >= chargedLength) this.#account?.take(values * valueBytes);
   }
 
   #refusePacked(sender: BodySender): void {
@@ -134,17 +137,17 @@ export class RequestBody {
   #open(sender: BodySender): BodyReader {
     const { req, ip } = this.#ctx;
     this.#refusePacked(sender);
-    const before = this.#holding;
-    const holding = this.#bodies.open(ip, sender);
-    if (this.#reader && before) this.#reader.chargeTo(holding);
-    this.#holding = holding;
-    this.#reader ??= new BodyReader(req, { holding, timeoutMs: this.#bodies.limits.bodyMs });
+    const before = this.#account;
+    const account = this.#bodies.open(ip, sender);
+    if (this.#reader && before) this.#reader.chargeTo(account);
+    this.#account = account;
+    this.#reader ??= new BodyReader(req, { holding: account, timeoutMs: this.#bodies.limits.bodyMs });
     return this.#reader;
   }
 
   close(): void {
     this.#reader?.close();
-    this.#holding?.release();
+    this.#account?.release();
   }
 }
 
@@ -171,7 +174,7 @@ export function attachRequestBody(bodies: BodyMemory): Middleware {
       await next();
     } finally {
       intake.close();
-      if (!ctx.req.complete || intake.isOpen) readOff(ctx.req, ctx.res);
+      if (!ctx.req.complete || intake.isOpen) discardRest(ctx.req, ctx.res);
     }
   };
 }
@@ -180,14 +183,14 @@ export function attachRequestBody(bodies: BodyMemory): Middleware {
  * How long the rest of a refused body is read and thrown away. A connection that is closed under a sender who still writes
  * is reset, and the sender may never see the reply.
  */
-const lingerMs = 5_000;
+const discardMs = 5_000;
 
-function readOff(request: IncomingMessage, response: ServerResponse): void {
+function discardRest(request: IncomingMessage, response: ServerResponse): void {
   if (request.readableEnded) return;
   response.once('finish', () => {
     request.resume();
     if (request.complete) return;
-    const timer = setTimeout(() => request.socket.destroy(), lingerMs);
+    const timer = setTimeout(() => request.socket.destroy(), discardMs);
     request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
   });
 }

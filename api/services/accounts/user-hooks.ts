@@ -41,7 +41,7 @@ export class UserHooks {
   /** `onAuthData`: the accounts of third parties that are to count in place of those sent. Throws 142. */
   async onAuthData(caller: UserHookCaller, body: JsonObject, changes: UserChanges): Promise<UserChanges> {
     const given = [...changes.authData].filter(([, entry]) => entry !== null);
-    if (given.length === 0 || !(await this.#hooks.wants('onAuthData', caller, body))) return changes;
+    if (given.length === 0 || !(await this.#hooks.isNeeded('onAuthData', caller, body))) return changes;
     const { result } = await this.#hooks.run('onAuthData', caller, { authData: Object.fromEntries(given) });
     if (!isJsonObject(result)) return changes;
     const taken = [...changes.authData].filter(([, entry]) => entry === null);
@@ -51,7 +51,7 @@ export class UserHooks {
 
   /** `beforeSave`: the user that is to be made, as the hook wants it. Throws 142. */
   async beforeSave(caller: UserHookCaller, body: JsonObject, draft: UserDraft): Promise<UserDraft> {
-    if (!(await this.#hooks.wants('beforeSave', caller, body))) return draft;
+    if (!(await this.#hooks.isNeeded('beforeSave', caller, body))) return draft;
     const object = draftDocument(draft, view);
     const answer = await this.#hooks.run('beforeSave', caller, hookMessage(caller, object));
     const wanted = differences(object, answer, draft.fields);
@@ -63,7 +63,10 @@ export class UserHooks {
 
   /** `afterSave`. */
   afterSave(caller: UserHookCaller, body: JsonObject, document: JsonObject): void {
-    this.#hooks.tell('afterSave', caller, { body, message: hookMessage(caller, withoutToken(document)) });
+    this.#hooks.runInBackground('afterSave', caller, {
+      body,
+      message: hookMessage(caller, withoutToken(document)),
+    });
   }
 
   /** `beforeUpdate`: it may refuse, what it changes is not kept (the public service's rule). Throws 142. */
@@ -72,14 +75,17 @@ export class UserHooks {
     user: User,
     { body, touched, draft }: Change & { draft: () => UserDraft },
   ): Promise<void> {
-    if (!(await this.#hooks.wants('beforeUpdate', caller, body))) return;
+    if (!(await this.#hooks.isNeeded('beforeUpdate', caller, body))) return;
     const object = userDocument({ ...user, ...draft() }, view);
     await this.#hooks.run('beforeUpdate', caller, hookMessage(caller, object, touched));
   }
 
   /** `afterUpdate`. */
   afterUpdate(caller: UserHookCaller, document: JsonObject, { body, touched }: Change): void {
-    this.#hooks.tell('afterUpdate', caller, { body, message: hookMessage(caller, document, touched) });
+    this.#hooks.runInBackground('afterUpdate', caller, {
+      body,
+      message: hookMessage(caller, document, touched),
+    });
   }
 
   /** `beforeDelete`, for a user that is asked for once it is known that the hook is there. Throws 142. */
@@ -88,26 +94,29 @@ export class UserHooks {
     body: JsonObject,
     find: () => Promise<User | undefined>,
   ): Promise<void> {
-    if (!(await this.#hooks.wants('beforeDelete', caller, body))) return;
+    if (!(await this.#hooks.isNeeded('beforeDelete', caller, body))) return;
     const user = await find();
     if (user) await this.#hooks.run('beforeDelete', caller, hookMessage(caller, userDocument(user, view)));
   }
 
   /** `afterDelete`. */
   afterDelete(caller: UserHookCaller, body: JsonObject, user: User): void {
-    this.#hooks.tell('afterDelete', caller, { body, message: hookMessage(caller, userDocument(user, view)) });
+    this.#hooks.runInBackground('afterDelete', caller, {
+      body,
+      message: hookMessage(caller, userDocument(user, view)),
+    });
   }
 
   /** `onLogin`, of a user who has proven itself. Throws 401 with the hook's words. */
   async onLogin(caller: UserHookCaller, document: JsonObject): Promise<void> {
-    if (!(await this.#hooks.wants('onLogin', caller))) return;
+    if (!(await this.#hooks.isNeeded('onLogin', caller))) return;
     await this.#hooks.run('onLogin', caller, { object: withoutToken(document) });
   }
 
   /** `onVerified`: an address or a number is confirmed. */
   onVerified(kind: 'sms' | 'email', caller: UserHookCaller, user: User): void {
     const hook = kind === 'sms' ? 'onVerifiedSms' : 'onVerifiedEmail';
-    this.#hooks.tell(hook, caller, { message: { object: userDocument(user, view) } });
+    this.#hooks.runInBackground(hook, caller, { message: { object: userDocument(user, view) } });
   }
 }
 

@@ -15,12 +15,12 @@ import { isList, runsOf, targetsOf } from './order.ts';
 import { type BatchReply, replyOf } from './reply.ts';
 import {
   type BatchBudget,
-  listNeed,
-  type Need,
-  objectNeed,
+  listEstimate,
+  objectEstimate,
   ReplyBudget,
+  type ReplyEstimate,
   type ReplyLimits,
-  writeNeed,
+  writeEstimate,
 } from './reply-budget.ts';
 import { saveAll } from './save.ts';
 
@@ -60,14 +60,14 @@ export class BatchService {
    */
   run(call: BatchCall): Promise<BatchReply> {
     const read = readRequests(call.body).map(itemOrRefusal);
-    return this.#within(call, async (runInnerCall) => {
+    return this.#withBudget(call, async (runInnerCall) => {
       const outcomes = read.map((item): InnerOutcome | undefined =>
         item instanceof Refusal ? failed(item) : undefined,
       );
       const calls = read.map((item) => (item instanceof Refusal ? undefined : item));
-      for (const places of runsOf(calls)) await runTogether(places, { calls, outcomes, runInnerCall });
+      for (const indexes of runsOf(calls)) await runTogether(indexes, { calls, outcomes, runInnerCall });
       const { language } = call;
-      return ['[', outcomes.map((outcome, place) => textOf(outcome, { call: calls[place], language })), ']'];
+      return ['[', outcomes.map((outcome, index) => textOf(outcome, { call: calls[index], language })), ']'];
     });
   }
 
@@ -78,7 +78,7 @@ export class BatchService {
   save(call: BatchCall): Promise<BatchReply> {
     const requests = readRequests(call.body);
     const errorOf = (failure: InnerFailure) => errorIn(call.language, failure);
-    return this.#within(call, async (runInnerCall) => [
+    return this.#withBudget(call, async (runInnerCall) => [
       '{',
       await saveAll(requests, runInnerCall, errorOf),
       '}',
@@ -86,13 +86,13 @@ export class BatchService {
   }
 
   /** The memory of a batch is free again when its reply was sent, or when it has none. */
-  async #within(
+  async #withBudget(
     call: BatchCall,
     work: (runInnerCall: RunBudgeted) => Promise<[begin: string, parts: string[], end: string]>,
   ): Promise<BatchReply> {
     const budget = this.#budget.open(call.app.appId);
     try {
-      const [begin, parts, end] = await work(this.#limited(call, budget));
+      const [begin, parts, end] = await work(this.#budgetedRunner(call, budget));
       return replyOf({ begin, parts, end }, () => budget.close());
     } catch (error) {
       budget.close();
@@ -100,29 +100,29 @@ export class BatchService {
     }
   }
 
-  #limited({ runInnerCall, isMaster }: BatchCall, budget: BatchBudget): RunBudgeted {
+  #budgetedRunner({ runInnerCall, isMaster }: BatchCall, budget: BatchBudget): RunBudgeted {
     const { clock } = this.#deps;
     const endsAtMs = clock.monotonicMs() + maxMs;
     return async (call) => {
       if (clock.monotonicMs() > endsAtMs) return failed(refuse('timedOut'));
-      const room = await budget.reserve(needOf(call, isMaster));
-      if (room instanceof Refusal) return failed(room);
+      const reservation = await budget.reserve(estimateOf(call, isMaster));
+      if (reservation instanceof Refusal) return failed(reservation);
       try {
         // It may have waited for other batches.
         if (clock.monotonicMs() > endsAtMs) return failed(refuse('timedOut'));
-        const outcome = await runInnerCall(call, room);
-        const full = room.keep(bytesOf(outcome));
+        const outcome = await runInnerCall(call, reservation);
+        const full = reservation.keep(bytesOf(outcome));
         return full ? failed(full) : outcome;
       } finally {
-        room.drop();
+        reservation.release();
       }
     };
   }
 }
 
-function needOf(call: InnerCall, isMaster: boolean): Need {
-  if (isList(call)) return listNeed(isMaster);
-  return call.method === 'GET' ? objectNeed : writeNeed;
+function estimateOf(call: InnerCall, isMaster: boolean): ReplyEstimate {
+  if (isList(call)) return listEstimate(isMaster);
+  return call.method === 'GET' ? objectEstimate : writeEstimate;
 }
 
 /** What an outcome takes in memory; our own refusals are short. */
@@ -140,24 +140,24 @@ function itemOrRefusal(item: Json): InnerCall | Refusal {
   }
 }
 
-interface Running {
+interface ParallelRun {
   calls: (InnerCall | undefined)[];
   outcomes: (InnerOutcome | undefined)[];
   runInnerCall: RunBudgeted;
 }
 
 /** Runs calls of one kind, a few at a time; those that write to the same object one after the other. */
-async function runTogether(places: number[], { calls, outcomes, runInnerCall }: Running): Promise<void> {
-  const waiting = [...places];
+async function runTogether(indexes: number[], { calls, outcomes, runInnerCall }: ParallelRun): Promise<void> {
+  const waiting = [...indexes];
   const lastOf = new Map<string, Promise<void>>();
-  const runOne = async (place: number, call: InnerCall): Promise<void> => {
-    outcomes[place] = await runInnerCall(call);
+  const runOne = async (index: number, call: InnerCall): Promise<void> => {
+    outcomes[index] = await runInnerCall(call);
   };
   const work = async (): Promise<void> => {
-    for (let place = waiting.shift(); place !== undefined; place = waiting.shift()) {
-      const call = calls[place];
+    for (let index = waiting.shift(); index !== undefined; index = waiting.shift()) {
+      const call = calls[index];
       if (!call) continue;
-      const [at, targets] = [place, targetsOf(call)];
+      const [at, targets] = [index, targetsOf(call)];
       const before = targets.flatMap((target) => lastOf.get(target) ?? []);
       // A call waits only for such as were taken before it, so that somebody can always go on.
       const done = Promise.all(before).then(() => runOne(at, call));

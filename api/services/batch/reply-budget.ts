@@ -18,10 +18,10 @@ export const replyLimits: ReplyLimits = {
 };
 
 /** What a call may answer, and so what is set aside before it runs. */
-export interface Need {
+export interface ReplyEstimate {
   /** The call does not run where less than this is free. */
-  least: number;
-  most: number;
+  minBytes: number;
+  maxBytes: number;
   /** The call changes something: its reply is kept in any case. */
   isWrite: boolean;
 }
@@ -30,21 +30,21 @@ export interface Need {
 const objectBytes = 1.125 * mebibyte;
 
 /** A write answers with one object at most; a function with more, which it asks for as its answer comes. */
-export const writeNeed: Need = { least: objectBytes, most: objectBytes, isWrite: true };
+export const writeEstimate: ReplyEstimate = { minBytes: objectBytes, maxBytes: objectBytes, isWrite: true };
 /** How long what is read is, is known when it has been read: it can still be refused then. */
-export const objectNeed: Need = { least: 1, most: objectBytes, isWrite: false };
+export const objectEstimate: ReplyEstimate = { minBytes: 1, maxBytes: objectBytes, isWrite: false };
 /** A list takes several times its text in memory while it is read, so few run at a time; the master key reads longer ones. */
-export const listNeed = (isMaster: boolean): Need => ({
-  least: 1,
-  most: (isMaster ? 8 : 4) * mebibyte,
+export const listEstimate = (isMaster: boolean): ReplyEstimate => ({
+  minBytes: 1,
+  maxBytes: (isMaster ? 8 : 4) * mebibyte,
   isWrite: false,
 });
 
 /** After so much that was read and had no room, a batch reads no more: it would cost the database only. */
-const readInVainBytes = 8 * mebibyte;
+const maxDiscardedBytes = 8 * mebibyte;
 
 /** A sum that has a limit. */
-class Account {
+class MemoryAccount {
   /** Bytes of replies, and bytes set aside for calls that run now. */
   held = 0;
   reserved = 0;
@@ -79,13 +79,13 @@ const processIsFull = () => new Refusal('unavailable', { retryAfterSeconds });
 /** The memory for replies of all batches of one process. */
 export class ReplyBudget {
   readonly #limits: ReplyLimits;
-  readonly #process: Account;
-  readonly #apps = new Map<string, { account: Account; batches: number }>();
+  readonly #process: MemoryAccount;
+  readonly #apps = new Map<string, { account: MemoryAccount; batches: number }>();
   readonly #waiting = new Set<() => void>();
 
   constructor(limits: ReplyLimits = replyLimits) {
     this.#limits = limits;
-    this.#process = new Account(limits.perProcess, processIsFull);
+    this.#process = new MemoryAccount(limits.perProcess, processIsFull);
   }
 
   /** Bytes that replies take now, over all batches. */
@@ -95,15 +95,18 @@ export class ReplyBudget {
 
   /** Begins a batch; `close` of what this gives must follow. Throws 429 or 503 where not one write has room. */
   open(appId: string): BatchBudget {
-    const app = this.#apps.get(appId) ?? { account: new Account(this.#limits.perApp, appIsFull), batches: 0 };
+    const app = this.#apps.get(appId) ?? {
+      account: new MemoryAccount(this.#limits.perApp, appIsFull),
+      batches: 0,
+    };
     for (const account of [app.account, this.#process])
-      if (account.free < writeNeed.least) throw account.refusal();
+      if (account.free < writeEstimate.minBytes) throw account.refusal();
     this.#apps.set(appId, app);
     app.batches += 1;
-    const own = new Account(this.#limits.perBatch, batchIsFull);
+    const own = new MemoryAccount(this.#limits.perBatch, batchIsFull);
     return new BatchBudget([own, app.account, this.#process], {
       changed: () => this.#changed(),
-      untilChange: () => new Promise((resolve) => void this.#waiting.add(resolve)),
+      nextChange: () => new Promise((resolve) => void this.#waiting.add(resolve)),
       closed: () => {
         app.batches -= 1;
         if (app.batches === 0) this.#apps.delete(appId);
@@ -118,38 +121,38 @@ export class ReplyBudget {
   }
 }
 
-interface Notices {
+interface BudgetEvents {
   changed(): void;
-  untilChange(): Promise<void>;
+  nextChange(): Promise<void>;
   closed(): void;
 }
 
 /** The part of one batch: of its own limit, of its app's and of the process's. */
 export class BatchBudget {
-  readonly #accounts: Account[];
-  readonly #notices: Notices;
+  readonly #accounts: MemoryAccount[];
+  readonly #events: BudgetEvents;
   #held = 0;
   /** Bytes of lists and objects that were read and had no room. */
-  #readInVain = 0;
+  #discardedBytes = 0;
   #isClosed = false;
 
-  constructor(accounts: Account[], notices: Notices) {
+  constructor(accounts: MemoryAccount[], events: BudgetEvents) {
     this.#accounts = accounts;
-    this.#notices = notices;
+    this.#events = events;
   }
 
   /**
    * Sets bytes aside for a call that is about to run; gives the refusal of a call that must not run. Waits while calls
    * that run now hold what is missing: each of them ends without waiting here, so somebody can always go on.
    */
-  async reserve({ least, most, isWrite }: Need): Promise<Reservation | Refusal> {
+  async reserve({ minBytes, maxBytes, isWrite }: ReplyEstimate): Promise<Reservation | Refusal> {
     for (;;) {
-      if (!isWrite && this.#readInVain > readInVainBytes) return batchIsFull();
-      const full = this.#accounts.find((account) => account.free < least);
+      if (!isWrite && this.#discardedBytes > maxDiscardedBytes) return batchIsFull();
+      const full = this.#accounts.find((account) => account.free < minBytes);
       if (full) return full.refusal();
-      const bytes = Math.min(most, ...this.#accounts.map(({ free }) => free));
-      if (this.#hasNow(bytes)) return new Reservation(this, bytes, isWrite);
-      await this.#notices.untilChange();
+      const bytes = Math.min(maxBytes, ...this.#accounts.map(({ free }) => free));
+      if (this.#tryReserve(bytes)) return new Reservation(this, bytes, isWrite);
+      await this.#events.nextChange();
     }
   }
 
@@ -158,28 +161,28 @@ export class BatchBudget {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.add('held', -this.#held);
-    this.#notices.closed();
+    this.#events.closed();
   }
 
   /** Reserves further bytes, if they are free now. */
-  extend(bytes: number): boolean {
-    return this.#hasNow(bytes);
+  tryExtend(bytes: number): boolean {
+    return this.#tryReserve(bytes);
   }
 
   /** The refusal of a reply that was read and has no room in place of the `reserved` bytes. */
-  fullFor(bytes: number, reserved: number): Refusal | undefined {
+  refusalFor(bytes: number, reserved: number): Refusal | undefined {
     const full = this.#accounts.find(({ freeNow }) => freeNow + reserved < bytes);
-    if (full) this.#readInVain += bytes;
+    if (full) this.#discardedBytes += bytes;
     return full?.refusal();
   }
 
   add(kind: 'held' | 'reserved', bytes: number): void {
     if (kind === 'held') this.#held += bytes;
     for (const account of this.#accounts) account[kind] += bytes;
-    this.#notices.changed();
+    this.#events.changed();
   }
 
-  #hasNow(bytes: number): boolean {
+  #tryReserve(bytes: number): boolean {
     if (this.#accounts.some(({ freeNow }) => freeNow < bytes)) return false;
     for (const account of this.#accounts) account.reserved += bytes;
     return true;
@@ -202,12 +205,12 @@ export class Reservation implements ReplyAllowance {
   growTo(bytes: number): boolean {
     const missing = bytes - this.#reserved;
     if (missing <= 0) return true;
-    if (this.#budget.extend(missing)) {
+    if (this.#budget.tryExtend(missing)) {
       this.#reserved += missing;
       return true;
     }
     // Such a reply is given up: another one that grows at the same time may have its part.
-    this.drop();
+    this.release();
     return false;
   }
 
@@ -216,14 +219,14 @@ export class Reservation implements ReplyAllowance {
    * must be told.
    */
   keep(bytes: number): Refusal | undefined {
-    const full = this.#isWrite ? undefined : this.#budget.fullFor(bytes, this.#reserved);
+    const full = this.#isWrite ? undefined : this.#budget.refusalFor(bytes, this.#reserved);
     if (!full) this.#budget.add('held', bytes);
-    this.drop();
+    this.release();
     return full;
   }
 
   /** Frees what was set aside. */
-  drop(): void {
+  release(): void {
     const bytes = this.#reserved;
     this.#reserved = 0;
     this.#budget.add('reserved', -bytes);

@@ -19,7 +19,7 @@ export function replyOf(
     release();
     return `${begin}${parts.join(',')}${end}`;
   }
-  const stream = Readable.from(piecesOf(begin, parts, end), { objectMode: false });
+  const stream = Readable.from(chunksOf(begin, parts, end), { objectMode: false });
   const timer = setTimeout(() => stream.destroy(new Error('the reply was not read in time')), withinMs);
   stream.on('error', () => undefined);
   return stream.once('close', () => {
@@ -29,9 +29,9 @@ export function replyOf(
 }
 
 /** In pieces: what a slow client has not taken is still in the stream, and counts, not in the buffer of a socket. */
-function* piecesOf(begin: string, parts: string[], end: string): Generator<Buffer> {
-  for (const [place, part] of parts.entries()) {
-    const bytes = Buffer.from(`${place === 0 ? begin : ','}${part}`);
+function* chunksOf(begin: string, parts: string[], end: string): Generator<Buffer> {
+  for (const [index, part] of parts.entries()) {
+    const bytes = Buffer.from(`${index === 0 ? begin : ','}${part}`);
     for (let from = 0; from < bytes.length; from += shortLength)
       yield bytes.subarray(from, from + shortLength);
   }

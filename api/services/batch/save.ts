@@ -4,9 +4,9 @@ import { failed, type InnerCall, type InnerFailure, type RunBudgeted } from './i
 import { readItem } from './items.ts';
 
 /** An object that an SDK saves (protocol/objects.md#saving-in-batches). */
-interface Saving {
+interface SaveItem {
   /** Where it stands in the batch. */
-  place: number;
+  index: number;
   /** Undefined where the item is no such call. */
   call: InnerCall | undefined;
   /** Why it is not to be saved. */
@@ -25,7 +25,7 @@ interface Child {
 }
 
 /** Members that say how to save, and are not saved. */
-const hints = new Set(['__internalId', '__children']);
+const directives = new Set(['__internalId', '__children']);
 
 /** What became of an object, of which a batch may save parts one after the other. */
 type Result = { ok: true; text: string } | InnerFailure;
@@ -42,19 +42,19 @@ export async function saveAll(
   errorOf: (failure: InnerFailure) => JsonObject,
 ): Promise<string[]> {
   const results = new Map<string, Result>();
-  const savings = inOrder(
-    requests.map(readOr),
-    (saving, failure) => void results.set(keyOf(saving), failure),
+  const items = childrenFirst(
+    requests.map(readSaveItem),
+    (item, failure) => void results.set(resultKey(item), failure),
   );
-  for (const saving of savings) {
+  for (const item of items) {
     // What is left of an object whose first part failed would hide that.
-    if (results.get(keyOf(saving))?.ok === false) continue;
-    const result = saving.failure ?? (await saveOne(saving, runInnerCall, results));
-    const key = keyOf(saving, result);
+    if (results.get(resultKey(item))?.ok === false) continue;
+    const result = item.failure ?? (await saveOne(item, runInnerCall, results));
+    const key = resultKey(item, result);
     const before = results.get(key);
     results.set(
       key,
-      result.ok && before?.ok ? { ok: true, text: together(before.text, result.text) } : result,
+      result.ok && before?.ok ? { ok: true, text: mergeReplies(before.text, result.text) } : result,
     );
   }
   const failures = [...results.values()].filter((result) => !result.ok);
@@ -68,16 +68,16 @@ export async function saveAll(
 }
 
 /** Under what a client finds its object again: its own id, else that of the path or the reply, else the place in the batch. */
-function keyOf({ internalId, call, place }: Saving, result?: Result): string {
+function resultKey({ internalId, call, index }: SaveItem, result?: Result): string {
   const key = internalId ?? call?.path.match(objectIdInPath)?.[1];
   const { objectId } = key === undefined && result?.ok ? dictionaryOf(result.text) : {};
-  return key ?? (typeof objectId === 'string' ? objectId : String(place));
+  return key ?? (typeof objectId === 'string' ? objectId : String(index));
 }
 
 const objectIdInPath = /^\/1\.1\/(?:classes\/[^/]+|users|installations|roles)\/([^/]+)$/;
 
 /** An object that was saved twice has the members of both replies, the later ones first. */
-function together(earlier: string, later: string): string {
+function mergeReplies(earlier: string, later: string): string {
   return JSON.stringify({ ...dictionaryOf(earlier), ...dictionaryOf(later) });
 }
 
@@ -86,20 +86,20 @@ function dictionaryOf(text: string): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-function readOr(item: Json, place: number): Saving {
-  const body = isJsonObject(item) && isJsonObject(item.body) ? item.body : {};
+function readSaveItem(request: Json, index: number): SaveItem {
+  const body = isJsonObject(request) && isJsonObject(request.body) ? request.body : {};
   const { __internalId } = body;
   const internalId = typeof __internalId === 'string' ? __internalId : undefined;
-  const saving = { place, call: undefined, failure: undefined, internalId, body: {}, children: [] };
+  const item = { index, call: undefined, failure: undefined, internalId, body: {}, children: [] };
   try {
-    return { ...saving, ...readSaving(item) };
+    return { ...item, ...parseSaveItem(request) };
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    return { ...saving, failure: failed(error) };
+    return { ...item, failure: failed(error) };
   }
 }
 
-function readSaving(item: Json): Pick<Saving, 'call' | 'body' | 'children'> {
+function parseSaveItem(item: Json): Pick<SaveItem, 'call' | 'body' | 'children'> {
   const call = readItem(item);
   if (call.method !== 'POST' && call.method !== 'PUT')
     throw refuse('invalidParameter', 'batch/save takes POST and PUT only.');
@@ -108,7 +108,7 @@ function readSaving(item: Json): Pick<Saving, 'call' | 'body' | 'children'> {
   const { __children: children } = sent;
   return {
     call,
-    body: Object.fromEntries(Object.entries(sent).filter(([name]) => !hints.has(name))),
+    body: Object.fromEntries(Object.entries(sent).filter(([name]) => !directives.has(name))),
     children: (Array.isArray(children) ? children : []).map(readChild),
   };
 }
@@ -121,26 +121,29 @@ function readChild(value: Json): Child {
 }
 
 /** As they came, but each after its children. Those that are children of each other, in a ring, are refused with 1. */
-function inOrder(savings: Saving[], refuseOne: (saving: Saving, failure: InnerFailure) => void): Saving[] {
-  const ordered = new Set<Saving>();
-  const open = new Set<Saving>();
-  const add = (saving: Saving): void => {
-    if (ordered.has(saving)) return;
-    if (open.has(saving)) {
-      refuseOne(saving, failed(refuse('invalidParameter', 'Objects are children of each other.')));
+function childrenFirst(
+  items: SaveItem[],
+  refuseOne: (item: SaveItem, failure: InnerFailure) => void,
+): SaveItem[] {
+  const ordered = new Set<SaveItem>();
+  const open = new Set<SaveItem>();
+  const add = (item: SaveItem): void => {
+    if (ordered.has(item)) return;
+    if (open.has(item)) {
+      refuseOne(item, failed(refuse('invalidParameter', 'Objects are children of each other.')));
       return;
     }
-    open.add(saving);
-    for (const { cid } of saving.children)
-      for (const child of savings.filter(({ internalId }) => internalId === cid)) add(child);
-    ordered.add(saving);
+    open.add(item);
+    for (const { cid } of item.children)
+      for (const child of items.filter(({ internalId }) => internalId === cid)) add(child);
+    ordered.add(item);
   };
-  for (const saving of savings) add(saving);
+  for (const item of items) add(item);
   return [...ordered];
 }
 
 async function saveOne(
-  { call, body, children }: Saving,
+  { call, body, children }: SaveItem,
   runInnerCall: RunBudgeted,
   results: ReadonlyMap<string, Result>,
 ): Promise<Result> {

@@ -12,10 +12,10 @@ import type { ApiDeps } from '../deps.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
 /** How long a list counts: what is deployed anew runs its hooks this much later. */
-const lifeMs = 5_000;
+const cacheMs = 5_000;
 /** After a host could not be asked it is left alone for so long. */
-const restMs = 1_000;
-const askMs = 3_000;
+const retryAfterMs = 1_000;
+const requestMs = 3_000;
 const path = '/1.1/functions/_ops/metadatas';
 
 /** Names of the hooks that there are: of a list no more is kept. */
@@ -26,25 +26,25 @@ const hookNames = new Set<string>([
 
 const listShape = z.object({ result: z.array(z.string()).max(10_000) });
 
-interface Declared {
+interface HookList {
   names: ReadonlySet<string> | undefined;
-  askedAtMs: number;
+  requestedAtMs: number;
   /** The last question had no answer. */
-  isAway: boolean;
+  isUnreachable: boolean;
   /** What the database holds of it, as text. */
-  kept: string | undefined;
+  storedText: string | undefined;
   /** The question that is under way. */
-  asking: Promise<void> | undefined;
+  request: Promise<void> | undefined;
 }
 
 /**
  * The hooks that function hosts say that they have, asked of them and kept for seconds. The last list of a host is
  * in the database too, for a process that starts while the host is away.
  */
-export class DeclaredNames {
+export class DeclaredHooks {
   readonly #hosts: FunctionHosts;
   readonly #deps: Pick<ApiDeps, 'clock' | 'db'>;
-  readonly #byHost = new WeakMap<FunctionHost, Declared>();
+  readonly #byHost = new WeakMap<FunctionHost, HookList>();
 
   constructor(hosts: FunctionHosts, deps: Pick<ApiDeps, 'clock' | 'db'>) {
     this.#hosts = hosts;
@@ -58,19 +58,19 @@ export class DeclaredNames {
   async of(host: FunctionHost, caller: FunctionCaller): Promise<ReadonlySet<string>> {
     const known = this.#byHost.get(host) ?? {
       names: undefined,
-      askedAtMs: Number.NEGATIVE_INFINITY,
-      isAway: false,
-      kept: undefined,
-      asking: undefined,
+      requestedAtMs: Number.NEGATIVE_INFINITY,
+      isUnreachable: false,
+      storedText: undefined,
+      request: undefined,
     };
     this.#byHost.set(host, known);
-    const ageMs = this.#deps.clock.monotonicMs() - known.askedAtMs;
-    if (ageMs >= (known.names ? lifeMs : restMs))
-      known.asking ??= this.#ask(host, caller, known).finally(() => {
-        known.asking = undefined;
+    const ageMs = this.#deps.clock.monotonicMs() - known.requestedAtMs;
+    if (ageMs >= (known.names ? cacheMs : retryAfterMs))
+      known.request ??= this.#request(host, caller, known).finally(() => {
+        known.request = undefined;
       });
     // A host that was away may take long to fail again; its hooks are known without it.
-    if (!known.names || !known.isAway) await known.asking;
+    if (!known.names || !known.isUnreachable) await known.request;
     if (known.names) return known.names;
     throw new Refusal('unavailable', {
       text: 'The function host cannot be asked for its hooks.',
@@ -78,31 +78,31 @@ export class DeclaredNames {
     });
   }
 
-  async #ask(host: FunctionHost, caller: FunctionCaller, declared: Declared): Promise<void> {
+  async #request(host: FunctionHost, caller: FunctionCaller, declared: HookList): Promise<void> {
     const headers = this.#hosts.headers({ ...caller, isMaster: true, sessionToken: undefined }, host);
-    const reply = await host.asker.request({ method: 'GET', path, headers, timeoutMs: askMs });
-    declared.askedAtMs = this.#deps.clock.monotonicMs();
+    const reply = await host.httpClient.request({ method: 'GET', path, headers, timeoutMs: requestMs });
+    declared.requestedAtMs = this.#deps.clock.monotonicMs();
     const names = namesIn(reply);
-    declared.isAway = names === undefined;
-    const place = this.#hosts.placeOf(host, caller);
+    declared.isUnreachable = names === undefined;
+    const declaringHost = this.#hosts.declaringHostOf(host, caller);
     if (names) {
       declared.names = names;
-      await this.#keep(place, declared, [...names].sort());
+      await this.#store(declaringHost, declared, [...names].sort());
     } else if (!declared.names) {
-      const kept = await findDeclaredHooks(this.#deps.db, place);
+      const kept = await findDeclaredHooks(this.#deps.db, declaringHost);
       if (kept) declared.names = new Set(kept);
     }
   }
 
   /** A list that cannot be kept counts all the same; the next answer is another chance. */
-  async #keep(place: DeclaringHost, declared: Declared, names: string[]): Promise<void> {
+  async #store(host: DeclaringHost, declared: HookList, names: string[]): Promise<void> {
     const text = names.join();
-    if (declared.kept === text) return;
+    if (declared.storedText === text) return;
     try {
-      await keepDeclaredHooks(this.#deps.db, place, names);
-      declared.kept = text;
+      await keepDeclaredHooks(this.#deps.db, host, names);
+      declared.storedText = text;
     } catch {
-      declared.kept = undefined;
+      declared.storedText = undefined;
     }
   }
 }

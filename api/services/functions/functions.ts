@@ -73,16 +73,16 @@ export class FunctionService {
   }
 
   #hostOf(caller: FunctionCaller, name: string): FunctionHost {
-    const host = this.#hosts.of(caller);
+    const host = this.#hosts.find(caller);
     if (host) return host;
     throw refuse('noSuchFunction', `No such cloud function '${name}': this app has no functionsUrl.`);
   }
 
   async #forward(host: FunctionHost, request: ForwardRequest): Promise<FunctionReply> {
-    const reply = await host.client.forward(request);
-    if (reply.kind === 'failed') throw refusalOf(reply.reason);
+    const reply = await host.forwardClient.forward(request);
+    if (reply.kind === 'failed') throw refusalOfFailure(reply.reason);
     const { status, headers, body } = reply;
-    const refusal = problemOf(reply);
+    const refusal = refusalOfResponse(reply);
     if (refusal) {
       body.once('error', () => undefined).destroy();
       throw refusal;
@@ -107,16 +107,19 @@ const isJson = (type: string | undefined): boolean =>
  * An answer that is not handed on: a redirect (nobody follows one), a page in place of data (it would be shown under
  * our own address), or packed data that was not asked for.
  */
-function problemOf({ status, headers }: Extract<ForwardReply, { kind: 'response' }>): Refusal | undefined {
+function refusalOfResponse({
+  status,
+  headers,
+}: Extract<ForwardReply, { kind: 'response' }>): Refusal | undefined {
   const isPlain = [undefined, 'identity'].includes(headers['content-encoding']);
-  const isAnswer = (status >= 200 && status < 300) || (status >= 400 && status < 600);
-  if (isAnswer && isPlain && isJson(headers['content-type'])) return undefined;
+  const isForwardable = (status >= 200 && status < 300) || (status >= 400 && status < 600);
+  if (isForwardable && isPlain && isJson(headers['content-type'])) return undefined;
   if (status === 504) return refuse('upstreamTimeout');
   if (status === 503) return new Refusal('unavailable', { retryAfterSeconds: 5 });
   return refuse('badGateway');
 }
 
-function refusalOf(reason: ForwardFailure): Refusal {
+function refusalOfFailure(reason: ForwardFailure): Refusal {
   switch (reason) {
     case 'busy':
       return new Refusal('tooManyRequests', { retryAfterSeconds: 1 });

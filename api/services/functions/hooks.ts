@@ -8,15 +8,15 @@ import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors/e
 import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { jsonPost } from '../../../shared/http/client.ts';
 import type { ApiDeps } from '../deps.ts';
-import { DeclaredNames } from './declared-hooks.ts';
+import { DeclaredHooks } from './declared-hooks.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
 /** Whose call a hook belongs to; what is left out is as of a call of the service itself. */
 export type HookCaller = Pick<FunctionCaller, 'app'> & Partial<FunctionCaller>;
 
 /** protocol/functions.md#hook-times. */
-const beforeMs = 10_000;
-const otherMs = 3_000;
+const decidingTimeoutMs = 10_000;
+const otherTimeoutMs = 3_000;
 
 /** Hooks that nobody waits for, at a time; further ones are dropped, and counted. */
 const maxInBackground = 1_000;
@@ -34,7 +34,7 @@ const pathOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].pat
 /** Runs hooks of `_User` at the host of an app's functions, as far as it declares them (protocol/functions.md#hooks). */
 export class Hooks {
   readonly #hosts: FunctionHosts;
-  readonly #declared: DeclaredNames;
+  readonly #declaredHooks: DeclaredHooks;
   readonly #metrics: ApiDeps['metrics'];
   readonly #background = new Set<Promise<void>>();
   /** By app; what is at 0 is left out. */
@@ -42,7 +42,7 @@ export class Hooks {
 
   constructor(deps: Pick<ApiDeps, 'clock' | 'db' | 'metrics'>, hosts: FunctionHosts) {
     this.#hosts = hosts;
-    this.#declared = new DeclaredNames(hosts, deps);
+    this.#declaredHooks = new DeclaredHooks(hosts, deps);
     this.#metrics = deps.metrics;
   }
 
@@ -50,10 +50,10 @@ export class Hooks {
    * Whether a hook is to run: the host declares it, and a body of its own or of the master key does not say
    * `__ignore_hooks`. Throws 503 when the host never could be asked.
    */
-  async wants(hook: HookName, caller: HookCaller, body: JsonObject = {}): Promise<boolean> {
-    const host = this.#hosts.of(whole(caller));
+  async isNeeded(hook: HookName, caller: HookCaller, body: JsonObject = {}): Promise<boolean> {
+    const host = this.#hosts.find(completeCaller(caller));
     if (!host || isIgnored(hook, caller, body)) return false;
-    return (await this.#declared.of(host, whole(caller))).has(nameOf(hook));
+    return (await this.#declaredHooks.of(host, completeCaller(caller))).has(nameOf(hook));
   }
 
   /**
@@ -79,57 +79,57 @@ export class Hooks {
   }
 
   async #run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
-    const host = this.#hosts.of(whole(caller));
+    const host = this.#hosts.find(completeCaller(caller));
     if (!host) return {};
     try {
-      const answer = await this.#ask(hook, { host, caller: whole(caller), message });
+      const answer = await this.#request(hook, { host, caller: completeCaller(caller), message });
       this.#count(hook, 'ok');
       return answer;
     } catch (error) {
-      const isSaid =
+      const isRefusal =
         error instanceof Refusal && (error.kind === 'hookRefused' || error.kind === 'loginRefused');
-      this.#count(hook, isSaid ? 'refused' : 'failed');
+      this.#count(hook, isRefusal ? 'refused' : 'failed');
       throw error;
     }
   }
 
   /** Runs a hook that is told what happened. Nobody waits for it; one that fails is counted and not repeated. */
-  tell(
+  runInBackground(
     hook: HookName,
     caller: HookCaller,
     { body, message }: { body?: JsonObject; message: JsonObject },
   ): void {
-    if (!this.#hosts.of(whole(caller))) return;
+    if (!this.#hosts.find(completeCaller(caller))) return;
     if (this.#background.size >= maxInBackground) {
       this.#count(hook, 'dropped');
       return;
     }
-    const work = this.#tellIfWanted(hook, caller, { body, message }).finally(() =>
+    const work = this.#runIfNeeded(hook, caller, { body, message }).finally(() =>
       this.#background.delete(work),
     );
     this.#background.add(work);
   }
 
-  async #tellIfWanted(
+  async #runIfNeeded(
     hook: HookName,
     caller: HookCaller,
     { body, message }: { body: JsonObject | undefined; message: JsonObject },
   ): Promise<void> {
     try {
-      if (await this.wants(hook, caller, body)) await this.#run(hook, caller, message);
+      if (await this.isNeeded(hook, caller, body)) await this.#run(hook, caller, message);
     } catch {
       // It is in the count.
     }
   }
 
-  async #ask(
+  async #request(
     hook: HookName,
     { host, caller, message }: { host: FunctionHost; caller: FunctionCaller; message: JsonObject },
   ): Promise<JsonObject> {
     const headers = this.#hosts.headers({ ...caller, isMaster: false, hasHookKey: true }, host);
-    const reply = await host.asker.request({
+    const reply = await host.httpClient.request({
       ...jsonPost(`/1.1/functions/${pathOf(hook)}`, message, headers),
-      timeoutMs: hook.startsWith('before') ? beforeMs : otherMs,
+      timeoutMs: hook.startsWith('before') ? decidingTimeoutMs : otherTimeoutMs,
     });
     if (reply.kind !== 'response') {
       if (reply.reason === 'timeout' || reply.reason === 'queue_timeout')
@@ -140,7 +140,7 @@ export class Hooks {
     if (reply.status >= 200 && reply.status < 300) return answer ?? {};
     if (reply.status === 503 && answer?.code === 124)
       throw refuse('hookTimedOut', `LeanEngine request timeout. The hook is ${hook} of _User.`);
-    throw refusalBy(hook, answer);
+    throw refusalOfHook(hook, answer);
   }
 
   #count(hook: HookName, outcome: 'ok' | 'refused' | 'failed' | 'dropped'): void {
@@ -157,10 +157,10 @@ const refusedBy = 'Cloud Code validation failed. Error detail : ';
 const loginRefusedBy = 'Unauthorized. Error detail : ';
 
 /** What the hook said, in the sentence that clients know (protocol/functions.md#hooks). */
-function refusalBy(hook: HookName, answer: JsonObject | undefined): Refusal {
-  const said = typeof answer?.error === 'string' ? answer.error : 'the hook failed';
+function refusalOfHook(hook: HookName, answer: JsonObject | undefined): Refusal {
+  const message = typeof answer?.error === 'string' ? answer.error : 'the hook failed';
   // What a hook hands on of another one has the sentence already.
-  const own = said.replaceAll(refusedBy, '');
+  const own = message.replaceAll(refusedBy, '');
   const detail = own.replace(/\p{Cc}+/gu, ' ').slice(0, maxTextLength);
   const kind: ErrorName = hook === 'onLogin' ? 'loginRefused' : 'hookRefused';
   return refuse(kind, `${kind === 'loginRefused' ? loginRefusedBy : refusedBy}${detail}`);
@@ -175,7 +175,7 @@ function parse(body: string): JsonObject | undefined {
   }
 }
 
-const whole = (caller: HookCaller): FunctionCaller => ({
+const completeCaller = (caller: HookCaller): FunctionCaller => ({
   isMaster: false,
   hasHookKey: false,
   stage: 'production',

@@ -19,13 +19,13 @@ export interface FunctionCaller {
 export interface FunctionHost {
   url: string;
   /** For calls of functions: streamed. One app's calls wait for no other's. */
-  client: ForwardClient;
+  forwardClient: ForwardClient;
   /** For hooks and lists of names: short. */
-  asker: HttpClient;
+  httpClient: HttpClient;
 }
 
 /** Of hooks that are run before a write (protocol/functions.md#hook-times): the longest. */
-const askMs = 10_000;
+const maxRequestMs = 10_000;
 const maxHosts = 1000;
 
 /** What may stand in a header as it is; a token of a session that holds anything else is none. */
@@ -48,15 +48,18 @@ export class FunctionHosts {
    * The host of a stage; undefined when the app has none. Without a staging host production answers: else a header
    * would be enough to go round the hooks.
    */
-  of({ app, stage }: Pick<FunctionCaller, 'app' | 'stage'>): FunctionHost | undefined {
+  find({ app, stage }: Pick<FunctionCaller, 'app' | 'stage'>): FunctionHost | undefined {
     const { functionsUrl, functionsStagingUrl } = app.options;
     const own = (stage === 'staging' ? functionsStagingUrl : null) ?? functionsUrl;
     const url = own ?? this.#deps.config.functionsUrl;
-    return url === undefined ? undefined : this.#host(app, url);
+    return url === undefined ? undefined : this.#connect(app, url);
   }
 
   /** Where a host stands; the embedded one by a name, since its port changes with every start. */
-  placeOf({ url }: FunctionHost, { app, stage }: Pick<FunctionCaller, 'app' | 'stage'>): DeclaringHost {
+  declaringHostOf(
+    { url }: FunctionHost,
+    { app, stage }: Pick<FunctionCaller, 'app' | 'stage'>,
+  ): DeclaringHost {
     const isStaging = stage === 'staging' && url === app.options.functionsStagingUrl;
     return {
       appId: app.appId,
@@ -65,7 +68,7 @@ export class FunctionHosts {
     };
   }
 
-  #host({ appId }: App, url: string): FunctionHost {
+  #connect({ appId }: App, url: string): FunctionHost {
     const key = `${appId} ${url}`;
     const known = this.#hosts.get(key);
     if (known) return known;
@@ -74,9 +77,9 @@ export class FunctionHosts {
       this.#hosts.delete(oldest[0]);
       void closeHost(oldest[1]);
     }
-    const timing = { connectMs: 3000, requestMs: askMs, drainMs: 1000 };
-    const asker = createHttpClient({ baseUrl: url, timing, connections: 64, clock: this.#deps.clock });
-    const host = { url, client: createForwardClient(url), asker };
+    const timing = { connectMs: 3000, requestMs: maxRequestMs, drainMs: 1000 };
+    const httpClient = createHttpClient({ baseUrl: url, timing, connections: 64, clock: this.#deps.clock });
+    const host = { url, forwardClient: createForwardClient(url), httpClient };
     this.#hosts.set(key, host);
     return host;
   }
@@ -121,7 +124,8 @@ export class FunctionHosts {
   }
 }
 
-const closeHost = ({ client, asker }: FunctionHost) => Promise.all([client.close(), asker.close()]);
+const closeHost = ({ forwardClient, httpClient }: FunctionHost) =>
+  Promise.all([forwardClient.close(), httpClient.close()]);
 
 /** Names of clients as they may be passed on. */
 export function agentHeaders({ userAgent, clientAgent }: { userAgent: string; clientAgent: string }) {

@@ -10,7 +10,7 @@ export class HealthService {
   readonly #deps: ApiDeps;
   readonly #pumping: PumpingGuard;
   #isStopping = false;
-  #asking: Promise<string> | undefined;
+  #check: Promise<string> | undefined;
 
   constructor(deps: ApiDeps, pumping: PumpingGuard) {
     this.#deps = deps;
@@ -22,24 +22,24 @@ export class HealthService {
    * opened by CARILLON_SECRET. Else `stopping`, `database unreachable` or a sentence for the operator.
    */
   async readiness(): Promise<string> {
-    return this.#isStopping ? 'stopping' : this.#ofDatabase();
+    return this.#isStopping ? 'stopping' : this.#databaseReadiness();
   }
 
   /** Asked once for all who ask at the same time: anybody may. */
-  #ofDatabase(): Promise<string> {
+  #databaseReadiness(): Promise<string> {
     const { admissionDb, fitness } = this.#deps;
-    this.#asking ??= inLane('health', async () =>
+    this.#check ??= inLane('health', async () =>
       (await admissionDb.isReachable()) ? ((await fitness.problem()) ?? 'ready') : 'database unreachable',
     )
       .catch(() => 'database unreachable')
       .finally(() => {
-        this.#asking = undefined;
+        this.#check = undefined;
       });
-    return this.#asking;
+    return this.#check;
   }
 
   /** From now on whoever spreads the load is told to look elsewhere, while devices and calls still end here. */
-  stop(): void {
+  markStopping(): void {
     this.#isStopping = true;
   }
 

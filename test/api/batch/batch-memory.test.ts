@@ -3,7 +3,12 @@ import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isList } from '../../../api/services/batch/order.ts';
 import { replyOf } from '../../../api/services/batch/reply.ts';
-import { listNeed, objectNeed, ReplyBudget, writeNeed } from '../../../api/services/batch/reply-budget.ts';
+import {
+  listEstimate,
+  objectEstimate,
+  ReplyBudget,
+  writeEstimate,
+} from '../../../api/services/batch/reply-budget.ts';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
@@ -188,12 +193,12 @@ describe('the replies of all batches of a process are at most 64 MB', () => {
 
 test('a batch whose reads have no room again and again reads no more, but still writes', async () => {
   const budget = new ReplyBudget().open('app');
-  const read = await budget.reserve(listNeed(true));
+  const read = await budget.reserve(listEstimate(true));
   if (read instanceof Refusal) throw read;
   expect(read.keep(17 * mebibyte)).toMatchObject({ code: 116 });
-  for (const need of [listNeed(false), objectNeed])
+  for (const need of [listEstimate(false), objectEstimate])
     expect(await budget.reserve(need)).toMatchObject({ code: 116 });
-  expect(await budget.reserve(writeNeed)).not.toBeInstanceOf(Refusal);
+  expect(await budget.reserve(writeEstimate)).not.toBeInstanceOf(Refusal);
 });
 
 test.each([

@@ -13,7 +13,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   api = await startTestApi({
     databaseUrl: database.url,
-    serverLimits: { headersMs: 1000, checkEveryMs: 100, lingerMs: 100, pipelined: 16 },
+    serverLimits: { headersMs: 1000, checkEveryMs: 100, lingerMs: 100, maxPipelined: 16 },
     channelLimits: { loginWithinMs: 300, tickEveryMs: 100 },
   });
 });
@@ -95,7 +95,7 @@ describe('connections', () => {
   });
 
   test('beyond the most that a process has are closed at once, and places come back', async () => {
-    const small = await startTestApi({ databaseUrl: database.url, serverLimits: { connections: 20 } });
+    const small = await startTestApi({ databaseUrl: database.url, serverLimits: { maxConnections: 20 } });
     const clients = await Promise.all(Array.from({ length: 30 }, () => open('', small)));
     await expect.poll(() => clients.filter(({ hasEnded }) => hasEnded()).length).toBe(10);
     for (const { socket } of clients) socket.destroy();
