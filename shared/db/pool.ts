@@ -103,7 +103,7 @@ export class Database implements Handle {
 
   /**
    * Reads a large result through one server-side cursor in a read-only snapshot, `rows` at a time
-   * (develop/architecture.md#why-one-cursor). Ends early when the consumer stops iterating. Takes no turns: for pools that one
+   * (develop/decisions.md#why-one-cursor). Ends early when the consumer stops iterating. Takes no turns: for pools that one
    * process has to itself.
    */
   async *scan<R extends pg.QueryResultRow>(

@@ -1,6 +1,6 @@
 /**
  * What a request costs the client: our own transport beside the libraries, all against the same sink, with the
- * same headers and body (develop/architecture.md#why-our-own-http2-client). Every client runs in a fresh process and only its own CPU time counts.
+ * same headers and body (develop/decisions.md#why-our-own-http2-client). Every client runs in a fresh process and only its own CPU time counts.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -82,7 +82,7 @@ export interface TargetQuery {
 
 /**
  * The planner's statement: what routing needs of every target above an id, in the order of ids, for one
- * cursor (develop/architecture.md#why-one-cursor).
+ * cursor (develop/decisions.md#why-one-cursor).
  */
 export function targetQuery(
   app: App,
