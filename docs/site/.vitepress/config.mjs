@@ -1,0 +1,116 @@
+import { posix } from 'node:path';
+import { defineConfig } from 'vitepress';
+
+/** Address of the repository's files, such as https://git.example/carillon/blob/main; without it links to code become plain text. */
+const repository = process.env.REPOSITORY_URL?.replace(/\/$/, '');
+
+const guide = [
+  { text: 'Getting started', link: '/getting-started' },
+  { text: 'Concepts', link: '/concepts' },
+  { text: 'Sending', link: '/sending' },
+  { text: 'Moving in', link: '/moving-in' },
+];
+
+const operation = [
+  { text: 'Production', link: '/production' },
+  { text: 'Security', link: '/security' },
+  { text: 'Performance', link: '/performance' },
+];
+
+const reference = [
+  { text: 'HTTP API', link: '/reference/http-api' },
+  { text: 'Options of an app', link: '/reference/app-options' },
+  { text: 'Error codes', link: '/reference/errors' },
+  { text: 'Credentials', link: '/reference/credentials' },
+  { text: 'Configuration', link: '/reference/configuration' },
+  { text: 'Command line', link: '/reference/command-line' },
+  { text: 'Metrics', link: '/reference/metrics' },
+  { text: 'Device channel', link: '/reference/channel' },
+  { text: 'Protocol', link: '/reference/protocol/' },
+];
+
+const development = [
+  { text: 'Architecture', link: '/develop/architecture' },
+  { text: 'Decisions', link: '/develop/decisions' },
+  { text: 'Recipes', link: '/develop/recipes' },
+  { text: 'Testing and benchmarks', link: '/develop/testing' },
+  { text: 'Glossary', link: '/glossary' },
+];
+
+const guideInChinese = [
+  { text: '入门', link: '/zh/getting-started' },
+  { text: '概念', link: '/zh/concepts' },
+  { text: '发送推送', link: '/zh/sending' },
+  { text: '迁入', link: '/zh/moving-in' },
+];
+
+/** Resolves a link of a page; returns undefined where it stays inside docs/ or names a host. */
+function pathOutside(page, href) {
+  if (/^([a-z]+:|#|\/)/.test(href)) return undefined;
+  const path = posix.normalize(posix.join('docs', posix.dirname(page), href));
+  return path.startsWith('docs/') && !path.startsWith('docs/site') && !/\.json$/.test(path)
+    ? undefined
+    : path;
+}
+
+/** Takes `<name>` and `{{name}}` in a page as text, as they are meant, and points links that leave docs/ to the repository or turns them into text. */
+function plainMarkdown(md) {
+  md.set({ html: false });
+  for (const rule of ['text', 'code_inline']) {
+    const render = md.renderer.rules[rule];
+    md.renderer.rules[rule] = (...args) => render(...args).replaceAll('{{', '&#123;&#123;');
+  }
+  md.core.ruler.push('links-to-code', ({ tokens, env }) => {
+    for (const { children } of tokens) {
+      for (const [at, token] of (children ?? []).entries()) {
+        const path = token.type === 'link_open' && pathOutside(env.relativePath, token.attrGet('href'));
+        if (!path) continue;
+        if (repository) {
+          token.attrSet('href', `${repository}/${path}`);
+          continue;
+        }
+        token.type = 'html_inline';
+        const close = children.slice(at).find(({ type }) => type === 'link_close');
+        if (close) close.type = 'html_inline';
+      }
+    }
+  });
+}
+
+export default defineConfig({
+  title: 'Carillon',
+  description:
+    'Self-hosted push delivery with the account and verification API that mobile apps already speak',
+  srcDir: 'pages',
+  rewrites: { 'README.md': 'index.md', 'reference/protocol/README.md': 'reference/protocol/index.md' },
+  cleanUrls: true,
+  markdown: { config: plainMarkdown },
+  themeConfig: { search: { provider: 'local' } },
+  locales: {
+    root: {
+      label: 'English',
+      lang: 'en',
+      themeConfig: {
+        sidebar: [
+          { text: 'Guide', items: guide },
+          { text: 'Operation', items: operation },
+          { text: 'Reference', items: reference },
+          { text: 'Development', items: development },
+        ],
+      },
+    },
+    zh: {
+      label: '中文',
+      lang: 'zh-CN',
+      description: '可自行部署的推送服务，兼容移动应用已在使用的账号与验证 API',
+      themeConfig: {
+        sidebar: [
+          { text: '指南', items: guideInChinese },
+          { text: '参考（英文）', items: reference },
+        ],
+        outline: { label: '本页目录' },
+        docFooter: { prev: '上一页', next: '下一页' },
+      },
+    },
+  },
+});
