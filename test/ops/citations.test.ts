@@ -5,7 +5,8 @@ import { expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const reference = join(root, 'docs', 'reference');
-const skipped = new Set(['node_modules', '.git', 'dist', '.carillon']);
+/** `pages` is the copy that the build of docs/site makes. */
+const skipped = new Set(['node_modules', '.git', 'dist', '.carillon', 'pages']);
 
 async function filesBelow(folder: string, ending: RegExp): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true });

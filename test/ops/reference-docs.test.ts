@@ -49,8 +49,9 @@ const linksOf = (text: string): string[] =>
     .map(([, link = '']) => link)
     .filter((link) => !/^[a-z]+:/.test(link));
 
-const docs = (await readdir(new URL('docs/', root), { recursive: true })).filter((name) =>
-  name.endsWith('.md'),
+// docs/site/pages is a copy that the build of the site makes.
+const docs = (await readdir(new URL('docs/', root), { recursive: true })).filter(
+  (name) => name.endsWith('.md') && !/^site\/(pages|node_modules)\//.test(name),
 );
 // Pages below docs/reference/protocol are written and checked on their own.
 const own = docs.filter((name) => !name.startsWith('reference/protocol/')).map((name) => `docs/${name}`);

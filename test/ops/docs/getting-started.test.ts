@@ -10,7 +10,8 @@ import { Vault } from '../../../shared/crypto.ts';
 import { findApp } from '../../../shared/db/tables/apps/apps.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
-import { bareEnvironment, launcher } from '../../support/cli.ts';
+import { bareEnvironment } from '../../support/cli.ts';
+import { blocksOf, runShell } from '../../support/pages.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
 let service: TestService;
@@ -32,29 +33,15 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Fenced blocks of a page in one language. */
-async function blocksOf(page: string, language: string): Promise<string[]> {
-  const text = await readFile(new URL(`../../../docs/${page}`, import.meta.url), 'utf8');
-  const fences = text.matchAll(/```(\w*)\n([\s\S]*?)```/g);
-  return [...fences].filter(([, tag]) => tag === language).map(([, , block = '']) => block);
-}
-
-/** Runs commands as a reader does, in one shell; `npx carillon` is the command line of this checkout. */
-async function shell(commands: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const npx = `npx() { shift; "${process.execPath}" "${launcher}" "$@"; }`;
-  const child = spawn('bash', ['-e', '-c', [npx, ...commands].join('\n')], {
+/** Runs commands of a page against the service. */
+const shell = (commands: string[]) =>
+  runShell(commands, {
     cwd: folder,
     env: {
-      ...bareEnvironment(),
       PUBLIC_URL: service.api.url,
       CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
     },
   });
-  child.stdin.end();
-  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  return { code, stdout, stderr };
-}
 
 test('every command of docs/getting-started.md works as it stands there', async () => {
   const [start, create = '', profile = '', register = '', dryRun = '', send = '', ...more] = blocks;

@@ -1,0 +1,28 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+
+/** The pages that users read exist in English (`docs/`) and in Chinese (`docs/zh/`). */
+const docs = new URL('../../../docs/', import.meta.url);
+const read = (page: string) => readFile(new URL(page, docs), 'utf8');
+const translated = await readdir(new URL('zh/', docs));
+
+const fence = /^```\w+\n[\s\S]+?^```$/gm;
+const blocks = (text: string) => [...text.matchAll(fence)].map(([block]) => block);
+/** Text between code marks outside of blocks: paths, options, members, lines of SDKs. */
+const codeMarks = (text: string) => {
+  const marks = [...text.replaceAll(fence, '').matchAll(/`([^`\n]+)`/g)].map(([, code]) => code);
+  return [...new Set(marks)].sort();
+};
+
+test('the pages that a newcomer reads are translated', () => {
+  expect(translated.sort()).toEqual(['concepts.md', 'getting-started.md', 'moving-in.md', 'sending.md']);
+});
+
+test.each(translated)(
+  '%s has the same blocks, commands, members and paths in both languages',
+  async (page) => {
+    const [english, chinese] = await Promise.all([read(page), read(`zh/${page}`)]);
+    expect(blocks(chinese)).toEqual(blocks(english));
+    expect(codeMarks(chinese)).toEqual(codeMarks(english));
+  },
+);
