@@ -47,16 +47,16 @@ export const guideOf = (connectorId: ConnectorId): CredentialGuide | undefined =
   connectors.get(connectorId)?.guide;
 
 /** Credentials as they are stored, or a sentence that says which member is wrong and what it must be. */
-export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: false; problem: string };
+export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: false; error: string };
 
 /** Checks what somebody sent as credentials. The sentence quotes names of members, never their values. */
 export function checkCredentials(connectorId: ConnectorId, sent: unknown): CheckedCredentials {
   const schema = credentialsOf(connectorId);
-  if (!schema) return { ok: false, problem: `${connectorId} takes no credentials` };
+  if (!schema) return { ok: false, error: `${connectorId} takes no credentials` };
   const result = schema.safeParse(sent, { error: issueText });
   if (result.success) return { ok: true, credentials: result.data };
   const issue = result.error.issues[0];
-  return { ok: false, problem: issue ? sentenceOf(issue) : 'the credentials are not as expected' };
+  return { ok: false, error: issue ? describeIssue(issue) : 'the credentials are not as expected' };
 }
 
 /**
@@ -71,12 +71,12 @@ export function inspectCredentials(
   const connector = connectors.get(connectorId);
   const checked = checkCredentials(connectorId, credentials);
   if (connector && checked.ok) return connector.inspect(checked.credentials, nowMs);
-  const problem = checked.ok ? `${connectorId} sends nothing` : checked.problem;
+  const problem = checked.ok ? `${connectorId} sends nothing` : checked.error;
   return { kind: 'unfit', expiresAtMs: null, problems: [`${problem}: put the profile again.`] };
 }
 
 /** Joins the name of a member and what is wrong with it. */
-function sentenceOf(issue: z.core.$ZodIssue): string {
+function describeIssue(issue: z.core.$ZodIssue): string {
   const path = issue.path.map(String).join('.');
   const isNamed = path === '' || issue.message.startsWith(String(issue.path.at(-1)));
   return isNamed ? issue.message : `${path}: ${issue.message}`;

@@ -10,9 +10,9 @@ import {
 import {
   type MassLimit,
   type MessageSource,
-  messageOf,
   type NamedCredentials,
   type ProfileChoice,
+  toPushMessage,
 } from './contract/connector.ts';
 import { connectors } from './registry.ts';
 
@@ -32,7 +32,7 @@ export interface Target extends DeviceTraits {
 export interface Route {
   connector: ConnectorId;
   profile: string;
-  problem?: string;
+  error?: string;
 }
 
 /**
@@ -62,7 +62,7 @@ export class Router {
 
   /** Profiles of this app that serve a limited number of devices per push. */
   massLimits(): (MassLimit & { connector: ConnectorId; profile: string })[] {
-    const message = messageOf(this.#push);
+    const message = toPushMessage(this.#push);
     return [...this.#candidates].flatMap(([connector, candidates]) =>
       candidates.flatMap(({ name, credentials }) => {
         const limit = connectors.get(connector)?.massLimit?.(credentials, message);
@@ -93,14 +93,14 @@ export class Router {
     const connector = this.#connectorOf(target);
     if (connector === 'channel') return this.#ownChannel(target);
     if (connector === 'apns' && !target.has_token)
-      return { connector, profile: '', problem: 'the installation has no deviceToken' };
+      return { connector, profile: '', error: 'the installation has no deviceToken' };
     let problem = '';
     for (const label of labelsOf(connector)) {
       const choice = this.#choose(label, target);
       if (choice.ok) return { connector: label, profile: choice.profile };
-      problem ||= choice.problem;
+      problem ||= choice.error;
     }
-    return { connector, profile: '', problem };
+    return { connector, profile: '', error: problem };
   }
 
   #connectorOf(target: DeviceTraits): ConnectorId {
@@ -114,24 +114,22 @@ export class Router {
 
   #ownChannel(target: DeviceTraits): Route {
     const route = { connector: 'channel', profile: target.device_type } as const;
-    return target.has_installation_id
-      ? route
-      : { ...route, problem: 'the installation has no installationId' };
+    return target.has_installation_id ? route : { ...route, error: 'the installation has no installationId' };
   }
 
   #choose(connectorId: ConnectorId, target: DeviceTraits): ProfileChoice {
     const connector = connectors.get(connectorId);
-    if (!connector) return { ok: false, problem: `${connectorId} is not available on this server` };
+    if (!connector) return { ok: false, error: `${connectorId} is not available on this server` };
     const listed = this.#push.order.target;
     const asked = listed.kind === 'devices' ? listed.deviceProfile : null;
     const deviceProfile = asked ?? target.device_profile ?? '';
     const candidates = this.#candidates.get(connectorId) ?? [];
     if (connector.choose) {
       const traits = { deviceProfile, topic: target.topic, teamId: target.team_id };
-      return connector.choose(candidates, traits, messageOf(this.#push));
+      return connector.choose(candidates, traits, toPushMessage(this.#push));
     }
     const name = deviceProfile || '_default';
     if (candidates.some((candidate) => candidate.name === name)) return { ok: true, profile: name };
-    return { ok: false, problem: `there is no ${connectorId} profile named ${name}` };
+    return { ok: false, error: `there is no ${connectorId} profile named ${name}` };
   }
 }

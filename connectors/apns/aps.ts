@@ -2,44 +2,44 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
 /** Why a message cannot be sent to iOS, as a sentence for the caller. Caught where rendering begins. */
-export class PayloadProblem extends Error {
+export class PayloadError extends Error {
   override readonly name = 'PayloadProblem';
 }
 
 /** The value when it is a string; else the problem names the member. */
 export function textOf(name: string, value: unknown): string {
-  if (typeof value !== 'string') throw new PayloadProblem(`${name} must be a string`);
+  if (typeof value !== 'string') throw new PayloadError(`${name} must be a string`);
   return value;
 }
 
 function numberOf(name: string, value: Json): number {
-  if (typeof value !== 'number') throw new PayloadProblem(`${name} must be a number`);
+  if (typeof value !== 'number') throw new PayloadError(`${name} must be a number`);
   return value;
 }
 
 function textsOf(name: string, value: Json): Json {
   if (!Array.isArray(value) || value.some((item) => typeof item !== 'string'))
-    throw new PayloadProblem(`${name} must be a list of strings`);
+    throw new PayloadError(`${name} must be a list of strings`);
   return value;
 }
 
 /** The protocol has a list where Apple has a string (protocol/push.md#alert-objects): a list of one becomes its member. */
 function textOrTextsOf(name: string, value: Json): Json {
   if (typeof value === 'string') return value;
-  if (!Array.isArray(value)) throw new PayloadProblem(`${name} must be a string or a list of strings`);
+  if (!Array.isArray(value)) throw new PayloadError(`${name} must be a string or a list of strings`);
   const texts = textsOf(name, value);
   return value.length === 1 ? (value[0] ?? texts) : texts;
 }
 
 function zeroOrOne(name: string, value: Json): number {
-  if (value !== 0 && value !== 1) throw new PayloadProblem(`${name} must be 0 or 1`);
+  if (value !== 0 && value !== 1) throw new PayloadError(`${name} must be 0 or 1`);
   return value;
 }
 
 function badgeOf(name: string, value: Json): Json {
   if (value === 'Increment') return value;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
-  throw new PayloadProblem(`${name} must be a whole number of 0 or more, or the string Increment`);
+  throw new PayloadError(`${name} must be a whole number of 0 or more, or the string Increment`);
 }
 
 type Check = (name: string, value: Json) => Json;
@@ -125,13 +125,13 @@ function checkMembers(prefix: string, given: JsonObject, checks: Map<string, Che
 
 function alertOf(name: string, value: Json): Json {
   if (typeof value === 'string') return value;
-  if (!isJsonObject(value)) throw new PayloadProblem(`${name} must be a string or an object`);
+  if (!isJsonObject(value)) throw new PayloadError(`${name} must be a string or an object`);
   return checkMembers('alert.', value, alertMembers);
 }
 
 function soundOf(name: string, value: Json): Json {
   if (typeof value === 'string') return value;
-  if (!isJsonObject(value)) throw new PayloadProblem(`${name} must be a string or an object`);
+  if (!isJsonObject(value)) throw new PayloadError(`${name} must be a string or an object`);
   return checkMembers('sound.', value, soundMembers);
 }
 
@@ -139,12 +139,12 @@ function soundOf(name: string, value: Json): Json {
 function criticalOf(name: string, value: Json): Json {
   if (value === true || value === 1) return 1;
   if (value === false || value === 0) return 0;
-  throw new PayloadProblem(`${name} must be true or false`);
+  throw new PayloadError(`${name} must be true or false`);
 }
 
 /** One documented sample has it as a string (protocol/push.md#sound-objects). */
 function volumeOf(name: string, value: Json): Json {
   const volume = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof volume === 'number' && volume >= 0 && volume <= 1) return volume;
-  throw new PayloadProblem(`${name} must be a number from 0 to 1`);
+  throw new PayloadError(`${name} must be a number from 0 to 1`);
 }

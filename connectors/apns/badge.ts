@@ -1,11 +1,11 @@
 import { isJsonObject, type Json } from '../../shared/domain/json.ts';
-import type { Message } from '../contract/connector.ts';
+import type { PushMessage } from '../contract/connector.ts';
 
 /**
  * The badge that an Apple device gets: a number, or the case-sensitive word `Increment`, from the `ios`
  * object, the `aps` layout or the default members, the most specific first (protocol/push.md#badges).
  */
-export function badgeOf(message: Pick<Message, 'data'>): 'Increment' | number | null {
+export function badgeOf(message: Pick<PushMessage, 'data'>): 'Increment' | number | null {
   const { ios, aps, badge } = message.data;
   const own = isJsonObject(ios) ? [isJsonObject(ios.aps) ? ios.aps.badge : undefined, ios.badge] : [];
   const candidates: (Json | undefined)[] = [...own, isJsonObject(aps) ? aps.badge : undefined, badge];

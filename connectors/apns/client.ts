@@ -1,4 +1,4 @@
-import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
+import type { AttemptResult, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
 import { openTransport } from '../http2/open.ts';
 import {
   defaultTiming,
@@ -6,8 +6,8 @@ import {
   type TransportLoad,
   type TransportTiming,
 } from '../http2/transport.ts';
-import { failed, halt, retry } from '../kit/attempt-results.ts';
-import { pauseMs } from './attempt.ts';
+import { failed, profileError, retry } from '../kit/attempt-results.ts';
+import { pauseMs } from './attempt-results.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { type ApnsSession, Delivery, malformed } from './delivery.ts';
 import { type ApnsPayload, renderApns } from './payload.ts';
@@ -57,7 +57,7 @@ class ApnsSender implements Sender {
   async send(request: SendRequest): Promise<void> {
     const { message, recipients, report } = request;
     const rendering = renderApns(message);
-    const refusal = rendering.ok ? this.#refusal(request, rendering.payload) : failed(0, rendering.problem);
+    const refusal = rendering.ok ? this.#refusal(request, rendering.payload) : failed(0, rendering.error);
     if (!rendering.ok || refusal) {
       if (refusal) for (const { index } of recipients) report(index, refusal);
       return;
@@ -90,12 +90,12 @@ class ApnsSender implements Sender {
   }
 
   /** Why nothing of this push can be sent now, if that is so. */
-  #refusal({ message }: SendRequest, payload: ApnsPayload): Attempt | undefined {
+  #refusal({ message }: SendRequest, payload: ApnsPayload): AttemptResult | undefined {
     const nowMs = this.#context.clock.now();
     if (message.expiresAtMs <= nowMs)
       return { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
     if (this.#certificateEndMs <= nowMs)
-      return halt(0, 'certificate_expired', 'The certificate has expired: upload a new one.');
+      return profileError(0, 'certificate_expired', 'The certificate has expired: upload a new one.');
     if (this.#credentials.auth === 'certificate' && pushTypeOf(payload.pushType).isTokenOnly)
       return failed(0, `the push type ${payload.pushType} needs token authentication`);
     if (this.#pausedUntilMs > nowMs)
@@ -141,7 +141,7 @@ class ApnsSender implements Sender {
     };
     return {
       transport,
-      renew,
+      reconnect: renew,
       token: () => tokens?.current() ?? null,
       replaceToken: (refused) => tokens?.replace(refused) ?? null,
       pause: () => {
@@ -177,8 +177,8 @@ class ApnsSender implements Sender {
   }
 }
 
-/** Not `halt`: the installation names its topic itself, and the others' may be fine. */
-function withoutTopic(wanted: string | undefined): Attempt {
+/** Not `profile_error`: the installation names its topic itself, and the others' may be fine. */
+function withoutTopic(wanted: string | undefined): AttemptResult {
   return failed(
     0,
     wanted === undefined

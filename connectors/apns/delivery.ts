@@ -1,4 +1,4 @@
-import type { Attempt, GatewayCall, Message, Recipient, Report } from '../contract/connector.ts';
+import type { AttemptResult, GatewayCall, PushMessage, Recipient, Report } from '../contract/connector.ts';
 import type {
   RequestResult,
   RequestTemplate,
@@ -7,8 +7,8 @@ import type {
   TransportRequest,
 } from '../http2/transport.ts';
 import { failed, sent } from '../kit/attempt-results.ts';
-import { apnsIdOf, attemptOf, unansweredOf } from './attempt.ts';
-import { type Answer, answerOf } from './errors.ts';
+import { apnsIdOf, attemptResult, unansweredResult } from './attempt-results.ts';
+import { type ApnsError, parseError } from './errors.ts';
 import type { ApnsPayload } from './payload.ts';
 import type { ProviderToken } from './provider-token.ts';
 
@@ -20,7 +20,7 @@ export interface ApnsSession {
   /** Another provider token in place of a refused one, or null. */
   replaceToken(refused: ProviderToken): ProviderToken | null;
   /** New connections, unless that was done since `sinceMs` (monotonic). */
-  renew(sinceMs: number): void;
+  reconnect(sinceMs: number): void;
   /** The key rests: no batch is begun for a while. */
   pause(): void;
   onCall(call: GatewayCall): void;
@@ -29,12 +29,12 @@ export interface ApnsSession {
 
 /** What all topics of one `send` share: how its rest ends, once that is known. */
 export interface Ending {
-  attempt: Attempt | null;
+  attempt: AttemptResult | null;
 }
 
 export interface DeliveryOptions {
   session: ApnsSession;
-  message: Message;
+  message: PushMessage;
   payload: ApnsPayload;
   topic: string;
   /** The credentials know no other topic. */
@@ -53,12 +53,12 @@ type Again = 'renew_token' | 'renew_connection';
 export class Delivery {
   readonly #options: DeliveryOptions;
   /** How the rest of this topic ends, where the other topics go on. */
-  #topicEnding: Attempt | null = null;
+  #topicEnding: AttemptResult | null = null;
   #again: Recipient[] = [];
   #cause: Again | null = null;
   /** The provider token of this pass. */
   #token: ProviderToken | null = null;
-  #refusal: Answer | null = null;
+  #refusal: ApnsError | null = null;
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
@@ -79,7 +79,7 @@ export class Delivery {
     const token = this.#token;
     const next = this.#cause === 'renew_token' && token !== null ? session.replaceToken(token) : token;
     // After such an answer the connection is of no more use (protocol/apns.md#provider-tokens).
-    session.renew(startedAtMs);
+    session.reconnect(startedAtMs);
     if (this.#cause === 'renew_token' && next === null) this.#end(again);
     else await this.#pass(again, true);
   }
@@ -94,7 +94,7 @@ export class Delivery {
   #end(recipients: Recipient[]): void {
     const { isOnlyTopic, report } = this.#options;
     for (const { index } of recipients)
-      if (this.#refusal) report(index, attemptOf(this.#refusal, null, isOnlyTopic));
+      if (this.#refusal) report(index, attemptResult(this.#refusal, null, isOnlyTopic));
   }
 
   #pass(recipients: Recipient[], isLast: boolean): Promise<void> {
@@ -118,7 +118,7 @@ export class Delivery {
       else this.#again.push(recipient);
       return undefined;
     }
-    report(recipient.index, unansweredOf(reply, payload.isRepeatHidden));
+    report(recipient.index, unansweredResult(reply, payload.isRepeatHidden));
     return ending.attempt ? 'stop' : undefined;
   }
 
@@ -135,7 +135,7 @@ export class Delivery {
       const isOutdated = !isLast && session.token() !== this.#token;
       return ending.attempt || isOutdated ? 'stop' : undefined;
     }
-    const answer = answerOf(reply);
+    const answer = parseError(reply);
     session.onCall({ status: reply.status, reason: answer.reason, seconds: reply.seconds });
     if (!isLast && (answer.reaction === 'renew_token' || answer.reaction === 'renew_connection')) {
       this.#cause ??= answer.reaction;
@@ -143,27 +143,27 @@ export class Delivery {
       this.#again.push(recipient);
       return 'stop';
     }
-    const attempt = attemptOf(answer, reply.retryAfterMs, isOnlyTopic);
+    const attempt = attemptResult(answer, reply.retryAfterMs, isOnlyTopic);
     report(recipient.index, attempt);
     return this.#verdict(answer, attempt);
   }
 
   /** Whether the rest may go on after this answer. */
-  #verdict(answer: Answer, attempt: Attempt): ResponseDecision {
+  #verdict(answer: ApnsError, attempt: AttemptResult): ResponseDecision {
     const { session, ending } = this.#options;
     switch (answer.reaction) {
       case 'retry_elsewhere':
         return 'drain';
       case 'fail_topic':
         this.#topicEnding = attempt;
-        if (attempt.kind === 'halt') ending.attempt ??= attempt;
+        if (attempt.kind === 'profile_error') ending.attempt ??= attempt;
         return 'stop';
       case 'pause':
         session.pause();
         ending.attempt ??= attempt;
         return 'stop';
       case 'fail_push':
-      case 'halt':
+      case 'profile_error':
       case 'renew_token':
         ending.attempt ??= attempt;
         return 'stop';
@@ -196,9 +196,9 @@ export class Delivery {
   #requests(recipients: Recipient[]): TransportRequest[] {
     const { message, payload } = this.#options;
     const isSpliced = payload.badgeAt !== undefined;
-    return recipients.map(({ address, badge, id }) => ({
-      path: address,
-      headerValue: apnsIdOf(message.pushId, id),
+    return recipients.map(({ deviceToken, badge, id }) => ({
+      path: deviceToken,
+      headerValue: apnsIdOf(message.objectId, id),
       // Counted by the dispatcher before the first attempt; an installation that was never counted shows 1.
       ...(isSpliced ? { splice: String(badge ?? 1) } : {}),
     }));
@@ -209,6 +209,6 @@ export class Delivery {
 const tokenForm = /^[0-9a-fA-F]{1,200}$/;
 
 /** A device token that must not come near a path. Not called dead: no gateway said so. */
-export function malformed({ address }: Recipient): Attempt | undefined {
-  return tokenForm.test(address) ? undefined : failed(0, 'the device token is not hexadecimal');
+export function malformed({ deviceToken }: Recipient): AttemptResult | undefined {
+  return tokenForm.test(deviceToken) ? undefined : failed(0, 'the device token is not hexadecimal');
 }

@@ -19,76 +19,80 @@ export type Reaction =
   | 'retry'
   /** Worth another try, on another connection. */
   | 'retry_elsewhere'
-  /** A new provider token and a new connection, once; then `halt`. */
+  /** A new provider token and a new connection, once; then `profile_error`. */
   | 'renew_token'
   /** A new connection, once; then `retry`. */
   | 'renew_connection'
   /** No new provider token: this key pauses. */
   | 'pause'
   /** Credentials or configuration are wrong. */
-  | 'halt';
+  | 'profile_error';
 
-export interface Row {
+export interface ResponseRule {
   status: number;
   reason: string;
   reaction: Reaction;
   /** For an operator, where there is something to mend. */
-  sentence?: string;
+  hint?: string;
 }
 
 const ourMistake = 'APNs found the request malformed; this is a defect of the connector.';
 const wrongEnvironment = 'The key belongs to the other APNs environment: set "environment" to match it.';
 
-export const rows: readonly Row[] = [
+export const responseRules: readonly ResponseRule[] = [
   { status: 400, reason: 'BadCollapseId', reaction: 'fail_push' },
   // Malformed, or of the other environment; APNs disconnects sooner when it sees many (protocol/apns.md#connections).
   { status: 400, reason: 'BadDeviceToken', reaction: 'dead_token' },
   { status: 400, reason: 'BadExpirationDate', reaction: 'fail_push' },
   { status: 400, reason: 'BadMessageId', reaction: 'fail' },
   { status: 400, reason: 'BadPriority', reaction: 'fail_push' },
-  { status: 400, reason: 'BadTopic', reaction: 'fail_topic', sentence: 'APNs does not take the topic.' },
+  { status: 400, reason: 'BadTopic', reaction: 'fail_topic', hint: 'APNs does not take the topic.' },
   // The token belongs to another app: right token, wrong context. Kept (protocol/apns.md#answers, Apple DTS forum 807380).
   { status: 400, reason: 'DeviceTokenNotForTopic', reaction: 'fail' },
   { status: 400, reason: 'DuplicateHeaders', reaction: 'fail_push' },
   { status: 400, reason: 'IdleTimeout', reaction: 'retry_elsewhere' },
   { status: 400, reason: 'InvalidPushType', reaction: 'fail_push' },
   { status: 400, reason: 'MissingDeviceToken', reaction: 'fail' },
-  { status: 400, reason: 'MissingTopic', reaction: 'fail_topic', sentence: 'APNs wants a topic.' },
+  { status: 400, reason: 'MissingTopic', reaction: 'fail_topic', hint: 'APNs wants a topic.' },
   { status: 400, reason: 'PayloadEmpty', reaction: 'fail_push' },
   {
     status: 400,
     reason: 'TopicDisallowed',
     reaction: 'fail_topic',
-    sentence: 'The credentials do not allow the topic: check the list of topics.',
+    hint: 'The credentials do not allow the topic: check the list of topics.',
   },
-  { status: 403, reason: 'BadCertificate', reaction: 'halt', sentence: 'APNs refuses the certificate.' },
+  { status: 403, reason: 'BadCertificate', reaction: 'profile_error', hint: 'APNs refuses the certificate.' },
   {
     status: 403,
     reason: 'BadCertificateEnvironment',
-    reaction: 'halt',
-    sentence: 'The certificate belongs to the other APNs environment: set "environment" to match it.',
+    reaction: 'profile_error',
+    hint: 'The certificate belongs to the other APNs environment: set "environment" to match it.',
   },
   {
     status: 403,
     reason: 'ExpiredProviderToken',
     reaction: 'renew_token',
-    sentence: 'APNs finds a fresh provider token expired: check the clock of this machine.',
+    hint: 'APNs finds a fresh provider token expired: check the clock of this machine.',
   },
-  { status: 403, reason: 'Forbidden', reaction: 'halt', sentence: 'APNs forbids the action.' },
+  { status: 403, reason: 'Forbidden', reaction: 'profile_error', hint: 'APNs forbids the action.' },
   {
     status: 403,
     reason: 'InvalidProviderToken',
     reaction: 'renew_token',
-    sentence:
-      'APNs refuses the provider token: check teamId, keyId, privateKey and the clock of this machine.',
+    hint: 'APNs refuses the provider token: check teamId, keyId, privateKey and the clock of this machine.',
   },
-  { status: 403, reason: 'MissingProviderToken', reaction: 'halt', sentence: 'APNs wants a provider token.' },
+  {
+    status: 403,
+    reason: 'MissingProviderToken',
+    reaction: 'profile_error',
+    hint: 'APNs wants a provider token.',
+  },
   { status: 403, reason: 'UnrelatedKeyIdInToken', reaction: 'renew_connection' },
-  { status: 403, reason: 'BadEnvironmentKeyIdInToken', reaction: 'halt', sentence: wrongEnvironment },
+  { status: 403, reason: 'BadEnvironmentKeyIdInToken', reaction: 'profile_error', hint: wrongEnvironment },
   // Live servers spell it this way.
-  { status: 403, reason: 'BadEnvironmentKeyInToken', reaction: 'halt', sentence: wrongEnvironment },
+  { status: 403, reason: 'BadEnvironmentKeyInToken', reaction: 'profile_error', hint: wrongEnvironment },
   { status: 404, reason: 'BadPath', reaction: 'fail' },
-  { status: 405, reason: 'MethodNotAllowed', reaction: 'halt', sentence: ourMistake },
+  { status: 405, reason: 'MethodNotAllowed', reaction: 'profile_error', hint: ourMistake },
   { status: 410, reason: 'Unregistered', reaction: 'dead_token' },
   { status: 410, reason: 'ExpiredToken', reaction: 'dead_token' },
   { status: 413, reason: 'PayloadTooLarge', reaction: 'fail_push' },
@@ -101,16 +105,16 @@ export const rows: readonly Row[] = [
   { status: 503, reason: 'Shutdown', reaction: 'retry_elsewhere' },
 ];
 
-const byKey = new Map(rows.map((row) => [`${row.status} ${row.reason}`, row]));
+const byKey = new Map(responseRules.map((row) => [`${row.status} ${row.reason}`, row]));
 
 /** An answer of APNs with its row. `reason` is from a bounded set, fit for a metric label. */
-export interface Answer extends Row {
+export interface ApnsError extends ResponseRule {
   /** 410 only: when APNs found the token dead. */
   deadSinceMs?: number;
 }
 
 /** Looks an answer up; what is not in the table is judged by its status alone, and never kills a token. */
-export function answerOf(reply: Extract<RequestResult, { kind: 'response' }>): Answer {
+export function parseError(reply: Extract<RequestResult, { kind: 'response' }>): ApnsError {
   const told = parse(reply.body);
   const row = byKey.get(`${reply.status} ${told.reason}`);
   if (row) return told.timestamp === undefined ? row : { ...row, deadSinceMs: told.timestamp };
@@ -120,7 +124,10 @@ export function answerOf(reply: Extract<RequestResult, { kind: 'response' }>): A
 function byStatus(status: number): { reaction: Reaction; sentence?: string } {
   if (status === 429 || status >= 500) return { reaction: 'retry' };
   if (status === 401 || status === 403 || status === 407)
-    return { reaction: 'halt', sentence: `The gateway refuses the credentials with status ${status}.` };
+    return {
+      reaction: 'profile_error',
+      sentence: `The gateway refuses the credentials with status ${status}.`,
+    };
   return { reaction: 'fail' };
 }
 

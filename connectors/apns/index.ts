@@ -13,7 +13,7 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
     can: { passThrough: false, badge: true, collapse: true },
     // protocol/apns.md#request: one token per request; 4096 bytes (5120 for VoIP, which rendering knows).
     limits: { recipientsPerRequest: 1, bodyBytes: 4096 },
-    address: 'deviceToken',
+    tokenField: 'deviceToken',
     credentials: apnsCredentials,
     guide: apnsGuide,
     render: renderApns,

@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
-import type { Message, Rendering } from '../contract/connector.ts';
-import { checkAps, isShowing, PayloadProblem, textOf, withoutEmpty } from './aps.ts';
+import type { PushMessage, Rendering } from '../contract/connector.ts';
+import { checkAps, isShowing, PayloadError, textOf, withoutEmpty } from './aps.ts';
 import { allPushTypes, plainPushTypes, pushTypeOf } from './push-types.ts';
 
 /** A rendered push: what all its recipients share. */
@@ -65,11 +65,11 @@ const badgeAt = Buffer.byteLength('{"aps":{"badge":');
  * Renders the shared part of a message. The objects of other device types are left out, `ios` is merged
  * over the default members. `badge: "Increment"` leaves a gap at `badgeAt`.
  */
-export function renderApns(message: Message): Rendering<ApnsPayload> {
+export function renderApns(message: PushMessage): Rendering<ApnsPayload> {
   try {
     return { ok: true, payload: render(message) };
   } catch (error) {
-    if (error instanceof PayloadProblem) return { ok: false, problem: error.message };
+    if (error instanceof PayloadError) return { ok: false, error: error.message };
     throw error;
   }
 }
@@ -81,9 +81,9 @@ export function previewApns({ body, badgeAt: at }: ApnsPayload): string {
   return at === undefined ? text : `${text.slice(0, at)}1${text.slice(at)}`;
 }
 
-function render(message: Message): ApnsPayload {
+function render(message: PushMessage): ApnsPayload {
   const { ios, ...defaults } = message.data;
-  if (ios !== undefined && !isJsonObject(ios)) throw new PayloadProblem('ios must be an object');
+  if (ios !== undefined && !isJsonObject(ios)) throw new PayloadError('ios must be an object');
   const parts = mergeLayers(defaults, ios ?? {});
   const aps = withoutEmpty(checkAps(parts.aps));
   const control = checkControl(parts, aps);
@@ -92,10 +92,10 @@ function render(message: Message): ApnsPayload {
   const { maxBytes, isShown = false } = pushTypeOf(control.pushType);
   // Without an id from the sender the push gets one of its own: a repeat replaces the same notification and no other
   // (protocol/apns.md#repeats). Only what the system itself shows is replaced; apps handle the other types themselves.
-  const collapseId = control.collapseId ?? (isShown ? message.pushId : null);
+  const collapseId = control.collapseId ?? (isShown ? message.objectId : null);
   const bytes = body.length + (isSpliced ? badgeDigits : 0);
   if (bytes > maxBytes)
-    throw new PayloadProblem(`the iOS payload has ${bytes} bytes; APNs takes at most ${maxBytes}`);
+    throw new PayloadError(`the iOS payload has ${bytes} bytes; APNs takes at most ${maxBytes}`);
   return {
     body,
     ...(isSpliced ? { badgeAt } : {}),
@@ -127,7 +127,7 @@ function mergeLayers(defaults: JsonObject, ios: JsonObject): Parts {
       else parts.custom[name] = value;
     }
     if (aps === undefined) continue;
-    if (!isJsonObject(aps)) throw new PayloadProblem('aps must be an object');
+    if (!isJsonObject(aps)) throw new PayloadError('aps must be an object');
     Object.assign(parts.aps, aps);
     parts.isApsLayout = true;
   }
@@ -140,11 +140,11 @@ function checkControl(
 ): Pick<ApnsPayload, 'pushType' | 'priority' | 'collapseId'> {
   const { priority } = parts.control;
   if (priority !== undefined && priority !== 10 && priority !== 5)
-    throw new PayloadProblem('pgw-priority must be 10 or 5');
+    throw new PayloadError('pgw-priority must be 10 or 5');
   const pushType = checkPushType(parts, aps);
   // protocol/apns.md#push-types: priority 10 is an error for background pushes.
   if (parts.control.pushType === 'background' && priority === 10)
-    throw new PayloadProblem('pgw-priority must be 5 when pgw-push-type is background');
+    throw new PayloadError('pgw-priority must be 5 when pgw-push-type is background');
   return {
     pushType,
     priority: priority === 5 || pushType === 'background' ? '5' : '10',
@@ -161,17 +161,17 @@ function checkPushType(parts: Parts, aps: JsonObject): string {
   const given = parts.control.pushType ?? 'alert';
   const allowed = parts.isApsLayout ? allPushTypes : plainPushTypes;
   if (typeof given !== 'string' || !allowed.includes(given))
-    throw new PayloadProblem(`pgw-push-type must be one of ${allowed.join(', ')}`);
+    throw new PayloadError(`pgw-push-type must be one of ${allowed.join(', ')}`);
   if (!plainPushTypes.includes(given) || isShowing(aps)) return given;
   if (aps['content-available'] === 1) return 'background';
-  throw new PayloadProblem('iOS content needs an alert, a badge, a sound or content-available');
+  throw new PayloadError('iOS content needs an alert, a badge, a sound or content-available');
 }
 
 function checkCollapseId(value: unknown): string | null {
   if (value === undefined || value === null || value === '') return null;
   const id = textOf('collapse-id', value);
   if (Buffer.byteLength(id) > maxCollapseBytes)
-    throw new PayloadProblem(`collapse-id must have at most ${maxCollapseBytes} bytes`);
+    throw new PayloadError(`collapse-id must have at most ${maxCollapseBytes} bytes`);
   // A header takes visible ASCII; the same other text always becomes the same digest, so it still groups.
   return /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(id)
     ? id

@@ -1,8 +1,8 @@
 import type {
   MassLimit,
-  Message,
   NamedCredentials,
   ProfileChoice,
+  PushMessage,
   RouteTraits,
 } from '../contract/connector.ts';
 import { type ApnsCredentials, topicsOf } from './credentials.ts';
@@ -22,9 +22,9 @@ function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
 export function chooseApnsProfile(
   profiles: Candidate[],
   traits: RouteTraits,
-  message: Pick<Message, 'prod' | 'topic' | 'teamId'>,
+  message: Pick<PushMessage, 'prod' | 'topic' | 'teamId'>,
 ): ProfileChoice {
-  if (profiles.length === 0) return { ok: false, problem: 'the app has no APNs profile' };
+  if (profiles.length === 0) return { ok: false, error: 'the app has no APNs profile' };
   const tokens = profiles.filter(({ credentials }) => credentials.auth === 'token');
   return tokens.length > 0
     ? chooseToken(tokens, traits, message)
@@ -34,7 +34,7 @@ export function chooseApnsProfile(
 function chooseToken(
   tokens: Candidate[],
   traits: RouteTraits,
-  message: Pick<Message, 'prod' | 'topic' | 'teamId'>,
+  message: Pick<PushMessage, 'prod' | 'topic' | 'teamId'>,
 ): ProfileChoice {
   const fitting = tokens.filter((candidate) => serves(candidate, message.prod));
   const teamId = traits.teamId ?? message.teamId ?? null;
@@ -51,20 +51,20 @@ function chooseToken(
   const teams = new Set(
     owning.map(({ credentials }) => (credentials.auth === 'token' ? credentials.teamId : '')),
   );
-  if (teams.size > 1) return { ok: false, problem: 'several teams own the topic: name one by pgw_team_id' };
+  if (teams.size > 1) return { ok: false, error: 'several teams own the topic: name one by pgw_team_id' };
   const choice = named ?? owning[0];
   if (choice) return { ok: true, profile: choice.name };
   if (fitting.length === 0)
-    return { ok: false, problem: `no APNs profile serves the ${message.prod} environment` };
-  if (ofTeam.length === 0) return { ok: false, problem: 'no APNs profile of that team' };
-  return { ok: false, problem: 'no APNs profile owns the topic' };
+    return { ok: false, error: `no APNs profile serves the ${message.prod} environment` };
+  if (ofTeam.length === 0) return { ok: false, error: 'no APNs profile of that team' };
+  return { ok: false, error: 'no APNs profile owns the topic' };
 }
 
 function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'dev' | 'prod'): ProfileChoice {
   if (traits.deviceProfile !== '') {
     const own = profiles.find(({ name }) => name === traits.deviceProfile);
     if (own) return { ok: true, profile: own.name };
-    return { ok: false, problem: `no APNs certificate named ${traits.deviceProfile}` };
+    return { ok: false, error: `no APNs certificate named ${traits.deviceProfile}` };
   }
   const fitting = profiles.filter((candidate) => serves(candidate, prod));
   const choice = ['_default', prod].flatMap((name) =>
@@ -73,15 +73,15 @@ function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'de
   const only = fitting.length === 1 ? fitting[0] : undefined;
   const certificate = choice ?? only;
   if (certificate) return { ok: true, profile: certificate.name };
-  return { ok: false, problem: `no APNs certificate serves the ${prod} environment` };
+  return { ok: false, error: `no APNs certificate serves the ${prod} environment` };
 }
 
 /** A development certificate serves at most 20,000 devices per push (protocol/push.md#development-certificates). */
 export function developmentLimit(
   credentials: ApnsCredentials,
-  message: Pick<Message, 'prod'>,
+  message: Pick<PushMessage, 'prod'>,
 ): MassLimit | null {
   const isDevelopment =
     credentials.auth === 'certificate' && (credentials.environment ?? message.prod) === 'dev';
-  return isDevelopment ? { devices: 20_000, sentence: 'dev profile disabled for massive push' } : null;
+  return isDevelopment ? { devices: 20_000, error: 'dev profile disabled for massive push' } : null;
 }

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
-import type { Attempt, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
+import type { AttemptResult, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
 import { depositFailed, stopping, unfit } from './errors.ts';
 import { renderChannelContent } from './payload.ts';
 
@@ -39,18 +39,18 @@ export class ChannelSender implements Sender {
   /** Holds nothing open: the mailbox is the worker's. */
   async close(): Promise<void> {}
 
-  async #sendGroup(request: SendRequest, { deviceType, recipients }: Group): Promise<Attempt> {
+  async #sendGroup(request: SendRequest, { deviceType, recipients }: Group): Promise<AttemptResult> {
     if (request.signal.aborted) return stopping;
     const { message } = request;
     const rendering = renderChannelContent(message, deviceType);
     return rendering.ok
       ? this.#deposit({
-          pushId: message.pushId,
+          pushId: message.objectId,
           content: rendering.payload,
           expiresAtMs: message.expiresAtMs,
           recipients,
         })
-      : unfit(rendering.problem);
+      : unfit(rendering.error);
   }
 
   async #deposit(letter: {
@@ -58,7 +58,7 @@ export class ChannelSender implements Sender {
     content: JsonObject;
     expiresAtMs: number;
     recipients: Recipient[];
-  }): Promise<Attempt> {
+  }): Promise<AttemptResult> {
     const { clock, mailbox, onCall } = this.#context;
     const startedAtMs = clock.monotonicMs();
     const secondsSoFar = () => (clock.monotonicMs() - startedAtMs) / 1000;

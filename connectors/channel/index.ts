@@ -14,7 +14,7 @@ export const channel: Connector<z.infer<typeof credentials>, JsonObject> = {
   can: { passThrough: true, badge: false, collapse: true },
   // One deposit takes a whole batch; a call's body is under 4096 bytes, and the server adds some members.
   limits: { recipientsPerRequest: 1000, bodyBytes: 8192 },
-  address: 'installationId',
+  tokenField: 'installationId',
   credentials,
   render: renderChannelContent,
   inspect: () => ({ kind: 'none', expiresAtMs: null, problems: [] }),

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
-import type { Message, Rendering } from '../contract/connector.ts';
+import type { PushMessage, Rendering } from '../contract/connector.ts';
 
 const typeNames = { string: 'a string', boolean: 'true or false' } as const;
 
@@ -25,7 +25,7 @@ function ownMembers(data: JsonObject, deviceType: string): [string, Json][] {
 }
 
 /** What the server adds for the device (protocol/channel.md#message-members). */
-function addedMembers(message: Message): [string, Json][] {
+function addedMembers(message: PushMessage): [string, Json][] {
   const added: [string, Json][] = [];
   const [channel, ...more] = message.channels ?? [];
   if (channel !== undefined && more.length === 0) added.push(['_channel', channel]);
@@ -55,8 +55,8 @@ const isEmpty = (alert: Json | undefined): boolean =>
  * `android` object over them (protocol/push.md#content: merged, not replaced), and what the server adds. Pure.
  * Android content is checked by protocol/push.md#android-content; other types (`web`, …) may hold anything.
  */
-export function renderChannelContent(message: Message, deviceType: string): Rendering<JsonObject> {
+export function renderChannelContent(message: PushMessage, deviceType: string): Rendering<JsonObject> {
   const content = Object.fromEntries([...ownMembers(message.data, deviceType), ...addedMembers(message)]);
   const problem = deviceType === 'android' ? androidProblem(content) : undefined;
-  return problem === undefined ? { ok: true, payload: content } : { ok: false, problem };
+  return problem === undefined ? { ok: true, payload: content } : { ok: false, error: problem };
 }

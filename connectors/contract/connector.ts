@@ -11,16 +11,16 @@ import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { PushOrder } from '../../shared/domain/pushes/push.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { CredentialGuide } from './guide.ts';
-import type { ReceiptCall, ReceiptReading } from './receipt.ts';
+import type { ReceiptCall, ReceiptsResult } from './receipt.ts';
 import type { DayQuota, TokenStore } from './shared-state.ts';
 
-export type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from './receipt.ts';
+export type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult as ReceiptReading } from './receipt.ts';
 export type { DayQuota, StoredToken, TokenStore } from './shared-state.ts';
 
 /** What all recipients of one push share. Built once per push; per-device-type objects are not merged yet. */
-export interface Message {
+export interface PushMessage {
   /** Public id of the push record, 16 alphanumerics. */
-  pushId: string;
+  objectId: string;
   /** `data` as the caller sent it. */
   data: JsonObject;
   prod: 'dev' | 'prod';
@@ -45,10 +45,10 @@ export interface MessageSource {
 }
 
 /** What the gateways are told of a push. */
-export function messageOf({ objectId, order, expiresAt, createdAt }: MessageSource): Message {
+export function toPushMessage({ objectId, order, expiresAt, createdAt }: MessageSource): PushMessage {
   const channels = order.target.kind === 'query' ? order.target.channels : null;
   return {
-    pushId: objectId,
+    objectId,
     data: order.data,
     prod: order.prod,
     ...(order.topic === null ? {} : { topic: order.topic }),
@@ -67,7 +67,7 @@ export interface Recipient {
   /** Internal id of the installation. */
   id: string;
   /** Where it goes: device token, registration id or installation id, by connector. */
-  address: string;
+  deviceToken: string;
   deviceType: string;
   /** `vendor` as the installation spells it: `mi-intl` is of another region than `mi`. */
   vendor?: string | null;
@@ -83,7 +83,7 @@ export interface Recipient {
  * What became of one recipient after one attempt. Plain data: it crosses threads. `cause`: the code of a connection
  * that could not be made or broke (`ENOTFOUND`, `CERT_HAS_EXPIRED`), where it is known.
  */
-export type Attempt =
+export type AttemptResult =
   /** The gateway took it. */
   | { kind: 'sent'; messageId?: string }
   /** The gateway (or this connector) refused it for good; `capped`: because a quota of the gateway is used up. */
@@ -95,9 +95,9 @@ export type Attempt =
   /** The request was written and no answer came: it may have been delivered. */
   | { kind: 'unknown'; reason: string; isRepeatHidden: boolean; cause?: string | undefined }
   /** Credentials or configuration are wrong: every recipient of this profile would end the same. */
-  | { kind: 'halt'; status: number; reason: string; sentence: string; cause?: string | undefined };
+  | { kind: 'profile_error'; status: number; reason: string; hint: string; cause?: string | undefined };
 
-export type Report = (index: number, attempt: Attempt) => void;
+export type Report = (index: number, attempt: AttemptResult) => void;
 
 /** Facts about one request to a gateway, for the metrics of the main thread. */
 export interface GatewayCall {
@@ -109,7 +109,7 @@ export interface GatewayCall {
 }
 
 export interface SendRequest {
-  message: Message;
+  message: PushMessage;
   recipients: Recipient[];
   report: Report;
   /** Aborts what has not left yet; what is in flight is finished or reported `unknown`. */
@@ -171,7 +171,7 @@ export interface ConnectorLimits {
  */
 export type Rendering<P> =
   | { ok: true; payload: P }
-  | { ok: false; problem: string; outcome?: 'failed' | 'dropped' };
+  | { ok: false; error: string; outcome?: 'failed' | 'dropped' };
 
 /** How fast a gateway may be sent to by all dispatchers together, with one set of credentials. */
 export interface Rate {
@@ -193,7 +193,7 @@ export interface TestLimit {
 /** A push to more devices than this ends with the sentence and sends nothing. */
 export interface MassLimit {
   devices: number;
-  sentence: string;
+  error: string;
 }
 
 /** What `carillon doctor` and the admin API want to know of credentials without seeing them. */
@@ -220,40 +220,40 @@ export interface NamedCredentials<C> {
 }
 
 /** The profile that serves a device, or a sentence that says why none does. */
-export type ProfileChoice = { ok: true; profile: string } | { ok: false; problem: string };
+export type ProfileChoice = { ok: true; profile: string } | { ok: false; error: string };
 
 export interface Connector<C = unknown, P = unknown> {
   id: ConnectorId;
   can: Capabilities;
   limits: ConnectorLimits;
   /** Which member of an installation it is addressed by. */
-  address: 'deviceToken' | 'registrationId' | 'installationId';
+  tokenField: 'deviceToken' | 'registrationId' | 'installationId';
   /** Shape of a profile's credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
   credentials: z.ZodType<C>;
   /** What people need to know of these credentials; absent: the connector takes none. */
   guide?: CredentialGuide;
   /** Renders the shared part of a message. Pure; also used before a push is accepted. */
-  render(message: Message, deviceType: string): Rendering<P>;
+  render(message: PushMessage, deviceType: string): Rendering<P>;
   /** The body as the gateway gets it, JSON text; absent: the payload is that body. Pure; for a dry run. */
   preview?(payload: P): string;
   /**
    * Chooses among an app's profiles of this connector. Absent: the profile named by `deviceProfile`, or
    * `_default` (protocol/push.md#profiles).
    */
-  choose?(profiles: NamedCredentials<C>[], traits: RouteTraits, message: Message): ProfileChoice;
+  choose?(profiles: NamedCredentials<C>[], traits: RouteTraits, message: PushMessage): ProfileChoice;
   /** The most devices of one push that these credentials serve, and the sentence beyond; null: any number. */
-  massLimit?(credentials: C, message: Message): MassLimit | null;
+  massLimit?(credentials: C, message: PushMessage): MassLimit | null;
   /** How fast these credentials may send; absent or null: as fast as it goes. */
   rate?(credentials: C): Rate | null;
   /** The limits on this message when it is marked as a test; absent or null: it is none. */
-  testLimit?(message: Message): TestLimit | null;
+  testLimit?(message: PushMessage): TestLimit | null;
   /** What the message does to the badge that the server keeps for each device; absent or null: nothing. */
-  badge?(message: Message): 'Increment' | number | null;
+  badge?(message: PushMessage): 'Increment' | number | null;
   inspect(credentials: C, nowMs: number): CredentialReport;
   /**
    * Reads a call with receipts; absent: the gateway sends none. `profiles`: all credentials that the app has for this
    * connector, for the check of a signature. Pure; never throws, whatever came.
    */
-  receipts?(call: ReceiptCall, profiles: readonly C[]): ReceiptReading;
+  receipts?(call: ReceiptCall, profiles: readonly C[]): ReceiptsResult;
   open(credentials: C, context: SenderContext): Sender;
 }

@@ -1,8 +1,8 @@
 /** What attempts show of a gateway: whether it can be asked now, and why not. */
-import type { Attempt } from './connector.ts';
+import type { AttemptResult } from './connector.ts';
 
 /** Without an answer: reasons that say nothing of the gateway, since we broke off, wait ourselves or were moved on. */
-const notItsDoing = new Set([
+const ignoredReasons = new Set([
   'aborted',
   'closed',
   'stopped',
@@ -16,7 +16,7 @@ const notItsDoing = new Set([
  * What an attempt shows of the gateway: true, it cannot be asked now (no answer, or a 5xx); false, it
  * answered, whatever it said of this recipient; null, nothing. The breakers are fed with this.
  */
-export function showsTrouble(attempt: Attempt): boolean | null {
+export function isFailure(attempt: AttemptResult): boolean | null {
   switch (attempt.kind) {
     case 'sent':
       return false;
@@ -24,20 +24,20 @@ export function showsTrouble(attempt: Attempt): boolean | null {
       return true;
     case 'retry':
       if (attempt.status > 0) return attempt.status >= 500;
-      return notItsDoing.has(attempt.reason) ? null : true;
+      return ignoredReasons.has(attempt.reason) ? null : true;
     default:
       return attempt.status > 0 ? false : null;
   }
 }
 
 /** Why a gateway could not be asked, in words for people; undefined where the attempt shows no such trouble. */
-export function troubleOf(attempt: Attempt): string | undefined {
+export function failureCause(attempt: AttemptResult): string | undefined {
   switch (attempt.kind) {
     case 'retry':
-      return showsTrouble(attempt) ? troubleText(attempt) : undefined;
+      return isFailure(attempt) ? retryCause(attempt) : undefined;
     case 'unknown':
       return attempt.cause ?? attempt.reason;
-    case 'halt':
+    case 'profile_error':
       // Credentials that are refused are an answer; a certificate that is not trusted is not.
       return attempt.status === 0 ? attempt.cause : undefined;
     default:
@@ -46,6 +46,6 @@ export function troubleOf(attempt: Attempt): string | undefined {
 }
 
 /** A status is told with the gateway's reason, a connection that failed by its code alone. */
-function troubleText({ status, reason, cause }: Extract<Attempt, { kind: 'retry' }>): string {
+function retryCause({ status, reason, cause }: Extract<AttemptResult, { kind: 'retry' }>): string {
   return status > 0 ? `${status} ${reason}` : (cause ?? reason);
 }

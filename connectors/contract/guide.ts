@@ -19,7 +19,7 @@ export interface CredentialGuide {
 }
 
 /** Members of the credentials that a file holds, or a sentence that says why it is the wrong file. */
-export type VendorFile = { members: JsonObject } | { problem: string };
+export type VendorFile = { members: JsonObject } | { error: string };
 
 /** Members that profiles of every gateway take (protocol/admin-api.md#credentials-of-a-push-profile). */
 export const commonMembers: Readonly<Record<string, string>> = {

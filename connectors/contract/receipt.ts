@@ -26,11 +26,11 @@ export type ReceiptEvent =
 /** What a gateway tells of one device and one message. */
 export interface Receipt {
   /** Public id of the push, as it was handed over with the message; null where the gateway gives none back. */
-  pushId: string | null;
+  objectId: string | null;
   /** The gateway's own id of the message, as `Attempt` `sent` told it. */
   messageId: string | null;
   /** Registration id. */
-  address: string;
+  deviceToken: string;
   event: ReceiptEvent;
   /** What the gateway wrote for it, a number as text. */
   code: string;
@@ -41,6 +41,6 @@ export interface Receipt {
 }
 
 /** The receipts of one call, and what the gateway wants to hear; or why they are not taken. */
-export type ReceiptReading =
+export type ReceiptsResult =
   | { ok: true; receipts: Receipt[]; reply?: JsonObject }
-  | { ok: false; status: 400 | 401; problem: string };
+  | { ok: false; status: 400 | 401; error: string };

@@ -1,5 +1,5 @@
 import { createHttpClient, defaultHttpTiming, type HttpClient } from '../../shared/http/client.ts';
-import type { Attempt, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
+import type { AttemptResult, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
 import { openTransport } from '../http2/open.ts';
 import {
   defaultTiming,
@@ -8,7 +8,7 @@ import {
   type TransportTiming,
 } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
-import { expired, unfit } from '../kit/attempt-results.ts';
+import { expired, unrenderable } from '../kit/attempt-results.ts';
 import type { FcmCredentials } from './credentials.ts';
 import { Delivery } from './delivery.ts';
 import { type FcmLabel, renderFcm } from './payload.ts';
@@ -73,13 +73,13 @@ class FcmSender implements Sender {
   async send(request: SendRequest): Promise<void> {
     const { context, label } = this.#parts;
     const { message, recipients, report } = request;
-    const end = (attempt: Attempt) => {
+    const end = (attempt: AttemptResult) => {
       for (const { index } of recipients) report(index, attempt);
     };
     if (recipients.length === 0) return;
     if (message.expiresAtMs <= context.clock.now()) return end(expired);
     const rendering = renderFcm(label, message, context.clock.now());
-    if (!rendering.ok) return end(unfit(rendering));
+    if (!rendering.ok) return end(unrenderable(rendering));
     const { payload } = rendering;
     await new Delivery({ ...this.#parts, payload, request }).run();
   }

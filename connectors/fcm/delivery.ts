@@ -1,9 +1,9 @@
-import type { Attempt, Recipient, SenderContext, SendRequest } from '../contract/connector.ts';
+import type { AttemptResult, Recipient, SenderContext, SendRequest } from '../contract/connector.ts';
 import type { RequestResult, ResponseDecision, Transport } from '../http2/transport.ts';
 import type { AccessTokens } from '../kit/access-token.ts';
-import { failed, halt, retry, sent, stopping, withCause } from '../kit/attempt-results.ts';
-import { attemptOf } from '../kit/response-rules.ts';
-import { answerOf, type FcmRow } from './errors.ts';
+import { failed, profileError, retry, sent, stopping, withCause } from '../kit/attempt-results.ts';
+import { attemptResult } from '../kit/response-rules.ts';
+import { type FcmRule, ruleForResponse } from './errors.ts';
 import type { FcmPayload } from './payload.ts';
 
 export interface DeliveryOptions {
@@ -28,12 +28,12 @@ const fewRecipients = 20;
 export class Delivery {
   readonly #options: DeliveryOptions;
   /** How the rest ends, once that is known. */
-  #ending: Attempt | null = null;
+  #ending: AttemptResult | null = null;
   /** Refused for an access token that has ended, and those that had not left by then. */
   #again: Recipient[] = [];
-  #refusal: Attempt | null = null;
+  #refusal: AttemptResult | null = null;
   /** Dead, unless nobody does well: then the credentials are those of another project. */
-  #doubtful: { recipient: Recipient; status: number; row: FcmRow }[] = [];
+  #doubtful: { recipient: Recipient; status: number; rule: FcmRule }[] = [];
   #successes = 0;
 
   constructor(options: DeliveryOptions) {
@@ -44,10 +44,10 @@ export class Delivery {
   async run(): Promise<void> {
     const { request, tokens } = this.#options;
     const { recipients, report } = request;
-    const fit = recipients.filter(({ address }) => tokenForm.test(address));
+    const fit = recipients.filter(({ deviceToken }) => tokenForm.test(deviceToken));
     if (fit.length < recipients.length)
-      for (const { address, index } of recipients)
-        if (!tokenForm.test(address)) report(index, failed(0, 'the registration id is malformed'));
+      for (const { deviceToken, index } of recipients)
+        if (!tokenForm.test(deviceToken)) report(index, failed(0, 'the registration id is malformed'));
     if (fit.length === 0) return;
     // Without this an aborted push would still fetch a token.
     if (request.signal.aborted) return this.#reportAll(fit, stopping);
@@ -74,7 +74,7 @@ export class Delivery {
       body: payload.body,
       spliceAt: payload.tokenAt,
     };
-    const requests = recipients.map(({ address }) => ({ path: '', splice: address }));
+    const requests = recipients.map(({ deviceToken }) => ({ path: '', splice: deviceToken }));
     return transport.sendMany({ template, requests, signal: request.signal }, (place, reply) => {
       const recipient = recipients[place];
       return recipient && this.#onReply(recipient, reply, isLast);
@@ -108,56 +108,57 @@ export class Delivery {
       request.report(recipient.index, isFew ? sentAs(reply.body) : sent);
       return this.#ending ? 'stop' : undefined;
     }
-    const row = answerOf(status, reply.body);
-    context.onCall({ status, reason: row.reason, seconds });
-    if (row.reaction === 'renew_token' && !isLast) {
-      this.#refusal ??= attemptOf(row, status);
+    const rule = ruleForResponse(status, reply.body);
+    context.onCall({ status, reason: rule.reason, seconds });
+    if (rule.reaction === 'renew_token' && !isLast) {
+      this.#refusal ??= attemptResult(rule, status);
       this.#again.push(recipient);
       return 'stop';
     }
-    if (row.sentenceOfAll !== undefined) return this.#doubt({ recipient, status, row });
-    const attempt = attemptOf(row, status, { retryAfterMs: reply.retryAfterMs });
+    if (rule.projectHint !== undefined) return this.#doubt({ recipient, status, rule });
+    const attempt = attemptResult(rule, status, { retryAfterMs: reply.retryAfterMs });
     request.report(recipient.index, attempt);
-    if (['fail_push', 'throttle', 'halt', 'renew_token'].includes(row.reaction)) this.#ending ??= attempt;
+    if (['fail_push', 'throttle', 'profile_error', 'renew_token'].includes(rule.reaction))
+      this.#ending ??= attempt;
     return this.#ending ? 'stop' : undefined;
   }
 
-  #doubt(doubt: { recipient: Recipient; status: number; row: FcmRow }): ResponseDecision {
+  #doubt(doubt: { recipient: Recipient; status: number; rule: FcmRule }): ResponseDecision {
     this.#doubtful.push(doubt);
-    const { row, status } = doubt;
+    const { rule, status } = doubt;
     if (this.#successes === 0 && this.#doubtful.length >= enoughDoubts)
-      this.#ending ??= halt(status, row.reason, row.sentenceOfAll ?? '');
+      this.#ending ??= profileError(status, rule.reason, rule.projectHint ?? '');
     return this.#ending ? 'stop' : undefined;
   }
 
   /** Where others do well, each of these speaks for itself; where nobody does, for the credentials. */
   #judgeDoubtful(): void {
     const isWrongProject = this.#successes === 0 && this.#doubtful.length >= enoughDoubts;
-    for (const { recipient, row, status } of this.#doubtful) {
+    for (const { recipient, rule, status } of this.#doubtful) {
       const attempt = isWrongProject
-        ? halt(status, row.reason, row.sentenceOfAll ?? '')
-        : attemptOf(row, status);
+        ? profileError(status, rule.reason, rule.projectHint ?? '')
+        : attemptResult(rule, status);
       this.#options.request.report(recipient.index, attempt);
     }
   }
 
-  #reportAll(recipients: Recipient[], attempt: Attempt): void {
+  #reportAll(recipients: Recipient[], attempt: AttemptResult): void {
     for (const { index } of recipients) this.#options.request.report(index, attempt);
   }
 }
 
 /** Not processed: never written, refused by the peer, or taken back. */
-function unsent({ afterMs, reason, cause }: Extract<RequestResult, { kind: 'not_sent' }>): Attempt {
+function unsent({ afterMs, reason, cause }: Extract<RequestResult, { kind: 'not_sent' }>): AttemptResult {
   if (reason === 'certificate_refused')
     return withCause(
-      halt(0, reason, 'The gateway asks for a client certificate: check the endpoint.'),
+      profileError(0, reason, 'The gateway asks for a client certificate: check the endpoint.'),
       cause,
     );
   return withCause(retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : afterMs), cause);
 }
 
 /** `{"name":"projects/p/messages/0:15…"}`: what follows the last slash is the message's id. */
-function sentAs(body: string): Attempt {
+function sentAs(body: string): AttemptResult {
   const messageId = /"name"\s*:\s*"[^"]*\/([^"/]{1,200})"/.exec(body)?.[1];
   return messageId === undefined ? sent : { kind: 'sent', messageId };
 }

@@ -4,11 +4,11 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parseObject } from '../kit/access-token.ts';
-import { type Row, rowOfStatus, tableOf } from '../kit/response-rules.ts';
+import { type ResponseRule, responseTable, ruleForStatus } from '../kit/response-rules.ts';
 
-export interface FcmRow extends Row {
+export interface FcmRule extends ResponseRule {
   /** Said of every token it is no dead token but wrong credentials: judged when the whole send is known. */
-  sentenceOfAll?: string;
+  projectHint?: string;
 }
 
 /** Google's scaling guide: never again in less than ten seconds (protocol/fcm.md#answers). */
@@ -19,7 +19,7 @@ const quotaMs = 60_000;
 const wrongProject =
   'FCM knows none of the devices: check that the service account is of the project whose app they use.';
 
-export const rows: readonly FcmRow[] = [
+export const responseRules: readonly FcmRule[] = [
   // One code, three meanings: a dead token, a token that is none, and a message that is wrong for everybody.
   { code: '400 INVALID_ARGUMENT token', reason: 'invalid_token', reaction: 'dead_token' },
   { code: '400 INVALID_ARGUMENT apns', reason: 'apns_token_dead', reaction: 'dead_token' },
@@ -28,25 +28,25 @@ export const rows: readonly FcmRow[] = [
   { code: '400 INVALID_ARGUMENT', reason: 'invalid_argument', reaction: 'fail' },
   { code: '404 UNREGISTERED', reason: 'unregistered', reaction: 'dead_token' },
   // A bare 404 of one token is as UNREGISTERED; of all, a wrong project.
-  { code: '404 NOT_FOUND', reason: 'not_found', reaction: 'dead_token', sentenceOfAll: wrongProject },
+  { code: '404 NOT_FOUND', reason: 'not_found', reaction: 'dead_token', projectHint: wrongProject },
   // The token belongs to another project; of all tokens, the credentials do.
   {
     code: '403 SENDER_ID_MISMATCH',
     reason: 'sender_id_mismatch',
     reaction: 'dead_token',
-    sentenceOfAll: wrongProject,
+    projectHint: wrongProject,
   },
   {
     code: '403 PERMISSION_DENIED',
     reason: 'permission_denied',
-    reaction: 'halt',
-    sentence: 'The service account may not send: give it the role, and switch the FCM API on.',
+    reaction: 'profile_error',
+    hint: 'The service account may not send: give it the role, and switch the FCM API on.',
   },
   {
     code: '401 UNAUTHENTICATED',
     reason: 'unauthenticated',
     reaction: 'renew_token',
-    sentence: 'FCM refuses a fresh access token: check the service account and the clock of this machine.',
+    hint: 'FCM refuses a fresh access token: check the service account and the clock of this machine.',
   },
   // The Firebase project has no APNs or web push key: says nothing of our credentials, nor of the token.
   { code: '401 THIRD_PARTY_AUTH_ERROR', reason: 'third_party_auth_error', reaction: 'fail' },
@@ -66,18 +66,18 @@ export const rows: readonly FcmRow[] = [
   { code: '503 UNAVAILABLE', reason: 'unavailable', reaction: 'retry', afterMs: soonestMs },
 ];
 
-const rowOf: (code: string) => FcmRow = tableOf(rows);
-const known = new Set(rows.map(({ code }) => code));
+const ruleFor: (code: string) => FcmRule = responseTable(responseRules);
+const known = new Set(responseRules.map(({ code }) => code));
 
 /** The row of an answer that is not 200; what is not in the table is judged by its status, and kills no token. */
-export function answerOf(status: number, body: string): FcmRow {
+export function ruleForResponse(status: number, body: string): FcmRule {
   const error = errorIn(body);
   const code = `${status} ${codeOf(error)}`;
   const meaning = `${code}${meaningOf(code, error)}`;
-  if (known.has(meaning)) return rowOf(meaning);
-  const row = rowOfStatus(status);
-  if (row.reaction === 'throttle') return { ...row, afterMs: status === 429 ? quotaMs : soonestMs };
-  return row.reaction === 'retry' ? { ...row, afterMs: soonestMs } : row;
+  if (known.has(meaning)) return ruleFor(meaning);
+  const rule = ruleForStatus(status);
+  if (rule.reaction === 'throttle') return { ...rule, afterMs: status === 429 ? quotaMs : soonestMs };
+  return rule.reaction === 'retry' ? { ...rule, afterMs: soonestMs } : rule;
 }
 
 function errorIn(body: string): JsonObject {

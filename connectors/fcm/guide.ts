@@ -28,8 +28,7 @@ function readServiceAccount(document: JsonObject): VendorFile | undefined {
   const isForTheApp = isJsonObject(document.project_info) && document.client !== undefined;
   return isForTheApp
     ? {
-        problem:
-          'this is google-services.json, which belongs into the app; the service account file is needed',
+        error: 'this is google-services.json, which belongs into the app; the service account file is needed',
       }
     : undefined;
 }

@@ -16,7 +16,7 @@ export function fcmConnector(
     id,
     can,
     limits,
-    address: 'registrationId',
+    tokenField: 'registrationId',
     credentials: fcmCredentials,
     guide: fcmGuide,
     render: (message) => renderFcm(id, message),

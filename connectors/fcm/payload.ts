@@ -3,9 +3,9 @@
  * member `payload` with all of the push as JSON text). Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import type { Capabilities, ConnectorLimits, Message, Rendering } from '../contract/connector.ts';
-import { type AndroidContent, androidContent, bodyProblem } from '../kit/android.ts';
-import { merge } from '../kit/merge.ts';
+import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../contract/connector.ts';
+import { type AndroidContent, androidContent, bodySizeError } from '../kit/android.ts';
+import { deepMerge } from '../kit/json.ts';
 
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
@@ -51,7 +51,7 @@ const targetMembers = ['token', 'topic', 'condition', 'fid', 'validate_only'];
  */
 export function renderFcm(
   label: FcmLabel,
-  message: Message,
+  message: PushMessage,
   nowMs: number = message.createdAtMs,
 ): Rendering<FcmPayload> {
   const content = androidContent(message, { connector: label, can, limits, isNative });
@@ -59,15 +59,15 @@ export function renderFcm(
   const { vendor } = content.payload;
   const ttl = ttlOf(message.expiresAtMs - nowMs);
   const body = isNative(vendor)
-    ? merge({ android: { ttl } }, isJsonObject(vendor.message) ? vendor.message : {})
-    : merge(messageOf(content.payload, message, ttl), placed(vendor));
+    ? deepMerge({ android: { ttl } }, isJsonObject(vendor.message) ? vendor.message : {})
+    : deepMerge(messageOf(content.payload, message, ttl), placed(vendor));
   for (const name of targetMembers) delete body[name];
   const problem =
-    dataProblem(body.data) ?? dataProblem(isJsonObject(body.android) ? body.android.data : undefined);
-  if (problem !== null) return { ok: false, problem };
+    dataError(body.data) ?? dataError(isJsonObject(body.android) ? body.android.data : undefined);
+  if (problem !== null) return { ok: false, error: problem };
   const rest = JSON.stringify(body).slice(1, -1);
-  const tooLarge = bodyProblem(label, Buffer.byteLength(rest) + 2, limits);
-  if (tooLarge !== null) return { ok: false, problem: tooLarge };
+  const tooLarge = bodySizeError(label, Buffer.byteLength(rest) + 2, limits);
+  if (tooLarge !== null) return { ok: false, error: tooLarge };
   return {
     ok: true,
     payload: {
@@ -90,7 +90,7 @@ function ttlOf(leftMs: number): string {
   return `${Math.min(longestTtlS, Math.max(0, Math.ceil(leftMs / 1000)))}s`;
 }
 
-function messageOf(content: AndroidContent, { channels, pushId }: Message, ttl: string): JsonObject {
+function messageOf(content: AndroidContent, { channels, objectId }: PushMessage, ttl: string): JsonObject {
   const { action } = content.data;
   const [channel, ...more] = channels ?? [];
   const collapseId = content.data['collapse-id'];
@@ -111,7 +111,7 @@ function messageOf(content: AndroidContent, { channels, pushId }: Message, ttl: 
       priority: 'HIGH',
       notification: {
         // The same at every attempt: a repeat replaces what is shown, another push does not (protocol/fcm.md#repeats).
-        tag: group ?? pushId,
+        tag: group ?? objectId,
         ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
       },
     },
@@ -130,11 +130,11 @@ function placed({ badge: _, ...vendor }: JsonObject): JsonObject {
     else if (name !== '__proto__') body[name] = value;
   }
   if (Object.keys(notification).length > 0) android.notification = notification;
-  return Object.keys(android).length > 0 ? merge({ android }, body) : body;
+  return Object.keys(android).length > 0 ? deepMerge({ android }, body) : body;
 }
 
 /** `data` of FCM holds strings only, and some names are its own (protocol/fcm.md#message). */
-function dataProblem(data: Json | undefined): string | null {
+function dataError(data: Json | undefined): string | null {
   if (data === undefined) return null;
   if (!isJsonObject(data)) return 'fcm.data must be an object';
   for (const [name, value] of Object.entries(data)) {

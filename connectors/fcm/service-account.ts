@@ -3,7 +3,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpClient } from '../../shared/http/client.ts';
 import type { TokenStore } from '../contract/connector.ts';
-import { AccessTokens, type Fetched, fetchedFrom, grantIn } from '../kit/access-token.ts';
+import { AccessTokens, oauthGrant, type TokenFetch, tokenFromReply } from '../kit/access-token.ts';
 import { signJwt } from '../kit/signed-jwt.ts';
 import type { FcmCredentials } from './credentials.ts';
 
@@ -41,11 +41,15 @@ export function accountTokens({ credentials, store, clock, client }: AccountOpti
   });
 }
 
-async function fetchToken(credentials: FcmCredentials, clock: Clock, client: HttpClient): Promise<Fetched> {
+async function fetchToken(
+  credentials: FcmCredentials,
+  clock: Clock,
+  client: HttpClient,
+): Promise<TokenFetch> {
   const assertion = await sign(credentials, Math.floor(clock.now() / 1000));
   const { path } = tokenAddress(credentials);
   const reply = await client.request(formPost(path, { grant_type: grantType, assertion }));
-  return fetchedFrom(reply, grantIn);
+  return tokenFromReply(reply, oauthGrant);
 }
 
 function sign({ serviceAccount }: FcmCredentials, nowS: number): Promise<string> {

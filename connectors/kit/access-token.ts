@@ -5,20 +5,20 @@
 import { type Clock, sleep } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { HttpReply } from '../../shared/http/client.ts';
-import type { Attempt, StoredToken, TokenStore } from '../contract/connector.ts';
-import { halt, retry, unanswered } from './attempt-results.ts';
+import type { AttemptResult, StoredToken, TokenStore } from '../contract/connector.ts';
+import { profileError, retry, unanswered } from './attempt-results.ts';
 
 /** `livesMs`: how long to use it, which may be less than the gateway grants. */
-export interface Granted {
+export interface TokenGrant {
   value: string;
   livesMs: number;
 }
 
 /** What a token call came to. */
-export type Fetched = ({ ok: true } & Granted) | { ok: false; attempt: Attempt };
+export type TokenFetch = ({ ok: true } & TokenGrant) | { ok: false; attempt: AttemptResult };
 
-/** A token to send with, or what its lack means to every recipient (`retry` or `halt`). */
-export type TokenResult = { ok: true; value: string } | { ok: false; attempt: Attempt };
+/** A token to send with, or what its lack means to every recipient (`retry` or `profile_error`). */
+export type TokenResult = { ok: true; value: string } | { ok: false; attempt: AttemptResult };
 
 export interface AccessTokensOptions {
   store: TokenStore;
@@ -26,7 +26,7 @@ export interface AccessTokensOptions {
   /** Differs where the credentials (or the address of the token call) do; it is never stored as it is. */
   credential: string;
   /** Calls the gateway once. Must not throw. */
-  fetch(): Promise<Fetched>;
+  fetch(): Promise<TokenFetch>;
 }
 
 /** A token is renewed when so much of its life is left, but never before three quarters of it. */
@@ -131,7 +131,10 @@ const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
  * What the answer of a token call means. `read` finds the token in a JSON body of status 200, gives an attempt
  * where the gateway refused in a body of its own, or null where it cannot read the body.
  */
-export function fetchedFrom(reply: HttpReply, read: (body: JsonObject) => Granted | Attempt | null): Fetched {
+export function tokenFromReply(
+  reply: HttpReply,
+  read: (body: JsonObject) => TokenGrant | AttemptResult | null,
+): TokenFetch {
   // A token call repeats nothing: without an answer it is always worth another try.
   if (reply.kind !== 'response')
     return { ok: false, attempt: unanswered({ ...reply, kind: 'not_sent' }, false) };
@@ -144,7 +147,7 @@ export function fetchedFrom(reply: HttpReply, read: (body: JsonObject) => Grante
   if (found) return { ok: false, attempt: found };
   if (status === 200) return { ok: false, attempt: retry(status, 'token_reply_unreadable') };
   const sentence = `The gateway refuses the credentials with status ${status}: check them and the clock of this machine.`;
-  return { ok: false, attempt: halt(status, 'credentials_refused', sentence) };
+  return { ok: false, attempt: profileError(status, 'credentials_refused', sentence) };
 }
 
 /** Visible characters only: what stands in a header. */
@@ -152,7 +155,7 @@ export const isToken = (value: Json | undefined): value is string =>
   typeof value === 'string' && /^[!-~]+$/.test(value);
 
 /** The token of a body as OAuth 2.0 has it (RFC 6749 section 5.1), with its life in seconds; null where there is none. */
-export const grantIn = ({ access_token: value, expires_in: seconds }: JsonObject): Granted | null =>
+export const oauthGrant = ({ access_token: value, expires_in: seconds }: JsonObject): TokenGrant | null =>
   isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, livesMs: seconds * 1000 } : null;
 
 /** The JSON object in a text; undefined where there is none. */

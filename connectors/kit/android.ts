@@ -5,7 +5,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
-import type { Capabilities, ConnectorLimits, Message, Rendering } from '../contract/connector.ts';
+import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../contract/connector.ts';
 
 export interface AndroidContent {
   /** Text of the notification; empty where the message is silent or the vendor's body is native. */
@@ -51,20 +51,20 @@ export interface AndroidOptions {
 }
 
 /** The content for this vendor's devices, or a sentence that says what is wrong with it. */
-export function androidContent(message: Message, options: AndroidOptions): Rendering<AndroidContent> {
+export function androidContent(message: PushMessage, options: AndroidOptions): Rendering<AndroidContent> {
   const { data } = message;
   // `fcm` is vendor_g under its other name: the keys of `data` are the same.
   const owner = options.connector === 'fcm' ? 'vendor_g' : options.connector;
   const vendorObjects = Object.entries(data).filter(([name]) => dataKeyOwners.get(name) === owner);
   for (const [name, value] of [...vendorObjects, ['android', data.android ?? {}] as const])
-    if (!isJsonObject(value)) return problem(`${name} must be an object`);
+    if (!isJsonObject(value)) return invalid(`${name} must be an object`);
   const own = vendorObjects.flatMap(([, value]) => (isJsonObject(value) ? Object.entries(value) : []));
   const members = new Map<string, Json>();
   for (const [name, value] of layers(data, own)) if (value !== null) members.set(name, value);
   for (const [name, type] of memberTypes) {
     const value = members.get(name);
     if (value !== undefined && typeof value !== type)
-      return problem(`${name} of Android content must be ${typeNames[type]}`);
+      return invalid(`${name} of Android content must be ${typeNames[type]}`);
   }
   const vendor = Object.fromEntries(own.filter(([name]) => !contentMembers.has(name)));
   return check(contentOf(message, members, vendor), options);
@@ -79,7 +79,7 @@ function layers(data: JsonObject, own: [string, Json][]): [string, Json][] {
   return [...defaults, ...android, ...own.filter(([name]) => contentMembers.has(name) || name === 'badge')];
 }
 
-function contentOf(message: Message, members: Map<string, Json>, vendor: JsonObject): AndroidContent {
+function contentOf(message: PushMessage, members: Map<string, Json>, vendor: JsonObject): AndroidContent {
   const text = (name: string) => {
     const value = members.get(name);
     return typeof value === 'string' ? value : null;
@@ -105,19 +105,19 @@ function check(content: AndroidContent, options: AndroidOptions): Rendering<Andr
     return {
       ok: false,
       outcome: 'dropped',
-      problem: `${connector} does not support silent messages`,
+      error: `${connector} does not support silent messages`,
     };
   if (isNative?.(content.vendor)) return { ok: true, payload: content };
-  if (!content.silent && content.alert.trim() === '') return problem('Android content needs an alert');
+  if (!content.silent && content.alert.trim() === '') return invalid('Android content needs an alert');
   const { alertChars, titleChars } = limits;
   if (!content.silent && alertChars !== undefined && charsOf(content.alert) > alertChars)
-    return problem(`alert must have at most ${alertChars} characters for ${connector}`);
+    return invalid(`alert must have at most ${alertChars} characters for ${connector}`);
   if (!content.silent && titleChars !== undefined && charsOf(content.title ?? '') > titleChars)
-    return problem(`title must have at most ${titleChars} characters for ${connector}`);
+    return invalid(`title must have at most ${titleChars} characters for ${connector}`);
   return { ok: true, payload: content };
 }
 
-const problem = (sentence: string): { ok: false; problem: string } => ({ ok: false, problem: sentence });
+const invalid = (error: string): { ok: false; error: string } => ({ ok: false, error });
 
 /** Characters as gateways count them: Unicode code points (protocol/gateways.md#text-lengths). */
 export const charsOf = (text: string): number => {
@@ -135,7 +135,7 @@ export function titleOf({ title, alert }: AndroidContent, chars: number): string
 }
 
 /** Refuses a body that is larger than the gateway takes; `bytes` without the devices' addresses. */
-export function bodyProblem(connector: ConnectorId, bytes: number, limits: ConnectorLimits): string | null {
+export function bodySizeError(connector: ConnectorId, bytes: number, limits: ConnectorLimits): string | null {
   return bytes > limits.bodyBytes
     ? `the message has ${bytes} bytes; ${connector} takes at most ${limits.bodyBytes}`
     : null;

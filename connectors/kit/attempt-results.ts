@@ -1,18 +1,18 @@
 /** What connectors tell of one recipient, in one place so that it reads alike everywhere. */
 import type { HttpUnanswered } from '../../shared/http/client.ts';
-import type { Attempt } from '../contract/connector.ts';
+import type { AttemptResult } from '../contract/connector.ts';
 
-type Retry = Extract<Attempt, { kind: 'retry' }>;
-type Halt = Extract<Attempt, { kind: 'halt' }>;
+type Retry = Extract<AttemptResult, { kind: 'retry' }>;
+type ProfileError = Extract<AttemptResult, { kind: 'profile_error' }>;
 
-export const sent: Attempt = { kind: 'sent' };
+export const sent: AttemptResult = { kind: 'sent' };
 
 /** Nothing was sent, since this process stops or the push was stopped. */
-export const stopping: Attempt = { kind: 'retry', status: 0, reason: 'stopping', afterMs: 0 };
+export const stopping: AttemptResult = { kind: 'retry', status: 0, reason: 'stopping', afterMs: 0 };
 
-export const expired: Attempt = { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
+export const expired: AttemptResult = { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
 
-export const failed = (status: number, reason: string): Attempt => ({
+export const failed = (status: number, reason: string): AttemptResult => ({
   kind: 'rejected',
   outcome: 'failed',
   status,
@@ -20,15 +20,18 @@ export const failed = (status: number, reason: string): Attempt => ({
 });
 
 /** A message that the gateway cannot be sent, as rendering told. */
-export const unfit = (told: { problem: string; outcome?: 'failed' | 'dropped' }): Attempt => ({
+export const unrenderable = (rendering: {
+  error: string;
+  outcome?: 'failed' | 'dropped';
+}): AttemptResult => ({
   kind: 'rejected',
-  outcome: told.outcome ?? 'failed',
+  outcome: rendering.outcome ?? 'failed',
   status: 0,
-  reason: told.problem,
+  reason: rendering.error,
 });
 
 /** A quota of the gateway is used up. */
-export const capped = (status: number, reason: string): Attempt => ({
+export const capped = (status: number, reason: string): AttemptResult => ({
   kind: 'rejected',
   outcome: 'capped',
   status,
@@ -42,20 +45,20 @@ export const retry = (status: number, reason: string, afterMs: number | null = n
   afterMs,
 });
 
-export const halt = (status: number, reason: string, sentence: string): Halt => ({
-  kind: 'halt',
+export const profileError = (status: number, reason: string, sentence: string): ProfileError => ({
+  kind: 'profile_error',
   status,
   reason,
-  sentence,
+  hint: sentence,
 });
 
 /**
  * The attempt of a request that got no answer. Certificates that cannot be trusted are a matter of configuration;
  * what was provably not processed is tried again; what was written may have arrived.
  */
-export function unanswered({ kind, reason, cause }: HttpUnanswered, isRepeatHidden: boolean): Attempt {
+export function unanswered({ kind, reason, cause }: HttpUnanswered, isRepeatHidden: boolean): AttemptResult {
   if (kind === 'unknown') return withCause({ kind: 'unknown', reason, isRepeatHidden }, cause);
-  if (reason === 'certificate_refused') return withCause(halt(0, reason, untrusted(cause)), cause);
+  if (reason === 'certificate_refused') return withCause(profileError(0, reason, untrusted(cause)), cause);
   if (reason === 'bad_request') return failed(0, reason);
   return withCause(retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : null), cause);
 }
@@ -67,8 +70,8 @@ const untrusted = (cause: string | undefined): string => {
 
 /** Adds the code of the connection's failure, where there is one. */
 export function withCause(
-  attempt: Retry | Halt | Extract<Attempt, { kind: 'unknown' }>,
+  attempt: Retry | ProfileError | Extract<AttemptResult, { kind: 'unknown' }>,
   cause: string | undefined,
-): Attempt {
+): AttemptResult {
   return cause === undefined ? attempt : { ...attempt, cause };
 }

@@ -11,7 +11,7 @@ export type Check = (value: Json) => boolean;
 export type MemberRule = readonly [name: string, isRight: Check, expected: string];
 
 /** The first member that is not as its rule says, as a sentence; members that are absent break no rule. */
-export function memberProblem(
+export function memberError(
   members: JsonObject,
   rules: readonly MemberRule[],
   connector: string,

@@ -12,7 +12,7 @@ export const textOf = (value: Json | undefined): string | null =>
   typeof value === 'string' && value !== '' ? value : null;
 
 /** Addresses with commas between them. */
-export const addressesIn = (text: string): string[] =>
+export const deviceTokensIn = (text: string): string[] =>
   text
     .split(',')
     .map((one) => one.trim())

@@ -1,5 +1,5 @@
 import type { Rate, TestLimit } from '../../connectors/contract/connector.ts';
-import { messageOf } from '../../connectors/contract/connector.ts';
+import { toPushMessage } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { grantTest } from '../../shared/db/tables/gateways/daily-use.ts';
 import { reserveRate } from '../../shared/db/tables/gateways/rates.ts';
@@ -70,7 +70,7 @@ export async function checkTestLimit(
   const connector = connectors.get(batch.connector);
   if (!connector?.testLimit || batch.attempt > 0) return undefined;
   const push = await findNotification(deps.db, task.appId, task.pushId);
-  const limit = push && connector.testLimit(messageOf(push));
+  const limit = push && connector.testLimit(toPushMessage(push));
   if (!limit) return undefined;
   const devices = batch.size;
   const test = { ...task, connector: batch.connector, devices };

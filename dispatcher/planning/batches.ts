@@ -38,7 +38,7 @@ function addBatch(page: PageOfBatches, route: Route, recipients: number[]): void
     attempt: 0,
     hasJob: false,
   };
-  const { problem } = route;
+  const { error: problem } = route;
   if (problem === undefined) {
     page.batches.push(batch);
     return;

@@ -32,7 +32,7 @@ export async function endBeyondLimit(
   const totals: ConnectorTotals = {};
   for (const [connector, failed] of audience.byConnector) totals[connector] = { failed };
   await deps.db.transaction(async (tx) => {
-    await failNotification(tx, push, { sentence: over.sentence, totals, devices: sum(audience) });
+    await failNotification(tx, push, { sentence: over.error, totals, devices: sum(audience) });
     await deps.queue.complete(planJob, job, tx);
   });
   for (const [connector, failed] of audience.byConnector)

@@ -1,5 +1,5 @@
-import type { Message, Recipient, Report } from '../../connectors/contract/connector.ts';
-import { messageOf } from '../../connectors/contract/connector.ts';
+import type { PushMessage, Recipient, Report } from '../../connectors/contract/connector.ts';
+import { toPushMessage } from '../../connectors/contract/connector.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Directory } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
@@ -78,7 +78,7 @@ export class BatchSender {
 
   async #send(inHand: InHand, push: Notification, lease: Lease): Promise<void> {
     try {
-      const message = messageOf(push);
+      const message = toPushMessage(push);
       this.#deps.senders.introduce(push.objectId, push.id);
       const recipients = await this.#load(inHand, message, lease);
       const timer = setInterval(() => this.#tick(inHand), checkpointMs);
@@ -106,9 +106,9 @@ export class BatchSender {
   }
 
   /** Loads what is still open; an installation that is gone by now is counted, not sent to. */
-  async #load({ batch, tally }: InHand, message: Message, { connector }: Lease): Promise<Recipient[]> {
+  async #load({ batch, tally }: InHand, message: PushMessage, { connector }: Lease): Promise<Recipient[]> {
     const open = batch.recipients.filter((_, i) => tally.isOpen(i));
-    const rows = await loadRecipients(this.#deps.db, batch.appId, open, connector.address);
+    const rows = await loadRecipients(this.#deps.db, batch.appId, open, connector.tokenField);
     const badges = await this.#badges(batch, connector.badge?.(message) ?? null);
     const byId = new Map(rows.map((row) => [row.id, row]));
     const recipients: Recipient[] = [];
@@ -122,7 +122,7 @@ export class BatchSender {
       recipients.push({
         index,
         id: String(id),
-        address: row.address,
+        deviceToken: row.address,
         deviceType: row.device_type,
         vendor: row.vendor_name,
         topic: row.topic,

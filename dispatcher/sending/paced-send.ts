@@ -1,4 +1,4 @@
-import type { Attempt, Sender, SendRequest } from '../../connectors/contract/connector.ts';
+import type { AttemptResult, Sender, SendRequest } from '../../connectors/contract/connector.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { SendSlot } from './task.ts';
 
@@ -50,10 +50,10 @@ export async function sendPaced(
   const startAtMs = Math.max(slot.startAtMs, clock.now() - lateMs);
   const count = Math.max(1, Math.min(Math.round(slot.durationMs / sliceMs), recipients.length));
   const placeOf = (i: number) => Math.round((i * recipients.length) / count);
-  let ending: Attempt | undefined;
+  let ending: AttemptResult | undefined;
   const report: SendRequest['report'] = (index, attempt) => {
     // What is wrong with the profile ends the rest as it would have ended in one go.
-    if (attempt.kind === 'halt') ending ??= attempt;
+    if (attempt.kind === 'profile_error') ending ??= attempt;
     request.report(index, attempt);
   };
   const sends: Promise<void>[] = [];

@@ -129,7 +129,7 @@ export class SenderCache {
     profileName: string,
   ): Promise<{ credentials: unknown; version: number } | string> {
     // Our own channel needs no credentials; its batches are told apart by device type only.
-    if (connector.address === 'installationId') return { credentials: {}, version: 0 };
+    if (connector.tokenField === 'installationId') return { credentials: {}, version: 0 };
     const profiles = await this.#options.directory.profiles(appId);
     const profile = profiles.find((known) => known.connector === connector.id && known.name === profileName);
     if (!profile) return `the ${connector.id} profile ${profileName} was deleted`;

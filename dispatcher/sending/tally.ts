@@ -1,5 +1,5 @@
-import type { Attempt } from '../../connectors/contract/connector.ts';
-import { showsTrouble, troubleOf } from '../../connectors/contract/gateway-health.ts';
+import type { AttemptResult } from '../../connectors/contract/connector.ts';
+import { failureCause, isFailure } from '../../connectors/contract/gateway-health.ts';
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { Batch, Failure } from '../../shared/db/tables/pushes/batches.ts';
@@ -53,7 +53,7 @@ export class Tally {
   }
 
   /** Notes what one try came to; a second report of the same recipient is passed over. */
-  note(index: number, attempt: Attempt): void {
+  note(index: number, attempt: AttemptResult): void {
     if (!this.isOpen(index)) return;
     this.#show(attempt);
     switch (attempt.kind) {
@@ -79,9 +79,9 @@ export class Tally {
           this.#retry(index, { status: 0, reason: attempt.reason, isRepeat: true });
         else this.fail(index, { outcome: 'failed', status: 0, reason: 'unknown' });
         break;
-      case 'halt': {
+      case 'profile_error': {
         // The gateway's own word to search for, and the sentence to understand it by.
-        const reason = `${attempt.reason}: ${attempt.sentence}`;
+        const reason = `${attempt.reason}: ${attempt.hint}`;
         this.halt ??= reason;
         this.fail(index, { outcome: 'failed', status: attempt.status, reason });
         break;
@@ -102,10 +102,10 @@ export class Tally {
   }
 
   /** Ends all that is open: nothing can be sent by this profile. */
-  giveUp(sentence: string): void {
-    this.halt = sentence;
+  giveUp(hint: string): void {
+    this.halt = hint;
     for (const index of this.#batch.recipients.keys())
-      if (this.isOpen(index)) this.fail(index, { outcome: 'failed', status: 0, reason: sentence });
+      if (this.isOpen(index)) this.fail(index, { outcome: 'failed', status: 0, reason: hint });
   }
 
   /** As it is to be written down: until their new batch is written, those that wait for a retry are open here. */
@@ -138,11 +138,11 @@ export class Tally {
     else if (this.#messages.size < maxMessages) this.#messages.set(messageId, { messageId, devices: 1 });
   }
 
-  #show(attempt: Attempt): void {
-    const isTrouble = showsTrouble(attempt);
+  #show(attempt: AttemptResult): void {
+    const isTrouble = isFailure(attempt);
     if (isTrouble !== null) this.health.asked += 1;
     if (isTrouble) this.health.failed += 1;
-    if (isTrouble !== false) this.trouble = troubleOf(attempt) ?? this.trouble;
+    if (isTrouble !== false) this.trouble = failureCause(attempt) ?? this.trouble;
   }
 
   /** A token is dead only if the installation was not saved after the gateway found it so (protocol/apns.md#answers). */
@@ -158,7 +158,7 @@ export class Tally {
   }
 
   /** A hidden repeat is bounded like every other try (recording/retried.ts). */
-  #isRepeatable({ isRepeatHidden }: Extract<Attempt, { kind: 'unknown' }>): boolean {
+  #isRepeatable({ isRepeatHidden }: Extract<AttemptResult, { kind: 'unknown' }>): boolean {
     return isRepeatHidden || (this.#unknownOutcome === 'repeat' && this.#batch.unanswered < maxShownRepeats);
   }
 

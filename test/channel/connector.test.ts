@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { channel } from '../../connectors/channel/index.ts';
-import type { Attempt, Mailbox, Message, Recipient } from '../../connectors/contract/connector.ts';
+import type { AttemptResult, Mailbox, PushMessage, Recipient } from '../../connectors/contract/connector.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { aContext } from '../support/gateways/sender-context.ts';
 
 const expiresAtMs = Date.parse('2030-01-01T00:00:00.000Z');
-const message = (data: JsonObject, more: Partial<Message> = {}): Message => ({
-  pushId: 'abcdefgh12345678',
+const message = (data: JsonObject, more: Partial<PushMessage> = {}): PushMessage => ({
+  objectId: 'abcdefgh12345678',
   data,
   prod: 'prod',
   expiresAtMs,
@@ -16,7 +16,7 @@ const message = (data: JsonObject, more: Partial<Message> = {}): Message => ({
 const added = { _expiration_time: '2030-01-01T00:00:00.000Z' };
 
 describe('content of our own channel', () => {
-  const contentOf = (data: JsonObject, deviceType = 'android', more: Partial<Message> = {}) =>
+  const contentOf = (data: JsonObject, deviceType = 'android', more: Partial<PushMessage> = {}) =>
     channel.render(message(data, more), deviceType);
 
   test('on Android the android members lie over the default ones, the others’ are left out', () => {
@@ -43,7 +43,7 @@ describe('content of our own channel', () => {
   });
 
   test('the server adds the channel when there is one, and the notification channel', () => {
-    const payloadOf = (more: Partial<Message>) => contentOf({ alert: 'x' }, 'android', more);
+    const payloadOf = (more: Partial<PushMessage>) => contentOf({ alert: 'x' }, 'android', more);
     expect(payloadOf({ channels: ['news'] })).toMatchObject({ payload: { _channel: 'news' } });
     expect(payloadOf({ channels: ['a', 'b'] })).not.toHaveProperty('payload._channel');
     expect(payloadOf({ notificationChannel: 'c' })).toMatchObject({ payload: { _notificationChannel: 'c' } });
@@ -59,7 +59,7 @@ describe('content of our own channel', () => {
   test('what Android content must be, as a sentence', () => {
     const problemOf = (data: JsonObject) => {
       const rendering = contentOf(data);
-      return rendering.ok ? undefined : rendering.problem;
+      return rendering.ok ? undefined : rendering.error;
     };
     expect(problemOf({ title: 'x' })).toBe('Android content needs an alert.');
     expect(problemOf({ alert: { body: 'x' } })).toBe('alert of Android content must be a string.');
@@ -81,7 +81,7 @@ describe('sending on our own channel', () => {
   const recipient = (index: number, deviceType = 'android'): Recipient => ({
     index,
     id: String(index + 100),
-    address: `installation-${index}`,
+    deviceToken: `installation-${index}`,
     deviceType,
     topic: null,
     teamId: null,
@@ -95,7 +95,7 @@ describe('sending on our own channel', () => {
     options: { fails?: boolean; signal?: AbortSignal } = {},
   ) {
     const deposits: Parameters<Mailbox['deposit']>[0][] = [];
-    const attempts = new Map<number, Attempt[]>();
+    const attempts = new Map<number, AttemptResult[]>();
     const statuses: number[] = [];
     const sender = channel.open(
       {},

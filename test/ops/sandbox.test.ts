@@ -78,7 +78,7 @@ describe('npx carillon sandbox', () => {
     for (const { connector: id, credentials } of sandbox.gateways) {
       if (!isConnectorId(id)) throw new Error(id);
       const checked = checkCredentials(id, credentials);
-      if (!checked.ok) throw new Error(`${id}: ${checked.problem}`);
+      if (!checked.ok) throw new Error(`${id}: ${checked.error}`);
       const sender = connectors.get(id)?.open(checked.credentials, aContext());
       if (!sender) throw new Error(id);
       const odd = { alert: '<b>Your parcel & more</b>', order: '"\'' };

@@ -36,7 +36,7 @@ export class ProfileService {
     checkName(name);
     await requireApp(this.#deps, appId);
     const checked = checkCredentials(known, sent);
-    if (!checked.ok) throw refuse('incorrectType', `${capitalised(checked.problem)}.`);
+    if (!checked.ok) throw refuse('incorrectType', `${capitalised(checked.error)}.`);
     const profile = { appId, connector: known, name, credentials: checked.credentials };
     const entry = await putProfile(db, vault, profile);
     directory.forget(appId);

@@ -1,4 +1,4 @@
-import { type MessageSource, messageOf } from '../../../connectors/contract/connector.ts';
+import { type MessageSource, toPushMessage } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { listDeviceTypes } from '../../../shared/db/tables/installations/audience.ts';
@@ -36,13 +36,13 @@ export async function checkContent(db: Handle, app: App, push: MessageSource): P
 
 /** Why none of them takes the message, as the first of them tells it; null when one does, or none is known. */
 function problemOf(push: MessageSource, targets: RenderTarget[]): string | null {
-  const message = messageOf(push);
+  const message = toPushMessage(push);
   const problems: string[] = [];
   for (const { connector, deviceType } of targets) {
     const rendering = connectors.get(connector)?.render(message, deviceType);
     // What a gateway has nothing for is dropped and told on the record (protocol/push.md#pass-through).
     if (!rendering || rendering.ok || rendering.outcome === 'dropped') return null;
-    problems.push(rendering.problem);
+    problems.push(rendering.error);
   }
   return problems[0] ?? null;
 }

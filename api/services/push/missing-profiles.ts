@@ -1,4 +1,4 @@
-import { messageOf, type NamedCredentials } from '../../../connectors/contract/connector.ts';
+import { type NamedCredentials, toPushMessage } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import { type Handle, isStatementTimeout } from '../../../shared/db/pool.ts';
 import type { StoredProfile } from '../../../shared/db/tables/apps/profiles.ts';
@@ -57,13 +57,13 @@ function named(profiles: StoredProfile[], connector: ConnectorId): NamedCredenti
 /** True when some profile of APNs can serve this push at all; which one is decided device by device. */
 function apnsProblem(profiles: StoredProfile[], order: PushOrder, deviceProfile: string): string | undefined {
   const apns = connectors.get('apns');
-  const message = messageOf({ objectId: '', order, expiresAt: new Date(0), createdAt: new Date(0) });
+  const message = toPushMessage({ objectId: '', order, expiresAt: new Date(0), createdAt: new Date(0) });
   const traits = { deviceProfile, topic: null, teamId: null };
   const candidates = named(profiles, 'apns');
   const choice = apns?.choose?.(candidates, traits, message);
   // Teams are told apart by what each installation stored: not knowing which is no hole.
-  if (!choice || choice.ok || /several teams/.test(choice.problem)) return undefined;
-  return `The iOS certificate file is expired or disabled: ${choice.problem}.`;
+  if (!choice || choice.ok || /several teams/.test(choice.error)) return undefined;
+  return `The iOS certificate file is expired or disabled: ${choice.error}.`;
 }
 
 function missingForDevices(profiles: StoredProfile[], order: PushOrder): string | undefined {

@@ -71,7 +71,7 @@ export class ReceiptService {
       .map((profile) => profile.credentials);
     const reading = read(call, credentials);
     if (!reading.ok)
-      throw refuse(reading.status === 401 ? 'unauthorized' : 'invalidParameter', toSentence(reading.problem));
+      throw refuse(reading.status === 401 ? 'unauthorized' : 'invalidParameter', toSentence(reading.error));
     const { receipts, reply = {} } = reading;
     if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
     for (const { event } of receipts) this.#deps.metrics.receipts.inc({ connector: owner.connector, event });
@@ -133,13 +133,13 @@ export class ReceiptService {
   /** One transaction for all receipts. */
   #writeOnce(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
     return this.#deps.db.transaction(async (tx) => {
-      const ids = new Set(receipts.map(({ pushId }) => pushId ?? ''));
+      const ids = new Set(receipts.map(({ objectId }) => objectId ?? ''));
       const held = await holdPushes(tx, owner.appId, [...ids]);
       const pushes = new Map(held.map((push) => [push.objectId, push]));
-      const known = receipts.filter(({ pushId }) => pushes.has(pushId ?? ''));
+      const known = receipts.filter(({ objectId }) => pushes.has(objectId ?? ''));
       if (known.length === 0) return;
       const installations = await findRegistered(tx, owner, [
-        ...new Set(known.map(({ address }) => address)),
+        ...new Set(known.map(({ deviceToken }) => deviceToken)),
       ]);
       const marks = deliveryMarks(known, pushes, installations);
       const added = await markReceipts(tx, owner, marks);
@@ -155,11 +155,11 @@ export class ReceiptService {
 }
 
 /** What can be looked up: of a push of ours, and an address that the database can hold. */
-const isMatchable = ({ address, event, pushId }: Receipt): boolean =>
-  pushId !== null &&
-  publicId.test(pushId) &&
-  address.length <= maxTokenLength &&
-  !address.includes('\0') &&
+const isMatchable = ({ deviceToken, event, objectId }: Receipt): boolean =>
+  objectId !== null &&
+  publicId.test(objectId) &&
+  deviceToken.length <= maxTokenLength &&
+  !deviceToken.includes('\0') &&
   (event === 'delivered' || event === 'clicked' || event === 'dead_token');
 
 /** Each device and push once. What was opened has arrived, also where the gateway tells only of the opening. */
@@ -169,9 +169,9 @@ function deliveryMarks(
   installations: ReadonlyMap<string, number>,
 ): Mark[] {
   const marks = new Map<string, Mark>();
-  for (const { address, event, pushId } of receipts) {
-    const push = pushes.get(pushId ?? '');
-    const installation = installations.get(address);
+  for (const { deviceToken, event, objectId } of receipts) {
+    const push = pushes.get(objectId ?? '');
+    const installation = installations.get(deviceToken);
     if (event === 'dead_token' || push === undefined || installation === undefined) continue;
     const key = `${push.id} ${installation}`;
     const isClicked = event === 'clicked' || marks.get(key)?.isClicked === true;
@@ -185,11 +185,11 @@ function deliveryMarks(
  * before: an installation that was saved later has shown itself alive.
  */
 function deadNotices(receipts: readonly Receipt[], pushes: ReadonlyMap<string, ReceiptPush>) {
-  return receipts.flatMap(({ address, atMs, event, needsConfirmation, pushId }) => {
-    const push = pushes.get(pushId ?? '');
+  return receipts.flatMap(({ deviceToken, atMs, event, needsConfirmation, objectId }) => {
+    const push = pushes.get(objectId ?? '');
     if (event !== 'dead_token' || push === undefined) return [];
     const asOf = new Date(Math.min(push.sentAt.getTime(), atMs ?? lastMs));
-    return [{ pushId: push.id, registrationId: address, asOf, isSure: needsConfirmation !== true }];
+    return [{ pushId: push.id, registrationId: deviceToken, asOf, isSure: needsConfirmation !== true }];
   });
 }
 

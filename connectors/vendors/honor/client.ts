@@ -6,13 +6,13 @@ import {
   type HttpTiming,
   jsonPost,
 } from '../../../shared/http/client.ts';
-import type { Attempt, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
-import { AccessTokens, fetchedFrom, grantIn } from '../../kit/access-token.ts';
-import { expired, halt } from '../../kit/attempt-results.ts';
-import { callOf, type Reading, sendMany } from '../../kit/multicast.ts';
-import { readAnswer, TokenDoubt } from './answers.ts';
+import type { AttemptResult, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
+import { expired, profileError } from '../../kit/attempt-results.ts';
+import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import type { HonorCredentials } from './credentials.ts';
 import { bodyOf, limits, renderHonor } from './payload.ts';
+import { parseResponse, TokenErrorClassifier } from './responses.ts';
 
 const host = 'https://push-api.cloud.honor.com';
 const authHost = 'https://iam.developer.honor.com';
@@ -42,7 +42,7 @@ class HonorSender implements Sender {
   readonly #parts: Parts;
   readonly #path: string;
   readonly #tokens: AccessTokens;
-  readonly #doubt = new TokenDoubt();
+  readonly #doubt = new TokenErrorClassifier();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -54,7 +54,7 @@ class HonorSender implements Sender {
     const { context, credentials } = this.#parts;
     const { clock } = context;
     const { message, recipients, report } = request;
-    const end = (attempt: Attempt) => {
+    const end = (attempt: AttemptResult) => {
       for (const { index } of recipients) report(index, attempt);
     };
     if (recipients.length === 0) return;
@@ -62,17 +62,18 @@ class HonorSender implements Sender {
     if (message.expiresAtMs <= nowMs) return end(expired);
     const rendering = renderHonor(message, { badgeClass: credentials.badgeClass, nowMs });
     if (!rendering.ok) {
-      const { outcome = 'failed', problem } = rendering;
+      const { outcome = 'failed', error: problem } = rendering;
       return end({ kind: 'rejected', outcome, status: 0, reason: problem });
     }
     const { payload } = rendering;
-    await sendMany(
+    await sendMulticast(
       {
         clock,
         recipientsPerRequest: limits.recipientsPerRequest,
         tokens: this.#tokens,
         isRepeatHidden: payload.isRepeatHidden,
-        exchange: (addresses, token, signal) => this.#exchange(bodyOf(payload, addresses), token, signal),
+        exchange: (deviceTokens, token, signal) =>
+          this.#exchange(bodyOf(payload, deviceTokens), token, signal),
       },
       request,
     );
@@ -82,14 +83,15 @@ class HonorSender implements Sender {
     await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
   }
 
-  async #exchange(body: string, token: string, signal: AbortSignal): Promise<Reading> {
+  async #exchange(body: string, token: string, signal: AbortSignal): Promise<ExchangeResult> {
     const { context, client } = this.#parts;
     const nowMs = context.clock.now();
     const headers = { authorization: `Bearer ${token}`, timestamp: String(nowMs) };
     const reply = await client.request({ ...jsonPost(this.#path, body, headers), signal });
-    const reading = reply.kind === 'response' ? this.#doubt.weigh(readAnswer(reply), token, nowMs) : reply;
-    context.onCall(callOf(reading, reply.seconds));
-    return reading;
+    const result =
+      reply.kind === 'response' ? this.#doubt.classify(parseResponse(reply), token, nowMs) : reply;
+    context.onCall(gatewayCall(result, reply.seconds));
+    return result;
   }
 }
 
@@ -102,9 +104,11 @@ function accessTokens({ authClient, context, credentials }: Parts): AccessTokens
     clock: context.clock,
     credential: JSON.stringify([authEndpoint, clientId, clientSecret]),
     fetch: async () =>
-      fetchedFrom(await authClient.request(formPost('/auth/token', form)), (body) => {
-        const granted = grantIn(body);
-        return granted ?? (body.error === undefined ? null : halt(200, 'credentials_refused', refused));
+      tokenFromReply(await authClient.request(formPost('/auth/token', form)), (body) => {
+        const granted = oauthGrant(body);
+        return (
+          granted ?? (body.error === undefined ? null : profileError(200, 'credentials_refused', refused))
+        );
       }),
   });
 }

@@ -2,14 +2,14 @@
  * What Honor answers and what follows from it (protocol/honor.md#answers). Honor publishes no codes: what is known stands here,
  * everything else is judged with care. No row but `expireTokens` deletes anything.
  */
-import { type Row, rowOfStatus, tableOf } from '../../kit/response-rules.ts';
+import { type ResponseRule, responseTable, ruleForStatus } from '../../kit/response-rules.ts';
 
 const renew = 'Honor refuses a fresh access token: check appId, clientId and clientSecret.';
 
 /** Codes of the answer, as numbers of HTTP; the same of the HTTP status itself. */
-export const rows: readonly Row[] = [
+export const responseRules: readonly ResponseRule[] = [
   { code: '200', reason: 'ok', reaction: 'sent' },
-  { code: '401', reason: 'auth_failed', reaction: 'renew_token', sentence: renew },
+  { code: '401', reason: 'auth_failed', reaction: 'renew_token', hint: renew },
   { code: '429', reason: 'too_fast', reaction: 'throttle' },
   { code: '500', reason: 'internal', reaction: 'retry' },
   { code: '502', reason: 'bad_gateway', reaction: 'retry' },
@@ -18,39 +18,39 @@ export const rows: readonly Row[] = [
 ];
 
 /** An error of whatever code whose text speaks of tokens or authorisation: most likely the access token. */
-export const authMessage: Row = {
+export const authMessage: ResponseRule = {
   code: 'message',
   reason: 'auth_message',
   reaction: 'renew_token',
-  sentence: renew,
+  hint: renew,
 };
 
 /** The same with an access token that is not to blame: then it is some device's token, to be found by halves. */
-export const spoiltRequest: Row = { ...authMessage, reaction: 'ambiguous', alone: 'fail' };
+export const ambiguousToken: ResponseRule = { ...authMessage, reaction: 'ambiguous', singleTarget: 'fail' };
 
 /** Within an answer of 200 (protocol/honor.md#answers). */
-export const tokenRows = {
+export const tokenRules = {
   expireTokens: { code: 'expireTokens', reason: 'expired_token', reaction: 'dead_token' },
   failTokens: { code: 'failTokens', reason: 'failed_this_time', reaction: 'retry' },
-} as const satisfies Record<string, Row>;
+} as const satisfies Record<string, ResponseRule>;
 
 /** 200 that says of itself that nothing was sent. */
-export const notSent: Row = { code: 'sendResult', reason: 'send_result_false', reaction: 'fail' };
+export const notSent: ResponseRule = { code: 'sendResult', reason: 'send_result_false', reaction: 'fail' };
 
-const lookUp = tableOf(rows, { reason: 'unknown_code', reaction: 'fail_push' });
-const known = new Set(rows.map(({ code }) => code));
+const lookUp = responseTable(responseRules, { reason: 'unknown_code', reaction: 'fail_push' });
+const known = new Set(responseRules.map(({ code }) => code));
 
 /** The row of an answer. `code` undefined: the body has none. */
-export function rowOf(status: number, code: string | undefined, message: unknown): Row {
-  if (status === 401 || status === 429 || status >= 500) return rowOfHttp(status);
+export function ruleFor(status: number, code: string | undefined, message: unknown): ResponseRule {
+  if (status === 401 || status === 429 || status >= 500) return ruleForHttpStatus(status);
   if (code !== undefined && known.has(code) && (status < 300 || code !== '200')) return lookUp(code);
-  if (status >= 300 && /^(403|404|407)$/.test(String(status))) return rowOfStatus(status);
+  if (status >= 300 && /^(403|404|407)$/.test(String(status))) return ruleForStatus(status);
   if (typeof message === 'string' && /token|auth/i.test(message)) return authMessage;
-  if (code !== undefined && /^5\d\d$/.test(code)) return rowOfStatus(Number(code));
-  return code === undefined ? rowOfStatus(status) : lookUp(code);
+  if (code !== undefined && /^5\d\d$/.test(code)) return ruleForStatus(Number(code));
+  return code === undefined ? ruleForStatus(status) : lookUp(code);
 }
 
 /** The row of a bare HTTP status. */
-export function rowOfHttp(status: number): Row {
-  return known.has(String(status)) && status !== 200 ? lookUp(status) : rowOfStatus(status);
+export function ruleForHttpStatus(status: number): ResponseRule {
+  return known.has(String(status)) && status !== 200 ? lookUp(status) : ruleForStatus(status);
 }

@@ -6,12 +6,12 @@ import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type {
   Capabilities,
   ConnectorLimits,
-  Message,
+  PushMessage,
   Rendering,
   TestLimit,
 } from '../../contract/connector.ts';
-import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../../kit/android.ts';
-import { merge } from '../../kit/merge.ts';
+import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { deepMerge } from '../../kit/json.ts';
 import { badgeOf, hasOwnText, objectOf, placed } from './members.ts';
 
 /** Badges come from the push (protocol/push.md#badges-by-vendor). */
@@ -43,14 +43,14 @@ const longestTtlS = 1_296_000;
 const titleChars = 40;
 
 /** Renders a push. The vendor's object may be Honor's own body. */
-export function renderHonor(message: Message, options: RenderOptions = {}): Rendering<HonorPayload> {
+export function renderHonor(message: PushMessage, options: RenderOptions = {}): Rendering<HonorPayload> {
   const content = androidContent(message, { connector: 'vendor_f', can, limits, isNative });
   if (!content.ok) return content;
-  const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, biTag: message.pushId };
-  const { token: _token, ...body } = merge({ android }, ownBody(content.payload, message, options));
+  const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, biTag: message.objectId };
+  const { token: _token, ...body } = deepMerge({ android }, ownBody(content.payload, message, options));
   const text = JSON.stringify({ ...body, token: [] });
-  const problem = bodyProblem('vendor_f', Buffer.byteLength(text), limits);
-  if (problem !== null) return { ok: false, problem };
+  const problem = bodySizeError('vendor_f', Buffer.byteLength(text), limits);
+  if (problem !== null) return { ok: false, error: problem };
   const tail = ']}';
   const { notifyId, tag } = objectOf(objectOf(body.android).notification);
   const isRepeatHidden = (typeof tag === 'string' && tag !== '') || typeof notifyId === 'number';
@@ -60,7 +60,11 @@ export function renderHonor(message: Message, options: RenderOptions = {}): Rend
 /** Such an object needs no alert: it has a text, or data for the app. */
 const isNative = (vendor: JsonObject): boolean => hasOwnText(vendor) || typeof vendor.data === 'string';
 
-function ownBody(content: AndroidContent, { pushId }: Message, { badgeClass }: RenderOptions): JsonObject {
+function ownBody(
+  content: AndroidContent,
+  { objectId }: PushMessage,
+  { badgeClass }: RenderOptions,
+): JsonObject {
   const { alert, custom, data, silent, vendor } = content;
   if (hasOwnText(vendor)) {
     const { notification, ...rest } = vendor;
@@ -70,7 +74,7 @@ function ownBody(content: AndroidContent, { pushId }: Message, { badgeClass }: R
   if (silent || alert.trim() === '') {
     // With a notification beside it, data would not be handed to the app.
     const { notification: _, ...android } = objectOf(own.android);
-    return merge(silent ? { data: JSON.stringify(data) } : {}, { ...own, android });
+    return deepMerge(silent ? { data: JSON.stringify(data) } : {}, { ...own, android });
   }
   const badge = badgeOf(data.badge, vendor.badgeClass ?? badgeClass);
   const { clickAction, ...over } = objectOf(objectOf(own.android).notification);
@@ -78,20 +82,20 @@ function ownBody(content: AndroidContent, { pushId }: Message, { badgeClass }: R
     title: titleOf(content, titleChars),
     body: alert,
     clickAction: clickAction ?? { type: 1, intent: intentOf(custom) },
-    ...tagOf(data['collapse-id'], over, pushId),
+    ...tagOf(data['collapse-id'], over, objectId),
     ...(badge === null ? {} : { badge }),
   };
-  const shown = withBigText(merge(notification, over));
-  return merge(own, { android: { notification: shown } });
+  const shown = withBigText(deepMerge(notification, over));
+  return deepMerge(own, { android: { notification: shown } });
 }
 
 /**
  * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
  * another push does not (protocol/honor.md#repeats). None beside a number of the sender's, which says by itself what the message replaces.
  */
-function tagOf(group: Json | undefined, own: JsonObject, pushId: string): JsonObject {
+function tagOf(group: Json | undefined, own: JsonObject, objectId: string): JsonObject {
   if (typeof group === 'string' && group !== '') return { tag: group };
-  return typeof own.notifyId === 'number' ? {} : { tag: pushId };
+  return typeof own.notifyId === 'number' ? {} : { tag: objectId };
 }
 
 /** Large text has to be the text itself (protocol/honor.md#message). */
@@ -107,17 +111,17 @@ function intentOf(custom: JsonObject): string {
 }
 
 /** Whole seconds that the message may still live: at least one, at most what Honor keeps. */
-function ttlSeconds({ createdAtMs, expiresAtMs }: Message, nowMs = createdAtMs): number {
+function ttlSeconds({ createdAtMs, expiresAtMs }: PushMessage, nowMs = createdAtMs): number {
   return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
 
 /** The body of one request. */
-export function bodyOf({ head, tail }: HonorPayload, addresses: readonly string[]): string {
-  return `${head}${addresses.map((address) => JSON.stringify(address)).join(',')}${tail}`;
+export function bodyOf({ head, tail }: HonorPayload, deviceTokens: readonly string[]): string {
+  return `${head}${deviceTokens.map((deviceToken) => JSON.stringify(deviceToken)).join(',')}${tail}`;
 }
 
 /** `targetUserType` 1 marks a test (protocol/push.md#test-pushes; protocol/honor.md#message). */
-export function testLimit({ data }: Message): TestLimit | null {
+export function testLimit({ data }: PushMessage): TestLimit | null {
   const isTest = [data.honor, data.vendor_f].some((value) => {
     const vendor = objectOf(value);
     return [vendor.targetUserType, objectOf(vendor.android).targetUserType].includes(1);

@@ -14,7 +14,7 @@ const mostStatuses = 1000;
 export function readReceipts({ body }: ReceiptCall): ReceiptReading {
   const statuses = parseObject(body)?.statuses;
   if (!Array.isArray(statuses) || statuses.length > mostStatuses)
-    return { ok: false, status: 400, problem: `expected statuses, an array of at most ${mostStatuses}` };
+    return { ok: false, status: 400, error: `expected statuses, an array of at most ${mostStatuses}` };
   const receipts = statuses.flatMap((one) => (isJsonObject(one) ? (receiptOf(one) ?? []) : []));
   return { ok: true, receipts, reply: { code: 200, message: 'success' } };
 }
@@ -24,9 +24,9 @@ function receiptOf({ biTag, requestId, status, timestamp, token }: JsonObject): 
   if (typeof status !== 'number' && typeof status !== 'string') return null;
   const code = String(status).slice(0, 24);
   return {
-    pushId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
+    objectId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
     messageId: textOf(requestId),
-    address: token,
+    deviceToken: token,
     event: code === delivered ? 'delivered' : 'undelivered',
     code,
     atMs: epochMsOf(timestamp),

@@ -6,8 +6,8 @@ import {
   jsonPost,
 } from '../../../shared/http/client.ts';
 import type {
-  Attempt,
-  Message,
+  AttemptResult,
+  PushMessage,
   Recipient,
   Rendering,
   Sender,
@@ -16,19 +16,19 @@ import type {
 } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
 import { expired, failed } from '../../kit/attempt-results.ts';
-import { callOf, type Reading, sendMany } from '../../kit/multicast.ts';
-import { type Api, looksNewer, readAnswer } from './answers.ts';
+import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import type { HuaweiCredentials } from './credentials.ts';
 import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
 import { renderV3 } from './payload-v3.ts';
+import { type ApiVersion, isHarmonyToken, parseResponse } from './responses.ts';
 import { accessTokens, authHost, signedTokens } from './tokens.ts';
 
 const host = 'https://push-api.cloud.huawei.com';
 
 /** Systems that Huawei serves by v3 only, as clients name them. */
-const newerSystems = new Set(['harmony', 'harmonyos', 'ohos', 'openharmony']);
+const harmonySystems = new Set(['harmony', 'harmonyos', 'ohos', 'openharmony']);
 
-export const isNewerSystem = (deviceType: string): boolean => newerSystems.has(deviceType.toLowerCase());
+export const isHarmonySystem = (deviceType: string): boolean => harmonySystems.has(deviceType.toLowerCase());
 
 /** Opens the doors for one profile; connects with the first push. */
 export function openHuawei(
@@ -55,18 +55,18 @@ interface Parts {
 }
 
 /** One way to Huawei: whom it serves, and by which tokens. */
-interface Way {
-  api: Api;
+interface PushApi {
+  api: ApiVersion;
   path: string;
   tokens: AccessTokens;
-  render(message: Message): Rendering<HuaweiPayload>;
+  render(message: PushMessage): Rendering<HuaweiPayload>;
 }
 
 class HuaweiSender implements Sender {
   readonly #parts: Parts;
-  readonly #v1: Way;
+  readonly #v1: PushApi;
   /** Absent without a service account: v3 takes nothing else (protocol/huawei.md#two-apis). */
-  readonly #v3: Way | null;
+  readonly #v3: PushApi | null;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -93,8 +93,8 @@ class HuaweiSender implements Sender {
     const older: Recipient[] = [];
     const newer: Recipient[] = [];
     for (const recipient of request.recipients) {
-      const { address, deviceType } = recipient;
-      const isNewer = isNewerSystem(deviceType) || (this.#v3 !== null && looksNewer(address));
+      const { deviceToken, deviceType } = recipient;
+      const isNewer = isHarmonySystem(deviceType) || (this.#v3 !== null && isHarmonyToken(deviceToken));
       (isNewer ? newer : older).push(recipient);
     }
     const { report } = request;
@@ -110,46 +110,52 @@ class HuaweiSender implements Sender {
     await Promise.all([this.#parts.client.close(), this.#parts.authClient.close()]);
   }
 
-  async #sendBy(way: Way, request: SendRequest): Promise<void> {
+  async #sendBy(way: PushApi, request: SendRequest): Promise<void> {
     const { message, recipients } = request;
     const { clock } = this.#parts.context;
     if (recipients.length === 0) return;
     if (message.expiresAtMs <= clock.now()) return reportAll(request, expired);
     const rendering = way.render(message);
     if (!rendering.ok) {
-      const { outcome = 'failed', problem } = rendering;
+      const { outcome = 'failed', error: problem } = rendering;
       return reportAll(request, { kind: 'rejected', outcome, status: 0, reason: problem });
     }
     const { payload } = rendering;
-    await sendMany(
+    await sendMulticast(
       {
         clock,
         recipientsPerRequest: payload.tokensPerRequest,
         tokens: way.tokens,
         isRepeatHidden: payload.isRepeatHidden,
-        exchange: (addresses, token, signal) =>
-          this.#exchange(way, { body: bodyOf(payload, addresses), payload, addresses, token, signal }),
+        exchange: (deviceTokens, token, signal) =>
+          this.#exchange(way, { body: bodyOf(payload, deviceTokens), payload, deviceTokens, token, signal }),
       },
       request,
     );
   }
 
   async #exchange(
-    way: Way,
-    asked: { body: string; payload: HuaweiPayload; addresses: string[]; token: string; signal: AbortSignal },
-  ): Promise<Reading> {
-    const { addresses, body, payload, signal, token } = asked;
+    way: PushApi,
+    asked: {
+      body: string;
+      payload: HuaweiPayload;
+      deviceTokens: string[];
+      token: string;
+      signal: AbortSignal;
+    },
+  ): Promise<ExchangeResult> {
+    const { deviceTokens, body, payload, signal, token } = asked;
     const headers = { authorization: `Bearer ${token}`, ...payload.headers };
     const reply = await this.#parts.client.request({ ...jsonPost(way.path, body, headers), signal });
-    const reading = reply.kind === 'response' ? readAnswer(reply, way.api, addresses) : reply;
-    this.#parts.context.onCall(callOf(reading, reply.seconds));
-    return reading;
+    const result = reply.kind === 'response' ? parseResponse(reply, way.api, deviceTokens) : reply;
+    this.#parts.context.onCall(gatewayCall(result, reply.seconds));
+    return result;
   }
 }
 
 function reportAll(
   { recipients, report }: Pick<SendRequest, 'recipients' | 'report'>,
-  attempt: Attempt,
+  attempt: AttemptResult,
 ): void {
   for (const { index } of recipients) report(index, attempt);
 }

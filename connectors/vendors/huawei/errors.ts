@@ -2,11 +2,11 @@
  * What Huawei answers and what follows from it (protocol/huawei.md#answers; v3 reasons: Huawei's v3 response page).
  * A success says that the message was taken, no more.
  */
-import { type Row, rowOfStatus, tableOf } from '../../kit/response-rules.ts';
+import { type ResponseRule, responseTable, ruleForStatus } from '../../kit/response-rules.ts';
 
 const askAgain = 'check appId, appSecret and, for newer devices, serviceAccount.';
 
-export const rows: readonly Row[] = [
+export const responseRules: readonly ResponseRule[] = [
   { code: '80000000', reason: 'ok', reaction: 'sent' },
   // Who was refused is told beside it; all others were sent to. Never sent again.
   { code: '80100000', reason: 'partial', reaction: 'sent' },
@@ -23,59 +23,56 @@ export const rows: readonly Row[] = [
     code: '80200001',
     reason: 'auth_failed',
     reaction: 'renew_token',
-    sentence: `Huawei does not accept this app's access token (80200001): ${askAgain}`,
+    hint: `Huawei does not accept this app's access token (80200001): ${askAgain}`,
   },
   {
     code: '80200003',
     reason: 'token_expired',
     reaction: 'renew_token',
-    sentence: `Huawei calls a fresh access token expired (80200003): ${askAgain}`,
+    hint: `Huawei calls a fresh access token expired (80200003): ${askAgain}`,
   },
   {
     code: '80200005',
     reason: 'jwt_expired',
     reaction: 'renew_token',
-    sentence: 'Huawei calls a fresh JWT expired (80200005): check the clock of this machine.',
+    hint: 'Huawei calls a fresh JWT expired (80200005): check the clock of this machine.',
   },
   {
     code: '80300002',
     reason: 'no_permission',
-    reaction: 'halt',
-    sentence:
-      'Huawei lets this app send no messages (80300002): switch Push Kit on in AppGallery Connect, and check that the devices are of this app and, outside China, that it has the right to push overseas.',
+    reaction: 'profile_error',
+    hint: 'Huawei lets this app send no messages (80300002): switch Push Kit on in AppGallery Connect, and check that the devices are of this app and, outside China, that it has the right to push overseas.',
   },
   // Of v1 the word on every token of the request; who of them is left in place decides the reader.
   { code: '80300007', reason: 'all_tokens_invalid', reaction: 'fail' },
   { code: '80300008', reason: 'body_too_large', reaction: 'fail_push' },
   // Too many tokens for this kind of message: halves are taken.
-  { code: '80300010', reason: 'token_count', reaction: 'ambiguous', alone: 'fail' },
+  { code: '80300010', reason: 'token_count', reaction: 'ambiguous', singleTarget: 'fail' },
   {
     code: '80300011',
     reason: 'no_high_priority',
-    reaction: 'halt',
-    sentence:
-      'Huawei refuses high priority (80300011): the app has no right to it; leave urgency and importance at NORMAL.',
+    reaction: 'profile_error',
+    hint: 'Huawei refuses high priority (80300011): the app has no right to it; leave urgency and importance at NORMAL.',
   },
   {
     code: '80300013',
     reason: 'bad_receipt_id',
-    reaction: 'halt',
-    sentence: 'Huawei does not know the receipt address (80300013): check receipt_id in AppGallery Connect.',
+    reaction: 'profile_error',
+    hint: 'Huawei does not know the receipt address (80300013): check receipt_id in AppGallery Connect.',
   },
   { code: '80300029', reason: 'test_rate', reaction: 'throttle' },
-  { code: '80300030', reason: 'test_token_count', reaction: 'ambiguous', alone: 'fail' },
+  { code: '80300030', reason: 'test_token_count', reaction: 'ambiguous', singleTarget: 'fail' },
   {
     code: '80300036',
     reason: 'jwt_too_long',
-    reaction: 'halt',
-    sentence: 'Huawei finds the JWT valid for too long (80300036): check the clock of this machine.',
+    reaction: 'profile_error',
+    hint: 'Huawei finds the JWT valid for too long (80300036): check the clock of this machine.',
   },
   {
     code: '80300037',
     reason: 'app_penalised',
-    reaction: 'halt',
-    sentence:
-      'Huawei has barred this app from sending (80300037): settle the violation in AppGallery Connect.',
+    reaction: 'profile_error',
+    hint: 'Huawei has barred this app from sending (80300037): settle the violation in AppGallery Connect.',
   },
   { code: '80600003', reason: 'auth_service_failed', reaction: 'retry' },
   { code: '81000001', reason: 'internal', reaction: 'retry' },
@@ -83,7 +80,7 @@ export const rows: readonly Row[] = [
 ];
 
 /** 82000001–82000013: device groups and topics, which we never address; the last two name the place of storage. */
-function groupCodes(): Row[] {
+function groupCodes(): ResponseRule[] {
   return Array.from({ length: 13 }, (_, i) => ({
     code: String(82_000_001 + i),
     reason: i < 11 ? 'device_group_or_topic' : 'data_storage_location',
@@ -91,18 +88,18 @@ function groupCodes(): Row[] {
   }));
 }
 
-const lookUp = tableOf(rows);
+const lookUp = responseTable(responseRules);
 
 /** The row of a code; of one that is not in the table, what its HTTP status says. Deletes nothing. */
-export function rowOf(status: number, code: string): Row {
+export function ruleFor(status: number, code: string): ResponseRule {
   // Flow control is told by the status, whatever stands in the body (protocol/huawei.md#answers).
-  if (status === 502 || status === 503) return rowOfStatus(status);
-  const row = lookUp(code);
-  return row.reason === 'unknown_code' && status >= 300 ? rowOfStatus(status) : row;
+  if (status === 502 || status === 503) return ruleForStatus(status);
+  const rule = lookUp(code);
+  return rule.reason === 'unknown_code' && status >= 300 ? ruleForStatus(status) : rule;
 }
 
 /** Why single tokens were refused (protocol/huawei.md#answers; v3 groups them by reason). Only what is wrong with the token itself kills it. */
-const tokenRows: readonly Row[] = [
+const tokenRules: readonly ResponseRule[] = [
   { code: 'illegal_token', reason: 'illegal_token', reaction: 'dead_token' },
   { code: 'tokenFormatError', reason: 'token_format_error', reaction: 'dead_token' },
   { code: 'tokenPlatformNotSupport', reason: 'token_platform_not_supported', reaction: 'dead_token' },
@@ -119,4 +116,4 @@ const tokenRows: readonly Row[] = [
 ];
 
 /** The row of a reason that stands beside tokens. */
-export const tokenRowOf = tableOf(tokenRows, { reason: 'unknown_reason', reaction: 'fail' });
+export const tokenRuleFor = responseTable(tokenRules, { reason: 'unknown_reason', reaction: 'fail' });

@@ -1,6 +1,6 @@
 import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
-import { isNewerSystem, openHuawei } from './client.ts';
+import { isHarmonySystem, openHuawei } from './client.ts';
 import { type HuaweiCredentials, huaweiCredentials, inspectHuawei } from './credentials.ts';
 import { huaweiGuide } from './guide.ts';
 import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './payload.ts';
@@ -13,10 +13,10 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     id: 'vendor_a',
     can,
     limits,
-    address: 'registrationId',
+    tokenField: 'registrationId',
     credentials: huaweiCredentials,
     guide: huaweiGuide,
-    render: (message, deviceType) => (isNewerSystem(deviceType) ? renderV3(message) : renderV1(message)),
+    render: (message, deviceType) => (isHarmonySystem(deviceType) ? renderV3(message) : renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
     // Huawei counts devices (protocol/huawei.md#limits) and publishes no number: it stands in AppGallery Connect.
     rate: ({ ratePerSecond: perSecond }) =>

@@ -4,14 +4,14 @@
  */
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { Message, Rendering } from '../../contract/connector.ts';
+import type { PushMessage, Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
-import { merge } from '../../kit/merge.ts';
+import { deepMerge } from '../../kit/json.ts';
 import { objectOf, placedInV3, v3Options } from './members.ts';
 import {
   can,
   collapseId,
-  dataProblem,
+  dataSizeError,
   finish,
   type HuaweiPayload,
   isTest,
@@ -26,20 +26,20 @@ const pushTypes = { alert: '0', form: '1', background: '6' } as const;
 const testTokens = 10;
 
 /** Renders a push for the v3 API. The vendor's object may hold a whole `payload`, and `push-type` beside it. */
-export function renderV3(message: Message, { nowMs }: RenderOptions = {}): Rendering<HuaweiPayload> {
-  const tooMuch = dataProblem(message);
-  if (tooMuch !== null) return { ok: false, problem: tooMuch };
+export function renderV3(message: PushMessage, { nowMs }: RenderOptions = {}): Rendering<HuaweiPayload> {
+  const tooMuch = dataSizeError(message);
+  if (tooMuch !== null) return { ok: false, error: tooMuch };
   const content = androidContent(message, { connector: 'vendor_a', can, limits, isNative });
   if (!content.ok) return content;
   const { vendor } = content.payload;
   const payload = isNative(vendor) ? objectOf(vendor.payload) : payloadOf(content.payload, message);
   const options: JsonObject = {
     ttl: ttlSeconds(message, nowMs),
-    biTag: message.pushId,
+    biTag: message.objectId,
     ...(isTest(message) ? { testMessage: true } : {}),
   };
   const type = typeOf(content.payload);
-  const body = { payload, pushOptions: merge(options, v3Options(vendor)), target: { token: [] } };
+  const body = { payload, pushOptions: deepMerge(options, v3Options(vendor)), target: { token: [] } };
   return finish('v3', body, {
     headers: { 'push-type': type },
     tokensPerRequest: tokensFor(type, isTest(message)),
@@ -60,7 +60,7 @@ function tokensFor(type: string, isTestPush: boolean): number {
   return isTestPush ? testTokens : limits.recipientsPerRequest;
 }
 
-function payloadOf(content: AndroidContent, { pushId }: Message): JsonObject {
+function payloadOf(content: AndroidContent, { objectId }: PushMessage): JsonObject {
   if (content.silent) return { extraData: JSON.stringify(content.data) };
   const notification: JsonObject = {
     // Named by every request; without the right to another one it is this (protocol/huawei.md#v3-requests).
@@ -68,9 +68,9 @@ function payloadOf(content: AndroidContent, { pushId }: Message): JsonObject {
     title: titleOf(content, 40),
     body: content.alert,
     clickAction: { actionType: 0, data: content.custom },
-    notifyId: idOf(collapseId(content) ?? pushId),
+    notifyId: idOf(collapseId(content) ?? objectId),
   };
-  return { notification: merge(notification, placedInV3(content.vendor)) };
+  return { notification: deepMerge(notification, placedInV3(content.vendor)) };
 }
 
 /** The same text gives the same id, so that a repeat replaces what is shown; a positive 31-bit number. */

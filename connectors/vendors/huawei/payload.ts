@@ -6,15 +6,15 @@ import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type {
   Capabilities,
   ConnectorLimits,
-  Message,
+  PushMessage,
   Rendering,
   TestLimit,
 } from '../../contract/connector.ts';
-import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../../kit/android.ts';
-import { merge } from '../../kit/merge.ts';
-import type { Api } from './answers.ts';
+import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { deepMerge } from '../../kit/json.ts';
 import { nativeMessage } from './legacy.ts';
 import { objectOf, placedInV1 } from './members.ts';
+import type { ApiVersion } from './responses.ts';
 
 /** Badges are the devices' business here (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
@@ -24,7 +24,7 @@ export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 
 
 /** A rendered push: what all its recipients share. */
 export interface HuaweiPayload {
-  api: Api;
+  api: ApiVersion;
   /** The body around the device tokens. */
   head: string;
   tail: string;
@@ -50,16 +50,16 @@ const titleChars = 40;
 const dataAndChannelsBytes = 4096;
 
 /** Renders a push for the v1 API. The vendor's object may hold a whole `message` of Huawei's own. */
-export function renderV1(message: Message, options: RenderOptions = {}): Rendering<HuaweiPayload> {
-  const tooMuch = dataProblem(message);
-  if (tooMuch !== null) return { ok: false, problem: tooMuch };
+export function renderV1(message: PushMessage, options: RenderOptions = {}): Rendering<HuaweiPayload> {
+  const tooMuch = dataSizeError(message);
+  if (tooMuch !== null) return { ok: false, error: tooMuch };
   const isNative = (vendor: JsonObject) => nativeMessage(vendor) !== null;
   const content = androidContent(message, { connector: 'vendor_a', can, limits, isNative });
   if (!content.ok) return content;
-  const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, bi_tag: message.pushId };
+  const android = { ttl: `${ttlSeconds(message, options.nowMs)}s`, bi_tag: message.objectId };
   const own =
     nativeMessage(content.payload.vendor) ?? contentMessage(content.payload, message, options.intentHost);
-  const { token: _token, topic: _topic, condition: _condition, ...body } = merge({ android }, own);
+  const { token: _token, topic: _topic, condition: _condition, ...body } = deepMerge({ android }, own);
   return finish(
     'v1',
     { validate_only: false, message: { ...body, token: [] } },
@@ -71,33 +71,37 @@ export function renderV1(message: Message, options: RenderOptions = {}): Renderi
 }
 
 /** The app's members and those of the vendor's object, over `android` as it always is. */
-function contentMessage(content: AndroidContent, { pushId }: Message, intentHost = usualHost): JsonObject {
+function contentMessage(
+  content: AndroidContent,
+  { objectId }: PushMessage,
+  intentHost = usualHost,
+): JsonObject {
   const placed = placedInV1(content.vendor);
   if (content.silent) {
     // With a notification beside it, data would not be handed to the app (protocol/huawei.md#messages).
     const { notification: _, ...android } = objectOf(placed.android);
-    return merge({ data: JSON.stringify(content.data) }, { ...placed, android });
+    return deepMerge({ data: JSON.stringify(content.data) }, { ...placed, android });
   }
   const { alert, custom, notificationChannel } = content;
   const notification: JsonObject = {
     title: titleOf(content, titleChars),
     body: alert,
     click_action: { type: 1, intent: intentOf(intentHost, custom) },
-    ...tagOf(content, objectOf(objectOf(placed.android).notification), pushId),
+    ...tagOf(content, objectOf(objectOf(placed.android).notification), objectId),
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
   };
   // What a tap does is said once: halves of two actions make none.
   if (isJsonObject(objectOf(objectOf(placed.android).notification).click_action))
     delete notification.click_action;
-  return merge({ android: { notification } }, placed);
+  return deepMerge({ android: { notification } }, placed);
 }
 
 /**
  * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
  * another push does not (protocol/huawei.md#repeats). None beside a number of the sender's, which says by itself what the message replaces.
  */
-function tagOf(content: AndroidContent, own: JsonObject, pushId: string): JsonObject {
-  const tag = collapseId(content) ?? (typeof own.notify_id === 'number' ? null : pushId);
+function tagOf(content: AndroidContent, own: JsonObject, objectId: string): JsonObject {
+  const tag = collapseId(content) ?? (typeof own.notify_id === 'number' ? null : objectId);
   return tag === null ? {} : { tag };
 }
 
@@ -117,12 +121,12 @@ const isReplaced = ({ tag, notify_id }: JsonObject): boolean =>
   (typeof tag === 'string' && tag !== '') || typeof notify_id === 'number';
 
 /** Whole seconds that the message may still live: at least one, at most what Huawei keeps. */
-export function ttlSeconds({ createdAtMs, expiresAtMs }: Message, nowMs = createdAtMs): number {
+export function ttlSeconds({ createdAtMs, expiresAtMs }: PushMessage, nowMs = createdAtMs): number {
   return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
 
 /** `data` and `channels` together stay under 4096 bytes for Huawei (protocol/push.md#sizes-of-vendors). */
-export function dataProblem({ channels, data }: Message): string | null {
+export function dataSizeError({ channels, data }: PushMessage): string | null {
   const bytes =
     Buffer.byteLength(JSON.stringify(data)) + (channels ? Buffer.byteLength(JSON.stringify(channels)) : 0);
   return bytes < dataAndChannelsBytes
@@ -132,29 +136,29 @@ export function dataProblem({ channels, data }: Message): string | null {
 
 /** Text around the tokens, which stand at the very end of the body, and its size without them. */
 export function finish(
-  api: Api,
+  api: ApiVersion,
   body: JsonObject,
   rest: Pick<HuaweiPayload, 'tokensPerRequest' | 'isRepeatHidden'> & Partial<HuaweiPayload>,
 ): Rendering<HuaweiPayload> {
   const text = JSON.stringify(body);
-  const problem = bodyProblem('vendor_a', Buffer.byteLength(text), limits);
-  if (problem !== null) return { ok: false, problem };
+  const problem = bodySizeError('vendor_a', Buffer.byteLength(text), limits);
+  if (problem !== null) return { ok: false, error: problem };
   const tail = ']}}';
   const payload = { api, head: text.slice(0, -tail.length), tail, headers: {}, ...rest };
   return { ok: true, payload };
 }
 
 /** The body of one request. */
-export function bodyOf({ head, tail }: HuaweiPayload, addresses: readonly string[]): string {
-  return `${head}${addresses.map((address) => JSON.stringify(address)).join(',')}${tail}`;
+export function bodyOf({ head, tail }: HuaweiPayload, deviceTokens: readonly string[]): string {
+  return `${head}${deviceTokens.map((deviceToken) => JSON.stringify(deviceToken)).join(',')}${tail}`;
 }
 
 /** `target_user_type` 1 marks a test (protocol/push.md#test-pushes; protocol/huawei.md#messages). */
-export function testLimit(message: Message): TestLimit | null {
+export function testLimit(message: PushMessage): TestLimit | null {
   return isTest(message) ? { pushesPerDay: 500, devicesPerPush: 10 } : null;
 }
 
-export function isTest({ data }: Message): boolean {
+export function isTest({ data }: PushMessage): boolean {
   return [data.hms, data.vendor_a].some((value) => {
     const vendor = objectOf(value);
     const native = objectOf(nativeMessage(vendor)?.android);

@@ -33,10 +33,10 @@ const mostStatuses = 1000;
 /** The receipts of one call; refused where a profile has a key and nobody's fits. */
 export function readReceipts(call: ReceiptCall, profiles: readonly HuaweiCredentials[]): ReceiptReading {
   if (!isSigned(call, profiles))
-    return { ok: false, status: 401, problem: 'the signature of the receipts is missing or wrong' };
+    return { ok: false, status: 401, error: 'the signature of the receipts is missing or wrong' };
   const statuses = parseObject(call.body)?.statuses;
   if (!Array.isArray(statuses) || statuses.length > mostStatuses)
-    return { ok: false, status: 400, problem: `expected statuses, an array of at most ${mostStatuses}` };
+    return { ok: false, status: 400, error: `expected statuses, an array of at most ${mostStatuses}` };
   const receipts = statuses.flatMap((one) => (isJsonObject(one) ? (receiptOf(one) ?? []) : []));
   return { ok: true, receipts, reply: { code: '0', message: 'success' } };
 }
@@ -53,9 +53,9 @@ function receiptOf(status: JsonObject): Receipt | null {
   return {
     // A user of the device may come back, and an app too (protocol/huawei.md#receipts).
     ...(event === 'dead_token' ? { needsConfirmation: true } : {}),
-    pushId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
+    objectId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
     messageId: textOf(requestId),
-    address: token,
+    deviceToken: token,
     event,
     code,
     atMs: epochMsOf(told.atMs),

@@ -2,8 +2,8 @@
 import type { Clock } from '../../../shared/clock.ts';
 import { formPost, type HttpClient } from '../../../shared/http/client.ts';
 import type { TokenStore } from '../../contract/connector.ts';
-import { AccessTokens, fetchedFrom, grantIn } from '../../kit/access-token.ts';
-import { halt } from '../../kit/attempt-results.ts';
+import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
+import { profileError } from '../../kit/attempt-results.ts';
 import { signJwt, skewS } from '../../kit/signed-jwt.ts';
 import type { HuaweiCredentials, HuaweiServiceAccount } from './credentials.ts';
 
@@ -31,9 +31,11 @@ export function accessTokens({ credentials, store, clock, client }: TokenDeps): 
     clock,
     credential: JSON.stringify(['v1', authEndpoint, appId, appSecret]),
     fetch: async () =>
-      fetchedFrom(await client.request(formPost(tokenPath, form)), (body) => {
-        const granted = grantIn(body);
-        return granted ?? (body.error === undefined ? null : halt(200, 'credentials_refused', refused));
+      tokenFromReply(await client.request(formPost(tokenPath, form)), (body) => {
+        const granted = oauthGrant(body);
+        return (
+          granted ?? (body.error === undefined ? null : profileError(200, 'credentials_refused', refused))
+        );
       }),
   });
 }

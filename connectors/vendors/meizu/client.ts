@@ -10,12 +10,12 @@ import {
 } from '../../../shared/http/client.ts';
 import type { Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/access-token.ts';
-import { unfit } from '../../kit/attempt-results.ts';
-import { callbackFor } from '../../kit/callback.ts';
-import { callOf, type Reading, sendMany, unreadable } from '../../kit/multicast.ts';
-import type { Row } from '../../kit/response-rules.ts';
+import { unrenderable } from '../../kit/attempt-results.ts';
+import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
+import { receiptUrl } from '../../kit/receipt-url.ts';
+import type { ResponseRule } from '../../kit/response-rules.ts';
 import type { MeizuCredentials } from './credentials.ts';
-import { callRowOf, targetRowOf } from './errors.ts';
+import { callRuleFor, targetRuleFor } from './errors.ts';
 import { limits, type MeizuPayload, renderMeizu } from './payload.ts';
 import { wantedReceipts } from './receipts.ts';
 
@@ -61,20 +61,24 @@ class MeizuSender implements Sender {
     const { clock, quota: book } = this.#context;
     const rendering = renderMeizu(request.message, clock.now());
     if (!rendering.ok) {
-      for (const { index } of request.recipients) request.report(index, unfit(rendering));
+      for (const { index } of request.recipients) request.report(index, unrenderable(rendering));
       return;
     }
     const { messageClass, parameters } = rendering.payload;
-    const messageJson = JSON.stringify(this.#messageOf(rendering.payload, request.message.pushId));
-    await sendMany(
+    const messageJson = JSON.stringify(this.#messageOf(rendering.payload, request.message.objectId));
+    await sendMulticast(
       {
         clock,
         recipientsPerRequest: limits.recipientsPerRequest,
         quota: { book, messageClass },
         // Of messages with one key the device shows the last.
         isRepeatHidden: true,
-        exchange: (addresses, _token, signal) =>
-          this.#exchange({ ...parameters, messageJson, pushIds: addresses.join(',') }, addresses, signal),
+        exchange: (deviceTokens, _token, signal) =>
+          this.#exchange(
+            { ...parameters, messageJson, pushIds: deviceTokens.join(',') },
+            deviceTokens,
+            signal,
+          ),
       },
       request,
     );
@@ -86,18 +90,18 @@ class MeizuSender implements Sender {
   }
 
   /** The message with the address for receipts, unless the caller named one. */
-  #messageOf({ message }: MeizuPayload, pushId: string): JsonObject {
+  #messageOf({ message }: MeizuPayload, objectId: string): JsonObject {
     const callback = this.#callback();
     const extra = isJsonObject(message.extra) ? message.extra : {};
     if (callback === undefined || 'callback' in extra) return message;
-    const wanted = { callback, 'callback.param': pushId, 'callback.type': wantedReceipts };
+    const wanted = { callback, 'callback.param': objectId, 'callback.type': wantedReceipts };
     return { ...message, extra: { ...extra, ...wanted } };
   }
 
   /** An address that Meizu's console does not know may cost the message: a stand-in has no console. */
   #callback(): string | undefined {
     const { endpoint, receiptToken } = this.#credentials;
-    const callback = callbackFor(this.#context, this.#credentials);
+    const callback = receiptUrl(this.#context, this.#credentials);
     const isRegistered = receiptToken !== undefined || endpoint !== undefined;
     const fits = callback !== undefined && Buffer.byteLength(callback) <= callbackBytes;
     return isRegistered && fits ? callback : undefined;
@@ -105,28 +109,28 @@ class MeizuSender implements Sender {
 
   async #exchange(
     parameters: Record<string, string>,
-    addresses: readonly string[],
+    deviceTokens: readonly string[],
     signal: AbortSignal,
-  ): Promise<Reading> {
+  ): Promise<ExchangeResult> {
     const { appId, appSecret, endpoint = host } = this.#credentials;
     const signed = { appId, ...parameters };
     const form = { ...signed, sign: signatureOf(signed, appSecret) };
-    const reading = await this.#post(endpoint, path, { form, addresses, signal });
-    const elsewhere = reading.kind === 'answer' ? this.#redirectOf(reading) : undefined;
-    if (!elsewhere) return reading;
+    const result = await this.#post(endpoint, path, { form, deviceTokens, signal });
+    const elsewhere = result.kind === 'parsed' ? this.#redirectOf(result) : undefined;
+    if (!elsewhere) return result;
     const { origin, pathname, search } = elsewhere;
-    return this.#post(origin, `${pathname}${search}`, { form, addresses, signal });
+    return this.#post(origin, `${pathname}${search}`, { form, deviceTokens, signal });
   }
 
   async #post(
     baseUrl: string,
     pathname: string,
-    { form, addresses, signal }: Call,
-  ): Promise<Reading & { redirect?: string }> {
+    { form, deviceTokens, signal }: Call,
+  ): Promise<ExchangeResult & { redirect?: string }> {
     const reply = await this.#clientOf(baseUrl).request({ ...formPost(pathname, form), signal });
-    const reading = readingOf(reply, addresses);
-    this.#context.onCall(callOf(reading, reply.seconds));
-    return reading;
+    const result = parseResponse(reply, deviceTokens);
+    this.#context.onCall(gatewayCall(result, reply.seconds));
+    return result;
   }
 
   /** Where the call is to be made instead: only where Meizu is, or the stand-in that answered. */
@@ -151,41 +155,46 @@ class MeizuSender implements Sender {
 
 interface Call {
   form: Record<string, string>;
-  addresses: readonly string[];
+  deviceTokens: readonly string[];
   signal: AbortSignal;
 }
 
 /** What an answer means (protocol/meizu.md#answers); with code 300, also where to go. */
-function readingOf(reply: HttpReply, addresses: readonly string[]): Reading & { redirect?: string } {
+function parseResponse(
+  reply: HttpReply,
+  deviceTokens: readonly string[],
+): ExchangeResult & { redirect?: string } {
   if (reply.kind !== 'response') return reply;
   const body = parseObject(reply.body);
   const code = body?.code;
   if (!body || (typeof code !== 'string' && typeof code !== 'number')) return unreadable(reply);
-  const row = callRowOf(code);
+  const rule = callRuleFor(code);
   const { msgId, redirect } = body;
   return {
-    kind: 'answer',
+    kind: 'parsed',
     status: reply.status,
-    row,
-    targets: row.reaction === 'sent' ? judged(body.value, addresses) : new Map<string, Row>(),
+    rule,
+    targets:
+      rule.reaction === 'sent' ? parseTargets(body.value, deviceTokens) : new Map<string, ResponseRule>(),
     messageId: typeof msgId === 'string' && msgId !== '' ? msgId : undefined,
     retryAfterMs: reply.retryAfterMs,
-    ...(row.code === '300' && typeof redirect === 'string' ? { redirect } : {}),
+    ...(rule.code === '300' && typeof redirect === 'string' ? { redirect } : {}),
   };
 }
 
 /** Devices by code, as the documents have it, or codes by device, as somebody saw it. */
-function judged(value: Json | undefined, addresses: readonly string[]): Map<string, Row> {
-  const targets = new Map<string, Row>();
+function parseTargets(value: Json | undefined, deviceTokens: readonly string[]): Map<string, ResponseRule> {
+  const targets = new Map<string, ResponseRule>();
   if (!isJsonObject(value)) return targets;
-  const asked = new Set(addresses);
+  const asked = new Set(deviceTokens);
   for (const [key, told] of Object.entries(value)) {
     if (asked.has(key)) {
-      if (typeof told === 'string' || typeof told === 'number') targets.set(key, targetRowOf(told));
+      if (typeof told === 'string' || typeof told === 'number') targets.set(key, targetRuleFor(told));
       continue;
     }
     const named = Array.isArray(told) ? told : typeof told === 'string' ? told.split(',') : [];
-    for (const address of named) if (typeof address === 'string') targets.set(address, targetRowOf(key));
+    for (const deviceToken of named)
+      if (typeof deviceToken === 'string') targets.set(deviceToken, targetRuleFor(key));
   }
   return targets;
 }

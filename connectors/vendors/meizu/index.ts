@@ -14,7 +14,7 @@ export function meizuConnector(
     id: 'vendor_c',
     can,
     limits,
-    address: 'registrationId',
+    tokenField: 'registrationId',
     credentials: meizuCredentials,
     guide: meizuGuide,
     render: (message) => renderMeizu(message),

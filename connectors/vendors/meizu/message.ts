@@ -59,7 +59,7 @@ const needs: readonly (Rule & { isNeeded(group: JsonObject): boolean })[] = [
 const groupNames = [...new Set([...rules, ...needs].map(({ group }) => group))];
 
 /** What is wrong with a message, as a sentence; null when nothing is. */
-export function messageProblem(message: JsonObject): string | null {
+export function messageError(message: JsonObject): string | null {
   for (const name of groupNames) {
     const group = message[name];
     if (group !== undefined && !isJsonObject(group)) return `${name} of vendor_c must be an object`;

@@ -3,10 +3,10 @@
  * push to the app when it is opened). Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Capabilities, ConnectorLimits, Message, Rendering } from '../../contract/connector.ts';
-import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../../kit/android.ts';
-import { merge } from '../../kit/merge.ts';
-import { messageProblem } from './message.ts';
+import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { deepMerge } from '../../kit/json.ts';
+import { messageError } from './message.ts';
 
 /** Pass-through is closed to new apps (protocol/meizu.md#pass-through); the badge is a dot (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
@@ -50,17 +50,20 @@ const hours = { least: 1, most: 72 };
  * Renders a push for Meizu; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object
  * may hold members of Meizu's message, or a whole one (also under `messageJson`), which needs no alert.
  */
-export function renderMeizu(message: Message, nowMs: number = message.createdAtMs): Rendering<MeizuPayload> {
+export function renderMeizu(
+  message: PushMessage,
+  nowMs: number = message.createdAtMs,
+): Rendering<MeizuPayload> {
   const content = androidContent(message, { connector: 'vendor_c', can, limits, isNative });
   if (!content.ok) return content;
   const { vendor } = content.payload;
   const parameters = formParameters(vendor);
   if (!parameters.ok) return parameters;
   const base = baseMessage(content.payload, message);
-  const whole = withLife(merge(base, placed(vendor)), message.expiresAtMs - nowMs);
+  const whole = withLife(deepMerge(base, placed(vendor)), message.expiresAtMs - nowMs);
   const problem =
-    messageProblem(whole) ?? bodyProblem('vendor_c', Buffer.byteLength(JSON.stringify(whole)), limits);
-  if (problem !== null) return { ok: false, problem };
+    messageError(whole) ?? bodySizeError('vendor_c', Buffer.byteLength(JSON.stringify(whole)), limits);
+  if (problem !== null) return { ok: false, error: problem };
   const isPrivate = memberOf(whole, 'noticeBarInfo').noticeMsgType === 1;
   return {
     ok: true,
@@ -84,7 +87,7 @@ const memberOf = (object: JsonObject, name: string): JsonObject => {
 const isNative = (vendor: JsonObject): boolean =>
   typeof memberOf(placed(vendor), 'noticeBarInfo').content === 'string';
 
-function baseMessage(content: AndroidContent, { pushId }: Message): JsonObject {
+function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonObject {
   const { alert, data } = content;
   const collapseId = data['collapse-id'];
   const isGroup = typeof collapseId === 'string' && /^[\w-]{1,8}$/.test(collapseId);
@@ -98,7 +101,7 @@ function baseMessage(content: AndroidContent, { pushId }: Message): JsonObject {
       clearNoticeBar: 1,
       notificationType: { vibrate: 1, lights: 1, sound: 1 },
       // The same at every attempt: a repeat replaces what is shown (protocol/meizu.md#repeats). Push ids are random: eight suffice.
-      notifyKey: isGroup ? collapseId : pushId.slice(0, notifyKeyChars),
+      notifyKey: isGroup ? collapseId : objectId.slice(0, notifyKeyChars),
     },
   };
 }
@@ -109,7 +112,7 @@ function placed({ messageJson, badge: _, restrictedPackageNames: __, ...vendor }
   for (const [name, value] of Object.entries(vendor)) {
     if (ownParameters.has(name) || name === '__proto__') continue;
     const group = groupOf.get(name);
-    message = merge(message, group === undefined ? { [name]: value } : { [group]: { [name]: value } });
+    message = deepMerge(message, group === undefined ? { [name]: value } : { [group]: { [name]: value } });
   }
   return message;
 }
@@ -122,15 +125,15 @@ function formParameters({
   const names: Json[] = Array.isArray(given) ? given : typeof given === 'string' ? given.split(',') : [''];
   const isName = (name: Json) => typeof name === 'string' && /^[A-Za-z][\w.]{0,127}$/.test(name);
   if (names.length > 50 || !names.every(isName))
-    return { ok: false, problem: 'restrictedPackageNames of vendor_c must be at most 50 package names' };
+    return { ok: false, error: 'restrictedPackageNames of vendor_c must be at most 50 package names' };
   return { ok: true, payload: { restrictedPackageNames: names.join(',') } };
 }
 
 /** Whole hours to live; what has less than a second goes to those who are online only (protocol/gateways.md#time-to-live). */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const asked = memberOf(message, 'pushTimeInfo').validTime;
-  if (leftMs < 1000) return merge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });
+  if (leftMs < 1000) return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });
   const left = Math.max(hours.least, Math.min(hours.most, Math.ceil(leftMs / 3_600_000)));
   const validTime = typeof asked === 'number' ? Math.min(asked, left) : (asked ?? left);
-  return merge(message, { pushTimeInfo: { validTime } });
+  return deepMerge(message, { pushTimeInfo: { validTime } });
 }

@@ -24,9 +24,9 @@ export function readMeizuReceipts(
 ): ReceiptReading {
   const form = new URLSearchParams(body);
   if (!isFromMeizu(form.get('access_token') ?? '', profiles))
-    return { ok: false, status: 401, problem: 'access_token is not the one of any profile' };
+    return { ok: false, status: 401, error: 'access_token is not the one of any profile' };
   const messages = parseObject(form.get('cb') ?? '');
-  if (!messages) return { ok: false, status: 400, problem: 'expected a form with a field cb of JSON' };
+  if (!messages) return { ok: false, status: 400, error: 'expected a form with a field cb of JSON' };
   const receipts = Object.entries(messages).flatMap(([key, told]) =>
     isJsonObject(told) ? receiptsOf(key, told) : [],
   );
@@ -44,11 +44,11 @@ function receiptsOf(key: string, told: JsonObject): Receipt[] {
   const type = Number(told.type ?? typeOfKey);
   const event = events.get(type);
   if (event === undefined) return [];
-  const shared = { pushId: textOf(told.param), messageId, event, code: String(type), atMs: null };
-  return addressesIn(told.targets).map((address) => ({ ...shared, address }));
+  const shared = { objectId: textOf(told.param), messageId, event, code: String(type), atMs: null };
+  return deviceTokensIn(told.targets).map((deviceToken) => ({ ...shared, deviceToken }));
 }
 
-const addressesIn = (targets: Json | undefined): string[] => {
+const deviceTokensIn = (targets: Json | undefined): string[] => {
   const all = typeof targets === 'string' ? targets.split(',') : Array.isArray(targets) ? targets : [];
   return all.flatMap((one) => (typeof one === 'string' && one.trim() !== '' ? [one.trim()] : []));
 };

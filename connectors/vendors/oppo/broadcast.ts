@@ -1,12 +1,12 @@
 /** One message to many devices (protocol/oppo.md#broadcast): it is saved once, then broadcast to lists of devices. */
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { formPost, type HttpRequest } from '../../../shared/http/client.ts';
-import type { Reading } from '../../kit/multicast.ts';
+import type { ExchangeResult } from '../../kit/multicast.ts';
 import type { OppoPayload } from './payload.ts';
 
 interface Broadcast {
   payload: OppoPayload;
-  addresses: readonly string[];
+  deviceTokens: readonly string[];
   token: string;
   signal: AbortSignal;
 }
@@ -17,48 +17,48 @@ const kept = 100;
 /** The messages that one door saved, by what they are. Saves of a day are counted by OPPO (42). */
 export class SavedMessages {
   readonly #root: string;
-  readonly #post: (request: HttpRequest) => Promise<Reading>;
-  readonly #saves = new Map<string, Promise<Reading>>();
+  readonly #post: (request: HttpRequest) => Promise<ExchangeResult>;
+  readonly #saves = new Map<string, Promise<ExchangeResult>>();
 
   /** `root`: where the calls for notifications are; `post`: one call and what its answer means. */
-  constructor(root: string, post: (request: HttpRequest) => Promise<Reading>) {
+  constructor(root: string, post: (request: HttpRequest) => Promise<ExchangeResult>) {
     this.#root = root;
     this.#post = post;
   }
 
   /** Sends to a list of devices what was saved, saving it before where it was not. */
-  async broadcast({ addresses, payload, signal, token }: Broadcast): Promise<Reading> {
+  async broadcast({ deviceTokens, payload, signal, token }: Broadcast): Promise<ExchangeResult> {
     const key = keyOf(payload);
     const saving = this.#save(key, payload, token);
     const saved = await saving;
-    if (saved.kind !== 'answer') {
+    if (saved.kind !== 'parsed') {
       this.#forget(key, saving);
       // Saving sends to nobody: without an answer it is always worth another try.
-      if (saved.kind === 'unreadable') return { kind: 'answer', status: saved.status, row: unsaved };
+      if (saved.kind === 'unreadable') return { kind: 'parsed', status: saved.status, rule: unsaved };
       return saved.kind === 'unknown' ? { ...saved, kind: 'not_sent' } : saved;
     }
-    if (saved.row.reaction !== 'sent' || saved.messageId === undefined) {
+    if (saved.rule.reaction !== 'sent' || saved.messageId === undefined) {
       this.#forget(key, saving);
-      return saved.row.reaction === 'sent' ? { ...saved, row: unsaved } : saved;
+      return saved.rule.reaction === 'sent' ? { ...saved, rule: unsaved } : saved;
     }
     const form = {
       auth_token: token,
       message_id: saved.messageId,
       target_type: 2,
-      target_value: addresses.join(';'),
+      target_value: deviceTokens.join(';'),
       ...flat(payload.envelope),
     };
-    const reading = await this.#post({ ...formPost(`${this.#root}/broadcast`, form), signal });
-    if (reading.kind === 'answer' && reading.row.code === '31') this.#forget(key, saving);
-    return reading;
+    const result = await this.#post({ ...formPost(`${this.#root}/broadcast`, form), signal });
+    if (result.kind === 'parsed' && result.rule.code === '31') this.#forget(key, saving);
+    return result;
   }
 
   /** Unless somebody who shared it has saved it anew. */
-  #forget(key: string, saving: Promise<Reading>): void {
+  #forget(key: string, saving: Promise<ExchangeResult>): void {
     if (this.#saves.get(key) === saving) this.#saves.delete(key);
   }
 
-  #save(key: string, { notification }: OppoPayload, token: string): Promise<Reading> {
+  #save(key: string, { notification }: OppoPayload, token: string): Promise<ExchangeResult> {
     const known = this.#saves.get(key);
     if (known) return known;
     // OPPO keeps one message of an id: another thread's may be there already, so it gets none of ours.

@@ -12,14 +12,14 @@ import {
 } from '../../../shared/http/client.ts';
 import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
-import { unfit } from '../../kit/attempt-results.ts';
-import { callbackFor } from '../../kit/callback.ts';
-import { callOf, type Reading, sendMany } from '../../kit/multicast.ts';
-import { readAnswer } from './answers.ts';
+import { unrenderable } from '../../kit/attempt-results.ts';
+import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
+import { receiptUrl } from '../../kit/receipt-url.ts';
 import { SavedMessages } from './broadcast.ts';
 import { baseUrlOf, type OppoCredentials, type OppoRegion, regionOf } from './credentials.ts';
-import { MessageDoubt } from './errors.ts';
+import { InvalidMessageDetector } from './errors.ts';
 import { limits, type OppoPayload, renderOppo } from './payload.ts';
+import { parseResponse } from './responses.ts';
 import { accessTokens } from './tokens.ts';
 
 const root = '/server/v1/message/notification';
@@ -37,7 +37,7 @@ export function openOppo(
 }
 
 /** What there is of each region: doors, tokens, saved messages. */
-interface Home {
+interface RegionClients {
   client: HttpClient;
   authClient: HttpClient;
   tokens: AccessTokens;
@@ -48,7 +48,7 @@ class OppoSender implements Sender {
   readonly #credentials: OppoCredentials;
   readonly #context: SenderContext;
   readonly #timing: HttpTiming;
-  readonly #homes = new Map<string, Home>();
+  readonly #homes = new Map<string, RegionClients>();
   #isClosed = false;
 
   constructor(credentials: OppoCredentials, context: SenderContext, timing: HttpTiming) {
@@ -60,13 +60,13 @@ class OppoSender implements Sender {
   async send(request: SendRequest): Promise<void> {
     const rendering = renderOppo(request.message, this.#context.clock.now());
     if (!rendering.ok) {
-      for (const { index } of request.recipients) request.report(index, unfit(rendering));
+      for (const { index } of request.recipients) request.report(index, unrenderable(rendering));
       return;
     }
-    const payload = this.#withCallback(rendering.payload, request.message.pushId);
+    const payload = this.#withCallback(rendering.payload, request.message.objectId);
     const parts = new Map<OppoRegion, Recipient[]>();
     for (const recipient of request.recipients) {
-      const region = regionOf(recipient.address);
+      const region = regionOf(recipient.deviceToken);
       const part = parts.get(region);
       if (part) part.push(recipient);
       else parts.set(region, [recipient]);
@@ -79,16 +79,16 @@ class OppoSender implements Sender {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#homes.values()].map(closeHome));
+    await Promise.all([...this.#homes.values()].map(closeRegion));
   }
 
-  #sendPart(request: SendRequest, home: Home, payload: OppoPayload): Promise<void> {
+  #sendPart(request: SendRequest, home: RegionClients, payload: OppoPayload): Promise<void> {
     const { clock, quota: book } = this.#context;
     const { isBroadcast, isRepeatHidden, messageClass } = payload;
     const message = encoded(payload);
     const fit = Math.floor(mostBodyBytes / message.chars);
-    const doubt = new MessageDoubt();
-    return sendMany(
+    const doubt = new InvalidMessageDetector();
+    return sendMulticast(
       {
         clock,
         recipientsPerRequest: isBroadcast
@@ -97,37 +97,37 @@ class OppoSender implements Sender {
         tokens: home.tokens,
         quota: { book, messageClass },
         isRepeatHidden,
-        exchange: async (addresses, token, signal) => {
-          const reading = isBroadcast
-            ? await home.saved.broadcast({ payload, addresses, token, signal })
-            : await this.#post(home.client, { ...messagesTo(addresses, message, token), signal });
-          return reading.kind === 'answer'
-            ? { ...reading, row: doubt.weigh(reading.row, addresses.length) }
-            : reading;
+        exchange: async (deviceTokens, token, signal) => {
+          const result = isBroadcast
+            ? await home.saved.broadcast({ payload, deviceTokens, token, signal })
+            : await this.#post(home.client, { ...messagesTo(deviceTokens, message, token), signal });
+          return result.kind === 'parsed'
+            ? { ...result, rule: doubt.classify(result.rule, deviceTokens.length) }
+            : result;
         },
       },
       request,
     );
   }
 
-  async #post(client: HttpClient, request: HttpRequest): Promise<Reading> {
+  async #post(client: HttpClient, request: HttpRequest): Promise<ExchangeResult> {
     const reply: HttpReply = await client.request(request);
-    const reading = reply.kind === 'response' ? readAnswer(reply) : reply;
-    this.#context.onCall(callOf(reading, reply.seconds));
-    return reading;
+    const result = reply.kind === 'response' ? parseResponse(reply) : reply;
+    this.#context.onCall(gatewayCall(result, reply.seconds));
+    return result;
   }
 
   /** The address for receipts, unless the caller named one. */
-  #withCallback(payload: OppoPayload, pushId: string): OppoPayload {
+  #withCallback(payload: OppoPayload, objectId: string): OppoPayload {
     const { notification } = payload;
-    const callback = callbackFor(this.#context, this.#credentials);
+    const callback = receiptUrl(this.#context, this.#credentials);
     if (callback === undefined || callback.length > callbackChars || 'call_back_url' in notification)
       return payload;
-    const wanted = { call_back_url: callback, call_back_parameter: pushId };
+    const wanted = { call_back_url: callback, call_back_parameter: objectId };
     return { ...payload, notification: { ...notification, ...wanted } };
   }
 
-  #homeOf(region: OppoRegion): Home {
+  #homeOf(region: OppoRegion): RegionClients {
     const { authEndpoint, ca } = this.#credentials;
     const context = this.#context;
     const baseUrl = baseUrlOf(this.#credentials, region);
@@ -137,19 +137,19 @@ class OppoSender implements Sender {
     const shared = { ca, timing: this.#timing, clock: context.clock };
     const client = createHttpClient({ baseUrl, ...shared });
     const authClient = createHttpClient({ baseUrl: authUrl, connections: 1, ...shared });
-    const home: Home = {
+    const home: RegionClients = {
       client,
       authClient,
       tokens: accessTokens(this.#credentials, { baseUrl: authUrl, context, client: authClient }),
       saved: new SavedMessages(root, (call) => this.#post(client, call)),
     };
     this.#homes.set(baseUrl, home);
-    if (this.#isClosed) void closeHome(home);
+    if (this.#isClosed) void closeRegion(home);
     return home;
   }
 }
 
-const closeHome = async ({ authClient, client }: Home): Promise<void> => {
+const closeRegion = async ({ authClient, client }: RegionClients): Promise<void> => {
   await Promise.all([client.close(), authClient.close()]);
 };
 
@@ -169,8 +169,10 @@ function encoded({ envelope, notification }: OppoPayload): Encoded {
 }
 
 /** One message to one device, or a batch of messages (protocol/oppo.md#single-device, protocol/oppo.md#batch). */
-function messagesTo(addresses: readonly string[], { head, tail }: Encoded, token: string): HttpRequest {
-  const messages = addresses.map((address) => `${head}${encodeURIComponent(JSON.stringify(address))}${tail}`);
+function messagesTo(deviceTokens: readonly string[], { head, tail }: Encoded, token: string): HttpRequest {
+  const messages = deviceTokens.map(
+    (deviceToken) => `${head}${encodeURIComponent(JSON.stringify(deviceToken))}${tail}`,
+  );
   const isOne = messages.length === 1;
   const field = isOne ? `message=${messages[0]}` : `messages=%5B${messages.join('%2C')}%5D`;
   return {

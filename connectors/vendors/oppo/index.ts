@@ -14,7 +14,7 @@ export function oppoConnector(
     id: 'vendor_d',
     can,
     limits,
-    address: 'registrationId',
+    tokenField: 'registrationId',
     credentials: oppoCredentials,
     guide: oppoGuide,
     render: (message) => renderOppo(message),

@@ -2,7 +2,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { parseObject } from '../../kit/access-token.ts';
 import { charsOf } from '../../kit/android.ts';
-import { isFlag, isInt, isText, type MemberRule, memberProblem, oneOf } from '../../kit/member-rules.ts';
+import { isFlag, isInt, isText, type MemberRule, memberError, oneOf } from '../../kit/member-rules.ts';
 
 /** Becomes the name of a class of messages. */
 const isName = (value: Json): boolean => isText(1, 200)(value) && !/\p{Cc}/u.test(String(value));
@@ -68,7 +68,7 @@ export function notificationProblem(notification: JsonObject): string | null {
   const { category, click_action_type: click, content, title } = notification;
   if (typeof content !== 'string' || content.trim() === '') return 'vendor_d needs a content';
   if (typeof title !== 'string' || title.trim() === '') return 'vendor_d needs a title';
-  const wrong = memberProblem(notification, rules, 'vendor_d');
+  const wrong = memberError(notification, rules, 'vendor_d');
   if (wrong !== null) return wrong;
   if (charsOf(content) > longest(notification))
     return `content of this style must have at most ${longest(notification)} characters for vendor_d`;

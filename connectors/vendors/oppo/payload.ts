@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Capabilities, ConnectorLimits, Message, Rendering } from '../../contract/connector.ts';
-import { type AndroidContent, androidContent, bodyProblem, charsOf, titleOf } from '../../kit/android.ts';
-import { merge } from '../../kit/merge.ts';
+import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, bodySizeError, charsOf, titleOf } from '../../kit/android.ts';
+import { deepMerge } from '../../kit/json.ts';
 import { notificationProblem, snakeName } from './notification.ts';
 
 /** No pass-through (protocol/oppo.md#limits); the badge is a dot unless the caller asks for a number (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
@@ -45,7 +45,10 @@ const targetNames = new Set(['target_type', 'target_value', 'auth_token', 'messa
  * Renders a push for OPPO; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object
  * may hold members of OPPO's notification, or a whole message with one, which needs no alert.
  */
-export function renderOppo(message: Message, nowMs: number = message.createdAtMs): Rendering<OppoPayload> {
+export function renderOppo(
+  message: PushMessage,
+  nowMs: number = message.createdAtMs,
+): Rendering<OppoPayload> {
   const content = androidContent(message, {
     connector: 'vendor_d',
     can,
@@ -55,10 +58,11 @@ export function renderOppo(message: Message, nowMs: number = message.createdAtMs
   if (!content.ok) return content;
   const { envelope, notification: own } = membersOf(content.payload.vendor);
   const base = baseNotification(content.payload, message);
-  const named = withOwnNumber(styled(merge(base, own)), message.pushId);
+  const named = withOwnNumber(styled(deepMerge(base, own)), message.objectId);
   const notification = withLife(named, message.expiresAtMs - nowMs);
-  const problem = notificationProblem(notification) ?? bodyProblem('vendor_d', sizeOf(notification), limits);
-  if (problem !== null) return { ok: false, problem };
+  const problem =
+    notificationProblem(notification) ?? bodySizeError('vendor_d', sizeOf(notification), limits);
+  if (problem !== null) return { ok: false, error: problem };
   const { category, channel_id: channel } = notification;
   const isBroadcast = isForBroadcast(notification);
   const messageClass = String(category ?? channel ?? 'default');
@@ -77,12 +81,12 @@ export function renderOppo(message: Message, nowMs: number = message.createdAtMs
 /** The notification as one device gets it. */
 export const previewOppo = ({ notification }: OppoPayload): string => JSON.stringify(notification);
 
-function baseNotification(content: AndroidContent, { pushId }: Message): JsonObject {
+function baseNotification(content: AndroidContent, { objectId }: PushMessage): JsonObject {
   const { alert, data, notificationChannel } = content;
   const collapseId = data['collapse-id'];
   return {
     // The same at every attempt: OPPO sends a device one message of an id (protocol/oppo.md#notification).
-    app_message_id: pushId,
+    app_message_id: objectId,
     title: titleOf(content, 50),
     content: alert,
     click_action_type: 0,
@@ -96,9 +100,9 @@ function baseNotification(content: AndroidContent, { pushId }: Message): JsonObj
 const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean => style === 3 || isEven === true;
 
 /** Gives a broadcast without a number the push's own (protocol/oppo.md#notification `notify_id`): a repeat overwrites what is shown. */
-function withOwnNumber(notification: JsonObject, pushId: string): JsonObject {
+function withOwnNumber(notification: JsonObject, objectId: string): JsonObject {
   return isForBroadcast(notification) && notification.notify_id === undefined
-    ? { ...notification, notify_id: notifyIdOf(pushId) }
+    ? { ...notification, notify_id: notifyIdOf(objectId) }
     : notification;
 }
 

@@ -4,7 +4,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptReading } from '../../contract/connector.ts';
-import { addressesIn, epochMsOf, textOf } from '../../kit/receipts.ts';
+import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
 const arrived = 'push_arrive';
 const most = 10_000;
@@ -13,7 +13,7 @@ const most = 10_000;
 export function readOppoReceipts({ body }: ReceiptCall): ReceiptReading {
   const told = parsed(body);
   if (!Array.isArray(told) || told.length > most)
-    return { ok: false, status: 400, problem: 'expected a JSON array of receipts' };
+    return { ok: false, status: 400, error: 'expected a JSON array of receipts' };
   return { ok: true, receipts: told.flatMap((one: Json) => (isJsonObject(one) ? receiptsOf(one) : [])) };
 }
 
@@ -28,11 +28,11 @@ function parsed(text: string): unknown {
 function receiptsOf({ eventTime, eventType, messageId, param, registrationIds }: JsonObject): Receipt[] {
   if (eventType !== arrived || typeof registrationIds !== 'string') return [];
   const shared = {
-    pushId: textOf(param),
+    objectId: textOf(param),
     messageId: textOf(messageId),
     event: 'delivered' as const,
     code: arrived,
     atMs: epochMsOf(eventTime),
   };
-  return addressesIn(registrationIds).map((address) => ({ ...shared, address }));
+  return deviceTokensIn(registrationIds).map((deviceToken) => ({ ...shared, deviceToken }));
 }

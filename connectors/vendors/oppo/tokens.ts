@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto';
 import { isJsonObject } from '../../../shared/domain/json.ts';
 import { formPost, type HttpClient } from '../../../shared/http/client.ts';
 import type { SenderContext } from '../../contract/connector.ts';
-import { AccessTokens, fetchedFrom, isToken } from '../../kit/access-token.ts';
-import { halt } from '../../kit/attempt-results.ts';
-import { attemptOf } from '../../kit/response-rules.ts';
-import { dataOf } from './answers.ts';
+import { AccessTokens, isToken, tokenFromReply } from '../../kit/access-token.ts';
+import { profileError } from '../../kit/attempt-results.ts';
+import { attemptResult } from '../../kit/response-rules.ts';
 import type { OppoCredentials } from './credentials.ts';
-import { rowOf } from './errors.ts';
+import { ruleFor } from './errors.ts';
+import { dataOf } from './responses.ts';
 
 const path = '/server/v1/auth';
 /** Of the day that OPPO grants: nobody is to meet its end. */
@@ -33,12 +33,12 @@ export function accessTokens(
     fetch: async () => {
       const timestamp = String(context.clock.now());
       const form = { app_key: appKey, timestamp, sign: signatureOf(credentials, timestamp) };
-      return fetchedFrom(await client.request(formPost(path, form)), (body) => {
+      return tokenFromReply(await client.request(formPost(path, form)), (body) => {
         const { code } = body;
         if (typeof code !== 'number' && typeof code !== 'string') return null;
-        const row = rowOf(code);
-        if (row.reaction === 'retry' || row.reaction === 'throttle') return attemptOf(row, 200);
-        if (row.code !== '0') return halt(200, row.reason, row.sentence ?? refused);
+        const rule = ruleFor(code);
+        if (rule.reaction === 'retry' || rule.reaction === 'throttle') return attemptResult(rule, 200);
+        if (rule.code !== '0') return profileError(200, rule.reason, rule.hint ?? refused);
         const data = dataOf(body.data);
         const value = isJsonObject(data) ? data.auth_token : undefined;
         return isToken(value) ? { value, livesMs } : null;

@@ -10,17 +10,17 @@ import {
   type HttpTiming,
   jsonPost,
 } from '../../../shared/http/client.ts';
-import type { Attempt, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type { AttemptResult, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import type { AccessTokens } from '../../kit/access-token.ts';
-import { capped, retry, unfit } from '../../kit/attempt-results.ts';
-import { callbackFor } from '../../kit/callback.ts';
+import { capped, retry, unrenderable } from '../../kit/attempt-results.ts';
 import { isBetweenHours, untilHourMs } from '../../kit/china-time.ts';
-import { callOf, type Reading, sendMany } from '../../kit/multicast.ts';
-import { readCall, readList, readSingle } from './answers.ts';
+import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
+import { receiptUrl } from '../../kit/receipt-url.ts';
 import { appIdOf, type VivoCredentials } from './credentials.ts';
 import { hoursCode, listQuotaCode } from './errors.ts';
 import { type Call, ListPush } from './list.ts';
 import { limits, renderVivo, type VivoPayload } from './payload.ts';
+import { parseCallResponse, parseListResponse, parseSingleResponse } from './responses.ts';
 import { accessTokens } from './tokens.ts';
 
 const host = 'https://api-push.vivo.com.cn';
@@ -64,8 +64,9 @@ class VivoSender implements Sender {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#lists = new ListPush({
-      save: (call) => this.#post('/message/saveListPayload', call, (reply) => readCall(reply).reading),
-      push: (call) => this.#post('/message/pushToList', call, readList),
+      save: (call) =>
+        this.#post('/message/saveListPayload', call, (reply) => parseCallResponse(reply).result),
+      push: (call) => this.#post('/message/pushToList', call, parseListResponse),
     });
   }
 
@@ -74,26 +75,26 @@ class VivoSender implements Sender {
     const { clock, quota: book } = this.#parts.context;
     const rendering = renderVivo(message, clock.now());
     if (!rendering.ok) {
-      for (const { index } of recipients) report(index, unfit(rendering));
+      for (const { index } of recipients) report(index, unrenderable(rendering));
       return;
     }
-    const payload = this.#withCallback(rendering.payload, message.pushId);
+    const payload = this.#withCallback(rendering.payload, message.objectId);
     const { isRepeatHidden, messageClass } = payload;
     const isHeld = messageClass === 'operation' && this.#heldUntilMs > clock.now();
     if (isHeld && message.expiresAtMs > clock.now()) {
       for (const { index } of recipients) report(index, this.#untilMorning());
       return;
     }
-    await sendMany(
+    await sendMulticast(
       {
         clock,
         recipientsPerRequest: limits.recipientsPerRequest,
         tokens: this.#parts.tokens,
         quota: { book, messageClass },
         isRepeatHidden,
-        exchange: async (addresses, token, signal) => {
-          const call = { token, signal, pushId: message.pushId };
-          return this.#weigh(await this.#exchange(payload, addresses, call), messageClass);
+        exchange: async (deviceTokens, token, signal) => {
+          const call = { token, signal, objectId: message.objectId };
+          return this.#weigh(await this.#exchange(payload, deviceTokens, call), messageClass);
         },
       },
       request,
@@ -106,15 +107,17 @@ class VivoSender implements Sender {
 
   async #exchange(
     { message }: VivoPayload,
-    addresses: readonly string[],
-    { pushId, signal, token }: { pushId: string; signal: AbortSignal; token: string },
-  ): Promise<Reading> {
+    deviceTokens: readonly string[],
+    { objectId, signal, token }: { objectId: string; signal: AbortSignal; token: string },
+  ): Promise<ExchangeResult> {
     const appId = appIdOf(this.#parts.credentials);
-    const requestId = requestIdOf(pushId, addresses);
-    const [only] = addresses;
-    if (addresses.length === 1 && only !== undefined) {
+    const requestId = requestIdOf(objectId, deviceTokens);
+    const [only] = deviceTokens;
+    if (deviceTokens.length === 1 && only !== undefined) {
       const body = { appId, regId: only, requestId, ...message };
-      return this.#post('/message/send', { body, token, signal }, (reply) => readSingle(reply, only));
+      return this.#post('/message/send', { body, token, signal }, (reply) =>
+        parseSingleResponse(reply, only),
+      );
     }
     const closed = await this.#listClosed();
     if (closed) return { kind: 'attempt', attempt: closed };
@@ -123,13 +126,13 @@ class VivoSender implements Sender {
     const pushMode = message.pushMode ?? 0;
     return this.#lists.exchange({
       saved: { body: { appId, requestId: randomUUID(), ...shared }, token },
-      pushed: { body: { appId, regIds: addresses, requestId, pushMode }, token, signal },
+      pushed: { body: { appId, regIds: deviceTokens, requestId, pushMode }, token, signal },
       key: JSON.stringify({ ...shared, timeToLive: 0 }),
     });
   }
 
   /** Lists have a day quota of their own, whatever the class. */
-  async #listClosed(): Promise<Attempt | null> {
+  async #listClosed(): Promise<AttemptResult | null> {
     try {
       const reason = await this.#parts.context.quota.closed(listClass);
       return reason === null ? null : capped(0, reason);
@@ -139,22 +142,22 @@ class VivoSender implements Sender {
   }
 
   /** What the table alone cannot say: the hour, and the quota of lists. */
-  async #weigh(reading: Reading, messageClass: string): Promise<Reading> {
-    if (reading.kind !== 'answer') return reading;
-    const { row, status } = reading;
-    if (row.code === hoursCode) {
+  async #weigh(result: ExchangeResult, messageClass: string): Promise<ExchangeResult> {
+    if (result.kind !== 'parsed') return result;
+    const { rule, status } = result;
+    if (rule.code === hoursCode) {
       if (messageClass === 'operation' && !this.#isDay())
         this.#heldUntilMs = this.#nowMs() + untilHourMs(this.#nowMs(), hours.from);
       return { kind: 'attempt', attempt: this.#untilMorning(status) };
     }
-    if (row.code !== listQuotaCode) return reading;
+    if (rule.code !== listQuotaCode) return result;
     // Not written down, the next send learns it from vivo itself.
-    await this.#parts.context.quota.close(listClass, row.reason).catch(() => undefined);
-    return { kind: 'attempt', attempt: capped(status, row.reason) };
+    await this.#parts.context.quota.close(listClass, rule.reason).catch(() => undefined);
+    return { kind: 'attempt', attempt: capped(status, rule.reason) };
   }
 
   /** Not again before vivo's day begins (protocol/gateways.md#sending-hours: no back-off). */
-  #untilMorning(status = 0): Attempt {
+  #untilMorning(status = 0): AttemptResult {
     const afterMs = this.#isDay() ? askAgainMs : untilHourMs(this.#nowMs(), hours.from);
     return retry(status, 'outside_sending_hours', afterMs);
   }
@@ -167,30 +170,34 @@ class VivoSender implements Sender {
     return isBetweenHours(this.#nowMs(), hours.from, hours.to);
   }
 
-  async #post(path: string, call: Call, read: (reply: HttpResponse) => Reading): Promise<Reading> {
+  async #post(
+    path: string,
+    call: Call,
+    read: (reply: HttpResponse) => ExchangeResult,
+  ): Promise<ExchangeResult> {
     const { context, client } = this.#parts;
     const { body, signal, token } = call;
     const reply = await client.request({ ...jsonPost(path, body, { authToken: token }), signal });
-    const reading = reply.kind === 'response' ? read(reply) : reply;
-    context.onCall(callOf(reading, reply.seconds));
-    return reading;
+    const result = reply.kind === 'response' ? read(reply) : reply;
+    context.onCall(gatewayCall(result, reply.seconds));
+    return result;
   }
 
   /** The address for receipts, unless the caller named one. Of tests vivo sends none. */
-  #withCallback(payload: VivoPayload, pushId: string): VivoPayload {
+  #withCallback(payload: VivoPayload, objectId: string): VivoPayload {
     const { message, messageClass } = payload;
     const { context, credentials } = this.#parts;
     const extra = typeof message.extra === 'object' ? message.extra : {};
-    const callback = callbackFor(context, credentials);
+    const callback = receiptUrl(context, credentials);
     const isFit = callback !== undefined && callback.length <= callbackChars && messageClass !== 'test';
     if (!isFit || (extra !== null && 'callback' in extra)) return payload;
-    const wanted = { callback, 'callback.param': pushId };
+    const wanted = { callback, 'callback.param': objectId };
     return { ...payload, message: { ...message, extra: { ...extra, ...wanted } } };
   }
 }
 
 /** At most 64 characters, another for every list of devices, the same at every attempt. */
-function requestIdOf(pushId: string, addresses: readonly string[]): string {
-  const digest = createHash('sha256').update(addresses.join(' ')).digest('hex');
-  return `${pushId.slice(0, 32)}-${digest.slice(0, 24)}`;
+function requestIdOf(objectId: string, deviceTokens: readonly string[]): string {
+  const digest = createHash('sha256').update(deviceTokens.join(' ')).digest('hex');
+  return `${objectId.slice(0, 32)}-${digest.slice(0, 24)}`;
 }

@@ -1,7 +1,11 @@
 /** What vivo answers and what follows from it (protocol/vivo.md#codes; protocol/vivo.md#lists for single devices of a list). */
-import { badMessage, mend, type Row, tableOf } from '../../kit/response-rules.ts';
+import { configError, invalidMessage, type ResponseRule, responseTable } from '../../kit/response-rules.ts';
 
-const badField = (code: string): Row => ({ code, reason: `field_refused_${code}`, reaction: 'fail_push' });
+const badField = (code: string): ResponseRule => ({
+  code,
+  reason: `field_refused_${code}`,
+  reaction: 'fail_push',
+});
 
 const refused = 'The credentials are refused by vivo: check appId, appKey and appSecret.';
 const wrongClass = 'The classification or category is not accepted by vivo: see its list of categories.';
@@ -13,45 +17,45 @@ export const hoursCode = '10071';
 /** A saved message that is too old: it is saved again. */
 export const taskExpiredCode = '10155';
 
-export const rows: readonly Row[] = [
+export const responseRules: readonly ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
   {
     code: '10000',
     reason: 'auth_failed',
     reaction: 'renew_token',
-    sentence: 'A fresh access token is refused by vivo: check appId, appKey and appSecret.',
+    hint: 'A fresh access token is refused by vivo: check appId, appKey and appSecret.',
   },
-  mend('10094', 'token_of_another_app', 'The access token is of another app, says vivo: check appId.'),
-  mend('10200', 'app_id_missing', refused),
-  mend('10201', 'app_id_invalid', refused),
-  mend('10202', 'app_key_missing', refused),
-  mend('10203', 'app_key_invalid', refused),
-  mend('10204', 'timestamp_missing', refused),
-  mend('10205', 'sign_missing', refused),
-  mend('10206', 'sign_invalid', refused),
-  mend(
+  configError('10094', 'token_of_another_app', 'The access token is of another app, says vivo: check appId.'),
+  configError('10200', 'app_id_missing', refused),
+  configError('10201', 'app_id_invalid', refused),
+  configError('10202', 'app_key_missing', refused),
+  configError('10203', 'app_key_invalid', refused),
+  configError('10204', 'timestamp_missing', refused),
+  configError('10205', 'sign_missing', refused),
+  configError('10206', 'sign_invalid', refused),
+  configError(
     '10207',
     'timestamp_invalid',
     'The time of the call is refused by vivo: check the clock of this machine.',
   ),
-  mend('10043', 'push_closed', 'Push is closed for this app at vivo: see its console.'),
-  mend(
+  configError('10043', 'push_closed', 'Push is closed for this app at vivo: see its console.'),
+  configError(
     '10045',
     'app_in_review',
     'The app is still in review at vivo: until then only test messages go, with pushMode 1.',
   ),
-  mend(
+  configError(
     '10082',
     'system_messages_off',
     'System messages are not switched on for this app at vivo: send with classification 0.',
   ),
-  mend('10051', 'classification_invalid', wrongClass),
-  mend('10096', 'category_invalid', wrongClass),
-  mend('10097', 'category_contradicts_classification', wrongClass),
+  configError('10051', 'classification_invalid', wrongClass),
+  configError('10096', 'category_invalid', wrongClass),
+  configError('10097', 'category_contradicts_classification', wrongClass),
   // Unknown, uninstalled, or its data was cleared.
-  { code: '10302', reason: 'reg_id_invalid', reaction: 'ambiguous', alone: 'dead_token' },
+  { code: '10302', reason: 'reg_id_invalid', reaction: 'ambiguous', singleTarget: 'dead_token' },
   // Notifications are off or it was long away: it may come back.
-  { code: '10311', reason: 'device_unreachable_now', reaction: 'ambiguous', alone: 'fail' },
+  { code: '10311', reason: 'device_unreachable_now', reaction: 'ambiguous', singleTarget: 'fail' },
   { code: '10070', reason: 'operation_quota_exceeded', reaction: 'cap' },
   { code: '10073', reason: 'system_quota_exceeded', reaction: 'cap' },
   { code: listQuotaCode, reason: 'list_quota_exceeded', reaction: 'cap' },
@@ -60,24 +64,24 @@ export const rows: readonly Row[] = [
   { code: '10072', reason: 'too_fast', reaction: 'throttle' },
   ...['10050', '10054', '10055', '10056', '10057', '10058', '10059', '10060'].map(badField),
   ...['10065', '10067', '10095', '10304', '10305', '10306'].map(badField),
-  badMessage('10352', 'request_id_missing'),
-  badMessage('10353', 'request_id_too_long'),
-  badMessage('10085', 'looks_like_a_test'),
-  badMessage('10104', 'looks_like_a_test'),
-  badMessage('10103', 'sensitive_words'),
-  badMessage('10150', 'reg_ids_missing'),
-  badMessage('10151', 'task_id_missing'),
-  badMessage('10152', 'task_id_invalid'),
-  badMessage('10153', 'bad_number_of_reg_ids'),
+  invalidMessage('10352', 'request_id_missing'),
+  invalidMessage('10353', 'request_id_too_long'),
+  invalidMessage('10085', 'looks_like_a_test'),
+  invalidMessage('10104', 'looks_like_a_test'),
+  invalidMessage('10103', 'sensitive_words'),
+  invalidMessage('10150', 'reg_ids_missing'),
+  invalidMessage('10151', 'task_id_missing'),
+  invalidMessage('10152', 'task_id_invalid'),
+  invalidMessage('10153', 'bad_number_of_reg_ids'),
   { code: taskExpiredCode, reason: 'task_expired', reaction: 'retry' },
-  badMessage('10800', 'too_many_registration_tokens'),
-  badMessage('10801', 'notification_missing'),
+  invalidMessage('10800', 'too_many_registration_tokens'),
+  invalidMessage('10801', 'notification_missing'),
 ];
 
-export const rowOf = tableOf(rows);
+export const ruleFor = responseTable(responseRules);
 
 /** What `status` says of a single device (protocol/vivo.md#lists). 3 and 5 are known from weak sources: they delete nothing. */
-export const userRows: readonly Row[] = [
+export const userRules: readonly ResponseRule[] = [
   { code: '1', reason: 'unknown_user', reaction: 'dead_token' },
   { code: '2', reason: 'uninstalled_or_unsubscribed', reaction: 'dead_token' },
   { code: '3', reason: 'inactive', reaction: 'fail' },
@@ -85,4 +89,4 @@ export const userRows: readonly Row[] = [
   { code: '5', reason: 'notifications_off', reaction: 'fail' },
 ];
 
-export const userRowOf = tableOf(userRows, { reason: 'unknown_user_status', reaction: 'fail' });
+export const userRuleFor = responseTable(userRules, { reason: 'unknown_user_status', reaction: 'fail' });

@@ -14,7 +14,7 @@ export function vivoConnector(
     id: 'vendor_e',
     can,
     limits,
-    address: 'registrationId',
+    tokenField: 'registrationId',
     credentials: vivoCredentials,
     guide: vivoGuide,
     render: (message) => renderVivo(message),

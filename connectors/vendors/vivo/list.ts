@@ -1,6 +1,6 @@
 /** One message to many devices (protocol/vivo.md#lists): it is saved once, then pushed to lists of devices. */
 import type { Json } from '../../../shared/domain/json.ts';
-import type { Reading } from '../../kit/multicast.ts';
+import type { ExchangeResult } from '../../kit/multicast.ts';
 import { taskExpiredCode } from './errors.ts';
 
 export interface Call {
@@ -11,8 +11,8 @@ export interface Call {
 
 /** The two calls of a list push, and what their answers mean. */
 export interface ListCalls {
-  save(call: Call): Promise<Reading>;
-  push(call: Call): Promise<Reading>;
+  save(call: Call): Promise<ExchangeResult>;
+  push(call: Call): Promise<ExchangeResult>;
 }
 
 /** So many tasks are remembered, the last ones; a message whose task was forgotten is saved again. */
@@ -21,39 +21,47 @@ const kept = 100;
 /** The messages that one door saved, by what they are. Saves of a day are counted by vivo (10252). */
 export class ListPush {
   readonly #calls: ListCalls;
-  readonly #saves = new Map<string, Promise<Reading>>();
+  readonly #saves = new Map<string, Promise<ExchangeResult>>();
 
   constructor(calls: ListCalls) {
     this.#calls = calls;
   }
 
   /** Pushes what was saved under `key`, saving it before where it was not. */
-  async exchange({ key, pushed, saved }: { key: string; saved: Call; pushed: Call }): Promise<Reading> {
+  async exchange({
+    key,
+    pushed,
+    saved,
+  }: {
+    key: string;
+    saved: Call;
+    pushed: Call;
+  }): Promise<ExchangeResult> {
     const saving = this.#save(key, saved);
     const save = await saving;
-    if (save.kind !== 'answer') {
+    if (save.kind !== 'parsed') {
       this.#forget(key, saving);
       // Saving sends to nobody: without an answer it is always worth another try.
       if (save.kind === 'unreadable') return { ...unsaved, status: save.status };
       return save.kind === 'unknown' ? { ...save, kind: 'not_sent' } : save;
     }
-    const { messageId: taskId, row, status } = save;
-    if (row.reaction !== 'sent' || taskId === undefined) {
+    const { messageId: taskId, rule, status } = save;
+    if (rule.reaction !== 'sent' || taskId === undefined) {
       this.#forget(key, saving);
-      return row.reaction === 'sent' ? { ...unsaved, status } : save;
+      return rule.reaction === 'sent' ? { ...unsaved, status } : save;
     }
-    const reading = await this.#calls.push({ ...pushed, body: { ...pushed.body, taskId } });
-    if (reading.kind !== 'answer') return reading;
-    if (reading.row.code === taskExpiredCode) this.#forget(key, saving);
-    return { ...reading, messageId: taskId };
+    const result = await this.#calls.push({ ...pushed, body: { ...pushed.body, taskId } });
+    if (result.kind !== 'parsed') return result;
+    if (result.rule.code === taskExpiredCode) this.#forget(key, saving);
+    return { ...result, messageId: taskId };
   }
 
   /** Unless somebody who shared it has saved it anew. */
-  #forget(key: string, saving: Promise<Reading>): void {
+  #forget(key: string, saving: Promise<ExchangeResult>): void {
     if (this.#saves.get(key) === saving) this.#saves.delete(key);
   }
 
-  #save(key: string, call: Call): Promise<Reading> {
+  #save(key: string, call: Call): Promise<ExchangeResult> {
     const known = this.#saves.get(key);
     if (known) return known;
     const save = this.#calls.save(call);
@@ -65,6 +73,6 @@ export class ListPush {
 }
 
 const unsaved = {
-  kind: 'answer',
-  row: { code: '0', reason: 'saved_without_task', reaction: 'retry' },
+  kind: 'parsed',
+  rule: { code: '0', reason: 'saved_without_task', reaction: 'retry' },
 } as const;

@@ -8,7 +8,7 @@ import {
   isLike,
   isText,
   type MemberRule,
-  memberProblem,
+  memberError,
   oneOf,
 } from '../../kit/member-rules.ts';
 
@@ -44,7 +44,7 @@ const needsContent = new Set<Json | undefined>([2, 4]);
 export function messageProblem(message: JsonObject): string | null {
   for (const name of ['title', 'content', 'notifyType', 'skipType'])
     if (message[name] === undefined) return `vendor_e needs a ${name}`;
-  const wrong = memberProblem(message, rules, 'vendor_e');
+  const wrong = memberError(message, rules, 'vendor_e');
   if (wrong !== null) return wrong;
   const { extra, skipContent, skipType } = message;
   if (needsContent.has(skipType) && skipContent === undefined)

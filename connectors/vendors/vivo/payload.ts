@@ -7,12 +7,18 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import type {
   Capabilities,
   ConnectorLimits,
-  Message,
+  PushMessage,
   Rendering,
   TestLimit,
 } from '../../contract/connector.ts';
-import { type AndroidContent, androidContent, bodyProblem, firstChars, titleOf } from '../../kit/android.ts';
-import { merge } from '../../kit/merge.ts';
+import {
+  type AndroidContent,
+  androidContent,
+  bodySizeError,
+  firstChars,
+  titleOf,
+} from '../../kit/android.ts';
+import { deepMerge } from '../../kit/json.ts';
 import { messageProblem } from './message.ts';
 
 /** No pass-through; the badge is the client's (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
@@ -53,7 +59,10 @@ const operationCategories = new Set(['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL']);
  * Renders a push for vivo; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object may
  * hold members of vivo's message, or be a whole one, which needs no alert.
  */
-export function renderVivo(message: Message, nowMs: number = message.createdAtMs): Rendering<VivoPayload> {
+export function renderVivo(
+  message: PushMessage,
+  nowMs: number = message.createdAtMs,
+): Rendering<VivoPayload> {
   const content = androidContent(message, {
     connector: 'vendor_e',
     can,
@@ -63,12 +72,12 @@ export function renderVivo(message: Message, nowMs: number = message.createdAtMs
   if (!content.ok) return content;
   const { vendor } = content.payload;
   const own = Object.fromEntries(Object.entries(vendor).filter(([name]) => !ownNames.has(name)));
-  const whole = titled(merge(baseMessage(content.payload, message, own), own));
+  const whole = titled(deepMerge(baseMessage(content.payload, message, own), own));
   const problem = messageProblem(whole);
-  if (problem !== null) return { ok: false, problem };
+  if (problem !== null) return { ok: false, error: problem };
   const payload = withLife(whole, message.expiresAtMs - nowMs);
-  const tooLarge = bodyProblem('vendor_e', Buffer.byteLength(JSON.stringify(payload)), limits);
-  if (tooLarge !== null) return { ok: false, problem: tooLarge };
+  const tooLarge = bodySizeError('vendor_e', Buffer.byteLength(JSON.stringify(payload)), limits);
+  if (tooLarge !== null) return { ok: false, error: tooLarge };
   const isRepeatHidden = payload.notifyId !== undefined;
   return { ok: true, payload: { message: payload, messageClass: classOf(payload), isRepeatHidden } };
 }
@@ -77,17 +86,17 @@ export function renderVivo(message: Message, nowMs: number = message.createdAtMs
 export const previewVivo = ({ message }: VivoPayload): string => JSON.stringify(message);
 
 /** Tests go to devices of the console only, of which it takes 20, and so many a day (protocol/vivo.md#limits). */
-export function testLimit(message: Message): TestLimit | null {
+export function testLimit(message: PushMessage): TestLimit | null {
   const rendering = renderVivo(message);
   if (!rendering.ok || rendering.payload.messageClass !== 'test') return null;
   const isSystem = kindOf(rendering.payload.message) === 'system';
   return { pushesPerDay: isSystem ? 10_000 : 100, devicesPerPush: 20 };
 }
 
-function baseMessage(content: AndroidContent, { pushId }: Message, own: JsonObject): JsonObject {
+function baseMessage(content: AndroidContent, { objectId }: PushMessage, own: JsonObject): JsonObject {
   const { alert, custom, data } = content;
   const collapseId = data['collapse-id'];
-  const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : pushId;
+  const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId;
   return {
     notifyType: 4,
     title: titleOf(content, titleChars),

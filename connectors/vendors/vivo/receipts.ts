@@ -2,7 +2,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/access-token.ts';
-import { addressesIn, epochMsOf, textOf } from '../../kit/receipts.ts';
+import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
 /** What each code means; every other one says that it does not arrive. */
 const events: ReadonlyMap<string, ReceiptEvent> = new Map([
@@ -18,7 +18,7 @@ const events: ReadonlyMap<string, ReceiptEvent> = new Map([
 /** Reads a call; what is no receipt in it is passed over. */
 export function readVivoReceipts({ body }: ReceiptCall): ReceiptReading {
   const tasks = parseObject(body);
-  if (!tasks) return { ok: false, status: 400, problem: 'expected a JSON object of receipts by task' };
+  if (!tasks) return { ok: false, status: 400, error: 'expected a JSON object of receipts by task' };
   const receipts = Object.entries(tasks).flatMap(([taskId, told]) =>
     isJsonObject(told) ? receiptsOf(taskId, told) : [],
   );
@@ -31,13 +31,13 @@ function receiptsOf(messageId: string, { ackTime, ackType, param, targets }: Jso
   const code = ackType === undefined || ackType === null ? '0' : codeOf(ackType);
   if (code === null) return [];
   const shared = {
-    pushId: textOf(param),
+    objectId: textOf(param),
     messageId,
     event: events.get(code) ?? ('undelivered' as const),
     code: code.slice(0, 24),
     atMs: epochMsOf(ackTime),
   };
-  return addressesIn(targets).map((address) => ({ ...shared, address }));
+  return deviceTokensIn(targets).map((deviceToken) => ({ ...shared, deviceToken }));
 }
 
 const codeOf = (value: Json): string | null =>

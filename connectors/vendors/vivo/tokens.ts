@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { type HttpClient, jsonPost } from '../../../shared/http/client.ts';
 import type { SenderContext } from '../../contract/connector.ts';
-import { AccessTokens, fetchedFrom, isToken } from '../../kit/access-token.ts';
-import { halt } from '../../kit/attempt-results.ts';
-import { attemptOf } from '../../kit/response-rules.ts';
+import { AccessTokens, isToken, tokenFromReply } from '../../kit/access-token.ts';
+import { profileError } from '../../kit/attempt-results.ts';
+import { attemptResult } from '../../kit/response-rules.ts';
 import { appIdOf, type VivoCredentials } from './credentials.ts';
-import { rowOf } from './errors.ts';
+import { ruleFor } from './errors.ts';
 
 const path = '/message/auth';
 /** Of the day that vivo grants: its own advice. Twelve calls a day are far from its limits. */
@@ -32,11 +32,11 @@ export function accessTokens(
       const timestamp = context.clock.now();
       const sign = signatureOf(credentials, timestamp);
       const body = { appId: appIdOf(credentials), appKey, timestamp, sign };
-      return fetchedFrom(await client.request(jsonPost(path, body)), ({ authToken: value, result }) => {
+      return tokenFromReply(await client.request(jsonPost(path, body)), ({ authToken: value, result }) => {
         if (typeof result !== 'number' && typeof result !== 'string') return null;
-        const row = rowOf(result);
-        if (row.reaction === 'throttle') return attemptOf(row, 200);
-        if (row.code !== '0') return halt(200, row.reason, row.sentence ?? refused);
+        const rule = ruleFor(result);
+        if (rule.reaction === 'throttle') return attemptResult(rule, 200);
+        if (rule.code !== '0') return profileError(200, rule.reason, rule.hint ?? refused);
         return isToken(value) ? { value, livesMs } : null;
       });
     },

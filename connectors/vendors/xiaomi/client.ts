@@ -12,13 +12,19 @@ import {
 } from '../../../shared/http/client.ts';
 import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/access-token.ts';
-import { unfit } from '../../kit/attempt-results.ts';
-import { callbackFor } from '../../kit/callback.ts';
-import { callOf, type Reading, sendMany, unreadable } from '../../kit/multicast.ts';
-import { addressesIn } from '../../kit/receipts.ts';
-import type { Row } from '../../kit/response-rules.ts';
-import { baseUrlOf, homeOf, type XiaomiCredentials, type XiaomiRegion } from './credentials.ts';
-import { answerOf, badRegId, leftOut, strangeRegId, unsure } from './errors.ts';
+import { unrenderable } from '../../kit/attempt-results.ts';
+import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
+import { receiptUrl } from '../../kit/receipt-url.ts';
+import { deviceTokensIn } from '../../kit/receipts.ts';
+import type { ResponseRule } from '../../kit/response-rules.ts';
+import { baseUrlOf, regionFor, type XiaomiCredentials, type XiaomiRegion } from './credentials.ts';
+import {
+  channelQuotaExceeded,
+  forUncertainRegion,
+  invalidRegId,
+  ruleForResponse,
+  unknownInRegion,
+} from './errors.ts';
 import { limits, renderXiaomi, type XiaomiPayload } from './payload.ts';
 import { deadToken, wantedReceipts } from './receipts.ts';
 
@@ -48,7 +54,7 @@ class XiaomiSender implements Sender {
   async send(request: SendRequest): Promise<void> {
     const rendering = renderXiaomi(request.message, this.#context.clock.now());
     if (!rendering.ok) {
-      for (const { index } of request.recipients) request.report(index, unfit(rendering));
+      for (const { index } of request.recipients) request.report(index, unrenderable(rendering));
       return;
     }
     const parts = [...this.#byHome(request.recipients)].map((part) =>
@@ -63,10 +69,10 @@ class XiaomiSender implements Sender {
   }
 
   /** Devices of one region, which share requests. */
-  #byHome(recipients: Recipient[]): Iterable<Part> {
-    const parts = new Map<XiaomiRegion, Part>();
+  #byHome(recipients: Recipient[]): Iterable<RegionGroup> {
+    const parts = new Map<XiaomiRegion, RegionGroup>();
     for (const recipient of recipients) {
-      const { region, isSure } = homeOf(this.#credentials, recipient.vendor);
+      const { region, isSure } = regionFor(this.#credentials, recipient.vendor);
       const part = parts.get(region);
       if (part) part.recipients.push(recipient);
       else parts.set(region, { region, isSure, recipients: [recipient] });
@@ -74,23 +80,23 @@ class XiaomiSender implements Sender {
     return parts.values();
   }
 
-  #sendPart(request: SendRequest, { region, isSure }: Part, payload: XiaomiPayload): Promise<void> {
+  #sendPart(request: SendRequest, { region, isSure }: RegionGroup, payload: XiaomiPayload): Promise<void> {
     const { clock, quota: book } = this.#context;
     const client = this.#clientOf(region);
-    const form = this.#formOf(payload, request.message.pushId, isSure);
-    return sendMany(
+    const form = this.#formOf(payload, request.message.objectId, isSure);
+    return sendMulticast(
       {
         clock,
         recipientsPerRequest: limits.recipientsPerRequest,
         quota: { book, messageClass: payload.messageClass },
         isRepeatHidden: payload.isRepeatHidden,
-        exchange: async (addresses, _token, signal) => {
+        exchange: async (deviceTokens, _token, signal) => {
           const authorization = `key=${this.#credentials.appSecret}`;
-          const body = { registration_id: addresses.join(','), ...form };
+          const body = { registration_id: deviceTokens.join(','), ...form };
           const reply = await client.request({ ...formPost(path, body, { authorization }), signal });
-          const reading = reply.kind === 'response' ? readingOf(reply, addresses, isSure) : reply;
-          this.#context.onCall(callOf(reading, reply.seconds));
-          return reading;
+          const result = reply.kind === 'response' ? parseResponse(reply, deviceTokens, isSure) : reply;
+          this.#context.onCall(gatewayCall(result, reply.seconds));
+          return result;
         },
       },
       request,
@@ -98,15 +104,15 @@ class XiaomiSender implements Sender {
   }
 
   /** The form around the devices: the package, and where receipts go unless the caller named an address. */
-  #formOf({ fields }: XiaomiPayload, pushId: string, isSure: boolean): Record<string, string> {
+  #formOf({ fields }: XiaomiPayload, objectId: string, isSure: boolean): Record<string, string> {
     const form: Record<string, string> = {
       restricted_package_name: this.#credentials.packageName,
       ...fields,
     };
-    const callback = callbackFor(this.#context, this.#credentials);
+    const callback = receiptUrl(this.#context, this.#credentials);
     if (callback === undefined || 'extra.callback' in fields) return form;
     form['extra.callback'] = callback;
-    form['extra.callback.param'] = pushId;
+    form['extra.callback.param'] = objectId;
     form['extra.callback.type'] = String(isSure ? wantedReceipts : wantedReceipts - deadToken);
     return form;
   }
@@ -127,26 +133,32 @@ class XiaomiSender implements Sender {
   }
 }
 
-interface Part {
+interface RegionGroup {
   region: XiaomiRegion;
   isSure: boolean;
   recipients: Recipient[];
 }
 
 /** What an answer means (protocol/xiaomi.md#answers). `isSure`: the region is known to be that of the devices. */
-export function readingOf(reply: HttpResponse, addresses: readonly string[], isSure: boolean): Reading {
+export function parseResponse(
+  reply: HttpResponse,
+  deviceTokens: readonly string[],
+  isSure: boolean,
+): ExchangeResult {
   const body = parseObject(reply.body);
   const code = body?.code;
   if (!body || (typeof code !== 'number' && typeof code !== 'string')) return unreadable(reply);
   const data = isJsonObject(body.data) ? body.data : {};
-  const told = answerOf(code, body.reason);
-  const row = isSure ? told : unsure(told);
-  const targets = row.reaction === 'sent' ? judged(data, addresses, isSure) : new Map<string, Row>();
-  const isNobodyLeft = addresses.length > 0 && addresses.every((one) => targets.get(one) === leftOut);
+  const told = ruleForResponse(code, body.reason);
+  const rule = isSure ? told : forUncertainRegion(told);
+  const targets =
+    rule.reaction === 'sent' ? parseTargets(data, deviceTokens, isSure) : new Map<string, ResponseRule>();
+  const isNobodyLeft =
+    deviceTokens.length > 0 && deviceTokens.every((one) => targets.get(one) === channelQuotaExceeded);
   return {
-    kind: 'answer',
+    kind: 'parsed',
     status: reply.status,
-    row: isNobodyLeft ? leftOut : row,
+    rule: isNobodyLeft ? channelQuotaExceeded : rule,
     targets,
     messageId: textOf(data.id) ?? textOf(body.trace_id),
     retryAfterMs: reply.retryAfterMs,
@@ -154,14 +166,18 @@ export function readingOf(reply: HttpResponse, addresses: readonly string[], isS
 }
 
 /** Devices that a success leaves out: those it names, and those it only counts. */
-function judged(data: JsonObject, addresses: readonly string[], isSure: boolean): Map<string, Row> {
-  const targets = new Map<string, Row>();
-  for (const address of listOf(memberOf(data, 'bad_regids')))
-    targets.set(address, isSure ? badRegId : strangeRegId);
+function parseTargets(
+  data: JsonObject,
+  deviceTokens: readonly string[],
+  isSure: boolean,
+): Map<string, ResponseRule> {
+  const targets = new Map<string, ResponseRule>();
+  for (const deviceToken of listOf(memberOf(data, 'bad_regids')))
+    targets.set(deviceToken, isSure ? invalidRegId : unknownInRegion);
   // Nobody is named: so many of them are counted, whoever they are, so that the totals are right.
-  const good = addresses.filter((address) => !targets.has(address));
+  const good = deviceTokens.filter((deviceToken) => !targets.has(deviceToken));
   const left = countOf(memberOf(data, 'channel_exceed_quota'));
-  for (const address of left > 0 ? good.slice(-left) : []) targets.set(address, leftOut);
+  for (const deviceToken of left > 0 ? good.slice(-left) : []) targets.set(deviceToken, channelQuotaExceeded);
   return targets;
 }
 
@@ -170,7 +186,8 @@ function memberOf(data: JsonObject, name: string): Json | undefined {
   return Object.entries(data).find(([key]) => key.toLowerCase() === name)?.[1];
 }
 
-const listOf = (value: Json | undefined): string[] => (typeof value === 'string' ? addressesIn(value) : []);
+const listOf = (value: Json | undefined): string[] =>
+  typeof value === 'string' ? deviceTokensIn(value) : [];
 
 /** `no_channel:2 a:3` is five messages. */
 const countOf = (value: Json | undefined): number =>

@@ -39,7 +39,7 @@ export interface Home {
  * Where a device is asked for. The international label says that it is not in China, but not in which of the other
  * regions: without a word in the profile the largest of them is tried, and what that says of a device proves nothing.
  */
-export function homeOf(
+export function regionFor(
   { region }: Pick<XiaomiCredentials, 'region'>,
   vendor: string | null | undefined,
 ): Home {

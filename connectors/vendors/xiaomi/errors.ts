@@ -2,16 +2,22 @@
  * What Xiaomi answers and what follows from it (protocol/xiaomi.md#codes): one row per code. HTTP 200 says nothing; of
  * many targets a code never kills one, only `bad_regids` does (protocol/gateways.md#dead-tokens, protocol/gateways.md#ambiguous-answers).
  */
-import { badMessage, mend, type Row, tableOf, tooFast } from '../../kit/response-rules.ts';
+import {
+  configError,
+  invalidMessage,
+  type ResponseRule,
+  rateLimited,
+  responseTable,
+} from '../../kit/response-rules.ts';
 
-const busy = (code: string, reason: string): Row => ({ code, reason, reaction: 'retry' });
+const busy = (code: string, reason: string): ResponseRule => ({ code, reason, reaction: 'retry' });
 
 const refusedSecret = 'Xiaomi refuses the credentials: check appSecret.';
 const refusedApp = 'Xiaomi does not know the app: check appId, appSecret and packageName.';
 const forbidden = 'Xiaomi does not let this app send: see its console.';
 const blocked = 'Xiaomi has put the app on its blacklist: see its console.';
 
-export const rows: readonly Row[] = [
+export const responseRules: readonly ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
   // System, remote calls, database: nothing of ours.
   busy('-1', 'unknown_error'),
@@ -23,78 +29,91 @@ export const rows: readonly Row[] = [
   busy('26003', 'internal_error'),
   busy('65029', 'internal_error'),
   busy('10037', 'request_expired'),
-  tooFast('10027', 'too_frequent'),
-  tooFast('200002', 'rate_exceeded'),
-  tooFast('26004', 'broadcast_too_frequent'),
+  rateLimited('10027', 'too_frequent'),
+  rateLimited('200002', 'rate_exceeded'),
+  rateLimited('26004', 'broadcast_too_frequent'),
   // Of reading what is invalid or what became of messages, which sending does not do: whoever reads goes slower.
-  tooFast('10030', 'read_too_frequent'),
-  tooFast('10032', 'read_too_frequent'),
-  tooFast('10035', 'read_too_frequent'),
-  tooFast('10039', 'nothing_left_to_read'),
+  rateLimited('10030', 'read_too_frequent'),
+  rateLimited('10032', 'read_too_frequent'),
+  rateLimited('10035', 'read_too_frequent'),
+  rateLimited('10039', 'nothing_left_to_read'),
   { code: '200001', reason: 'day_quota_exceeded', reaction: 'cap' },
   { code: '10034', reason: 'too_many_today', reaction: 'cap' },
-  badMessage('10008', 'bad_parameter'),
-  badMessage('10012', 'bad_request'),
-  badMessage('10016', 'parameter_missing'),
-  badMessage('10017', 'bad_parameter_value'),
-  badMessage('10041', 'title_or_description_refused'),
-  badMessage('21305', 'parameter_missing'),
-  badMessage('65011', 'bad_parameter_value'),
-  badMessage('65009', 'content_too_long'),
-  badMessage('65014', 'too_many_extras'),
-  badMessage('65015', 'extras_too_long'),
-  badMessage('65036', 'callback_param_too_long'),
-  badMessage('65037', 'callback_url_too_long'),
-  badMessage('65038', 'callback_url_refused'),
+  invalidMessage('10008', 'bad_parameter'),
+  invalidMessage('10012', 'bad_request'),
+  invalidMessage('10016', 'parameter_missing'),
+  invalidMessage('10017', 'bad_parameter_value'),
+  invalidMessage('10041', 'title_or_description_refused'),
+  invalidMessage('21305', 'parameter_missing'),
+  invalidMessage('65011', 'bad_parameter_value'),
+  invalidMessage('65009', 'content_too_long'),
+  invalidMessage('65014', 'too_many_extras'),
+  invalidMessage('65015', 'extras_too_long'),
+  invalidMessage('65036', 'callback_param_too_long'),
+  invalidMessage('65037', 'callback_url_too_long'),
+  invalidMessage('65038', 'callback_url_refused'),
   // Of one target they are about that; of many nobody knows about which.
-  { code: '10029', reason: 'illegal_device', reaction: 'ambiguous', alone: 'dead_token' },
-  { code: '66007', reason: 'illegal_regid', reaction: 'ambiguous', alone: 'dead_token' },
+  { code: '10029', reason: 'illegal_device', reaction: 'ambiguous', singleTarget: 'dead_token' },
+  { code: '66007', reason: 'illegal_regid', reaction: 'ambiguous', singleTarget: 'dead_token' },
   // Sending failed; "No valid targets!" is the one reason that is about the device.
-  { code: '20301 no valid target', reason: 'no_valid_target', reaction: 'ambiguous', alone: 'dead_token' },
-  { code: '20301', reason: 'send_failed', reaction: 'ambiguous', alone: 'fail' },
+  {
+    code: '20301 no valid target',
+    reason: 'no_valid_target',
+    reaction: 'ambiguous',
+    singleTarget: 'dead_token',
+  },
+  { code: '20301', reason: 'send_failed', reaction: 'ambiguous', singleTarget: 'fail' },
   // Offline, usually: it may come back.
-  { code: '65003', reason: 'device_not_found', reaction: 'ambiguous', alone: 'fail' },
-  mend('21301', 'auth_failed', refusedSecret),
-  mend('21302', 'token_auth_failed', refusedSecret),
-  mend('21303', 'request_restricted', forbidden),
-  mend('10036', 'operation_forbidden', forbidden),
-  mend('22000', 'illegal_app', refusedApp),
-  mend('22006', 'bad_app_id', refusedApp),
-  mend('22007', 'bad_app_key', refusedApp),
-  mend('22022', 'bad_package_name', refusedApp),
-  mend('10031', 'app_blacklisted', blocked),
-  mend('10033', 'app_blacklisted', blocked),
-  mend(
+  { code: '65003', reason: 'device_not_found', reaction: 'ambiguous', singleTarget: 'fail' },
+  configError('21301', 'auth_failed', refusedSecret),
+  configError('21302', 'token_auth_failed', refusedSecret),
+  configError('21303', 'request_restricted', forbidden),
+  configError('10036', 'operation_forbidden', forbidden),
+  configError('22000', 'illegal_app', refusedApp),
+  configError('22006', 'bad_app_id', refusedApp),
+  configError('22007', 'bad_app_key', refusedApp),
+  configError('22022', 'bad_package_name', refusedApp),
+  configError('10031', 'app_blacklisted', blocked),
+  configError('10033', 'app_blacklisted', blocked),
+  configError(
     '27001',
     'invalid_channel',
     'Xiaomi does not accept the channel: it must be one that its console issued and approved.',
   ),
-  mend('26006', 'needs_review', 'Xiaomi wants to review this message before it is sent: see its console.'),
+  configError(
+    '26006',
+    'needs_review',
+    'Xiaomi wants to review this message before it is sent: see its console.',
+  ),
 ];
 
-export const rowOf = tableOf(rows);
+export const ruleFor = responseTable(responseRules);
 
 /** Targets that the gateway names within a success (protocol/xiaomi.md#answers). */
-export const badRegId: Row = { code: 'bad_regids', reason: 'bad_regid', reaction: 'dead_token' };
+export const invalidRegId: ResponseRule = { code: 'bad_regids', reason: 'bad_regid', reaction: 'dead_token' };
 
 /** The same where the device may only be of another region. */
-export const strangeRegId: Row = { code: 'bad_regids', reason: 'unknown_in_region', reaction: 'fail' };
+export const unknownInRegion: ResponseRule = {
+  code: 'bad_regids',
+  reason: 'unknown_in_region',
+  reaction: 'fail',
+};
 
 /** Targets that were left out within a success because the quota of their channel is used up (protocol/xiaomi.md#answers). */
-export const leftOut: Row = {
+export const channelQuotaExceeded: ResponseRule = {
   code: 'channel_exceed_quota',
   reason: 'channel_quota_exceeded',
   reaction: 'cap',
 };
 
 /** The row of a whole answer; of 20301 its words decide. */
-export function answerOf(code: string | number, reason: unknown): Row {
+export function ruleForResponse(code: string | number, reason: unknown): ResponseRule {
   const isAboutTargets = typeof reason === 'string' && /\bno valid targets?\b/i.test(reason);
-  return rowOf(String(code) === '20301' && isAboutTargets ? '20301 no valid target' : code);
+  return ruleFor(String(code) === '20301' && isAboutTargets ? '20301 no valid target' : code);
 }
 
 /** Judged in a region that may not be the device's: nothing there proves that it is dead. */
-export function unsure(row: Row): Row {
-  if (row.reaction === 'ambiguous') return { ...row, alone: 'fail' };
-  return row;
+export function forUncertainRegion(rule: ResponseRule): ResponseRule {
+  if (rule.reaction === 'ambiguous') return { ...rule, singleTarget: 'fail' };
+  return rule;
 }

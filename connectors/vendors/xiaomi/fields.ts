@@ -19,7 +19,7 @@ const targetNames = new Set(['registration_id', 'alias', 'user_account', 'topic'
 export function vendorFields(vendor: JsonObject): Rendering<Map<string, string>> {
   const fields = new Map<string, string>();
   const { extra = {}, ...members } = vendor;
-  if (!isJsonObject(extra)) return { ok: false, problem: 'mi.extra must be an object' };
+  if (!isJsonObject(extra)) return { ok: false, error: 'mi.extra must be an object' };
   for (const [name, value] of Object.entries(members)) {
     if (value === null || targetNames.has(name) || name === '__proto__') continue;
     fields.set(extraNames.has(name) ? `extra.${name}` : name, textOf(value));
@@ -57,16 +57,16 @@ const isWithin = (text: string, from: number, to: number): boolean =>
   /^\d{1,13}$/.test(text) && isBetween(Number(text), from, to);
 
 /** What is wrong with a form, as a sentence; null when nothing is. */
-export function formProblem(fields: ReadonlyMap<string, string>, isPassThrough: boolean): string | null {
+export function formError(fields: ReadonlyMap<string, string>, isPassThrough: boolean): string | null {
   for (const [name, isRight, expected] of forms) {
     const value = fields.get(name);
     if (value !== undefined && !isRight(value)) return `${name} of vendor_b must be ${expected}`;
   }
-  return (isPassThrough ? null : textProblem(fields)) ?? extrasProblem(fields);
+  return (isPassThrough ? null : textError(fields)) ?? extrasError(fields);
 }
 
 /** A notification needs both texts, neither of them blank. */
-function textProblem(fields: ReadonlyMap<string, string>): string | null {
+function textError(fields: ReadonlyMap<string, string>): string | null {
   for (const [name, chars] of [
     ['title', 49],
     ['description', 127],
@@ -79,7 +79,7 @@ function textProblem(fields: ReadonlyMap<string, string>): string | null {
 }
 
 /** The app's own pairs: at most ten, of 1024 characters in all. */
-function extrasProblem(fields: ReadonlyMap<string, string>): string | null {
+function extrasError(fields: ReadonlyMap<string, string>): string | null {
   const own = [...fields].filter(([name]) => name.startsWith('extra.') && !extraNames.has(name.slice(6)));
   if (own.length > 10) return 'mi.extra must have at most 10 members of its own';
   const chars = own.reduce((sum, [name, value]) => sum + charsOf(name.slice(6)) + charsOf(value), 0);

@@ -14,7 +14,7 @@ export function xiaomiConnector(
     id: 'vendor_b',
     can,
     limits,
-    address: 'registrationId',
+    tokenField: 'registrationId',
     credentials: xiaomiCredentials,
     guide: xiaomiGuide,
     render: (message) => renderXiaomi(message),

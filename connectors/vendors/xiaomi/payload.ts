@@ -3,9 +3,9 @@
  * push as JSON in `payload`, or that payload alone where it is silent). Pure.
  */
 import { createHash } from 'node:crypto';
-import type { Capabilities, ConnectorLimits, Message, Rendering } from '../../contract/connector.ts';
-import { type AndroidContent, androidContent, bodyProblem, titleOf } from '../../kit/android.ts';
-import { formProblem, vendorFields } from './fields.ts';
+import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
+import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { formError, vendorFields } from './fields.ts';
 
 /** The badge goes up by one by itself (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
@@ -36,7 +36,7 @@ const longestMs = { ofCategory: 10 * dayMs, ofDefault: dayMs };
  * may hold fields of Xiaomi's own, or be a whole message of them (then it needs no alert).
  */
 export function renderXiaomi(
-  message: Message,
+  message: PushMessage,
   nowMs: number = message.createdAtMs,
 ): Rendering<XiaomiPayload> {
   const content = androidContent(message, {
@@ -52,11 +52,11 @@ export function renderXiaomi(
   const isPassThrough = fields.get('pass_through') === '1';
   if (!isPassThrough && !fields.get('title')?.trim() && fields.has('description'))
     fields.set('title', titleOf({ ...content.payload, alert: fields.get('description') ?? '' }, 49));
-  const problem = formProblem(fields, isPassThrough);
-  if (problem !== null) return { ok: false, problem };
+  const problem = formError(fields, isPassThrough);
+  if (problem !== null) return { ok: false, error: problem };
   setLife(fields, message.expiresAtMs - nowMs);
-  const tooLarge = bodyProblem('vendor_b', sizeOf(fields), limits);
-  if (tooLarge !== null) return { ok: false, problem: tooLarge };
+  const tooLarge = bodySizeError('vendor_b', sizeOf(fields), limits);
+  if (tooLarge !== null) return { ok: false, error: tooLarge };
   return {
     ok: true,
     payload: {
@@ -70,7 +70,7 @@ export function renderXiaomi(
 /** The form as one device gets it, as JSON. */
 export const previewXiaomi = ({ fields }: XiaomiPayload): string => JSON.stringify(fields);
 
-function baseFields(content: AndroidContent, { pushId }: Message): Record<string, string> {
+function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<string, string> {
   const { alert, data, notificationChannel, silent, title } = content;
   const fields: Record<string, string> = { payload: JSON.stringify(data), pass_through: silent ? '1' : '0' };
   if (notificationChannel !== null) fields['extra.channel_id'] = notificationChannel;
@@ -80,11 +80,11 @@ function baseFields(content: AndroidContent, { pushId }: Message): Record<string
   if (title !== null || shown !== '') fields.title = shown;
   if (alert.trim() !== '') fields.description = alert;
   const collapseId = data['collapse-id'];
-  const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : pushId;
+  const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId;
   fields.notify_type = '-1';
   // The same at every attempt: a repeat replaces what is shown, another push does not (protocol/gateways.md#repeats).
   fields.notify_id = String(notifyIdOf(group));
-  fields['extra.jobkey'] = pushId;
+  fields['extra.jobkey'] = objectId;
   return fields;
 }
 

@@ -2,7 +2,7 @@
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/access-token.ts';
-import { addressesIn, epochMsOf, textOf } from '../../kit/receipts.ts';
+import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
 /** Also sent of devices of another region: asked for only where the region is known. */
 export const deadToken = 16;
@@ -27,7 +27,7 @@ export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
 /** Reads a call; what is no receipt in it is passed over. */
 export function readXiaomiReceipts({ body }: ReceiptCall): ReceiptReading {
   const messages = parseObject(new URLSearchParams(body).get('data') ?? '');
-  if (!messages) return { ok: false, status: 400, problem: 'expected a form with a field data of JSON' };
+  if (!messages) return { ok: false, status: 400, error: 'expected a form with a field data of JSON' };
   const receipts = Object.entries(messages).flatMap(([messageId, told]) =>
     isJsonObject(told) ? receiptsOf(messageId, told) : [],
   );
@@ -40,16 +40,16 @@ function receiptsOf(messageId: string, told: JsonObject): Receipt[] {
   const event = events.get(type);
   if (event === undefined || typeof targets !== 'string') return [];
   const shared = {
-    pushId: textOf(param),
+    objectId: textOf(param),
     messageId,
     code: String(type),
     atMs: epochMsOf(timestamp),
   };
-  return addressesIn(targets).flatMap((address) => [
-    { ...shared, address, event },
+  return deviceTokensIn(targets).flatMap((deviceToken) => [
+    { ...shared, deviceToken, event },
     // The switch for notifications is off: it came, and nobody sees it.
     ...(event === 'delivered' && barStatus === 'Disable'
-      ? [{ ...shared, address, event: 'suspended' as const, code: 'Disable' }]
+      ? [{ ...shared, deviceToken, event: 'suspended' as const, code: 'Disable' }]
       : []),
   ]);
 }

@@ -2,7 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Attempt, Message, Recipient, Sender } from '../../../connectors/contract/connector.ts';
+import type {
+  AttemptResult,
+  PushMessage,
+  Recipient,
+  Sender,
+} from '../../../connectors/contract/connector.ts';
 import { checkCredentials, connectors } from '../../../connectors/registry.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
@@ -119,15 +124,15 @@ function open({ profiles }: Sandbox, id: SandboxConnector): Sender {
   const connector = connectors.get(id);
   const checked = checkCredentials(id, profiles.find((profile) => profile.connector === id)?.credentials);
   if (!connector || !checked.ok)
-    throw new Error(`${id} cannot be sent to: ${checked.ok ? 'unknown' : checked.problem}`);
+    throw new Error(`${id} cannot be sent to: ${checked.ok ? 'unknown' : checked.error}`);
   return connector.open(checked.credentials, memoryContext());
 }
 
-function aMessage(pushId: string): Message {
+function aMessage(pushId: string): PushMessage {
   const createdAtMs = systemClock.now();
   // vivo sends messages of this category at any hour.
   const data = { alert: 'Your order has been shipped', title: 'Good news', vivo: { category: 'ORDER' } };
-  return { pushId, data, prod: 'prod', createdAtMs, expiresAtMs: createdAtMs + 3_600_000 };
+  return { objectId: pushId, data, prod: 'prod', createdAtMs, expiresAtMs: createdAtMs + 3_600_000 };
 }
 
 function batchesOf(connector: SandboxConnector, first: number, count: number): Recipient[][] {
@@ -137,7 +142,7 @@ function batchesOf(connector: SandboxConnector, first: number, count: number): R
       return {
         index,
         id: String(n),
-        address: addressOf(connector, n),
+        deviceToken: addressOf(connector, n),
         deviceType: kinds[connector].vendor === null ? 'ios' : 'android',
         vendor: kinds[connector].vendor,
         topic: 'com.example.app',
@@ -150,11 +155,11 @@ function batchesOf(connector: SandboxConnector, first: number, count: number): R
 }
 
 /** Sends all batches, a few at a time. Throws what the first recipient met that was not taken. */
-async function send(sender: Sender, message: Message, batches: readonly Recipient[][]): Promise<void> {
+async function send(sender: Sender, message: PushMessage, batches: readonly Recipient[][]): Promise<void> {
   const { signal } = new AbortController();
   const waiting = [...batches];
-  let failure: Attempt | undefined;
-  const report = (_: number, attempt: Attempt) => {
+  let failure: AttemptResult | undefined;
+  const report = (_: number, attempt: AttemptResult) => {
     if (attempt.kind !== 'sent') failure ??= attempt;
   };
   const work = async () => {

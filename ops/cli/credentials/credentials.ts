@@ -51,7 +51,7 @@ async function addFile(
   const file = await readCredentialFile(path);
   if (file.kind === 'json') {
     const own = guideOf(connector)?.fromFile?.(file.document) ?? { members: file.document };
-    if ('problem' in own) throw new CommandFailure(`${path}: ${own.problem}.`);
+    if ('error' in own) throw new CommandFailure(`${path}: ${own.error}.`);
     Object.assign(members, own.members);
     return;
   }

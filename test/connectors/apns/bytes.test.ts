@@ -23,8 +23,8 @@ test('the collapse id of a push to many is one byte of each request, once the co
   const tuning = { ...defaultTuning, maxConnections: 1 };
   const sender = apnsConnector(tuning).open(apnsCredentials.parse(base), aContext());
   /** Bytes of the last header block of a push to so many; the first ones fill the connection's table. */
-  const lastBlock = async (count: number, pushId: string) => {
-    const outcome = await sendAll(sender, recipients(count), aMessage({ alert: 'a' }, { pushId }));
+  const lastBlock = async (count: number, objectId: string) => {
+    const outcome = await sendAll(sender, recipients(count), aMessage({ alert: 'a' }, { objectId }));
     expect(kinds(outcome)).toEqual({ sent: count });
     return blocks.at(-1) ?? 0;
   };

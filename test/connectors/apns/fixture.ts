@@ -17,7 +17,7 @@ export const apnsFixture: Fixture = {
   deviceType: 'ios',
   credentials: profile('https://127.0.0.1:9').credentials,
   secrets: ['privateKey'],
-  address: deviceToken,
+  deviceToken,
   async start() {
     const { publicKey, ...key } = createApnsCredentials();
     const gateway = await startApnsGateway({ keys: [{ ...key, publicKey }] });
@@ -25,14 +25,14 @@ export const apnsFixture: Fixture = {
       gateway.misbehave({ kind: 'answer', status, reason, ...(count === undefined ? {} : { count }) });
     return {
       credentials: { auth: 'token', ...key, endpoint: gateway.url, ca: gateway.ca },
-      seen: (address) => gateway.seen(address),
+      seen: (deviceToken) => gateway.seen(deviceToken),
       get total() {
         return gateway.total;
       },
       get violations() {
         return gateway.protocolErrors;
       },
-      kill: (address) => gateway.deadTokens.set(address, systemClock.now()),
+      kill: (deviceToken) => gateway.deadTokens.set(deviceToken, systemClock.now()),
       throttle: () => answer(429, 'TooManyRequests'),
       refuseCredentials: () => answer(403, 'InvalidProviderToken'),
       hang: () => gateway.misbehave({ kind: 'hang' }),

@@ -23,8 +23,8 @@ describe.each(transportNames)('over the %s transport', (name) => {
     const to = recipients(400);
     // Trust first: before that there is one stream anyway.
     await sendAll(bench.sender, to.slice(0, 1));
-    for (const { address } of to.filter(({ index }) => index % 10 === 5))
-      bench.gateway.badTokens.add(address);
+    for (const { deviceToken } of to.filter(({ index }) => index % 10 === 5))
+      bench.gateway.badTokens.add(deviceToken);
     const ended = { sent: 0, invalid_token: 0 };
     // What the gateway refused too often is told to retry: the dispatcher would, and it never arrived.
     for (let left = to, round = 0; left.length > 0 && round < 50; round += 1) {
@@ -39,14 +39,14 @@ describe.each(transportNames)('over the %s transport', (name) => {
       left = left.filter((_, index) => outcome.attempts[index]?.kind === 'retry');
     }
     expect(ended).toEqual({ sent: 360, invalid_token: 40 });
-    expect(to.slice(1).every(({ address }) => bench.gateway.seen(address) === 1)).toBe(true);
+    expect(to.slice(1).every(({ deviceToken }) => bench.gateway.seen(deviceToken) === 1)).toBe(true);
     // Who sends more than the limit of the moment has its connection ended.
     expect(bench.gateway.protocolErrors).toEqual([]);
     await bench.close();
   });
 
   test.each(Object.entries(alerts))(
-    'a client certificate refused by the alert %s halts the profile',
+    'a client certificate refused by the alert %s is a profile error',
     async (_, alert) => {
       const peer = await startRefusingPeer(alert);
       const authority = await openCertificateAuthority();
@@ -60,10 +60,10 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(peer.refused).toBeGreaterThan(0);
       for (const attempt of attempts)
         expect(attempt).toEqual({
-          kind: 'halt',
+          kind: 'profile_error',
           status: 0,
           reason: 'certificate_refused',
-          sentence: 'The gateway refuses the client certificate: it may be expired or revoked.',
+          hint: 'The gateway refuses the client certificate: it may be expired or revoked.',
           cause: expect.stringContaining('ALERT'),
         });
     },

@@ -5,7 +5,7 @@ import { aMessage } from '../../support/gateways/apns.ts';
 
 function rendered(data: JsonObject, more = {}) {
   const rendering = renderApns(aMessage(data, more));
-  if (!rendering.ok) throw new Error(rendering.problem);
+  if (!rendering.ok) throw new Error(rendering.error);
   return rendering.payload;
 }
 
@@ -13,7 +13,7 @@ const bodyOf = (data: JsonObject): unknown => JSON.parse(rendered(data).body.toS
 
 function problemOf(data: JsonObject): string {
   const rendering = renderApns(aMessage(data));
-  return rendering.ok ? 'none' : rendering.problem;
+  return rendering.ok ? 'none' : rendering.error;
 }
 
 describe('the plain layout', () => {
@@ -107,7 +107,7 @@ describe('headers', () => {
   });
 
   test('name the push where the sender names no collapse id, so that a repeat replaces only itself', () => {
-    expect(rendered({ alert: 'a' }, { pushId: 'AnotherRecord002' })).toMatchObject({
+    expect(rendered({ alert: 'a' }, { objectId: 'AnotherRecord002' })).toMatchObject({
       collapseId: 'AnotherRecord002',
       isRepeatHidden: true,
     });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { answerOf, rows } from '../../../connectors/apns/errors.ts';
-import type { Attempt } from '../../../connectors/contract/connector.ts';
+import { parseError, responseRules } from '../../../connectors/apns/errors.ts';
+import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import type { ApnsGateway } from '../../../ops/sandbox/apns/gateway.ts';
 import {
   type ApnsFixture,
@@ -29,7 +29,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 
   /** The only recipient's attempt when the gateway answers this, every time it is asked. */
-  async function attemptFor(status: number, reason: string): Promise<Attempt | undefined> {
+  async function attemptFor(status: number, reason: string): Promise<AttemptResult | undefined> {
     const sender = bench.open();
     gateway.misbehave({ kind: 'answer', status, reason });
     const { attempts } = await sendAll(sender, recipients(1));
@@ -38,32 +38,32 @@ describe.each(transportNames)('over the %s transport', (name) => {
   }
 
   /** protocol/apns.md#answers, written out a second time: what the dispatcher must hear of each reason. */
-  const expected: [number, string, Attempt['kind']][] = [
+  const expected: [number, string, AttemptResult['kind']][] = [
     [400, 'BadCollapseId', 'rejected'],
     [400, 'BadDeviceToken', 'invalid_token'],
     [400, 'BadExpirationDate', 'rejected'],
     [400, 'BadMessageId', 'rejected'],
     [400, 'BadPriority', 'rejected'],
-    [400, 'BadTopic', 'halt'],
+    [400, 'BadTopic', 'profile_error'],
     [400, 'DeviceTokenNotForTopic', 'rejected'],
     [400, 'DuplicateHeaders', 'rejected'],
     [400, 'IdleTimeout', 'retry'],
     [400, 'InvalidPushType', 'rejected'],
     [400, 'MissingDeviceToken', 'rejected'],
-    [400, 'MissingTopic', 'halt'],
+    [400, 'MissingTopic', 'profile_error'],
     [400, 'PayloadEmpty', 'rejected'],
-    [400, 'TopicDisallowed', 'halt'],
-    [403, 'BadCertificate', 'halt'],
-    [403, 'BadCertificateEnvironment', 'halt'],
-    [403, 'ExpiredProviderToken', 'halt'],
-    [403, 'Forbidden', 'halt'],
-    [403, 'InvalidProviderToken', 'halt'],
-    [403, 'MissingProviderToken', 'halt'],
+    [400, 'TopicDisallowed', 'profile_error'],
+    [403, 'BadCertificate', 'profile_error'],
+    [403, 'BadCertificateEnvironment', 'profile_error'],
+    [403, 'ExpiredProviderToken', 'profile_error'],
+    [403, 'Forbidden', 'profile_error'],
+    [403, 'InvalidProviderToken', 'profile_error'],
+    [403, 'MissingProviderToken', 'profile_error'],
     [403, 'UnrelatedKeyIdInToken', 'retry'],
-    [403, 'BadEnvironmentKeyIdInToken', 'halt'],
-    [403, 'BadEnvironmentKeyInToken', 'halt'],
+    [403, 'BadEnvironmentKeyIdInToken', 'profile_error'],
+    [403, 'BadEnvironmentKeyInToken', 'profile_error'],
     [404, 'BadPath', 'rejected'],
-    [405, 'MethodNotAllowed', 'halt'],
+    [405, 'MethodNotAllowed', 'profile_error'],
     [410, 'Unregistered', 'invalid_token'],
     [410, 'ExpiredToken', 'invalid_token'],
     [413, 'PayloadTooLarge', 'rejected'],
@@ -80,14 +80,14 @@ describe.each(transportNames)('over the %s transport', (name) => {
     });
 
     test('every row of the table is in this list', () => {
-      expect(rows.map(({ status, reason }) => `${status} ${reason}`).sort()).toEqual(
+      expect(responseRules.map(({ status, reason }) => `${status} ${reason}`).sort()).toEqual(
         expected.map(([status, reason]) => `${status} ${reason}`).sort(),
       );
     });
 
     test.each([
       [400, 'SomethingNew', 'rejected'],
-      [403, 'SomethingNew', 'halt'],
+      [403, 'SomethingNew', 'profile_error'],
       [410, 'SomethingNew', 'rejected'],
       [418, '', 'rejected'],
       [429, 'SomethingNew', 'retry'],
@@ -102,7 +102,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
     test('that is not JSON, or JSON of another kind, is judged by its status', () => {
       for (const body of ['<html>', '[]', 'null', '{"reason":5}', '{"reason":"Unregistered"'])
         expect(
-          answerOf({ kind: 'response', status: 410, body, retryAfterMs: null, seconds: 0 }),
+          parseError({ kind: 'response', status: 410, body, retryAfterMs: null, seconds: 0 }),
         ).toMatchObject({ reaction: 'fail', reason: 'http_410' });
     });
   });
@@ -148,7 +148,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       gateway.misbehave({ kind: 'answer', status: 403, reason: 'Forbidden' });
       const outcome = await sendAll(sender, recipients(300));
       await sender.close();
-      expect(kinds(outcome)).toEqual({ halt: 300 });
+      expect(kinds(outcome)).toEqual({ profile_error: 300 });
       expect(gateway.total).toBe(1);
     });
 

@@ -42,7 +42,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const outcome = await sendAll(bench.sender, to);
       expect(kinds(outcome)).toEqual({ sent: 2000 });
       expect(outcome.reports.every((count) => count === 1)).toBe(true);
-      expect(to.every(({ address }) => gateway.seen(address) === 1)).toBe(true);
+      expect(to.every(({ deviceToken }) => gateway.seen(deviceToken) === 1)).toBe(true);
       expect(gateway.distinct).toBe(2000);
       expect(gateway.peakStreams.untrusted).toBe(1);
       expect(gateway.protocolErrors).toEqual([]);
@@ -72,8 +72,8 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const to = recipients(50, toFirstTopic).map((one) => ({ ...one, badge: one.index * 100 }));
       await sendAll(bench.sender, to, aMessage({ alert: 'a', badge: 'Increment', k: 'v' }));
       const bodies = new Map(gateway.requests.map(({ token, body }) => [token, JSON.parse(body.toString())]));
-      for (const { address, badge } of to)
-        expect(bodies.get(address)).toEqual({ aps: { badge, alert: 'a' }, k: 'v' });
+      for (const { deviceToken, badge } of to)
+        expect(bodies.get(deviceToken)).toEqual({ aps: { badge, alert: 'a' }, k: 'v' });
     });
 
     test('goes on over the same connection', async () => {
@@ -130,10 +130,10 @@ describe.each(transportNames)('over the %s transport', (name) => {
   });
 
   describe('is not sent', () => {
-    test('to an address that is no device token, which is not called dead', async () => {
+    test('to an deviceToken that is no device token, which is not called dead', async () => {
       const { attempts } = await sendAll(
         bench.sender,
-        recipients(1, { topic, address: '../../4/broadcasts' }),
+        recipients(1, { topic, deviceToken: '../../4/broadcasts' }),
       );
       expect(attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'failed', status: 0 });
       expect(gateway.total).toBe(0);
@@ -195,14 +195,14 @@ describe.each(transportNames)('over the %s transport', (name) => {
       expect(gateway.requests[0]?.headers['apns-topic']).toBe(topic);
     });
 
-    test('halts when the certificate has expired', async () => {
+    test('is a profile error when the certificate has expired', async () => {
       const { sender } = await certificateSender({ validForMs: -1000 });
       const { attempts } = await sendAll(sender, recipients(2));
       await sender.close();
-      expect(attempts[1]).toMatchObject({ kind: 'halt', reason: 'certificate_expired' });
+      expect(attempts[1]).toMatchObject({ kind: 'profile_error', reason: 'certificate_expired' });
     });
 
-    test('halts when the gateway does not trust it', async () => {
+    test('is a profile error when the gateway does not trust it', async () => {
       const stranger = await startApnsGateway();
       const context = aContext();
       const client = await gateway.authority.issueClient({ commonName: topic, userId: topic });
@@ -219,7 +219,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       );
       const { attempts } = await sendAll(sender, recipients(50));
       await sender.close();
-      expect(attempts.every(({ kind }) => kind === 'halt')).toBe(true);
+      expect(attempts.every(({ kind }) => kind === 'profile_error')).toBe(true);
       await stranger.close();
     });
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Connector, Message } from '../../../connectors/contract/connector.ts';
+import type { Connector, PushMessage } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { profileConnectorIds } from '../../../shared/domain/labels.ts';
@@ -44,7 +44,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
   });
 
   const someone = (count: number) =>
-    recipients(count, { deviceType }).map((one) => ({ ...one, address: fixture.address(one.index) }));
+    recipients(count, { deviceType }).map((one) => ({ ...one, deviceToken: fixture.deviceToken(one.index) }));
 
   /** Sends through a door of its own to the sandbox, or to nobody. */
   async function push(
@@ -52,7 +52,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     options: {
       to?: 'nobody';
       by?: Connector;
-      message?: Message;
+      message?: PushMessage;
       signal?: AbortSignal;
       context?: ReturnType<typeof aContext>;
     } = {},
@@ -92,7 +92,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
       const before = structuredClone(data);
       const message = aMessage(data);
       const first = connector.render(message, deviceType);
-      if (!first.ok) expect(first.problem).toMatch(/\w/);
+      if (!first.ok) expect(first.error).toMatch(/\w/);
       expect(connector.render(message, deviceType)).toEqual(first);
       expect(message.data).toEqual(before);
     },
@@ -132,14 +132,14 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     const outcome = await push(1000, { context });
     expect(kinds(outcome)).toEqual({ sent: 1000 });
     expect(outcome.reports.every((count) => count === 1)).toBe(true);
-    expect(someone(1000).every(({ address }) => stand.seen(address) === 1)).toBe(true);
+    expect(someone(1000).every(({ deviceToken }) => stand.seen(deviceToken) === 1)).toBe(true);
     expect(stand.violations).toEqual([]);
     expect(stand.total).toBeLessThanOrEqual(Math.ceil(1000 / connector.limits.recipientsPerRequest) + 1);
     expect(context.calls.filter(({ status }) => status === 200).length).toBeGreaterThan(0);
   });
 
   test('tells a dead device from its neighbours', async () => {
-    stand.kill(fixture.address(2));
+    stand.kill(fixture.deviceToken(2));
     const { attempts } = await push(5);
     expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'invalid_token', 'sent', 'sent']);
   });
@@ -158,7 +158,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     stand.refuseCredentials();
     const { attempts } = await push(5);
     for (const attempt of attempts)
-      expect(attempt).toMatchObject({ kind: 'halt', sentence: expect.stringMatching(/^[A-Z].+\.$/) });
+      expect(attempt).toMatchObject({ kind: 'profile_error', hint: expect.stringMatching(/^[A-Z].+\.$/) });
   });
 
   test('says that it does not know when no answer comes', async () => {
@@ -197,7 +197,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
 
   test('finds the one bad device that a refusal does not name', async (context) => {
     if (!stand.makeAmbiguous) return context.skip();
-    stand.makeAmbiguous(fixture.address(37));
+    stand.makeAmbiguous(fixture.deviceToken(37));
     const outcome = await push(100);
     expect(kinds(outcome).sent).toBe(99);
     expect(outcome.attempts[37]?.kind).not.toBe('sent');

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Attempt, Message, Recipient } from '../../../connectors/contract/connector.ts';
+import type { AttemptResult, PushMessage, Recipient } from '../../../connectors/contract/connector.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import { aContext, aMessage, kinds, movableClock, recipients, sendAll } from '../../support/gateways/apns.ts';
@@ -27,7 +27,7 @@ async function push(
   to: Recipient[],
   options: {
     context?: TestContext;
-    message?: Message;
+    message?: PushMessage;
     secret?: string;
     signal?: AbortSignal;
     timing?: HttpTiming;
@@ -63,10 +63,10 @@ describe('requests of many targets', () => {
   test('name a device once that two installations share; both hear what became of it', async () => {
     const [one, two, three] = recipients(3);
     if (!one || !two || !three) throw new Error('three');
-    gateway.deadTokens.add(one.address);
-    const { attempts } = await push([one, { ...two, address: one.address }, three]);
+    gateway.deadTokens.add(one.deviceToken);
+    const { attempts } = await push([one, { ...two, deviceToken: one.deviceToken }, three]);
     expect(attempts.map(({ kind }) => kind)).toEqual(['invalid_token', 'invalid_token', 'sent']);
-    expect(gateway.seen(one.address)).toBe(1);
+    expect(gateway.seen(one.deviceToken)).toBe(1);
   });
 
   test('tell each device what was said of it', async () => {
@@ -77,7 +77,7 @@ describe('requests of many targets', () => {
       [5, 9],
       [16, 7],
     ] as const)
-      gateway.targetCodes.set(to[n]?.address ?? '', code);
+      gateway.targetCodes.set(to[n]?.deviceToken ?? '', code);
     const { attempts } = await push(to);
     expect(attempts[3]).toEqual({ kind: 'invalid_token', status: 200, reason: 'unregistered' });
     expect(attempts[4]).toEqual({ kind: 'retry', status: 200, reason: 'busy', afterMs: 2500 });
@@ -95,11 +95,11 @@ describe('requests of many targets', () => {
 
   test('are halved until the bad device is found', async () => {
     const to = recipients(40);
-    gateway.spoilers.add(to[17]?.address ?? '');
+    gateway.spoilers.add(to[17]?.deviceToken ?? '');
     const outcome = await push(to);
     expect(outcome.attempts[17]).toMatchObject({ kind: 'invalid_token', reason: 'no_valid_target' });
     expect(kinds(outcome)).toEqual({ sent: 39, invalid_token: 1 });
-    expect(to.every(({ address }) => gateway.delivered(address) <= 1)).toBe(true);
+    expect(to.every(({ deviceToken }) => gateway.delivered(deviceToken) <= 1)).toBe(true);
     expect(gateway.total).toBeLessThan(15);
   });
 
@@ -185,7 +185,7 @@ describe('access tokens', () => {
     const second = await push(recipients(100), { context });
     for (const { attempts } of [first, second])
       for (const attempt of attempts)
-        expect(attempt).toMatchObject({ kind: 'halt', sentence: 'The example refuses its tokens.' });
+        expect(attempt).toMatchObject({ kind: 'profile_error', hint: 'The example refuses its tokens.' });
     expect(gateway.tokenCalls).toBe(2);
   });
 
@@ -219,19 +219,19 @@ describe('access tokens', () => {
 
   test('that are refused for the credentials end the push with a sentence that shows none', async () => {
     const { attempts } = await push(recipients(2), { secret: 'wrong' });
-    expect(attempts[0]).toMatchObject({ kind: 'halt', status: 401, reason: 'credentials_refused' });
+    expect(attempts[0]).toMatchObject({ kind: 'profile_error', status: 401, reason: 'credentials_refused' });
     expect(JSON.stringify(attempts)).not.toContain('wrong');
     expect(gateway.total).toBe(0);
   });
 });
 
 describe('a table of codes', () => {
-  test.each<[string, Attempt['kind']]>([
+  test.each<[string, AttemptResult['kind']]>([
     ['0', 'sent'],
     ['1', 'retry'],
     ['2', 'retry'],
-    ['3', 'halt'],
-    ['4', 'halt'],
+    ['3', 'profile_error'],
+    ['4', 'profile_error'],
     ['5', 'rejected'],
     ['6', 'rejected'],
     ['7', 'rejected'],

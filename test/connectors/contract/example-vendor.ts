@@ -5,12 +5,17 @@
 import { z } from 'zod';
 import type { Connector, SenderContext } from '../../../connectors/contract/connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../../../connectors/contract/credentials.ts';
-import { AccessTokens, fetchedFrom, parseObject } from '../../../connectors/kit/access-token.ts';
-import { androidContent, bodyProblem, titleOf } from '../../../connectors/kit/android.ts';
-import { unfit } from '../../../connectors/kit/attempt-results.ts';
-import { callbackFor } from '../../../connectors/kit/callback.ts';
-import { callOf, type Reading, sendMany, unreadable } from '../../../connectors/kit/multicast.ts';
-import { attemptOf, type Row, tableOf } from '../../../connectors/kit/response-rules.ts';
+import { AccessTokens, parseObject, tokenFromReply } from '../../../connectors/kit/access-token.ts';
+import { androidContent, bodySizeError, titleOf } from '../../../connectors/kit/android.ts';
+import { unrenderable } from '../../../connectors/kit/attempt-results.ts';
+import {
+  type ExchangeResult,
+  gatewayCall,
+  sendMulticast,
+  unreadable,
+} from '../../../connectors/kit/multicast.ts';
+import { receiptUrl } from '../../../connectors/kit/receipt-url.ts';
+import { attemptResult, type ResponseRule, responseTable } from '../../../connectors/kit/response-rules.ts';
 import { bearerOf, TokenDesk } from '../../../ops/sandbox/http/access-tokens.ts';
 import { type SandboxGateway, startGateway } from '../../../ops/sandbox/http/server.ts';
 import { isJsonObject } from '../../../shared/domain/json.ts';
@@ -22,7 +27,7 @@ import {
   jsonPost,
 } from '../../../shared/http/client.ts';
 
-const rows: Row[] = [
+const rows: ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
   { code: '1', reason: 'busy', reaction: 'retry', afterMs: 2500 },
   { code: '2', reason: 'too_fast', reaction: 'throttle' },
@@ -30,16 +35,16 @@ const rows: Row[] = [
     code: '3',
     reason: 'token_expired',
     reaction: 'renew_token',
-    sentence: 'The example refuses its tokens.',
+    hint: 'The example refuses its tokens.',
   },
-  { code: '4', reason: 'bad_app', reaction: 'halt', sentence: 'The example does not know the app.' },
+  { code: '4', reason: 'bad_app', reaction: 'profile_error', hint: 'The example does not know the app.' },
   { code: '5', reason: 'day_quota', reaction: 'cap' },
-  { code: '6', reason: 'no_valid_target', reaction: 'ambiguous', alone: 'dead_token' },
+  { code: '6', reason: 'no_valid_target', reaction: 'ambiguous', singleTarget: 'dead_token' },
   { code: '7', reason: 'bad_text', reaction: 'fail_push' },
   { code: '8', reason: 'unregistered', reaction: 'dead_token' },
   { code: '9', reason: 'folded', reaction: 'drop' },
 ];
-const rowOf = tableOf(rows);
+const rowOf = responseTable(rows);
 
 const credentials = z.strictObject({
   appId: secretText('appId'),
@@ -58,14 +63,14 @@ export function exampleVendor(
     if (!content.ok) return content;
     const { alert, custom, vendor } = content.payload;
     const payload = JSON.stringify({ title: titleOf(content.payload, 10), alert, custom, ...vendor });
-    const problem = bodyProblem('vendor_e', Buffer.byteLength(payload), limits);
-    return problem === null ? { ok: true, payload } : { ok: false, problem };
+    const problem = bodySizeError('vendor_e', Buffer.byteLength(payload), limits);
+    return problem === null ? { ok: true, payload } : { ok: false, error: problem };
   };
   return {
     id: 'vendor_e',
     can,
     limits,
-    address: 'registrationId',
+    tokenField: 'registrationId',
     credentials,
     render,
     inspect: ({ ca }, nowMs) => ({ kind: 'secret', ...inspectTrust(ca, nowMs) }),
@@ -79,7 +84,7 @@ export function exampleVendor(
         clock,
         credential: `${authBase} ${profile.appId} ${profile.secret}`,
         fetch: async () =>
-          fetchedFrom(
+          tokenFromReply(
             await authClient.request(formPost('/token', { id: profile.appId, secret: profile.secret })),
             (body) => {
               const { token, seconds } = body;
@@ -93,11 +98,11 @@ export function exampleVendor(
         async send(request) {
           const rendering = render(request.message, 'android');
           if (!rendering.ok) {
-            for (const { index } of request.recipients) request.report(index, unfit(rendering));
+            for (const { index } of request.recipients) request.report(index, unrenderable(rendering));
             return;
           }
-          const callback = callbackFor(context, profile);
-          await sendMany(
+          const callback = receiptUrl(context, profile);
+          await sendMulticast(
             {
               clock,
               recipientsPerRequest: limits.recipientsPerRequest,
@@ -130,24 +135,24 @@ export function exampleVendor(
 async function exchange(
   context: SenderContext,
   asked: ReturnType<ReturnType<typeof createHttpClient>['request']>,
-): Promise<Reading> {
+): Promise<ExchangeResult> {
   const reply = await asked;
   const reading = reply.kind === 'response' ? readingOf(reply) : reply;
-  context.onCall(callOf(reading, reply.seconds));
+  context.onCall(gatewayCall(reading, reply.seconds));
   return reading;
 }
 
-function readingOf(reply: Parameters<typeof unreadable>[0]): Reading {
+function readingOf(reply: Parameters<typeof unreadable>[0]): ExchangeResult {
   const body = parseObject(reply.body);
   if (!body || typeof body.code !== 'number') return unreadable(reply);
-  const targets = new Map<string, Row>();
+  const targets = new Map<string, ResponseRule>();
   if (isJsonObject(body.bad))
-    for (const [address, code] of Object.entries(body.bad)) targets.set(address, rowOf(String(code)));
+    for (const [deviceToken, code] of Object.entries(body.bad)) targets.set(deviceToken, rowOf(String(code)));
   const messageId = typeof body.id === 'string' ? body.id : undefined;
   return {
-    kind: 'answer',
+    kind: 'parsed',
     status: reply.status,
-    row: rowOf(body.code),
+    rule: rowOf(body.code),
     targets,
     messageId,
     retryAfterMs: reply.retryAfterMs,
@@ -206,4 +211,4 @@ function targetsIn(body: Buffer): string[] {
 }
 
 /** What a row means of one device: for the test of the table. */
-export const attemptFor = (code: string | number) => attemptOf(rowOf(code), 200);
+export const attemptFor = (code: string | number) => attemptResult(rowOf(code), 200);

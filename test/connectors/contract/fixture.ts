@@ -14,7 +14,7 @@ export interface Fixture {
   /** Members of `credentials` that a report must not show. */
   secrets: string[];
   /** Address of device number `n`, in the form the gateway gives them out. */
-  address(n: number): string;
+  deviceToken(n: number): string;
   /** Starts the sandbox gateway. */
   start(): Promise<Stand>;
 }
@@ -23,11 +23,11 @@ export interface Fixture {
 export interface Stand {
   credentials: JsonObject;
   /** How often a device was named in a request, and how many requests there were. */
-  seen(address: string): number;
+  seen(deviceToken: string): number;
   readonly total: number;
   readonly violations: readonly string[];
   /** From now on the gateway says of this device that it is dead. */
-  kill(address: string): void;
+  kill(deviceToken: string): void;
   /** The next requests are told that they come too fast. */
   throttle(): void;
   /** The credentials are refused, as often as they come. */
@@ -42,7 +42,7 @@ export interface Stand {
   /** The day's quota is used up; absent where the gateway has none. */
   useUpDay?(): void;
   /** Whole requests are refused because of this device, without naming it; absent where that cannot be. */
-  makeAmbiguous?(address: string): void;
+  makeAmbiguous?(deviceToken: string): void;
   /** Ends every misbehaviour. */
   behave(): void;
   forget(): void;
@@ -57,7 +57,7 @@ export interface OwnStand
   behave?(): void;
 }
 
-/** A stand over a gateway of the sandbox; its address comes beside the credentials. */
+/** A stand over a gateway of the sandbox; its deviceToken comes beside the credentials. */
 export function standOver(gateway: SandboxGateway, { credentials, behave, ...own }: OwnStand): Stand {
   return {
     hang: () => gateway.misbehave({ kind: 'hang' }),
@@ -65,14 +65,14 @@ export function standOver(gateway: SandboxGateway, { credentials, behave, ...own
     ...(own.expireTokens ? { tokenCalls: () => gateway.tokenCalls } : {}),
     ...own,
     credentials: { ...credentials, endpoint: gateway.url, ca: gateway.ca },
-    seen: (address) => gateway.seen(address),
+    seen: (deviceToken) => gateway.seen(deviceToken),
     get total() {
       return gateway.total;
     },
     get violations() {
       return gateway.violations;
     },
-    kill: (address) => gateway.deadTokens.add(address),
+    kill: (deviceToken) => gateway.deadTokens.add(deviceToken),
     behave: () => {
       gateway.behave();
       gateway.deadTokens.clear();

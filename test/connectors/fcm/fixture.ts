@@ -20,7 +20,7 @@ const fixtureOf = (label: 'fcm' | 'vendor_g'): Fixture => ({
     authEndpoint: 'https://127.0.0.1:9',
   },
   secrets: ['serviceAccount'],
-  address: fcmToken,
+  deviceToken: fcmToken,
   start,
 });
 

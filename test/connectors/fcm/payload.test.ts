@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../../connectors/contract/connector.ts';
+import type { PushMessage } from '../../../connectors/contract/connector.ts';
 import { previewFcm, renderFcm } from '../../../connectors/fcm/payload.ts';
 import { violationOf } from '../../../ops/sandbox/fcm/rules.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { aMessage } from '../../support/gateways/apns.ts';
 
 /** The message as one device gets it, and whether FCM's own rules take it. */
-function messageOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number) {
+function messageOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number) {
   const rendering = renderFcm('vendor_g', aMessage(data, more), nowMs);
-  if (!rendering.ok) throw new Error(rendering.problem);
+  if (!rendering.ok) throw new Error(rendering.error);
   const body = JSON.parse(previewFcm(rendering.payload));
   expect(violationOf(body)).toBeUndefined();
   const { token, ...message } = body.message;
@@ -19,7 +19,7 @@ function messageOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number
 function problemOf(data: JsonObject): string {
   const rendering = renderFcm('fcm', aMessage(data));
   if (rendering.ok) throw new Error('it was rendered');
-  return rendering.problem;
+  return rendering.error;
 }
 
 describe('a push to FCM', () => {
@@ -103,7 +103,7 @@ describe('a push to FCM', () => {
 
   test('hands on what it does not know, for FCM to judge', () => {
     const rendering = renderFcm('fcm', aMessage({ alert: 'a', fcm: { newest: { x: 1 } } }));
-    if (!rendering.ok) throw new Error(rendering.problem);
+    if (!rendering.ok) throw new Error(rendering.error);
     const body = JSON.parse(previewFcm(rendering.payload));
     expect(body.message.newest).toEqual({ x: 1 });
     expect(violationOf(body)?.field).toBe('message.newest');

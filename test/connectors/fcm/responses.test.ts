@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Attempt } from '../../../connectors/contract/connector.ts';
+import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import { defaultTuning } from '../../../connectors/fcm/client.ts';
-import { answerOf, rows } from '../../../connectors/fcm/errors.ts';
+import { responseRules, ruleForResponse } from '../../../connectors/fcm/errors.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
 import { errorBody } from '../../../ops/sandbox/fcm/answers.ts';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
@@ -27,7 +27,7 @@ afterEach(() => {
 const calm = { ...defaultTuning, timing: { ...defaultTuning.timing, drainMs: 500 } };
 
 const someone = (count: number) =>
-  recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, address: fcmToken(one.index) }));
+  recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, deviceToken: fcmToken(one.index) }));
 
 async function push(
   count: number,
@@ -59,10 +59,10 @@ const quotaOf = (subject: string) => rpc('rpc.QuotaFailure', { violations: [{ su
 const noToken = 'The registration token is not a valid FCM registration token';
 
 interface Case {
-  row: string;
+  rule: string;
   status: number;
   error: { status: string; errorCode?: string; message?: string; details?: Record<string, unknown>[] };
-  kind: Attempt['kind'];
+  kind: AttemptResult['kind'];
   reason: string;
   afterMs?: number | null;
 }
@@ -71,119 +71,119 @@ interface Case {
 const invalid = { status: 'INVALID_ARGUMENT', errorCode: 'INVALID_ARGUMENT' };
 const cases: Case[] = [
   {
-    row: '400 INVALID_ARGUMENT token',
+    rule: '400 INVALID_ARGUMENT token',
     status: 400,
     error: { ...invalid, message: noToken },
     kind: 'invalid_token',
     reason: 'invalid_token',
   },
   {
-    row: '400 INVALID_ARGUMENT token',
+    rule: '400 INVALID_ARGUMENT token',
     status: 400,
     error: { ...invalid, message: noToken, details: [badField('message.token')] },
     kind: 'invalid_token',
     reason: 'invalid_token',
   },
   {
-    row: '400 INVALID_ARGUMENT apns',
+    rule: '400 INVALID_ARGUMENT apns',
     status: 400,
     error: { ...invalid, message: 'APNs device token is disabled.', details: [apnsError('Unregistered')] },
     kind: 'invalid_token',
     reason: 'apns_token_dead',
   },
   {
-    row: '400 INVALID_ARGUMENT apns',
+    rule: '400 INVALID_ARGUMENT apns',
     status: 400,
     error: { ...invalid, details: [apnsError('BadDeviceToken')] },
     kind: 'invalid_token',
     reason: 'apns_token_dead',
   },
   {
-    row: '400 INVALID_ARGUMENT message',
+    rule: '400 INVALID_ARGUMENT message',
     status: 400,
     error: { status: 'INVALID_ARGUMENT', details: [badField('message.data[0].value')] },
     kind: 'rejected',
     reason: 'invalid_message',
   },
   {
-    row: '400 INVALID_ARGUMENT message',
+    rule: '400 INVALID_ARGUMENT message',
     status: 400,
     error: { ...invalid, message: noToken, details: [badField('message.android.ttl')] },
     kind: 'rejected',
     reason: 'invalid_message',
   },
   {
-    row: '400 INVALID_ARGUMENT target',
+    rule: '400 INVALID_ARGUMENT target',
     status: 400,
     error: { ...invalid, details: [badField('message.token')] },
     kind: 'rejected',
     reason: 'invalid_target',
   },
   {
-    row: '400 INVALID_ARGUMENT',
+    rule: '400 INVALID_ARGUMENT',
     status: 400,
     error: { ...invalid, message: 'Something else.' },
     kind: 'rejected',
     reason: 'invalid_argument',
   },
   {
-    row: '400 INVALID_ARGUMENT',
+    rule: '400 INVALID_ARGUMENT',
     status: 400,
     error: { ...invalid, details: [apnsError('PayloadTooLarge')] },
     kind: 'rejected',
     reason: 'invalid_argument',
   },
   {
-    row: '404 UNREGISTERED',
+    rule: '404 UNREGISTERED',
     status: 404,
     error: { status: 'NOT_FOUND', errorCode: 'UNREGISTERED' },
     kind: 'invalid_token',
     reason: 'unregistered',
   },
   {
-    row: '404 NOT_FOUND',
+    rule: '404 NOT_FOUND',
     status: 404,
     error: { status: 'NOT_FOUND' },
     kind: 'invalid_token',
     reason: 'not_found',
   },
   {
-    row: '403 SENDER_ID_MISMATCH',
+    rule: '403 SENDER_ID_MISMATCH',
     status: 403,
     error: { status: 'PERMISSION_DENIED', errorCode: 'SENDER_ID_MISMATCH' },
     kind: 'invalid_token',
     reason: 'sender_id_mismatch',
   },
   {
-    row: '403 PERMISSION_DENIED',
+    rule: '403 PERMISSION_DENIED',
     status: 403,
     error: { status: 'PERMISSION_DENIED' },
-    kind: 'halt',
+    kind: 'profile_error',
     reason: 'permission_denied',
   },
   {
-    row: '401 UNAUTHENTICATED',
+    rule: '401 UNAUTHENTICATED',
     status: 401,
     error: { status: 'UNAUTHENTICATED' },
-    kind: 'halt',
+    kind: 'profile_error',
     reason: 'unauthenticated',
   },
   {
-    row: '401 THIRD_PARTY_AUTH_ERROR',
+    rule: '401 THIRD_PARTY_AUTH_ERROR',
     status: 401,
     error: { status: 'UNAUTHENTICATED', errorCode: 'THIRD_PARTY_AUTH_ERROR' },
     kind: 'rejected',
     reason: 'third_party_auth_error',
   },
   {
-    row: '401 APNS_AUTH_ERROR',
+    rule: '401 APNS_AUTH_ERROR',
     status: 401,
     error: { status: 'UNAUTHENTICATED', errorCode: 'APNS_AUTH_ERROR' },
     kind: 'rejected',
     reason: 'third_party_auth_error',
   },
   {
-    row: '429 QUOTA_EXCEEDED',
+    rule: '429 QUOTA_EXCEEDED',
     status: 429,
     error: { status: 'RESOURCE_EXHAUSTED', errorCode: 'QUOTA_EXCEEDED' },
     kind: 'retry',
@@ -191,7 +191,7 @@ const cases: Case[] = [
     afterMs: 60_000,
   },
   {
-    row: '429 QUOTA_EXCEEDED',
+    rule: '429 QUOTA_EXCEEDED',
     status: 429,
     error: { status: 'RESOURCE_EXHAUSTED', errorCode: 'QUOTA_EXCEEDED', details: [quotaOf('project:1')] },
     kind: 'retry',
@@ -199,7 +199,7 @@ const cases: Case[] = [
     afterMs: 60_000,
   },
   {
-    row: '429 QUOTA_EXCEEDED device',
+    rule: '429 QUOTA_EXCEEDED device',
     status: 429,
     error: { status: 'RESOURCE_EXHAUSTED', errorCode: 'QUOTA_EXCEEDED', details: [quotaOf('device:abc')] },
     kind: 'retry',
@@ -207,7 +207,7 @@ const cases: Case[] = [
     afterMs: 60_000,
   },
   {
-    row: '429 RESOURCE_EXHAUSTED',
+    rule: '429 RESOURCE_EXHAUSTED',
     status: 429,
     error: { status: 'RESOURCE_EXHAUSTED' },
     kind: 'retry',
@@ -215,7 +215,7 @@ const cases: Case[] = [
     afterMs: 60_000,
   },
   {
-    row: '429 RESOURCE_EXHAUSTED device',
+    rule: '429 RESOURCE_EXHAUSTED device',
     status: 429,
     error: { status: 'RESOURCE_EXHAUSTED', message: 'Device message rate exceeded' },
     kind: 'retry',
@@ -223,7 +223,7 @@ const cases: Case[] = [
     afterMs: 60_000,
   },
   {
-    row: '500 INTERNAL',
+    rule: '500 INTERNAL',
     status: 500,
     error: { status: 'INTERNAL', errorCode: 'INTERNAL' },
     kind: 'retry',
@@ -231,7 +231,7 @@ const cases: Case[] = [
     afterMs: 10_000,
   },
   {
-    row: '500 UNSPECIFIED_ERROR',
+    rule: '500 UNSPECIFIED_ERROR',
     status: 500,
     error: { status: 'UNKNOWN', errorCode: 'UNSPECIFIED_ERROR' },
     kind: 'retry',
@@ -239,7 +239,7 @@ const cases: Case[] = [
     afterMs: 10_000,
   },
   {
-    row: '503 UNAVAILABLE',
+    rule: '503 UNAVAILABLE',
     status: 503,
     error: { status: 'UNAVAILABLE', errorCode: 'UNAVAILABLE' },
     kind: 'retry',
@@ -260,7 +260,7 @@ const misbehave = (
   });
 
 describe('an answer of FCM', () => {
-  test.each(cases)('$row → $kind $reason', async (one) => {
+  test.each(cases)('$rule → $kind $reason', async (one) => {
     misbehave(one);
     const { attempts } = await push(1);
     expect(attempts[0]).toMatchObject({ kind: one.kind, status: one.status, reason: one.reason });
@@ -268,14 +268,16 @@ describe('an answer of FCM', () => {
   });
 
   test('every row of the table is in this list', () => {
-    expect([...new Set(cases.map(({ row }) => row))].sort()).toEqual(rows.map(({ code }) => code).sort());
+    expect([...new Set(cases.map(({ rule }) => rule))].sort()).toEqual(
+      responseRules.map(({ code }) => code).sort(),
+    );
   });
 
   test.each([
     [400, 'SOMETHING_NEW', 'rejected'],
-    [401, 'SOMETHING_NEW', 'halt'],
-    [403, 'SOMETHING_NEW', 'halt'],
-    [404, 'SOMETHING_NEW', 'halt'],
+    [401, 'SOMETHING_NEW', 'profile_error'],
+    [403, 'SOMETHING_NEW', 'profile_error'],
+    [404, 'SOMETHING_NEW', 'profile_error'],
     [418, 'SOMETHING_NEW', 'rejected'],
     [429, 'SOMETHING_NEW', 'retry'],
     [502, 'SOMETHING_NEW', 'retry'],
@@ -296,7 +298,7 @@ describe('an answer of FCM', () => {
       '{"error":{"details":5}}',
       '{"error":{"details":[5]}}',
     ])
-      expect(answerOf(404, body)).toMatchObject({ reaction: 'halt', reason: 'http_404' });
+      expect(ruleForResponse(404, body)).toMatchObject({ reaction: 'profile_error', reason: 'http_404' });
   });
 
   test('says when to come back', async () => {
@@ -334,7 +336,7 @@ describe('the rest of a batch', () => {
 
   test('is not sent once the credentials are refused', async () => {
     misbehave({ status: 403, error: { status: 'PERMISSION_DENIED' } });
-    expect(kinds(await push(1000))).toEqual({ halt: 1000 });
+    expect(kinds(await push(1000))).toEqual({ profile_error: 1000 });
     expect(gateway.total).toBeLessThan(1000);
   });
 });
@@ -344,8 +346,8 @@ describe('tokens', () => {
     gateway.deadTokens.add(fcmToken(1));
     gateway.foreignTokens.add(fcmToken(2));
     const to = someone(6);
-    Object.assign(to[3] ?? {}, { address: 'no-token-at-all' });
-    Object.assign(to[4] ?? {}, { address: 'a"}} and "more":"' });
+    Object.assign(to[3] ?? {}, { deviceToken: 'no-token-at-all' });
+    Object.assign(to[4] ?? {}, { deviceToken: 'a"}} and "more":"' });
     const { attempts } = await push(6, { to });
     expect(attempts.map((one) => ('reason' in one ? `${one.kind} ${one.reason}` : one.kind))).toEqual([
       'sent',
@@ -368,7 +370,7 @@ describe('tokens', () => {
       misbehave({ status, error });
       const { attempts } = await push(1000);
       for (const attempt of attempts)
-        expect(attempt).toMatchObject({ kind: 'halt', sentence: expect.stringContaining('project') });
+        expect(attempt).toMatchObject({ kind: 'profile_error', hint: expect.stringContaining('project') });
       expect(gateway.total).toBeLessThan(1000);
     },
   );
@@ -384,7 +386,7 @@ describe('a message that was sent', () => {
     const outcome = await push(3000);
     expect(kinds(outcome)).toEqual({ sent: 3000 });
     expect(gateway.distinct).toBe(3000);
-    expect(someone(3000).every(({ address }) => gateway.delivered(address) === 1)).toBe(true);
+    expect(someone(3000).every(({ deviceToken }) => gateway.delivered(deviceToken) === 1)).toBe(true);
     expect(gateway.violations).toEqual([]);
     expect(gateway.tokenCalls).toBe(1);
   });
@@ -403,7 +405,7 @@ describe('a message that was sent', () => {
 });
 
 describe('the service account', () => {
-  test('of another key, another address or a wrong clock is refused with a sentence', async () => {
+  test('of another key, another deviceToken or a wrong clock is refused with a sentence', async () => {
     const other = createServiceAccount();
     const now = Date.parse('2026-11-21T10:00:00Z');
     const wrong: [JsonObject, TestContext][] = [
@@ -415,7 +417,11 @@ describe('the service account', () => {
     ];
     for (const [serviceAccount, context] of wrong) {
       const { attempts } = await push(2, { credentials: { serviceAccount }, context });
-      expect(attempts[0]).toMatchObject({ kind: 'halt', status: 400, reason: 'credentials_refused' });
+      expect(attempts[0]).toMatchObject({
+        kind: 'profile_error',
+        status: 400,
+        reason: 'credentials_refused',
+      });
       expect(JSON.stringify(attempts)).not.toContain('PRIVATE');
     }
     expect(gateway.total).toBe(0);
@@ -424,7 +430,7 @@ describe('the service account', () => {
   test('of another project is refused by FCM itself', async () => {
     const serviceAccount = { ...account, project_id: 'another-project' };
     expect((await push(2, { credentials: { serviceAccount } })).attempts[0]).toMatchObject({
-      kind: 'halt',
+      kind: 'profile_error',
       reason: 'permission_denied',
     });
   });

@@ -51,7 +51,7 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const to = recipients(2000);
       const outcome = await sendAll(sender, to);
       expect(kinds(outcome)).toEqual({ sent: 2000 });
-      expect(to.every(({ address }) => gateway.seen(address) === 1)).toBe(true);
+      expect(to.every(({ deviceToken: address }) => gateway.seen(address) === 1)).toBe(true);
       expect(gateway.connections).toBeGreaterThan(3);
     });
 
@@ -60,11 +60,11 @@ describe.each(transportNames)('over the %s transport', (name) => {
       gateway.misbehave({ kind: 'goaway', code: constants.NGHTTP2_INTERNAL_ERROR, fraction: 0.002 });
       const to = recipients(2000);
       const outcome = await sendAll(sender, to);
-      expect(to.every(({ address }) => gateway.seen(address) <= 1)).toBe(true);
+      expect(to.every(({ deviceToken: address }) => gateway.seen(address) <= 1)).toBe(true);
       const { sent = 0, unknown = 0, ...others } = kinds(outcome);
       expect(others).toEqual({});
       expect(sent + unknown).toBe(2000);
-      for (const { address, index } of to)
+      for (const { deviceToken: address, index } of to)
         if (outcome.attempts[index]?.kind === 'sent') expect(gateway.seen(address)).toBe(1);
     });
 
@@ -77,8 +77,8 @@ describe.each(transportNames)('over the %s transport', (name) => {
       const to = recipients(2000);
       const outcome = await sendAll(sender, to);
       expect(outcome.reports.every((count) => count === 1)).toBe(true);
-      expect(to.every(({ address }) => gateway.seen(address) <= 1)).toBe(true);
-      for (const { address, index } of to)
+      expect(to.every(({ deviceToken: address }) => gateway.seen(address) <= 1)).toBe(true);
+      for (const { deviceToken: address, index } of to)
         if (outcome.attempts[index]?.kind === 'sent') expect(gateway.seen(address)).toBe(1);
     });
 

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest';
 import {
   type AndroidOptions,
   androidContent,
-  bodyProblem,
+  bodySizeError,
   charsOf,
   firstChars,
   titleOf,
 } from '../../../connectors/kit/android.ts';
-import { callbackFor } from '../../../connectors/kit/callback.ts';
 import { isBetweenHours, untilHourMs } from '../../../connectors/kit/china-time.ts';
+import { receiptUrl } from '../../../connectors/kit/receipt-url.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { aMessage } from '../../support/gateways/apns.ts';
 
@@ -21,7 +21,7 @@ const huawei: AndroidOptions = {
 
 const contentOf = (data: JsonObject, options = huawei, more = {}) => {
   const rendering = androidContent(aMessage(data, more), options);
-  if (!rendering.ok) throw new Error(rendering.problem);
+  if (!rendering.ok) throw new Error(rendering.error);
   return rendering.payload;
 };
 const problemOf = (data: JsonObject, options = huawei) => {
@@ -90,7 +90,7 @@ describe('content for a maker’s devices', () => {
     const meizu: AndroidOptions = { ...huawei, connector: 'vendor_c', can: { passThrough: false } };
     expect(problemOf({ alert: 'a', silent: true }, meizu)).toMatchObject({
       outcome: 'dropped',
-      problem: 'vendor_c does not support silent messages',
+      error: 'vendor_c does not support silent messages',
     });
     // Only its own devices are meant by a vendor's object.
     expect(problemOf({ alert: 'a', hms: { silent: true } }, meizu)).toBeUndefined();
@@ -114,7 +114,7 @@ describe('content for a maker’s devices', () => {
     ['alert must have at most 12', { alert: 'thirteen chars' }],
     ['title must have at most 10', { alert: 'a', title: 'eleven char' }],
   ])('says what is wrong with %s in %j', (name, data) => {
-    expect(problemOf(data)?.problem).toContain(name);
+    expect(problemOf(data)?.error).toContain(name);
   });
 
   test('counts characters as people do, not as UTF-16', () => {
@@ -136,8 +136,8 @@ describe('content for a maker’s devices', () => {
 
 test('a body that is too large is told with its size', () => {
   const limits = { recipientsPerRequest: 1, bodyBytes: 10 };
-  expect(bodyProblem('vendor_a', 11, limits)).toBe('the message has 11 bytes; vendor_a takes at most 10');
-  expect(bodyProblem('vendor_a', 10, limits)).toBeNull();
+  expect(bodySizeError('vendor_a', 11, limits)).toBe('the message has 11 bytes; vendor_a takes at most 10');
+  expect(bodySizeError('vendor_a', 10, limits)).toBeNull();
 });
 
 test('China’s hours are eight ahead of UTC', () => {
@@ -149,9 +149,9 @@ test('China’s hours are eight ahead of UTC', () => {
   expect(untilHourMs(at('2026-11-20T22:30:00Z'), 7)).toBe(0.5 * 3600_000);
 });
 
-test('an address on this machine is told only to a gateway that is near', () => {
+test('an deviceToken on this machine is told only to a gateway that is near', () => {
   const near = { callbackUrl: 'http://127.0.0.1:8080/callbacks/x' };
-  expect(callbackFor(near, {})).toBeUndefined();
-  expect(callbackFor(near, { endpoint: 'https://127.0.0.1:1' })).toBe(near.callbackUrl);
-  expect(callbackFor({ callbackUrl: 'https://push.example.com/c' }, {})).toBe('https://push.example.com/c');
+  expect(receiptUrl(near, {})).toBeUndefined();
+  expect(receiptUrl(near, { endpoint: 'https://127.0.0.1:1' })).toBe(near.callbackUrl);
+  expect(receiptUrl({ callbackUrl: 'https://push.example.com/c' }, {})).toBe('https://push.example.com/c');
 });

@@ -40,7 +40,10 @@ test('Huawei’s gateway sends signed receipts and hears what it wants to hear',
   expect(reply).toEqual({ status: 200, body: '{"code":"0","message":"success"}' });
   const unsigned = await gateway.sendReceipt(`${url}/vendor_a`, [{ ...one, status: 0 }]);
   expect(unsigned.status).toBe(401);
-  expect(readings.splice(0)[0]).toMatchObject({ ok: true, receipts: [{ address: 'T', event: 'delivered' }] });
+  expect(readings.splice(0)[0]).toMatchObject({
+    ok: true,
+    receipts: [{ deviceToken: 'T', event: 'delivered' }],
+  });
   await gateway.close();
 });
 
@@ -48,6 +51,9 @@ test('Honor’s gateway sends receipts and hears that they were taken', async ()
   const gateway = await startHonorGateway();
   const reply = await gateway.sendReceipt(`${url}/vendor_f`, [{ ...one, status: 40_000_002 }]);
   expect(reply.status).toBe(200);
-  expect(readings.splice(0)[0]).toMatchObject({ ok: true, receipts: [{ address: 'T', event: 'delivered' }] });
+  expect(readings.splice(0)[0]).toMatchObject({
+    ok: true,
+    receipts: [{ deviceToken: 'T', event: 'delivered' }],
+  });
   await gateway.close();
 });

@@ -22,7 +22,7 @@ const recipientsOf = (count: number): Recipient[] =>
   Array.from({ length: count }, (_, index) => ({
     index,
     id: String(index),
-    address: `token ${index}`,
+    deviceToken: `token ${index}`,
     deviceType: 'ios',
     vendor: null,
     topic: null,

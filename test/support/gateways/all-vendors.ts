@@ -29,7 +29,7 @@ export async function startVendors(service: TestService, options: StartOptions =
   };
   const put = async (app: App, { connector, credentials }: Stand, more: object = {}) => {
     const checked = checkCredentials(connector, { ...credentials, ...more });
-    if (!checked.ok) throw new Error(checked.problem);
+    if (!checked.ok) throw new Error(checked.error);
     const profile = { appId: app.appId, connector, name: '_default', credentials: checked.credentials };
     await putProfile(service.db, vault, profile);
   };

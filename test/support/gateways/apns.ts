@@ -2,9 +2,9 @@ import { type ApnsTuning, defaultTuning } from '../../../connectors/apns/client.
 import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
 import { apnsConnector } from '../../../connectors/apns/index.ts';
 import type {
-  Attempt,
+  AttemptResult,
   GatewayCall,
-  Message,
+  PushMessage,
   Recipient,
   Sender,
 } from '../../../connectors/contract/connector.ts';
@@ -32,10 +32,13 @@ export const impatientTuning: ApnsTuning = {
   timing: { ...calmTuning.timing, requestMs: 300 },
 };
 
-export function aMessage(data: JsonObject = { alert: 'Hello' }, more: Partial<Message> = {}): Message {
+export function aMessage(
+  data: JsonObject = { alert: 'Hello' },
+  more: Partial<PushMessage> = {},
+): PushMessage {
   const createdAtMs = systemClock.now();
   return {
-    pushId: 'PushRecord000001',
+    objectId: 'PushRecord000001',
     data,
     prod: 'prod',
     expiresAtMs: createdAtMs + 3_600_000,
@@ -51,7 +54,7 @@ export function recipients(count: number, more: Partial<Recipient> = {}): Recipi
   return Array.from({ length: count }, (_, index) => ({
     index,
     id: String(1000 + index),
-    address: deviceToken(index),
+    deviceToken: deviceToken(index),
     deviceType: 'ios',
     topic: null,
     teamId: null,
@@ -63,18 +66,18 @@ export function recipients(count: number, more: Partial<Recipient> = {}): Recipi
 
 /** What `send` reported: one attempt per recipient, and how often each was reported. */
 export interface Outcome {
-  attempts: Attempt[];
+  attempts: AttemptResult[];
   reports: number[];
 }
 
 export async function sendAll(
   sender: Sender,
   to: Recipient[],
-  message: Message = aMessage(),
+  message: PushMessage = aMessage(),
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Outcome> {
   const outcome: Outcome = { attempts: [], reports: to.map(() => 0) };
-  const report = (index: number, attempt: Attempt) => {
+  const report = (index: number, attempt: AttemptResult) => {
     outcome.attempts[index] = attempt;
     outcome.reports[index] = (outcome.reports[index] ?? 0) + 1;
   };

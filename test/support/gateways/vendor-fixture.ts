@@ -2,9 +2,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type {
-  Attempt,
+  AttemptResult,
   Connector,
-  Message,
+  PushMessage,
   Receipt,
   ReceiptReading,
   Recipient,
@@ -20,7 +20,7 @@ export interface Vendor<G extends SandboxGateway> {
   /** `vendor` of its installations. */
   vendor: string;
   /** Address of device number `n`. */
-  address(n: number): string;
+  deviceToken(n: number): string;
   /** The gateway that is sent to unless a test names another. */
   gateway(): G;
   /** Credentials of a profile at a gateway, without its address. */
@@ -39,22 +39,22 @@ export interface FixtureOptions<G> {
 export interface PushOptions<G> extends FixtureOptions<G> {
   /** Three devices, if absent. */
   to?: Recipient[];
-  message?: Message;
+  message?: PushMessage;
 }
 
 export interface VendorFixture<G> {
   /** So many devices of the maker, at home unless their addresses say otherwise. */
-  someone(count: number, more?: Partial<Recipient>, address?: (n: number) => string): Recipient[];
+  someone(count: number, more?: Partial<Recipient>, deviceToken?: (n: number) => string): Recipient[];
   open(options?: FixtureOptions<G>): Sender;
   /** Sends through a door of its own, which is closed behind it. */
   push(options?: PushOptions<G>): Promise<Outcome & { context: TestContext }>;
 }
 
 export function vendorFixture<G extends SandboxGateway>(vendor: Vendor<G>): VendorFixture<G> {
-  const someone: VendorFixture<G>['someone'] = (count, more = {}, address = vendor.address) =>
+  const someone: VendorFixture<G>['someone'] = (count, more = {}, deviceToken = vendor.deviceToken) =>
     recipients(count, { deviceType: 'android', vendor: vendor.vendor, ...more }).map((one) => ({
       ...one,
-      address: address(one.index),
+      deviceToken: deviceToken(one.index),
     }));
   const open: VendorFixture<G>['open'] = (options = {}) => {
     const { by = vendor.gateway(), connector = vendor.connector, context = aContext(), more } = options;
@@ -78,14 +78,14 @@ export const statusMeanings: [number, string][] = [
   [500, 'retry'],
   [503, 'retry'],
   [429, 'retry'],
-  [401, 'halt'],
-  [403, 'halt'],
-  [404, 'halt'],
+  [401, 'profile_error'],
+  [403, 'profile_error'],
+  [404, 'profile_error'],
   [400, 'rejected'],
 ];
 
 /** The id that the gateway gave the message of a device. */
-export function messageIdOf(attempt: Attempt | undefined): string {
+export function messageIdOf(attempt: AttemptResult | undefined): string {
   if (attempt?.kind !== 'sent' || attempt.messageId === undefined) throw new Error('it was not sent');
   return attempt.messageId;
 }

@@ -1,4 +1,4 @@
-import type { Message } from '../../../../connectors/contract/connector.ts';
+import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { connectors } from '../../../../connectors/registry.ts';
 import type { Router } from '../../../../connectors/routing.ts';
 import type { DeviceGroup } from '../../../../shared/db/tables/installations/audience.ts';
@@ -25,7 +25,7 @@ export function splitByConnector(groups: DeviceGroup[], router: Router): Map<Con
     shares.set(route.connector, share);
     share.devices += group.devices;
     addTo(share.types, group.device_type, group.devices);
-    if (route.problem !== undefined) addTo(share.problems, route.problem, group.devices);
+    if (route.error !== undefined) addTo(share.problems, route.error, group.devices);
     else addTo(share.profiles, route.profile, group.devices);
   }
   return shares;
@@ -43,12 +43,12 @@ function addTo(counts: Map<string, number>, key: string, n: number): void {
 }
 
 /** What a connector would send, rendered for the commonest type of its devices. */
-export function describeShare(id: ConnectorId, share: ConnectorShare, message: Message): JsonObject {
+export function describeShare(id: ConnectorId, share: ConnectorShare, message: PushMessage): JsonObject {
   const problems = [...share.problems].map(([problem, n]) => `${problem} (${n} devices)`);
   const connector = connectors.get(id);
   const [type = ''] = [...share.types].sort(([, a], [, b]) => b - a)[0] ?? [];
   const rendering = connector?.render(message, type);
-  if (rendering && !rendering.ok) problems.unshift(rendering.problem);
+  if (rendering && !rendering.ok) problems.unshift(rendering.error);
   const text =
     rendering?.ok === true
       ? (connector?.preview?.(rendering.payload) ?? JSON.stringify(rendering.payload))

@@ -1,4 +1,4 @@
-import { messageOf } from '../../../../connectors/contract/connector.ts';
+import { toPushMessage } from '../../../../connectors/contract/connector.ts';
 import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countAudience, maxGroups } from '../../../../shared/db/tables/installations/audience.ts';
@@ -65,7 +65,7 @@ async function measure(tx: Handle, plan: Plan): Promise<JsonObject> {
   const pace = await paceOf(tx, app, { order, shares });
   const isTruncated = groups.length >= maxGroups;
   const limits = await limitsOf(tx, { ...plan, ...pace, shares, devices, isTruncated });
-  const shown = [...shares].map(([id, share]) => [id, describeShare(id, share, messageOf(push))]);
+  const shown = [...shares].map(([id, share]) => [id, describeShare(id, share, toPushMessage(push))]);
   const report = await planOf(tx, app, { order, nowMs, devices });
   return { devices, connectors: Object.fromEntries(shown), limits, ...pace, ...report };
 }

@@ -77,12 +77,10 @@ async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<string
 
 /** Profiles that serve a limited number of devices per push (protocol/push.md#development-certificates). */
 function massLimits({ app, profiles, shares, push }: LimitInputs): string[] {
-  return new Router(app, profiles, push).massLimits().flatMap(({ connector, profile, devices, sentence }) => {
+  return new Router(app, profiles, push).massLimits().flatMap(({ connector, profile, devices, error }) => {
     const share = shares.get(connector);
     if (!share?.profiles.has(profile) || share.devices <= devices) return [];
-    return [
-      `The profile ${profile} of ${connector} serves at most ${devices} devices per push: ${sentence}.`,
-    ];
+    return [`The profile ${profile} of ${connector} serves at most ${devices} devices per push: ${error}.`];
   });
 }
 

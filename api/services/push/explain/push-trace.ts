@@ -166,6 +166,6 @@ function routeOf({ present, batch, failure }: Facts): {
       : { connector, profile };
   }
   if (failure) return { connector: failure.connector, profile: '' };
-  const { connector = '', profile = '', problem } = present?.route ?? {};
+  const { connector = '', profile = '', error: problem } = present?.route ?? {};
   return problem === undefined ? { connector, profile } : { connector, profile, problem };
 }

@@ -12,7 +12,7 @@ export const honorFixture: Fixture = {
   deviceType: 'android',
   credentials: { ...createHonorApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
   secrets: ['clientSecret'],
-  address: honorToken,
+  deviceToken: honorToken,
   async start() {
     const gateway = await startHonorGateway();
     const { app, desk, spoilers } = gateway.memory;
@@ -24,7 +24,7 @@ export const honorFixture: Fixture = {
       refuseCredentials: () => answer(401),
       expireTokens: () => desk.expireAll(),
       breakDown: () => answer(500),
-      makeAmbiguous: (address) => spoilers.add(address),
+      makeAmbiguous: (deviceToken) => spoilers.add(deviceToken),
       behave: () => {
         spoilers.clear();
       },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Message, ReceiptReading } from '../../../../connectors/contract/connector.ts';
+import type { PushMessage, ReceiptReading } from '../../../../connectors/contract/connector.ts';
 import { honor } from '../../../../connectors/vendors/honor/index.ts';
 import { renderHonor } from '../../../../connectors/vendors/honor/payload.ts';
 import { bodyFault } from '../../../../ops/sandbox/vendors/honor/message.ts';
@@ -8,14 +8,14 @@ import type { Json, JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
 /** The body as one device gets it, which the sandbox finds in order. */
-function bodyFor(data: JsonObject, more: Partial<Message> = {}, badgeClass?: string) {
+function bodyFor(data: JsonObject, more: Partial<PushMessage> = {}, badgeClass?: string) {
   const rendering = renderHonor(aMessage(data, more), { badgeClass });
-  if (!rendering.ok) throw new Error(rendering.problem);
+  if (!rendering.ok) throw new Error(rendering.error);
   const body = JSON.parse(honor.preview?.(rendering.payload) ?? '');
   expect(bodyFault(body)).toBeNull();
   return { ...body, isRepeatHidden: rendering.payload.isRepeatHidden };
 }
-const shown = (data: JsonObject, more: Partial<Message> = {}) => bodyFor(data, more).android.notification;
+const shown = (data: JsonObject, more: Partial<PushMessage> = {}) => bodyFor(data, more).android.notification;
 
 describe('a notification for Honor', () => {
   test('has the texts, an intent with the app’s members, and a tag that hides a repeat', () => {
@@ -147,7 +147,7 @@ test('a silent push is a data message with all members, and its repeat is not hi
 describe('limits are told before anything is sent', () => {
   test('the body without the devices’ tokens', () => {
     const rendering = honor.render(aMessage({ alert: 'x'.repeat(4096) }), 'android');
-    expect(!rendering.ok && rendering.problem).toMatch(/takes at most 4096/);
+    expect(!rendering.ok && rendering.error).toMatch(/takes at most 4096/);
   });
 
   test.each<[JsonObject, boolean]>([
@@ -186,9 +186,9 @@ describe('receipts of Honor', () => {
       ok: true,
       receipts: [
         {
-          pushId: 'PushRecord000001',
+          objectId: 'PushRecord000001',
           messageId: 'h1',
-          address: 'T1',
+          deviceToken: 'T1',
           event: 'delivered',
           code: '40000002',
           atMs: 1489993883189,
@@ -209,6 +209,6 @@ describe('receipts of Honor', () => {
   test('of which one makes no sense do without it', () => {
     const statuses = [null, {}, { token: 'T' }, { token: 5, status: 1 }, { token: 'T', status: 1 }];
     const reading = read(JSON.stringify({ statuses }));
-    expect(reading?.ok && reading.receipts).toMatchObject([{ address: 'T', pushId: null, atMs: null }]);
+    expect(reading?.ok && reading.receipts).toMatchObject([{ deviceToken: 'T', objectId: null, atMs: null }]);
   });
 });

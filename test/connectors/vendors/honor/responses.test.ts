@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Attempt, Message, Recipient } from '../../../../connectors/contract/connector.ts';
-import { rows } from '../../../../connectors/vendors/honor/errors.ts';
+import type { AttemptResult, PushMessage, Recipient } from '../../../../connectors/contract/connector.ts';
+import { responseRules } from '../../../../connectors/vendors/honor/errors.ts';
 import { honor } from '../../../../connectors/vendors/honor/index.ts';
 import { type HonorGateway, startHonorGateway } from '../../../../ops/sandbox/vendors/honor/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -31,7 +31,7 @@ afterEach(() => {
 });
 
 const devices = (count: number): Recipient[] =>
-  recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, address: honorToken(one.index) }));
+  recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, deviceToken: honorToken(one.index) }));
 
 function open(context: TestContext, profile: Record<string, unknown> = {}) {
   const near = { endpoint: gateway.url, authEndpoint: gateway.url, ca: gateway.ca };
@@ -40,7 +40,7 @@ function open(context: TestContext, profile: Record<string, unknown> = {}) {
 
 async function push(
   to: Recipient[],
-  options: { message?: Message; profile?: Record<string, unknown>; context?: TestContext } = {},
+  options: { message?: PushMessage; profile?: Record<string, unknown>; context?: TestContext } = {},
 ) {
   const sender = open(options.context ?? aContext(), options.profile);
   const outcome = await sendAll(sender, to, options.message);
@@ -59,7 +59,7 @@ const answer = (code: number, options: { status?: number; message?: string; coun
 /** Code, and what becomes of a recipient (protocol/honor.md#answers). */
 const table: [number, Partial<Record<string, unknown>>][] = [
   [200, { kind: 'sent', messageId: 'h7' }],
-  [401, { kind: 'halt', reason: 'auth_failed', sentence: expect.stringMatching(/^Honor .+\.$/) }],
+  [401, { kind: 'profile_error', reason: 'auth_failed', hint: expect.stringMatching(/^Honor .+\.$/) }],
   [429, { kind: 'retry', reason: 'too_fast' }],
   [500, { kind: 'retry', reason: 'internal' }],
   [502, { kind: 'retry', reason: 'bad_gateway' }],
@@ -69,7 +69,7 @@ const table: [number, Partial<Record<string, unknown>>][] = [
 
 describe('every code of Honor', () => {
   test('has a line here', () => {
-    expect(table.map(([code]) => String(code))).toEqual(rows.map(({ code }) => code));
+    expect(table.map(([code]) => String(code))).toEqual(responseRules.map(({ code }) => code));
   });
 
   test.each(table)('%i in the body', async (code, expected) => {
@@ -82,15 +82,15 @@ describe('every code of Honor', () => {
     expect((await push(devices(1))).attempts[0]).toMatchObject({ ...expected, status });
   });
 
-  test.each<[number, number, Attempt['kind'], string]>([
+  test.each<[number, number, AttemptResult['kind'], string]>([
     [200, 400, 'rejected', 'unknown code 400'],
     [200, 403, 'rejected', 'unknown code 403'],
     [200, 404, 'rejected', 'unknown code 404'],
     [200, 80_300_007, 'rejected', 'unknown code 80300007'],
     [200, 80_100_000, 'rejected', 'unknown code 80100000'],
     [400, 40_000_001, 'rejected', 'unknown code 40000001'],
-    [403, 403, 'halt', 'http_403'],
-    [404, 404, 'halt', 'http_404'],
+    [403, 403, 'profile_error', 'http_403'],
+    [404, 404, 'profile_error', 'http_404'],
     [500, 200, 'retry', 'internal'],
   ])('status %i with code %i deletes nobody: %s', async (status, code, kind, reason) => {
     answer(code, { status });
@@ -127,7 +127,7 @@ describe('devices named within a success', () => {
   });
 
   test('may be all of them', async () => {
-    for (const { address } of devices(2)) gateway.deadTokens.add(address);
+    for (const { deviceToken } of devices(2)) gateway.deadTokens.add(deviceToken);
     expect(kinds(await push(devices(2)))).toEqual({ invalid_token: 2 });
   });
 });
@@ -155,8 +155,8 @@ describe('an error that speaks of a token', () => {
     answer(1234, { message: 'no authority' });
     const { attempts } = await push(devices(1000));
     expect(attempts.at(-1)).toMatchObject({
-      kind: 'halt',
-      sentence: expect.stringContaining('access token'),
+      kind: 'profile_error',
+      hint: expect.stringContaining('access token'),
     });
     expect(attempts.some(({ kind }) => kind === 'invalid_token')).toBe(false);
     expect(gateway.total).toBeLessThan(30);
@@ -166,8 +166,8 @@ describe('an error that speaks of a token', () => {
 test('a device that is named twice gets it once', async () => {
   const [one, two] = devices(2);
   if (!one || !two) throw new Error('two');
-  expect(kinds(await push([one, { ...two, address: one.address }]))).toEqual({ sent: 2 });
-  expect(gateway.seen(one.address)).toBe(1);
+  expect(kinds(await push([one, { ...two, deviceToken: one.deviceToken }]))).toEqual({ sent: 2 });
+  expect(gateway.seen(one.deviceToken)).toBe(1);
 });
 
 test('too many devices a second wait', async () => {
@@ -193,7 +193,7 @@ describe('the call', () => {
     ['a wrong client', { clientId: 'another' }],
   ])('does not happen without an access token, for %s', async (_, profile) => {
     const { attempts } = await push(devices(2), { profile });
-    expect(attempts[0]).toMatchObject({ kind: 'halt', reason: 'credentials_refused' });
+    expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'credentials_refused' });
     expect(JSON.stringify(attempts)).not.toContain('another');
     expect(gateway.total).toBe(0);
   });

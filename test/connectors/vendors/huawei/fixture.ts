@@ -20,7 +20,7 @@ export const huaweiFixture: Fixture = {
     authEndpoint: 'https://127.0.0.1:9',
   },
   secrets: ['appSecret'],
-  address: huaweiToken,
+  deviceToken: huaweiToken,
   async start() {
     const gateway = await startHuaweiGateway();
     const { app, desk } = gateway.memory;

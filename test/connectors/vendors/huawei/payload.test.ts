@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../../../connectors/contract/connector.ts';
+import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
 import { renderV1 } from '../../../../connectors/vendors/huawei/payload.ts';
 import { v1Fault } from '../../../../ops/sandbox/vendors/huawei/message-v1.ts';
@@ -8,22 +8,22 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
 /** The body as one device gets it; checked by the rules of the sandbox. */
-function bodyFor(data: JsonObject, more: Partial<Message> = {}, deviceType = 'android') {
+function bodyFor(data: JsonObject, more: Partial<PushMessage> = {}, deviceType = 'android') {
   const rendering = huawei.render(aMessage(data, more), deviceType);
-  if (!rendering.ok) throw new Error(rendering.problem);
+  if (!rendering.ok) throw new Error(rendering.error);
   const body = JSON.parse(huawei.preview?.(rendering.payload) ?? '');
   const { headers } = rendering.payload;
   const fault = deviceType === 'harmony' ? v3Fault(body, headers['push-type']) : v1Fault(body);
   return { ...body, fault, pushType: headers['push-type'], payloadOf: rendering.payload };
 }
-const messageFor = (data: JsonObject, more: Partial<Message> = {}) => {
+const messageFor = (data: JsonObject, more: Partial<PushMessage> = {}) => {
   const { fault, message } = bodyFor(data, more);
   expect(fault).toBeNull();
   return message;
 };
-const problemOf = (data: JsonObject, more: Partial<Message> = {}) => {
+const problemOf = (data: JsonObject, more: Partial<PushMessage> = {}) => {
   const rendering = huawei.render(aMessage(data, more), 'android');
-  return rendering.ok ? null : rendering.problem;
+  return rendering.ok ? null : rendering.error;
 };
 
 describe('a notification for Huawei', () => {
@@ -235,7 +235,7 @@ describe('limits are told before anything is sent', () => {
 });
 
 describe('a message for the newer system', () => {
-  const v3 = (data: JsonObject, more: Partial<Message> = {}) => bodyFor(data, more, 'harmony');
+  const v3 = (data: JsonObject, more: Partial<PushMessage> = {}) => bodyFor(data, more, 'harmony');
 
   test('is an alert with the app’s members, ttl in seconds and an id that hides a repeat', () => {
     const body = v3({ alert: 'Text', title: 'T', k: 1 }, { createdAtMs: 0, expiresAtMs: 60_000 });

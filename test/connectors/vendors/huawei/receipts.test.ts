@@ -18,7 +18,7 @@ const read = (call: { headers: Record<string, string>; body: string }, profiles:
   );
 
 function receiptsOf(reading: ReceiptReading | undefined) {
-  if (!reading?.ok) throw new Error(reading?.problem ?? 'no receipts');
+  if (!reading?.ok) throw new Error(reading?.error ?? 'no receipts');
   return reading.receipts;
 }
 
@@ -37,9 +37,9 @@ describe('receipts of Huawei', () => {
       reply: { code: '0', message: 'success' },
       receipts: [
         {
-          pushId: 'PushRecord000001',
+          objectId: 'PushRecord000001',
           messageId: '157',
-          address: 'T1',
+          deviceToken: 'T1',
           event: 'delivered',
           code: '0',
           atMs: 1489993883189,
@@ -76,7 +76,7 @@ describe('receipts of Huawei', () => {
 
   test('without a tag of ours are known by the message', () => {
     const [receipt] = receiptsOf(read(huaweiReceipt(appId, [{ ...one, biTag: 'a tag of theirs' }])));
-    expect(receipt).toMatchObject({ pushId: null, messageId: '157' });
+    expect(receipt).toMatchObject({ objectId: null, messageId: '157' });
   });
 
   test('that are signed must be signed rightly where a profile has the key', () => {
@@ -108,6 +108,6 @@ describe('receipts of Huawei', () => {
     [{ token: 'T', deliveryStatus: [] }],
   ])('of which one makes no sense do without it: %j', (status) => {
     const body = JSON.stringify({ statuses: [status, null, 5, { token: 'T', status: 0, timestamp: 'x' }] });
-    expect(receiptsOf(read({ headers: {}, body }))).toMatchObject([{ address: 'T', atMs: null }]);
+    expect(receiptsOf(read({ headers: {}, body }))).toMatchObject([{ deviceToken: 'T', atMs: null }]);
   });
 });

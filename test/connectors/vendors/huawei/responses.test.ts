@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Attempt, Message, Recipient } from '../../../../connectors/contract/connector.ts';
-import { rows } from '../../../../connectors/vendors/huawei/errors.ts';
+import type { AttemptResult, PushMessage, Recipient } from '../../../../connectors/contract/connector.ts';
+import { responseRules } from '../../../../connectors/vendors/huawei/errors.ts';
 import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
 import { type HuaweiGateway, startHuaweiGateway } from '../../../../ops/sandbox/vendors/huawei/server.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
@@ -23,12 +23,15 @@ afterEach(() => {
 });
 
 const older = (count: number): Recipient[] =>
-  recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, address: huaweiToken(one.index) }));
+  recipients(count, { deviceType: 'android' }).map((one) => ({
+    ...one,
+    deviceToken: huaweiToken(one.index),
+  }));
 const newer = (count: number, deviceType = 'android'): Recipient[] =>
-  older(count).map((one) => ({ ...one, deviceType, address: `MAMz${one.address}` }));
+  older(count).map((one) => ({ ...one, deviceType, deviceToken: `MAMz${one.deviceToken}` }));
 
 interface PushOptions {
-  message?: Message;
+  message?: PushMessage;
   context?: TestContext;
   /** Over those of the gateway; null takes one away. */
   profile?: Record<string, unknown>;
@@ -52,7 +55,8 @@ const answer = (code: string, options: { status?: number; msg?: string; count?: 
     ...(options.count === undefined ? {} : { count: options.count }),
   });
 
-const attemptOfOne = async (to = older(1)): Promise<Attempt | undefined> => (await push(to)).attempts[0];
+const attemptOfOne = async (to = older(1)): Promise<AttemptResult | undefined> =>
+  (await push(to)).attempts[0];
 
 /** HTTP status, code, and what becomes of a recipient (protocol/huawei.md#answers). */
 const table: [number, string, Partial<Record<string, unknown>>][] = [
@@ -66,19 +70,19 @@ const table: [number, string, Partial<Record<string, unknown>>][] = [
   [200, '80100017', { kind: 'retry', reason: 'too_many_topic_tasks', afterMs: 60_000 }],
   [200, '80100018', { kind: 'rejected', reason: 'bad_review_signature' }],
   [200, '80100022', { kind: 'rejected', reason: 'image_not_verified' }],
-  [401, '80200001', { kind: 'halt', reason: 'auth_failed' }],
-  [401, '80200003', { kind: 'halt', reason: 'token_expired' }],
-  [401, '80200005', { kind: 'halt', reason: 'jwt_expired' }],
-  [200, '80300002', { kind: 'halt', reason: 'no_permission' }],
+  [401, '80200001', { kind: 'profile_error', reason: 'auth_failed' }],
+  [401, '80200003', { kind: 'profile_error', reason: 'token_expired' }],
+  [401, '80200005', { kind: 'profile_error', reason: 'jwt_expired' }],
+  [200, '80300002', { kind: 'profile_error', reason: 'no_permission' }],
   [200, '80300007', { kind: 'invalid_token', reason: 'illegal_token' }],
   [200, '80300008', { kind: 'rejected', reason: 'body_too_large' }],
   [200, '80300010', { kind: 'rejected', reason: 'token_count' }],
-  [200, '80300011', { kind: 'halt', reason: 'no_high_priority' }],
-  [200, '80300013', { kind: 'halt', reason: 'bad_receipt_id' }],
+  [200, '80300011', { kind: 'profile_error', reason: 'no_high_priority' }],
+  [200, '80300013', { kind: 'profile_error', reason: 'bad_receipt_id' }],
   [200, '80300029', { kind: 'retry', reason: 'test_rate' }],
   [200, '80300030', { kind: 'rejected', reason: 'test_token_count' }],
-  [200, '80300036', { kind: 'halt', reason: 'jwt_too_long' }],
-  [200, '80300037', { kind: 'halt', reason: 'app_penalised' }],
+  [200, '80300036', { kind: 'profile_error', reason: 'jwt_too_long' }],
+  [200, '80300037', { kind: 'profile_error', reason: 'app_penalised' }],
   [200, '80600003', { kind: 'retry', reason: 'auth_service_failed' }],
   [500, '81000001', { kind: 'retry', reason: 'internal' }],
   ...Array.from({ length: 13 }, (_, i): [number, string, object] => [
@@ -90,7 +94,7 @@ const table: [number, string, Partial<Record<string, unknown>>][] = [
 
 describe('every code of Huawei', () => {
   test('has a line here', () => {
-    const known = rows.map(({ code }) => code).filter((code) => code !== '80100000');
+    const known = responseRules.map(({ code }) => code).filter((code) => code !== '80100000');
     expect(table.map(([, code]) => code)).toEqual(known);
   });
 
@@ -98,16 +102,16 @@ describe('every code of Huawei', () => {
     answer(code, { status });
     const attempt = await attemptOfOne();
     expect(attempt).toMatchObject(expected);
-    if (attempt?.kind === 'halt') expect(attempt.sentence).toMatch(/^Huawei .+\.$/);
+    if (attempt?.kind === 'profile_error') expect(attempt.hint).toMatch(/^Huawei .+\.$/);
     if (attempt?.kind === 'rejected') expect(attempt.outcome).toBe('failed');
   });
 
-  test.each<[number, Partial<Attempt>]>([
-    [404, { kind: 'halt' }],
+  test.each<[number, Partial<AttemptResult>]>([
+    [404, { kind: 'profile_error' }],
     [500, { kind: 'retry' }],
     [502, { kind: 'retry' }],
     [503, { kind: 'retry' }],
-    [401, { kind: 'halt' }],
+    [401, { kind: 'profile_error' }],
     [400, { kind: 'rejected' }],
   ])('a bare %i deletes nothing', async (status, expected) => {
     gateway.misbehave({ kind: 'answer', status, body: '<html>' });
@@ -159,7 +163,7 @@ describe('a partial success', () => {
   );
 
   test('of none at all says it of every device of the request', async () => {
-    for (const { address } of older(3)) gateway.deadTokens.add(address);
+    for (const { deviceToken } of older(3)) gateway.deadTokens.add(deviceToken);
     expect(kinds(await push(older(3)))).toEqual({ invalid_token: 3 });
   });
 
@@ -207,7 +211,7 @@ describe('devices of the newer system', () => {
     ['aReasonToCome', 'rejected', 'unknown_reason'],
   ])('are refused one by one: %s', async (reason, kind, told) => {
     const to = newer(3);
-    gateway.memory.refusedTokens.set(to[1]?.address ?? '', reason);
+    gateway.memory.refusedTokens.set(to[1]?.deviceToken ?? '', reason);
     const { attempts } = await push(to);
     expect(attempts.map((one) => one.kind)).toEqual(['sent', kind, 'sent']);
     expect(attempts[1]).toMatchObject({ reason: told });
@@ -215,7 +219,7 @@ describe('devices of the newer system', () => {
 
   test('are not dead when the project has no right to any of them', async () => {
     const to = newer(3);
-    for (const { address } of to) gateway.memory.refusedTokens.set(address, 'noRight');
+    for (const { deviceToken } of to) gateway.memory.refusedTokens.set(deviceToken, 'noRight');
     const { attempts } = await push(to);
     for (const attempt of attempts) expect(attempt).toMatchObject({ kind: 'rejected', reason: 'no_right' });
   });
@@ -233,7 +237,7 @@ describe('devices of the newer system', () => {
     expect(gateway.total).toBe(2);
     const own = { ...gateway.memory.app.serviceAccount, key_id: 'another' };
     const { attempts } = await push(newer(2), { profile: { serviceAccount: own } });
-    expect(attempts[0]).toMatchObject({ kind: 'halt', reason: 'auth_failed' });
+    expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'auth_failed' });
   });
 });
 
@@ -270,7 +274,7 @@ describe('an access token', () => {
     ['a wrong app', { appId: '1' }],
   ])('is not given for %s: a sentence, and nobody is asked', async (_, profile) => {
     const { attempts } = await push(older(2), { profile });
-    expect(attempts[0]).toMatchObject({ kind: 'halt', reason: 'credentials_refused' });
+    expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'credentials_refused' });
     expect(JSON.stringify(attempts)).not.toContain('another');
     expect(gateway.total).toBe(0);
   });
@@ -279,7 +283,7 @@ describe('an access token', () => {
     const body = { error: 1101, sub_error: 20044, error_description: 'no' };
     gateway.misbehave({ kind: 'answer', status: 200, body, path: '/oauth2' });
     const { attempts } = await push(older(1));
-    expect(attempts[0]).toMatchObject({ kind: 'halt', sentence: expect.stringContaining('appSecret') });
+    expect(attempts[0]).toMatchObject({ kind: 'profile_error', hint: expect.stringContaining('appSecret') });
   });
 
   test('is read out of JSON with escaped slashes, and is that of the app', async () => {

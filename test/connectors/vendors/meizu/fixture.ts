@@ -16,7 +16,7 @@ export const meizuFixture: Fixture = {
   deviceType: 'android',
   credentials: { ...meizuApp, endpoint: 'https://127.0.0.1:9' },
   secrets: ['appSecret'],
-  address: pushIdOf,
+  deviceToken: pushIdOf,
   start,
 };
 
@@ -29,11 +29,11 @@ async function start(): Promise<Stand> {
     throttle: () => answer('110010'),
     refuseCredentials: () => answer('1006'),
     useUpDay: () => answer('110019'),
-    makeAmbiguous: (address) =>
+    makeAmbiguous: (deviceToken) =>
       gateway.misbehave({
         kind: 'answer',
         status: 200,
-        token: address,
+        token: deviceToken,
         body: { code: '110003', message: '', value: '' },
       }),
     behave: () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../../../connectors/contract/connector.ts';
+import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { signatureOf } from '../../../../connectors/vendors/meizu/client.ts';
 import { meizu } from '../../../../connectors/vendors/meizu/index.ts';
 import { renderMeizu } from '../../../../connectors/vendors/meizu/payload.ts';
@@ -8,15 +8,15 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
 /** The message of a push, checked by the rules of the sandbox. */
-function messageFor(data: JsonObject, more: Partial<Message> = {}, nowMs?: number) {
+function messageFor(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number) {
   const rendering = renderMeizu(aMessage(data, more), nowMs);
-  if (!rendering.ok) throw new Error(rendering.problem);
+  if (!rendering.ok) throw new Error(rendering.error);
   const { message } = rendering.payload;
   const form = new URLSearchParams({ appId: '1', pushIds: 'RA1', messageJson: JSON.stringify(message) });
   expect(violationOf(form, message)).toBeNull();
   return JSON.parse(meizu.preview?.(rendering.payload) ?? '');
 }
-const problemOf = (data: JsonObject, more: Partial<Message> = {}) => {
+const problemOf = (data: JsonObject, more: Partial<PushMessage> = {}) => {
   const rendering = meizu.render(aMessage(data, more), 'android');
   return rendering.ok ? null : rendering;
 };
@@ -75,7 +75,7 @@ describe('a notification for Meizu', () => {
     expect(problemOf({ alert: 'a', silent: true })).toEqual({
       ok: false,
       outcome: 'dropped',
-      problem: 'vendor_c does not support silent messages',
+      error: 'vendor_c does not support silent messages',
     });
   });
 });
@@ -160,7 +160,7 @@ describe('Meizu’s own object', () => {
     ['restrictedPackageNames', { alert: 'a', mz: { restrictedPackageNames: 5 } }],
     ['bytes', { alert: 'a', k: 'x'.repeat(4000) }],
   ])('is told before anything is sent: %s', (problem, data) => {
-    expect(problemOf(data)?.problem).toContain(problem);
+    expect(problemOf(data)?.error).toContain(problem);
   });
 });
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { callRows, targetRows } from '../../../../connectors/vendors/meizu/errors.ts';
+import { callRules, targetRules } from '../../../../connectors/vendors/meizu/errors.ts';
 import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
 import { type MeizuGateway, startMeizuGateway } from '../../../../ops/sandbox/vendors/meizu/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
@@ -28,7 +28,7 @@ afterEach(() => {
 const { someone, push } = vendorFixture<MeizuGateway>({
   connector: meizu,
   vendor: 'mz',
-  address: pushIdOf,
+  deviceToken: pushIdOf,
   gateway: () => gateway,
   profile: () => meizuApp,
 });
@@ -55,12 +55,12 @@ const ofCalls: [string, string][] = [
   // Of devices, but nobody knows of which.
   ['110002', 'failed'],
   ['110003', 'failed'],
-  ['1006', 'halt'],
-  ['110000', 'halt'],
-  ['110001', 'halt'],
-  ['110031', 'halt'],
-  ['110033', 'halt'],
-  ['110009', 'halt'],
+  ['1006', 'profile_error'],
+  ['110000', 'profile_error'],
+  ['110001', 'profile_error'],
+  ['110031', 'profile_error'],
+  ['110033', 'profile_error'],
+  ['110009', 'profile_error'],
   ['110019', 'capped'],
   ['110051', 'capped'],
   ['4711', 'failed'],
@@ -87,8 +87,8 @@ describe('an answer of Meizu', () => {
   test('is foreseen for every code of the facts, in either place', () => {
     const known = (meanings: [string, string][]) =>
       meanings.map(([code]) => code).filter((code) => code !== '4711');
-    expect(known(ofCalls).sort()).toEqual(callRows.map(({ code }) => code).sort());
-    expect(known(ofTargets).sort()).toEqual(targetRows.map(({ code }) => code).sort());
+    expect(known(ofCalls).sort()).toEqual(callRules.map(({ code }) => code).sort());
+    expect(known(ofTargets).sort()).toEqual(targetRules.map(({ code }) => code).sort());
   });
 
   test.each(ofCalls)('%s to a call is %s, and kills no token', async (code, expected) => {
@@ -96,8 +96,8 @@ describe('an answer of Meizu', () => {
     for (const count of [1, 3]) {
       const { attempts, context } = await push({ to: someone(count) });
       for (const attempt of attempts) expect(wordOf(attempt)).toBe(expected);
-      if (expected === 'halt')
-        expect(attempts[0]).toMatchObject({ sentence: expect.stringMatching(/^Meizu .+\.$/) });
+      if (expected === 'profile_error')
+        expect(attempts[0]).toMatchObject({ hint: expect.stringMatching(/^Meizu .+\.$/) });
       expect(context.quota.reasons.has('public')).toBe(expected === 'capped');
     }
   });
@@ -211,7 +211,7 @@ describe('the gateway itself', () => {
   test('tells which apps and signatures it does not know, and no report shows a secret', async () => {
     expect((await push({ more: { appId: '5' } })).attempts[0]).toMatchObject({ reason: 'bad_app_id' });
     const wrong = await push({ more: { appSecret: 'sesame' } });
-    expect(wrong.attempts[0]).toMatchObject({ kind: 'halt', reason: 'signature_refused' });
+    expect(wrong.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'signature_refused' });
     expect(JSON.stringify(wrong.attempts)).not.toContain('sesame');
     expect(gateway.requests.every(({ body }) => !body.toString().includes('sesame'))).toBe(true);
   });
@@ -238,7 +238,7 @@ describe('receipts of Meizu', () => {
   const form = (cb: unknown, token = '') =>
     new URLSearchParams({ cb: JSON.stringify(cb), access_token: token }).toString();
 
-  test('are asked for at an address of up to 128 bytes, unless the caller named one', async () => {
+  test('are asked for at an deviceToken of up to 128 bytes, unless the caller named one', async () => {
     await push();
     expect(lastMessage().extra).toEqual({
       callback: 'https://push.example.com/callbacks/vendor/app/secret',
@@ -254,7 +254,7 @@ describe('receipts of Meizu', () => {
     expect(gateway.violations).toEqual([]);
   });
 
-  test('come to the address that went with the message, with the token of the console', async () => {
+  test('come to the deviceToken that went with the message, with the token of the console', async () => {
     let messageId = '';
     const readAll = (body: string) =>
       read(body, [{ receiptToken: 'other' }, { receiptToken: 'of-the-console' }]);
@@ -264,15 +264,15 @@ describe('receipts of Meizu', () => {
       expect(await gateway.sendReceipt(1, [pushIdOf(0), pushIdOf(1)])).toEqual([200]);
       expect(await gateway.sendReceipt(2, [pushIdOf(1)])).toEqual([200]);
     });
-    const shared = { pushId: 'PushRecord000001', messageId, atMs: null };
+    const shared = { objectId: 'PushRecord000001', messageId, atMs: null };
     expect(receipts).toEqual([
-      { ...shared, address: pushIdOf(0), event: 'delivered', code: '1' },
-      { ...shared, address: pushIdOf(1), event: 'delivered', code: '1' },
-      { ...shared, address: pushIdOf(1), event: 'clicked', code: '2' },
+      { ...shared, deviceToken: pushIdOf(0), event: 'delivered', code: '1' },
+      { ...shared, deviceToken: pushIdOf(1), event: 'delivered', code: '1' },
+      { ...shared, deviceToken: pushIdOf(1), event: 'clicked', code: '2' },
     ]);
   });
 
-  test('without the token that a profile names are refused; where none does, the address’s secret is enough', () => {
+  test('without the token that a profile names are refused; where none does, the deviceToken’s secret is enough', () => {
     const body = form({ 'm-1': { param: 'p', type: 1, targets: ['a'] } }, 'right');
     expect(read(body, [{ receiptToken: 'right' }])).toMatchObject({ ok: true });
     for (const profiles of [[{ receiptToken: 'wrong' }], [{}, { receiptToken: 'wrong' }]])
@@ -288,9 +288,9 @@ describe('receipts of Meizu', () => {
       }),
     );
     expect(reading?.ok && reading.receipts.map(({ atMs: _, code: __, ...one }) => one)).toEqual([
-      { pushId: 'param2', messageId: 'msgId2', address: 'pushId3', event: 'delivered' },
-      { pushId: 'param2', messageId: 'msgId2', address: 'pushId2', event: 'delivered' },
-      { pushId: 'param1', messageId: 'msgId1', address: 'alias2', event: 'clicked' },
+      { objectId: 'param2', messageId: 'msgId2', deviceToken: 'pushId3', event: 'delivered' },
+      { objectId: 'param2', messageId: 'msgId2', deviceToken: 'pushId2', event: 'delivered' },
+      { objectId: 'param1', messageId: 'msgId1', deviceToken: 'alias2', event: 'clicked' },
     ]);
   });
 
@@ -304,7 +304,10 @@ describe('receipts of Meizu', () => {
       'd-2': { targets: 'y, z' },
     };
     expect(read(form(odd))).toMatchObject({
-      receipts: [{ address: 'y', event: 'clicked', pushId: null, messageId: 'd' }, { address: 'z' }],
+      receipts: [
+        { deviceToken: 'y', event: 'clicked', objectId: null, messageId: 'd' },
+        { deviceToken: 'z' },
+      ],
     });
   });
 });

@@ -12,7 +12,7 @@ export const oppoFixture: Fixture = {
   deviceType: 'android',
   credentials: { ...createOppoApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
   secrets: ['masterSecret'],
-  address: oppoId,
+  deviceToken: oppoId,
   async start() {
     const gateway = await startOppoGateway();
     const { app, desk, spoilers, unsubscribed } = gateway.memory;
@@ -24,7 +24,7 @@ export const oppoFixture: Fixture = {
       refuseCredentials: () => answer(14),
       expireTokens: () => desk.expireAll(),
       useUpDay: () => answer(33),
-      makeAmbiguous: (address) => spoilers.add(address),
+      makeAmbiguous: (deviceToken) => spoilers.add(deviceToken),
       behave: () => {
         spoilers.clear();
         unsubscribed.clear();

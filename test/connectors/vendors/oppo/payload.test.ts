@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../../../connectors/contract/connector.ts';
+import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { baseUrlOf, regionOf } from '../../../../connectors/vendors/oppo/credentials.ts';
 import { oppo } from '../../../../connectors/vendors/oppo/index.ts';
 import { renderOppo } from '../../../../connectors/vendors/oppo/payload.ts';
@@ -8,14 +8,14 @@ import { notificationFault } from '../../../../ops/sandbox/vendors/oppo/message.
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-function payloadOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number) {
+function payloadOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number) {
   const rendering = renderOppo(aMessage(data, more), nowMs);
-  if (!rendering.ok) throw new Error(rendering.problem);
+  if (!rendering.ok) throw new Error(rendering.error);
   return rendering.payload;
 }
 
 /** The notification of a push, checked by the rules of the sandbox. */
-function notificationOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number): JsonObject {
+function notificationOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number): JsonObject {
   const { isBroadcast, notification } = payloadOf(data, more, nowMs);
   expect(notificationFault(notification, isBroadcast)).toBeNull();
   return notification;
@@ -192,7 +192,7 @@ describe('OPPO’s own object', () => {
     ['bytes', { alert: '中'.repeat(120), k: '中'.repeat(1300) }],
   ])('is told before anything is sent: %s', (problem, data) => {
     const rendering = oppo.render(aMessage(data), 'android');
-    expect(rendering.ok ? null : rendering.problem).toContain(problem);
+    expect(rendering.ok ? null : rendering.error).toContain(problem);
   });
 });
 
@@ -200,7 +200,7 @@ test('a silent message is dropped: OPPO has nothing to send it as', () => {
   expect(oppo.render(aMessage({ silent: true, k: 1 }), 'android')).toMatchObject({
     ok: false,
     outcome: 'dropped',
-    problem: expect.stringContaining('silent'),
+    error: expect.stringContaining('silent'),
   });
 });
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { rows } from '../../../../connectors/vendors/oppo/errors.ts';
+import { responseRules } from '../../../../connectors/vendors/oppo/errors.ts';
 import { oppo, oppoConnector } from '../../../../connectors/vendors/oppo/index.ts';
 import { type OppoGateway, startOppoGateway } from '../../../../ops/sandbox/vendors/oppo/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -31,7 +31,7 @@ afterEach(() => {
 const { someone, open, push } = vendorFixture<OppoGateway>({
   connector: oppo,
   vendor: 'oppo',
-  address: oppoId,
+  deviceToken: oppoId,
   gateway: () => gateway,
   profile: ({ memory }) => memory.app,
 });
@@ -50,7 +50,7 @@ const meanings: [number, string, string, string][] = [
     'retry',
   ]),
   ...[11, 29, 14, 15, 16, 17, 18, 19, 26, 27, 28, 30, 54, 67, 69].map(
-    (code): [number, string, string, string] => [code, 'halt', 'halt', 'halt'],
+    (code): [number, string, string, string] => [code, 'profile_error', 'profile_error', 'profile_error'],
   ),
   ...[12, 20, 21, 22, 23, 24, 25, 40, 34, 51, 59].map((code): [number, string, string, string] => [
     code,
@@ -73,7 +73,7 @@ const meanings: [number, string, string, string][] = [
 describe('an answer of OPPO', () => {
   test('is foreseen for every code of the facts, and nothing else', () => {
     const tested = meanings.map(([code]) => String(code)).filter((code) => code !== '10999');
-    expect(tested.sort()).toEqual(rows.map(({ code }) => code).sort());
+    expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
   });
 
   test.each(meanings)(
@@ -85,7 +85,7 @@ describe('an answer of OPPO', () => {
         answer(body);
         const { attempts, context } = await push({ to: someone(count) });
         const attempt = attempts[at];
-        if (attempt?.kind === 'halt') expect(attempt.sentence).toMatch(/^OPPO .+\.$/);
+        if (attempt?.kind === 'profile_error') expect(attempt.hint).toMatch(/^OPPO .+\.$/);
         return {
           attempt,
           attempts,
@@ -140,7 +140,7 @@ describe('an answer of OPPO', () => {
     expect(attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: true });
     gateway.behave();
     expect(kinds(await push({ context }))).toEqual({ sent: 3 });
-    expect(someone(3).map(({ address }) => gateway.delivered(address))).toEqual([1, 1, 1]);
+    expect(someone(3).map(({ deviceToken }) => gateway.delivered(deviceToken))).toEqual([1, 1, 1]);
   });
 
   test('has an id for each message', async () => {
@@ -170,11 +170,11 @@ describe('the gateway itself', () => {
     expect(outcome.attempts[3]).toMatchObject({ reason: 'registration_id_invalid' });
     expect(outcome.attempts[500]).toMatchObject({ reason: 'unsubscribed' });
     expect(outcome.attempts[700]).toMatchObject({ outcome: 'failed', reason: 'argument_invalid' });
-    expect(to.every(({ address }) => gateway.delivered(address) <= 1)).toBe(true);
+    expect(to.every(({ deviceToken }) => gateway.delivered(deviceToken) <= 1)).toBe(true);
     expect(gateway.violations).toEqual([]);
   });
 
-  test('gets one message alone, and many as a batch, each with the address for receipts', async () => {
+  test('gets one message alone, and many as a batch, each with the deviceToken for receipts', async () => {
     await push({ to: someone(1) });
     await push({ to: someone(2) });
     expect(gateway.requests.map(({ path }) => path.split('/').at(-1))).toEqual(['unicast', 'unicast_batch']);
@@ -195,14 +195,16 @@ describe('the gateway itself', () => {
       { ...alike, target_value: oppoId(1) },
     ]);
     const own = { call_back_url: 'https://own.example/r' };
-    await push({ to: someone(1), message: aMessage({ alert: 'a', oppo: own }, { pushId: 'Other' }) });
+    await push({ to: someone(1), message: aMessage({ alert: 'a', oppo: own }, { objectId: 'Other' }) });
     const { notification } = JSON.parse(formOf(2).get('message') ?? '');
     expect(notification).toMatchObject(own);
     expect(notification).not.toHaveProperty('call_back_parameter');
     const far = aContext(systemClock, { callbackUrl: `https://push.example.com/${'x'.repeat(200)}` });
-    expect(kinds(await push({ context: far, message: aMessage({ alert: 'a' }, { pushId: 'B' }) }))).toEqual({
-      sent: 3,
-    });
+    expect(kinds(await push({ context: far, message: aMessage({ alert: 'a' }, { objectId: 'B' }) }))).toEqual(
+      {
+        sent: 3,
+      },
+    );
     expect(gateway.violations).toEqual([]);
   });
 
@@ -227,12 +229,12 @@ describe('the gateway itself', () => {
     expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'app_call_frequency' });
     const strict = await startOppoGateway({ devicesPerDay: 2 });
     const context = aContext();
-    const on = (category: string, pushId: string) =>
+    const on = (category: string, objectId: string) =>
       push({
         by: strict,
         context,
         to: someone(2),
-        message: aMessage({ alert: 'a', oppo: { category } }, { pushId }),
+        message: aMessage({ alert: 'a', oppo: { category } }, { objectId }),
       });
     expect(kinds(await on('NEWS', 'A'))).toEqual({ sent: 2 });
     expect((await on('NEWS', 'B')).attempts[0]).toMatchObject({
@@ -249,7 +251,7 @@ describe('the gateway itself', () => {
 
   test('tells which categories it does not know', async () => {
     const { attempts } = await push({ message: aMessage({ alert: 'a', oppo: { category: 'MADE_UP' } }) });
-    expect(attempts[0]).toMatchObject({ kind: 'halt', reason: 'category_not_permitted' });
+    expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'category_not_permitted' });
   });
 
   test('never sees what cannot be sent', async () => {
@@ -277,9 +279,9 @@ describe('an access token', () => {
   ])('is not given for %s: a sentence, and nobody is asked', async (_, more, reason) => {
     const { attempts } = await push({ more });
     expect(attempts[0]).toMatchObject({
-      kind: 'halt',
+      kind: 'profile_error',
       reason,
-      sentence: expect.stringMatching(/^OPPO .+\.$/),
+      hint: expect.stringMatching(/^OPPO .+\.$/),
     });
     expect(JSON.stringify(attempts)).not.toContain('another');
     expect(gateway.total).toBe(0);
@@ -289,13 +291,13 @@ describe('an access token', () => {
     const clock = movableClock(systemClock.now() - 700_000);
     const message = aMessage();
     const { attempts } = await push({ context: aContext(clock), message });
-    expect(attempts[0]).toMatchObject({ kind: 'halt', sentence: expect.stringContaining('clock') });
+    expect(attempts[0]).toMatchObject({ kind: 'profile_error', hint: expect.stringContaining('clock') });
   });
 
   test.each<[string, unknown, string]>([
     ['a limit', { code: 13, message: '' }, 'retry'],
     ['an outage', { code: -1, message: '' }, 'retry'],
-    ['bad arguments', { code: 41, message: '' }, 'halt'],
+    ['bad arguments', { code: 41, message: '' }, 'profile_error'],
     ['no token', { code: 0, data: {} }, 'retry'],
     ['no answer of its own', '<html>', 'retry'],
   ])('that does not come because of %s ends no device', async (_, body, kind) => {
@@ -314,7 +316,7 @@ describe('an access token', () => {
     const context = aContext();
     await push({ context });
     gateway.memory.desk.expireAll();
-    expect(kinds(await push({ context, message: aMessage({ alert: 'b' }, { pushId: 'B' }) }))).toEqual({
+    expect(kinds(await push({ context, message: aMessage({ alert: 'b' }, { objectId: 'B' }) }))).toEqual({
       sent: 3,
     });
     expect(gateway.tokenCalls).toBe(2);
@@ -324,11 +326,11 @@ describe('an access token', () => {
     const clock = movableClock(systemClock.now());
     const own = await startOppoGateway({ clock });
     const context = aContext(clock);
-    const at = (pushId: string) =>
+    const at = (objectId: string) =>
       push({
         by: own,
         context,
-        message: aMessage({ alert: 'a' }, { pushId, expiresAtMs: clock.now() + 3_600_000 }),
+        message: aMessage({ alert: 'a' }, { objectId, expiresAtMs: clock.now() + 3_600_000 }),
       });
     await at('A');
     clock.moveMs(19 * 3_600_000);
@@ -413,7 +415,7 @@ describe('receipts of OPPO', () => {
   const read = (body: unknown) =>
     oppo.receipts?.({ headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) }, []);
 
-  test('come to the address that went with the message, and tell what became of whom', async () => {
+  test('come to the deviceToken that went with the message, and tell what became of whom', async () => {
     let messageId = '';
     const receipts = await receiptsDuring(read, async (callbackUrl) => {
       const [, second] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
@@ -422,9 +424,9 @@ describe('receipts of OPPO', () => {
     });
     expect(receipts).toEqual([
       {
-        pushId: 'PushRecord000001',
+        objectId: 'PushRecord000001',
         messageId,
-        address: oppoId(1),
+        deviceToken: oppoId(1),
         event: 'delivered',
         code: 'push_arrive',
         atMs: expect.any(Number),
@@ -447,8 +449,8 @@ describe('receipts of OPPO', () => {
       ]),
     ).toMatchObject({
       receipts: [
-        { address: 'a', pushId: 'p', messageId: 'm', atMs: 1_540_000_000_000 },
-        { address: 'b', event: 'delivered' },
+        { deviceToken: 'a', objectId: 'p', messageId: 'm', atMs: 1_540_000_000_000 },
+        { deviceToken: 'b', event: 'delivered' },
       ],
     });
   });
@@ -458,7 +460,7 @@ describe('receipts of OPPO', () => {
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const right = { registrationIds: 'a', eventType: 'push_arrive', eventTime: 'x' };
     expect(read([5, null, [], { eventType: 'push_arrive', registrationIds: ['a'] }, right])).toMatchObject({
-      receipts: [{ address: 'a', pushId: null, messageId: null, atMs: null }],
+      receipts: [{ deviceToken: 'a', objectId: null, messageId: null, atMs: null }],
     });
   });
 });

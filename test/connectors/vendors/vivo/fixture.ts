@@ -12,7 +12,7 @@ export const vivoFixture: Fixture = {
   deviceType: 'android',
   credentials: { ...createVivoApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
   secrets: ['appSecret'],
-  address: vivoId,
+  deviceToken: vivoId,
   async start() {
     const gateway = await startVivoGateway();
     // Each test of the suite is another server to it, with a token of its own.

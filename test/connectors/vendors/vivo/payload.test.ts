@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../../../connectors/contract/connector.ts';
+import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { vivo } from '../../../../connectors/vendors/vivo/index.ts';
 import { renderVivo } from '../../../../connectors/vendors/vivo/payload.ts';
 import { signatureOf } from '../../../../connectors/vendors/vivo/tokens.ts';
@@ -7,14 +7,14 @@ import { messageFault } from '../../../../ops/sandbox/vendors/vivo/message.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
-function payloadOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number) {
+function payloadOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number) {
   const rendering = renderVivo(aMessage(data, more), nowMs);
-  if (!rendering.ok) throw new Error(rendering.problem);
+  if (!rendering.ok) throw new Error(rendering.error);
   return rendering.payload;
 }
 
 /** The message of a push, checked by the rules of the sandbox. */
-function messageOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number): JsonObject {
+function messageOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number): JsonObject {
   const { message } = payloadOf(data, more, nowMs);
   expect(messageFault({ ...message, appId: 1, regId: 'x', requestId: 'r' }, false)).toBeNull();
   return message;
@@ -50,7 +50,7 @@ describe('a message for vivo', () => {
   });
 
   test('is shown once at every attempt, and replaces what has the same collapse-id', () => {
-    const idOf = (data: JsonObject, pushId = 'A') => messageOf(data, { pushId }).notifyId;
+    const idOf = (data: JsonObject, objectId = 'A') => messageOf(data, { objectId }).notifyId;
     expect(idOf({ alert: 'a' })).toBe(idOf({ alert: 'b' }));
     expect(idOf({ alert: 'a' })).not.toBe(idOf({ alert: 'a' }, 'B'));
     expect(idOf({ alert: 'a', 'collapse-id': 's' })).toBe(idOf({ alert: 'a', 'collapse-id': 's' }, 'B'));
@@ -166,7 +166,7 @@ describe('vivo’s own object', () => {
     ['bytes', { alert: 'a', vivo: { auditReview: 'x'.repeat(4096) } }],
   ])('is told before anything is sent: %s', (problem, data) => {
     const rendering = vivo.render(aMessage(data), 'android');
-    expect(rendering.ok ? null : rendering.problem).toContain(problem);
+    expect(rendering.ok ? null : rendering.error).toContain(problem);
   });
 });
 
@@ -174,7 +174,7 @@ test('a silent message is dropped: vivo has nothing to send it as', () => {
   expect(vivo.render(aMessage({ silent: true, k: 1 }), 'android')).toMatchObject({
     ok: false,
     outcome: 'dropped',
-    problem: expect.stringContaining('silent'),
+    error: expect.stringContaining('silent'),
   });
 });
 

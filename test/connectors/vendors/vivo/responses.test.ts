@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Message } from '../../../../connectors/contract/connector.ts';
-import { rows, userRows } from '../../../../connectors/vendors/vivo/errors.ts';
+import type { PushMessage } from '../../../../connectors/contract/connector.ts';
+import { responseRules, userRules } from '../../../../connectors/vendors/vivo/errors.ts';
 import { vivo, vivoConnector } from '../../../../connectors/vendors/vivo/index.ts';
 import { startVivoGateway, type VivoGateway } from '../../../../ops/sandbox/vendors/vivo/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
@@ -37,7 +37,7 @@ afterEach(() => {
 const { someone, open, push } = vendorFixture<VivoGateway>({
   connector: vivo,
   vendor: 'vivo',
-  address: vivoId,
+  deviceToken: vivoId,
   gateway: () => gateway,
   profile: ({ memory }) => memory.app,
 });
@@ -56,8 +56,8 @@ const all = (codes: string[], meaning: string): [string, string][] => codes.map(
 /** What each code means of one device, and of three (protocol/vivo.md#codes). */
 const meanings: [string, string][] = [
   ['0', 'sent'],
-  ...all(['10000', '10094', '10207', '10043', '10045', '10082', '10051', '10096', '10097'], 'halt'),
-  ...all(['10200', '10201', '10202', '10203', '10204', '10205', '10206'], 'halt'),
+  ...all(['10000', '10094', '10207', '10043', '10045', '10082', '10051', '10096', '10097'], 'profile_error'),
+  ...all(['10200', '10201', '10202', '10203', '10204', '10205', '10206'], 'profile_error'),
   // Told of a list, each is asked for alone in the end.
   ['10302', 'invalid_token'],
   ['10311', 'failed'],
@@ -72,7 +72,7 @@ const meanings: [string, string][] = [
 describe('an answer of vivo', () => {
   test('is foreseen for every code of the facts, and nothing else', () => {
     const tested = meanings.map(([code]) => code).filter((code) => code !== '4711');
-    expect(tested.sort()).toEqual(rows.map(({ code }) => code).sort());
+    expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
   });
 
   test.each(meanings)('%s means %s, of one device and of three', async (code, meaning) => {
@@ -81,7 +81,7 @@ describe('an answer of vivo', () => {
       const { attempts, context } = await push({ to: someone(count) });
       for (const attempt of attempts)
         expect(attempt.kind === 'rejected' ? attempt.outcome : attempt.kind).toBe(meaning);
-      if (attempts[0]?.kind === 'halt') expect(attempts[0].sentence).toMatch(/^[A-Z].+vivo.*\.$/);
+      if (attempts[0]?.kind === 'profile_error') expect(attempts[0].hint).toMatch(/^[A-Z].+vivo.*\.$/);
       const closed = [...context.quota.reasons.keys()];
       const own = code === '10252' ? 'saveListPayload' : 'operation';
       expect(closed).toEqual(meaning === 'capped' ? [own] : []);
@@ -132,7 +132,7 @@ describe('an answer of vivo', () => {
     expect(listed.attempts.map((one) => one.kind)).toEqual([kind, 'sent', 'sent']);
     expect(listed.attempts[0]).toMatchObject({
       reason:
-        userRows.find(({ code }) => code === String(status))?.reason ??
+        userRules.find(({ code }) => code === String(status))?.reason ??
         expect.stringContaining('user_status'),
     });
   });
@@ -157,11 +157,11 @@ describe('the gateway itself', () => {
     expect(paths().sort()).toEqual(
       ['/message/saveListPayload', '/message/pushToList', '/message/pushToList', '/message/send'].sort(),
     );
-    expect(to.every(({ address }) => gateway.seen(address) === 1)).toBe(true);
+    expect(to.every(({ deviceToken }) => gateway.seen(deviceToken) === 1)).toBe(true);
     expect(gateway.violations).toEqual([]);
   });
 
-  test('gets the app, an id for each call, and the address for receipts', async () => {
+  test('gets the app, an id for each call, and the deviceToken for receipts', async () => {
     const callback = 'https://push.example.com/callbacks/vendor/app/secret';
     await push({ to: someone(1) });
     await push();
@@ -287,7 +287,7 @@ describe('a saved message', () => {
     ['no answer of its own', '<html>', 'retry'],
     ['speed', { result: 10072 }, 'retry'],
     ['the day', { result: 10070 }, 'rejected'],
-    ['its category', { result: 10096 }, 'halt'],
+    ['its category', { result: 10096 }, 'profile_error'],
     ['its text', { result: 10103 }, 'rejected'],
   ])('that is not saved because of %s was sent to nobody', async (_, body, kind) => {
     gateway.misbehave({ kind: 'answer', status: 200, body, path: '/message/saveListPayload' });
@@ -312,7 +312,7 @@ describe('a saved message', () => {
 describe('at night', () => {
   /** 02:00 in China. */
   const night = Date.UTC(2027, 0, 1, 18);
-  const nightly = (more: Partial<Message> = {}) =>
+  const nightly = (more: Partial<PushMessage> = {}) =>
     aMessage({ alert: 'Hello' }, { createdAtMs: night, expiresAtMs: night + 86_400_000, ...more });
 
   test('operation messages wait for the morning, and are asked for once only', async () => {
@@ -368,9 +368,9 @@ describe('an access token', () => {
   ])('is not given for %s: a sentence, and nobody is asked', async (_, more, reason) => {
     const { attempts } = await push({ more });
     expect(attempts[0]).toMatchObject({
-      kind: 'halt',
+      kind: 'profile_error',
       reason,
-      sentence: expect.stringMatching(/^[A-Z].+\.$/),
+      hint: expect.stringMatching(/^[A-Z].+\.$/),
     });
     expect(JSON.stringify(attempts)).not.toContain('another');
     expect(gateway.total).toBe(0);
@@ -378,12 +378,12 @@ describe('an access token', () => {
 
   test('is not given to a clock that is wrong by more than ten minutes', async () => {
     const { attempts } = await push({ context: aContext(movableClock(systemClock.now() - 700_000)) });
-    expect(attempts[0]).toMatchObject({ kind: 'halt', sentence: expect.stringContaining('clock') });
+    expect(attempts[0]).toMatchObject({ kind: 'profile_error', hint: expect.stringContaining('clock') });
   });
 
   test.each<[string, unknown, string]>([
     ['speed', { result: 10072 }, 'retry'],
-    ['bad arguments', { result: 10304 }, 'halt'],
+    ['bad arguments', { result: 10304 }, 'profile_error'],
     ['no token', { result: 0 }, 'retry'],
     ['no answer of its own', '<html>', 'retry'],
   ])('that does not come because of %s ends no device', async (_, body, kind) => {
@@ -394,8 +394,8 @@ describe('an access token', () => {
   test('of another app stops with a sentence', async () => {
     answer({ result: 10094, desc: 'why' });
     expect((await push()).attempts[0]).toMatchObject({
-      kind: 'halt',
-      sentence: expect.stringContaining('appId'),
+      kind: 'profile_error',
+      hint: expect.stringContaining('appId'),
     });
   });
 
@@ -431,7 +431,7 @@ describe('receipts of vivo', () => {
   const read = (body: unknown) =>
     vivo.receipts?.({ headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) }, []);
 
-  test('come to the address that went with the message, and tell what became of whom', async () => {
+  test('come to the deviceToken that went with the message, and tell what became of whom', async () => {
     let messageId = '';
     const receipts = await receiptsDuring(read, async (callbackUrl) => {
       const [first] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
@@ -440,11 +440,11 @@ describe('receipts of vivo', () => {
       expect(await gateway.sendReceipt([vivoId(2)], '2183')).toEqual([200]);
       expect(await gateway.sendReceipt([vivoId(9)], '0')).toEqual([]);
     });
-    const shared = { pushId: 'PushRecord000001', messageId, atMs: expect.any(Number) };
+    const shared = { objectId: 'PushRecord000001', messageId, atMs: expect.any(Number) };
     expect(receipts).toEqual([
-      { ...shared, address: vivoId(0), event: 'delivered', code: '0' },
-      { ...shared, address: vivoId(1), event: 'delivered', code: '0' },
-      { ...shared, address: vivoId(2), event: 'dead_token', code: '2183' },
+      { ...shared, deviceToken: vivoId(0), event: 'delivered', code: '0' },
+      { ...shared, deviceToken: vivoId(1), event: 'delivered', code: '0' },
+      { ...shared, deviceToken: vivoId(2), event: 'dead_token', code: '2183' },
     ]);
   });
 
@@ -465,15 +465,15 @@ describe('receipts of vivo', () => {
     expect(read({ t1: told })).toMatchObject({
       ok: true,
       receipts: [
-        { address: 'a', event, code: ackType, messageId: 't1', pushId: 'p', atMs: 1_585_203_103_625 },
-        { address: 'b', event },
+        { deviceToken: 'a', event, code: ackType, messageId: 't1', objectId: 'p', atMs: 1_585_203_103_625 },
+        { deviceToken: 'b', event },
       ],
     });
   });
 
   test('of the older form tell of arrivals', () => {
     expect(read({ t: { param: 'p', targets: 'a' } })).toMatchObject({
-      receipts: [{ address: 'a', event: 'delivered', atMs: null }],
+      receipts: [{ deviceToken: 'a', event: 'delivered', atMs: null }],
     });
   });
 
@@ -486,6 +486,6 @@ describe('receipts of vivo', () => {
       c: { targets: 'x', ackType: {} },
       d: { targets: 'y', ackType: 0 },
     };
-    expect(read(odd)).toMatchObject({ receipts: [{ address: 'y', pushId: null, event: 'delivered' }] });
+    expect(read(odd)).toMatchObject({ receipts: [{ deviceToken: 'y', objectId: null, event: 'delivered' }] });
   });
 });

@@ -19,7 +19,7 @@ export const xiaomiFixture: Fixture = {
   deviceType: 'android',
   credentials: { ...xiaomiApp, endpoint: 'https://127.0.0.1:9' },
   secrets: ['appSecret'],
-  address: regId,
+  deviceToken: regId,
   start,
 };
 
@@ -32,7 +32,7 @@ async function start(): Promise<Stand> {
     throttle: () => answer(200002),
     refuseCredentials: () => answer(21301),
     useUpDay: () => answer(200001),
-    makeAmbiguous: (address) => gateway.illegalTokens.add(address),
+    makeAmbiguous: (deviceToken) => gateway.illegalTokens.add(deviceToken),
     behave: () => {
       gateway.illegalTokens.clear();
       gateway.offlineTokens.clear();

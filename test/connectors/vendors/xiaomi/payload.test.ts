@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../../../connectors/contract/connector.ts';
-import { baseUrlOf, homeOf } from '../../../../connectors/vendors/xiaomi/credentials.ts';
+import type { PushMessage } from '../../../../connectors/contract/connector.ts';
+import { baseUrlOf, regionFor } from '../../../../connectors/vendors/xiaomi/credentials.ts';
 import { xiaomi } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { renderXiaomi } from '../../../../connectors/vendors/xiaomi/payload.ts';
 import { breachOf } from '../../../../ops/sandbox/vendors/xiaomi/rules.ts';
@@ -8,17 +8,17 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
 /** The fields of a push, checked by the rules of the sandbox. */
-function fieldsOf(data: JsonObject, more: Partial<Message> = {}, nowMs?: number): Record<string, string> {
+function fieldsOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number): Record<string, string> {
   const rendering = renderXiaomi(aMessage(data, more), nowMs);
-  if (!rendering.ok) throw new Error(rendering.problem);
+  if (!rendering.ok) throw new Error(rendering.error);
   const { fields } = rendering.payload;
   const whole = { registration_id: 'someone+/1234==', restricted_package_name: 'com.example.app', ...fields };
   expect(breachOf(new URLSearchParams(whole))).toBeNull();
   return fields;
 }
-const problemOf = (data: JsonObject, more: Partial<Message> = {}) => {
+const problemOf = (data: JsonObject, more: Partial<PushMessage> = {}) => {
   const rendering = xiaomi.render(aMessage(data, more), 'android');
-  return rendering.ok ? null : rendering.problem;
+  return rendering.ok ? null : rendering.error;
 };
 
 describe('a notification for Xiaomi', () => {
@@ -33,11 +33,11 @@ describe('a notification for Xiaomi', () => {
     });
     expect(JSON.parse(fields.payload ?? '')).toEqual({ alert: 'Text', title: 'Title', order: 7 });
     expect(fields.notify_id).toBe(fieldsOf({ alert: 'other' }).notify_id);
-    expect(fields.notify_id).not.toBe(fieldsOf({ alert: 'a' }, { pushId: 'PushRecord000002' }).notify_id);
+    expect(fields.notify_id).not.toBe(fieldsOf({ alert: 'a' }, { objectId: 'PushRecord000002' }).notify_id);
   });
 
   test('replaces what has the same collapse-id', () => {
-    const of = (pushId: string) => fieldsOf({ alert: 'a', 'collapse-id': 'score' }, { pushId }).notify_id;
+    const of = (objectId: string) => fieldsOf({ alert: 'a', 'collapse-id': 'score' }, { objectId }).notify_id;
     expect(of('PushRecord000001')).toBe(of('PushRecord000002'));
   });
 
@@ -64,7 +64,7 @@ describe('a notification for Xiaomi', () => {
   });
 
   test('lives as long as the push: at most a day, in a category ten', () => {
-    const lifeOf = (leftMs: number, more: Partial<Message> = {}) =>
+    const lifeOf = (leftMs: number, more: Partial<PushMessage> = {}) =>
       fieldsOf({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs, ...more }).time_to_live;
     expect(lifeOf(90_500)).toBe('90500');
     expect(lifeOf(1e12)).toBe('86400000');
@@ -180,7 +180,7 @@ describe('a device', () => {
     ['china', 'mi-intl', 'https://api.xmpush.xiaomi.com', true],
   ] as const)('of a profile for %s with the label %s is asked for at %s', (region, vendor, host, isSure) => {
     const profile = region === undefined ? {} : { region };
-    const home = homeOf(profile, vendor);
+    const home = regionFor(profile, vendor);
     expect(baseUrlOf({}, home.region)).toBe(host);
     expect(home.isSure).toBe(isSure);
     expect(baseUrlOf({ endpoint: 'https://relay.example' }, home.region)).toBe('https://relay.example');

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { rows } from '../../../../connectors/vendors/xiaomi/errors.ts';
+import { responseRules } from '../../../../connectors/vendors/xiaomi/errors.ts';
 import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { startXiaomiGateway, type XiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
@@ -29,7 +29,7 @@ afterEach(() => {
 const { someone, push } = vendorFixture<XiaomiGateway>({
   connector: xiaomi,
   vendor: 'mi',
-  address: regId,
+  deviceToken: regId,
   gateway: () => gateway,
   profile: () => xiaomiApp,
 });
@@ -59,10 +59,10 @@ const meanings: [string, string, string][] = [
     'failed',
   ]),
   ...['21301', '21302', '21303', '10036', '22000', '22006', '22007', '22022', '10031', '10033'].map(
-    (code): [string, string, string] => [code, 'halt', 'halt'],
+    (code): [string, string, string] => [code, 'profile_error', 'profile_error'],
   ),
-  ['27001', 'halt', 'halt'],
-  ['26006', 'halt', 'halt'],
+  ['27001', 'profile_error', 'profile_error'],
+  ['26006', 'profile_error', 'profile_error'],
   // Told of all, each is asked for alone in the end.
   ['10029', 'invalid_token', 'invalid_token'],
   ['66007', 'invalid_token', 'invalid_token'],
@@ -75,7 +75,7 @@ const meanings: [string, string, string][] = [
 describe('an answer of Xiaomi', () => {
   test('is foreseen for every code of the facts, and nothing else', () => {
     const tested = meanings.map(([code]) => code).filter((code) => code !== '4711');
-    expect(tested.sort()).toEqual(rows.map(({ code }) => code).sort());
+    expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
   });
 
   test.each(meanings)('%s means %s of one device and %s of three', async (code, ofOne, ofThree) => {
@@ -88,8 +88,8 @@ describe('an answer of Xiaomi', () => {
       const { attempts, context } = await push({ to: someone(count) });
       for (const attempt of attempts)
         expect(attempt.kind === 'rejected' ? attempt.outcome : attempt.kind).toBe(expected);
-      if (expected === 'halt')
-        expect(attempts[0]).toMatchObject({ sentence: expect.stringMatching(/^Xiaomi .+\.$/) });
+      if (expected === 'profile_error')
+        expect(attempts[0]).toMatchObject({ hint: expect.stringMatching(/^Xiaomi .+\.$/) });
       expect(context.quota.reasons.has('default')).toBe(expected === 'capped');
     }
     // Nothing but an answer about the token is asked again in parts.
@@ -161,16 +161,16 @@ describe('the gateway itself', () => {
     expect(kinds(outcome)).toEqual({ sent: 996, invalid_token: 3, rejected: 1 });
     for (const n of [3, 500, 700]) expect(outcome.attempts[n]?.kind).toBe('invalid_token');
     expect(outcome.attempts[20]).toMatchObject({ outcome: 'failed', reason: 'device_not_found' });
-    expect(to.every(({ address }) => gateway.delivered(address) <= 1)).toBe(true);
+    expect(to.every(({ deviceToken }) => gateway.delivered(deviceToken) <= 1)).toBe(true);
     expect(gateway.violations).toEqual([]);
   });
 
   test('of nobody but dead ones says so of each', async () => {
-    for (const { address } of someone(3)) gateway.deadTokens.add(address);
+    for (const { deviceToken } of someone(3)) gateway.deadTokens.add(deviceToken);
     expect(kinds(await push())).toEqual({ invalid_token: 3 });
   });
 
-  test('gets the secret, the package and the address for receipts with every message', async () => {
+  test('gets the secret, the package and the deviceToken for receipts with every message', async () => {
     await push();
     expect(gateway.requests[0]).toMatchObject({
       path: '/v3/message/regid',
@@ -210,11 +210,11 @@ describe('the gateway itself', () => {
 
   test('tells which categories, packages and secrets it does not know', async () => {
     const strange = await push({ message: aMessage({ alert: 'a' }, { notificationChannel: 'unknown' }) });
-    expect(strange.attempts[0]).toMatchObject({ kind: 'halt', reason: 'invalid_channel' });
+    expect(strange.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'invalid_channel' });
     const other = await push({ more: { packageName: 'com.example.other' } });
-    expect(other.attempts[0]).toMatchObject({ kind: 'halt', reason: 'bad_package_name' });
+    expect(other.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'bad_package_name' });
     const wrong = await push({ more: { appSecret: 'sesame' } });
-    expect(wrong.attempts[0]).toMatchObject({ kind: 'halt', reason: 'auth_failed' });
+    expect(wrong.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'auth_failed' });
     expect(JSON.stringify(wrong.attempts)).not.toContain('sesame');
     expect(gateway.violations).toEqual([]);
   });
@@ -248,7 +248,7 @@ describe('devices abroad', () => {
   });
 
   test('are not taken for dead where nobody said in which region they are', async () => {
-    for (const { address } of mixed()) gateway.deadTokens.add(address);
+    for (const { deviceToken } of mixed()) gateway.deadTokens.add(deviceToken);
     const { attempts } = await push({ to: mixed() });
     expect(attempts.map(({ kind }) => kind)).toEqual([
       'invalid_token',
@@ -276,7 +276,7 @@ describe('receipts of Xiaomi', () => {
   const read = (body: string) => xiaomi.receipts?.({ headers: {}, body }, []);
   const form = (data: unknown) => new URLSearchParams({ data: JSON.stringify(data) }).toString();
 
-  test('come to the address that went with the message, and tell what became of whom', async () => {
+  test('come to the deviceToken that went with the message, and tell what became of whom', async () => {
     let messageId = '';
     const receipts = await receiptsDuring(read, async (callbackUrl) => {
       const [first] = (await push({ context: aContext(undefined, { callbackUrl }) })).attempts;
@@ -286,11 +286,11 @@ describe('receipts of Xiaomi', () => {
       // The end of its life was not asked for.
       expect(await gateway.sendReceipt(1024, [regId(0)])).toEqual([]);
     });
-    const shared = { pushId: 'PushRecord000001', messageId, atMs: expect.any(Number) };
+    const shared = { objectId: 'PushRecord000001', messageId, atMs: expect.any(Number) };
     expect(receipts).toEqual([
-      { ...shared, address: regId(0), event: 'delivered', code: '1' },
-      { ...shared, address: regId(1), event: 'delivered', code: '1' },
-      { ...shared, address: regId(2), event: 'dead_token', code: '16' },
+      { ...shared, deviceToken: regId(0), event: 'delivered', code: '1' },
+      { ...shared, deviceToken: regId(1), event: 'delivered', code: '1' },
+      { ...shared, deviceToken: regId(2), event: 'dead_token', code: '16' },
     ]);
   });
 
@@ -307,8 +307,8 @@ describe('receipts of Xiaomi', () => {
     expect(reading).toMatchObject({
       ok: true,
       receipts: [
-        { address: 'a', event, messageId: 'm1', pushId: 'p', atMs: 1_585_203_103_625 },
-        { address: 'b', event },
+        { deviceToken: 'a', event, messageId: 'm1', objectId: 'p', atMs: 1_585_203_103_625 },
+        { deviceToken: 'b', event },
       ],
     });
   });
@@ -328,10 +328,10 @@ describe('receipts of Xiaomi', () => {
       d: { type: 1, targets: 'y' },
     };
     expect(read(form(odd))).toMatchObject({
-      receipts: [{ address: 'y', pushId: null, atMs: null }],
+      receipts: [{ deviceToken: 'y', objectId: null, atMs: null }],
     });
     // The quota's own message names aliases, and a push that we did not make.
     const quota = { axo: { extra: { ack: '5', quota: '5' }, type: 128, targets: 'alias', timestamp: 1 } };
-    expect(read(form(quota))).toMatchObject({ receipts: [{ event: 'undelivered', pushId: null }] });
+    expect(read(form(quota))).toMatchObject({ receipts: [{ event: 'undelivered', objectId: null }] });
   });
 });

@@ -2,19 +2,19 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/client.ts';
 import { parseObject } from '../../kit/access-token.ts';
-import { type Reading, unreadable } from '../../kit/multicast.ts';
-import type { Row } from '../../kit/response-rules.ts';
-import { rowOf } from './errors.ts';
+import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
+import type { ResponseRule } from '../../kit/response-rules.ts';
+import { ruleFor } from './errors.ts';
 
 /** What an answer to a message means; of a batch each device has an id of its own. */
-export function readAnswer(reply: HttpResponse): Reading {
+export function parseResponse(reply: HttpResponse): ExchangeResult {
   const body = parseObject(reply.body);
   const code = body?.code;
   if (!body || (typeof code !== 'number' && typeof code !== 'string') || reply.status >= 500)
     return unreadable(reply);
-  const row = rowOf(code);
-  const answer = { kind: 'answer', status: reply.status, row, retryAfterMs: reply.retryAfterMs } as const;
-  if (row.code !== '0') return answer;
+  const rule = ruleFor(code);
+  const answer = { kind: 'parsed', status: reply.status, rule, retryAfterMs: reply.retryAfterMs } as const;
+  if (rule.code !== '0') return answer;
   const data = dataOf(body.data);
   if (Array.isArray(data)) return { ...answer, ...itemsOf(data) };
   if (!isJsonObject(data)) return answer;
@@ -33,29 +33,33 @@ export function dataOf(value: Json | undefined): Json | undefined {
 }
 
 /** A batch of messages: one item for each. */
-function itemsOf(items: readonly Json[]): { targets: Map<string, Row>; messageIds: Map<string, string> } {
-  const targets = new Map<string, Row>();
+function itemsOf(items: readonly Json[]): {
+  targets: Map<string, ResponseRule>;
+  messageIds: Map<string, string>;
+} {
+  const targets = new Map<string, ResponseRule>();
   const messageIds = new Map<string, string>();
   for (const item of items) {
     if (!isJsonObject(item)) continue;
-    const address = item.registrationId;
-    if (typeof address !== 'string') continue;
+    const deviceToken = item.registrationId;
+    if (typeof deviceToken !== 'string') continue;
     const { errorCode } = item;
     const isRefused =
       (typeof errorCode === 'number' || typeof errorCode === 'string') && Number(errorCode) !== 0;
-    if (isRefused) targets.set(address, rowOf(errorCode));
+    if (isRefused) targets.set(deviceToken, ruleFor(errorCode));
     const id = idOf(item);
-    if (id !== undefined) messageIds.set(address, id);
+    if (id !== undefined) messageIds.set(deviceToken, id);
   }
   return { targets, messageIds };
 }
 
 /** A broadcast: devices that failed, in lists by code. */
-function groupsOf(data: JsonObject): Map<string, Row> {
-  const targets = new Map<string, Row>();
+function groupsOf(data: JsonObject): Map<string, ResponseRule> {
+  const targets = new Map<string, ResponseRule>();
   for (const [code, group] of Object.entries(data)) {
     if (!/^-?\d+$/.test(code) || !Array.isArray(group)) continue;
-    for (const address of group) if (typeof address === 'string') targets.set(address, rowOf(code));
+    for (const deviceToken of group)
+      if (typeof deviceToken === 'string') targets.set(deviceToken, ruleFor(code));
   }
   return targets;
 }

@@ -2,29 +2,29 @@
 import { isJsonObject, type Json } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/client.ts';
 import { parseObject } from '../../kit/access-token.ts';
-import { type Reading, unreadable } from '../../kit/multicast.ts';
-import type { Row } from '../../kit/response-rules.ts';
-import { notSent, rowOf, rowOfHttp, spoiltRequest, tokenRows } from './errors.ts';
+import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
+import type { ResponseRule } from '../../kit/response-rules.ts';
+import { ambiguousToken, notSent, ruleFor, ruleForHttpStatus, tokenRules } from './errors.ts';
 
 /** What an answer means. */
-export function readAnswer(reply: HttpResponse): Reading {
+export function parseResponse(reply: HttpResponse): ExchangeResult {
   const { retryAfterMs, status } = reply;
   const body = parseObject(reply.body);
   const code = codeIn(body?.code);
   if (!body || code === undefined) {
-    const reading = unreadable(reply);
-    return reading.kind === 'answer' ? { ...reading, row: rowOfHttp(status) } : reading;
+    const result = unreadable(reply);
+    return result.kind === 'parsed' ? { ...result, rule: ruleForHttpStatus(status) } : result;
   }
-  const row = rowOf(status, code, body.message);
-  if (row.reaction !== 'sent') return { kind: 'answer', status, row, retryAfterMs };
+  const rule = ruleFor(status, code, body.message);
+  if (rule.reaction !== 'sent') return { kind: 'parsed', status, rule, retryAfterMs };
   const { expireTokens, failTokens, requestId, sendResult } = isJsonObject(body.data) ? body.data : {};
-  const targets = new Map<string, Row>();
-  for (const token of strings(failTokens)) targets.set(token, tokenRows.failTokens);
-  for (const token of strings(expireTokens)) targets.set(token, tokenRows.expireTokens);
+  const targets = new Map<string, ResponseRule>();
+  for (const token of strings(failTokens)) targets.set(token, tokenRules.failTokens);
+  for (const token of strings(expireTokens)) targets.set(token, tokenRules.expireTokens);
   return {
-    kind: 'answer',
+    kind: 'parsed',
     status,
-    row: sendResult === false ? notSent : row,
+    rule: sendResult === false ? notSent : rule,
     targets,
     messageId: typeof requestId === 'string' && requestId !== '' ? requestId.slice(0, 200) : undefined,
   };
@@ -44,20 +44,20 @@ const recentMs = 60_000;
  * Errors that speak of a token without saying which (protocol/honor.md#answers: refresh once, then it is something else). The first is taken
  * for the access token; with another one the request is halved, until nobody at all does well.
  */
-export class TokenDoubt {
+export class TokenErrorClassifier {
   #refused: { token: string; atMs: number } | null = null;
   #refusals = 0;
 
   /** The reading as it is to be judged; `nowMs` in epoch milliseconds. */
-  weigh(reading: Reading, token: string, nowMs: number): Reading {
-    if (reading.kind !== 'answer') return reading;
-    if (reading.row.reaction === 'sent') this.#refusals = 0;
-    if (reading.row.reason !== spoiltRequest.reason) return reading;
+  classify(result: ExchangeResult, token: string, nowMs: number): ExchangeResult {
+    if (result.kind !== 'parsed') return result;
+    if (result.rule.reaction === 'sent') this.#refusals = 0;
+    if (result.rule.reason !== ambiguousToken.reason) return result;
     this.#refusals += 1;
     const isRenewed =
       this.#refused !== null && this.#refused.token !== token && nowMs - this.#refused.atMs < recentMs;
-    if (isRenewed && this.#refusals <= enoughRefusals) return { ...reading, row: spoiltRequest };
+    if (isRenewed && this.#refusals <= enoughRefusals) return { ...result, rule: ambiguousToken };
     if (!isRenewed) this.#refused = { token, atMs: nowMs };
-    return reading;
+    return result;
   }
 }

@@ -1,12 +1,12 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
 /** Objects are merged member by member, the second wins; a null takes a member away. Neither is changed. */
-export function merge(base: JsonObject, over: JsonObject): JsonObject {
+export function deepMerge(base: JsonObject, over: JsonObject): JsonObject {
   const merged = new Map<string, Json>(Object.entries(base));
   for (const [name, value] of Object.entries(over)) {
     const known = merged.get(name);
     if (value === null) merged.delete(name);
-    else merged.set(name, isJsonObject(known) && isJsonObject(value) ? merge(known, value) : value);
+    else merged.set(name, isJsonObject(known) && isJsonObject(value) ? deepMerge(known, value) : value);
   }
   return Object.fromEntries(merged);
 }

@@ -1,0 +1,46 @@
+/** Reads what vivo answers (protocol/vivo.md#message, protocol/vivo.md#lists). HTTP 200 says nothing; within a success single devices may fail. */
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import type { HttpResponse } from '../../../shared/http/client.ts';
+import { parseObject } from '../../kit/access-token.ts';
+import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
+import type { ResponseRule } from '../../kit/response-rules.ts';
+import { ruleFor, userRuleFor } from './errors.ts';
+
+/** The answer to a message to one device; `address` is that device. */
+export function parseSingleResponse(reply: HttpResponse, deviceToken: string): ExchangeResult {
+  const { body, result } = parseCallResponse(reply);
+  if (!body || result.kind !== 'parsed') return result;
+  const { invalidUser } = body;
+  const isAboutUser = result.rule.code === '0' || result.rule.code === '10302';
+  if (!isAboutUser || !isJsonObject(invalidUser)) return result;
+  return { ...result, targets: new Map([[deviceToken, userRule(invalidUser)]]) };
+}
+
+/** The answer to a list of devices. */
+export function parseListResponse(reply: HttpResponse): ExchangeResult {
+  const { body, result } = parseCallResponse(reply);
+  if (!body || result.kind !== 'parsed' || result.rule.code !== '0') return result;
+  const targets = new Map<string, ResponseRule>();
+  for (const user of Array.isArray(body.invalidUsers) ? body.invalidUsers : [])
+    if (isJsonObject(user) && typeof user.userid === 'string') targets.set(user.userid, userRule(user));
+  return { ...result, targets };
+}
+
+/** Any answer: its code, and the task that vivo calls the message. */
+export function parseCallResponse(reply: HttpResponse): { body?: JsonObject; result: ExchangeResult } {
+  const body = parseObject(reply.body);
+  const code = body?.result;
+  if (!body || (typeof code !== 'number' && typeof code !== 'string') || reply.status >= 500)
+    return { result: unreadable(reply) };
+  const { retryAfterMs, status } = reply;
+  const messageId = taskOf(body.taskId);
+  return { body, result: { kind: 'parsed', status, rule: ruleFor(code), messageId, retryAfterMs } };
+}
+
+const userRule = ({ status }: JsonObject): ResponseRule =>
+  userRuleFor(typeof status === 'number' || typeof status === 'string' ? status : '');
+
+const taskOf = (value: Json | undefined): string | undefined =>
+  (typeof value === 'string' && value !== '') || typeof value === 'number'
+    ? String(value).slice(0, 200)
+    : undefined;
