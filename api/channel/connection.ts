@@ -1,12 +1,18 @@
 import type { WebSocket } from 'ws';
-import type { Letter, WaitingLetter } from '../../shared/db/tables/channel/channel-letters.ts';
-import type { NewSeat, SessionSeat } from '../../shared/db/tables/channel/channel-presence.ts';
-import { type Farewell, farewells } from './farewell.ts';
+import type { DeviceMessage, InboxMessage } from '../../shared/db/tables/channel/inbox.ts';
+import type { DeviceSession, NewDeviceSession } from '../../shared/db/tables/channel/sessions.ts';
+import { type CloseReason, closeReasons } from './close-reason.ts';
+import {
+  type Authenticated,
+  Closed,
+  type ConnectionState,
+  type Step,
+  Unauthenticated,
+} from './connection-state.ts';
 import type { ChannelLimits } from './limits.ts';
 import type { Frame, Protocol } from './protocols/protocol.ts';
-import { Gone, type Member, type Session, type Step, Stranger } from './session.ts';
 
-export interface ClosingReason {
+export interface CloseEvent {
   code: number;
   /** What the WebSocket library complained of. */
   error: Error | undefined;
@@ -14,11 +20,11 @@ export interface ClosingReason {
 
 /** What a connection asks of the rest of the channel. */
 export interface ConnectionOwner {
-  seat(connection: Connection, login: { appId: string; installationId: string }): void;
-  ack(seat: SessionSeat, pushIds: number[]): void;
+  openSession(connection: Connection, login: { appId: string; installationId: string }): void;
+  ack(session: DeviceSession, pushIds: number[]): void;
   /** It is behind, and can take letters again. */
-  wantsLetters(connection: Connection): void;
-  closed(connection: Connection, why: ClosingReason): void;
+  wantsMessages(connection: Connection): void;
+  closed(connection: Connection, why: CloseEvent): void;
 }
 
 export interface ConnectionDeps {
@@ -34,9 +40,9 @@ export class Connection {
   /** A read of its letters is under way; new ones wait for it, so that they arrive in order. */
   isPulling = false;
   /** Where it was seated; kept after it is gone. */
-  seat: NewSeat | undefined;
+  session: NewDeviceSession | undefined;
   readonly #deps: ConnectionDeps;
-  #session: Session;
+  #state: ConnectionState;
   #frames = 0;
   /** Frames that the device's network did not take yet, and when it last took one. */
   #unsent = 0;
@@ -46,7 +52,7 @@ export class Connection {
 
   constructor(deps: ConnectionDeps) {
     this.#deps = deps;
-    this.#session = new Stranger(deps.limits, deps.monotonicMs());
+    this.#state = new Unauthenticated(deps.limits, deps.monotonicMs());
     const { socket } = deps;
     socket.on('message', (data: Buffer, isBinary: boolean) => this.#hear(data, isBinary));
     socket.on('ping', () => this.#count());
@@ -55,50 +61,50 @@ export class Connection {
       this.#error = error;
     });
     socket.on('close', (code) => {
-      this.#session = new Gone();
+      this.#state = new Closed();
       deps.owner.closed(this, { code, error: this.#error });
     });
     // Every frame is one buffer: the default would be an array of fragments or an ArrayBuffer by setting.
     socket.binaryType = 'nodebuffer';
   }
 
-  get member(): Member | undefined {
-    return this.#session.state === 'member' ? this.#session : undefined;
+  get authenticated(): Authenticated | undefined {
+    return this.#state.state === 'authenticated' ? this.#state : undefined;
   }
 
   /** Waits for the answer to its login. */
-  get isApplicant(): boolean {
-    return this.#session.state === 'applicant';
+  get isAuthenticating(): boolean {
+    return this.#state.state === 'authenticating';
   }
 
   /** The device does not read as fast as it is written to. */
-  get isClogged(): boolean {
+  get isBackpressured(): boolean {
     return this.#deps.socket.bufferedAmount > this.#deps.limits.bufferedBytes;
   }
 
-  seated(seat: NewSeat): void {
-    if (this.#session.state !== 'applicant') return;
-    this.seat = seat;
-    this.#apply(this.#session.seated(seat, this.#deps.monotonicMs()));
+  onSessionOpened(session: NewDeviceSession): void {
+    if (this.#state.state !== 'authenticating') return;
+    this.session = session;
+    this.#apply(this.#state.onSessionOpened(session, this.#deps.monotonicMs()));
   }
 
-  refused(farewell: Farewell): void {
-    if (this.#session.state === 'applicant') this.#apply(this.#session.refused(farewell));
+  onLoginRejected(reason: CloseReason): void {
+    if (this.#state.state === 'authenticating') this.#apply(this.#state.onLoginRejected(reason));
   }
 
   /** Closes it from our side, whatever its state. */
-  dismiss(farewell: Farewell): void {
-    this.#apply({ next: new Gone(), actions: [{ kind: 'close', farewell }] });
+  close(reason: CloseReason): void {
+    this.#apply({ next: new Closed(), actions: [{ kind: 'close', reason }] });
   }
 
   /**
    * Asks the device to move to another process: it gets no further letters here, and what it acknowledges until
    * it goes still counts. False where its language has no word for that, and when it is being closed.
    */
-  sendAway(): boolean {
+  sendGoAway(): boolean {
     const frame = this.#leavesByMs === undefined ? this.#deps.protocol.goAway() : undefined;
     if (!frame) return false;
-    this.#session = new Gone();
+    this.#state = new Closed();
     this.#send(frame);
     return true;
   }
@@ -108,16 +114,16 @@ export class Connection {
   }
 
   /** A new letter, told by a notice. What cannot be sent now is read from the database later. */
-  offer(letter: Letter): void {
-    const member = this.member;
-    if (!member) return;
-    if (this.isPulling || member.isBehind || this.isClogged) member.isBehind = true;
+  offer(letter: DeviceMessage): void {
+    const authenticated = this.authenticated;
+    if (!authenticated) return;
+    if (this.isPulling || authenticated.hasBacklog || this.isBackpressured) authenticated.hasBacklog = true;
     else this.#deliver([letter], false);
   }
 
   /** Letters read from the database, oldest first. Those that waited before its login are sent apart. */
-  deliverWaiting(letters: WaitingLetter[]): void {
-    const newest = this.seat?.newestInboxId ?? 0;
+  deliverWaiting(letters: InboxMessage[]): void {
+    const newest = this.session?.newestInboxId ?? 0;
     this.#deliver(
       letters.filter(({ inboxId }) => inboxId <= newest),
       true,
@@ -128,8 +134,8 @@ export class Connection {
     );
   }
 
-  settled(pushId: number): void {
-    this.member?.settled(pushId);
+  onAcknowledged(pushId: number): void {
+    this.authenticated?.onAcknowledged(pushId);
     this.#askForLetters();
   }
 
@@ -138,18 +144,18 @@ export class Connection {
     this.#frames = 0;
     const { readWithinMs } = this.#deps.limits;
     if (this.#leavesByMs !== undefined && nowMs >= this.#leavesByMs) this.terminate();
-    else if (this.#unsent > 0 && nowMs - this.#tookAtMs >= readWithinMs) this.dismiss('readTimeout');
-    else this.#apply(this.#session.tick(nowMs));
+    else if (this.#unsent > 0 && nowMs - this.#tookAtMs >= readWithinMs) this.close('readTimeout');
+    else this.#apply(this.#state.tick(nowMs));
   }
 
   /** Sends what the session takes of `letters`, in one frame. */
-  #deliver(letters: Letter[], isOffline: boolean): void {
-    const taken = this.member?.take(letters) ?? [];
-    if (taken.length > 0) this.#send(this.#deps.protocol.letters(taken, isOffline));
+  #deliver(letters: DeviceMessage[], isOffline: boolean): void {
+    const taken = this.authenticated?.take(letters) ?? [];
+    if (taken.length > 0) this.#send(this.#deps.protocol.data(taken, isOffline));
   }
 
   #hear(data: Buffer, isBinary: boolean): void {
-    if (this.#count()) this.#apply(this.#session.hear(this.#deps.protocol.parse(data, isBinary)));
+    if (this.#count()) this.#apply(this.#state.receive(this.#deps.protocol.parse(data, isBinary)));
   }
 
   /** False when it is one frame too many. */
@@ -157,53 +163,53 @@ export class Connection {
     this.#heard();
     this.#frames += 1;
     const isFine = this.#frames <= this.#deps.limits.framesPerTick;
-    if (!isFine) this.dismiss('tooManyFrames');
+    if (!isFine) this.close('tooManyFrames');
     return isFine;
   }
 
   #heard(): void {
-    this.member?.heard(this.#deps.monotonicMs());
+    this.authenticated?.onActivity(this.#deps.monotonicMs());
   }
 
   #apply(step: Step): void {
-    this.#session = step.next;
+    this.#state = step.next;
     const { protocol, owner, socket } = this.#deps;
     for (const action of step.actions)
       switch (action.kind) {
-        case 'seat':
-          owner.seat(this, action);
+        case 'openSession':
+          owner.openSession(this, action);
           break;
-        case 'welcome':
+        case 'loggedIn':
           this.#answer(protocol.loggedIn(action.serial));
           break;
-        case 'beat':
+        case 'heartbeat':
           this.#answer(protocol.heartbeat(action.serial));
           break;
-        case 'refuse':
-          this.#answer(protocol.refusal(action.request));
+        case 'rejectRequest':
+          this.#answer(protocol.rejection(action.request));
           break;
         case 'ping':
           if (socket.readyState === socket.OPEN) socket.ping();
           break;
         case 'ack':
-          if (this.seat) owner.ack(this.seat, action.pushIds);
+          if (this.session) owner.ack(this.session, action.pushIds);
           break;
         case 'close':
-          this.#close(action.farewell);
+          this.#close(action.reason);
           break;
       }
   }
 
-  #close(farewell: Farewell): void {
+  #close(reason: CloseReason): void {
     if (this.#leavesByMs !== undefined) return;
     this.#leavesByMs = this.#deps.monotonicMs() + this.#deps.limits.closeWithinMs;
-    this.#send(this.#deps.protocol.farewell(farewell));
-    this.#deps.socket.close(farewells[farewell].code, farewells[farewell].reason);
+    this.#send(this.#deps.protocol.closeNotice(reason));
+    this.#deps.socket.close(closeReasons[reason].code, closeReasons[reason].reason);
   }
 
   /** Who asks and does not read is not answered: many small answers cost more memory than their bytes. */
   #answer(frame: Frame | undefined): void {
-    if (this.#unsent < this.#deps.limits.unsentAnswers) this.#send(frame);
+    if (this.#unsent < this.#deps.limits.unsentFrames) this.#send(frame);
   }
 
   #send(frame: Frame | undefined): void {
@@ -222,8 +228,13 @@ export class Connection {
 
   /** Without room it does not ask: while that came to nothing, the acknowledgement that makes room would be missed. */
   #askForLetters(): void {
-    const { member } = this;
-    if (member?.isBehind && member.hasRoom && !this.isPulling && !this.isClogged)
-      this.#deps.owner.wantsLetters(this);
+    const { authenticated } = this;
+    if (
+      authenticated?.hasBacklog &&
+      authenticated.canTakeMessages &&
+      !this.isPulling &&
+      !this.isBackpressured
+    )
+      this.#deps.owner.wantsMessages(this);
   }
 }

@@ -1,25 +1,29 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { ackLetters, type InboxNotice, type Receipt } from '../../shared/db/tables/channel/channel.ts';
 import {
-  devicesWithLetters,
+  type DeviceMessage,
+  devicesWithMessages,
   findMessages,
-  haveLetters,
-  type Letter,
-  lettersForNode,
+  havePendingMessages,
+  messagesForNode,
   type NodePage,
-  pendingLetters,
-} from '../../shared/db/tables/channel/channel-letters.ts';
-import type { SessionSeat } from '../../shared/db/tables/channel/channel-presence.ts';
+  readInbox,
+} from '../../shared/db/tables/channel/inbox.ts';
+import {
+  type Acknowledgement,
+  acknowledgeMessages,
+  type InboxNotification,
+} from '../../shared/db/tables/channel/messages.ts';
+import type { DeviceSession } from '../../shared/db/tables/channel/sessions.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import { Batches } from './batches.ts';
+import { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import type { Connection } from './connection.ts';
-import { Gather } from './gather.ts';
-import { Lanes } from './lanes.ts';
+import type { Authenticated } from './connection-state.ts';
 import type { ChannelLimits } from './limits.ts';
-import { parseInboxNotice } from './notice.ts';
+import { parseInboxNotification } from './notifications.ts';
 import type { Presence } from './presence.ts';
-import type { Member } from './session.ts';
+import { QueryBatcher } from './query-batcher.ts';
+import { WriteBuffer } from './write-buffer.ts';
 
 export interface DeliveryDeps {
   db: Database;
@@ -41,25 +45,25 @@ const askedTogether = 100;
 /** Brings letters from the database to the connections of this process, and acknowledgements back. */
 export class Delivery {
   readonly #deps: DeliveryDeps;
-  readonly #lanes = new Lanes(pullLanes);
-  readonly #haveLetters: Batches<SessionSeat, boolean>;
-  readonly #messages = new Map<string, Letter>();
-  readonly #receipts: Gather<Receipt>;
+  readonly #lanes = new ConcurrencyLimiter(pullLanes);
+  readonly #haveLetters: QueryBatcher<DeviceSession, boolean>;
+  readonly #messages = new Map<string, DeviceMessage>();
+  readonly #receipts: WriteBuffer<Acknowledgement>;
   /** Notices not looked at yet, one per app: further ones widen it. */
-  readonly #notices = new Map<string, InboxNotice>();
+  readonly #notices = new Map<string, InboxNotification>();
   #isReading = false;
 
   constructor(deps: DeliveryDeps) {
     this.#deps = deps;
-    this.#haveLetters = new Batches({
-      lanes: 1,
+    this.#haveLetters = new QueryBatcher({
+      concurrency: 1,
       size: askedTogether,
       keyOf: ({ sessionId }) => String(sessionId),
-      run: (seats) => haveLetters(deps.db, seats),
+      run: (seats) => havePendingMessages(deps.db, seats),
     });
-    this.#receipts = new Gather({
+    this.#receipts = new WriteBuffer({
       name: 'acknowledgements',
-      forMs: deps.limits.gatherMs,
+      delayMs: deps.limits.writeDelayMs,
       write: (receipts) => this.#settle(receipts),
       log: deps.log,
     });
@@ -67,22 +71,22 @@ export class Delivery {
 
   /** Letters were deposited: those for devices of this node are sent. */
   onNotice(payload: string): void {
-    const told = parseInboxNotice(payload);
+    const told = parseInboxNotification(payload);
     if (!told) return;
     const known = this.#notices.get(told.appId);
     this.#notices.set(told.appId, known ? widen(known, told) : told);
     if (!this.#isReading) void this.#readNotices();
   }
 
-  ack({ appId, installation }: SessionSeat, pushIds: number[]): void {
+  ack({ appId, installation }: DeviceSession, pushIds: number[]): void {
     for (const pushId of pushIds) this.#receipts.add({ appId, installation, pushId });
   }
 
   /** Sends what waits for a device that logged in. Never throws. */
   welcome(connection: Connection): Promise<void> {
     return this.#whilePulling(connection, async (member) => {
-      const hasLetters = await this.#haveLetters.ask(member.seat);
-      if (hasLetters || member.isBehind) await this.#lanes.run(() => this.#pullPages(connection));
+      const hasLetters = await this.#haveLetters.load(member.session);
+      if (hasLetters || member.hasBacklog) await this.#lanes.run(() => this.#pullPages(connection));
     });
   }
 
@@ -94,11 +98,12 @@ export class Delivery {
   /** Looks after every device of this node that has letters it was not given: for missed notices. */
   async pullAll(): Promise<void> {
     const { db, presence } = this.#deps;
-    const devices = await devicesWithLetters(db, presence.nodeId);
+    const devices = await devicesWithMessages(db, presence.nodeId);
     await Promise.all(
       devices.map(async ({ appId, installation, letters }) => {
         const connection = presence.find(appId, installation);
-        if (connection?.member && connection.member.unacked < letters) await this.pull(connection);
+        if (connection?.authenticated && connection.authenticated.unacknowledgedCount < letters)
+          await this.pull(connection);
       }),
     );
   }
@@ -108,18 +113,18 @@ export class Delivery {
     return this.#receipts.drain();
   }
 
-  async #whilePulling(connection: Connection, read: (member: Member) => Promise<void>): Promise<void> {
-    const member = connection.member;
+  async #whilePulling(connection: Connection, read: (member: Authenticated) => Promise<void>): Promise<void> {
+    const member = connection.authenticated;
     if (!member) return;
     if (connection.isPulling) {
-      member.isBehind = true;
+      member.hasBacklog = true;
       return;
     }
     connection.isPulling = true;
     try {
       await read(member);
     } catch (error) {
-      member.isBehind = true;
+      member.hasBacklog = true;
       this.#deps.log.warn({ err: error }, 'letters could not be read');
     } finally {
       connection.isPulling = false;
@@ -128,17 +133,17 @@ export class Delivery {
 
   async #pullPages(connection: Connection): Promise<void> {
     const { db, clock, limits } = this.#deps;
-    for (let member = connection.member; member; member = connection.member) {
-      member.isBehind = connection.isClogged || !member.hasRoom;
-      if (member.isBehind) return;
-      const { appId, installation } = member.seat;
-      const page = await pendingLetters(db, appId, installation, {
-        except: member.onTheWay,
+    for (let member = connection.authenticated; member; member = connection.authenticated) {
+      member.hasBacklog = connection.isBackpressured || !member.canTakeMessages;
+      if (member.hasBacklog) return;
+      const { appId, installation } = member.session;
+      const page = await readInbox(db, appId, installation, {
+        except: member.unacknowledged,
         now: new Date(clock.now()),
-        limit: limits.pageLetters,
+        limit: limits.pageMessages,
       });
       connection.deliverWaiting(page);
-      if (page.length < limits.pageLetters && !member.isBehind) return;
+      if (page.length < limits.pageMessages && !member.hasBacklog) return;
     }
   }
 
@@ -155,16 +160,16 @@ export class Delivery {
     this.#isReading = false;
   }
 
-  #nextNotice(): InboxNotice | undefined {
+  #nextNotice(): InboxNotification | undefined {
     const [notice] = this.#notices.values();
     if (notice) this.#notices.delete(notice.appId);
     return notice;
   }
 
-  async #deliver({ appId, fromId, toId }: InboxNotice): Promise<void> {
+  async #deliver({ appId, fromId, toId }: InboxNotification): Promise<void> {
     const { db, presence, clock } = this.#deps;
     for (let nextId: number | undefined = fromId; nextId !== undefined; ) {
-      const page: NodePage = await lettersForNode(
+      const page: NodePage = await messagesForNode(
         db,
         presence.nodeId,
         { appId, fromId: nextId, toId },
@@ -180,8 +185,8 @@ export class Delivery {
     }
   }
 
-  async #messagesOf(appId: string, ids: number[]): Promise<Map<number, Letter>> {
-    const found = new Map<number, Letter>();
+  async #messagesOf(appId: string, ids: number[]): Promise<Map<number, DeviceMessage>> {
+    const found = new Map<number, DeviceMessage>();
     const missing = new Set<number>();
     for (const id of ids) {
       const known = this.#messages.get(`${appId}/${id}`);
@@ -196,20 +201,20 @@ export class Delivery {
     return found;
   }
 
-  #keep(key: string, letter: Letter): void {
+  #keep(key: string, letter: DeviceMessage): void {
     this.#messages.set(key, letter);
     const [oldest] = this.#messages.keys();
     if (this.#messages.size > messagesKept && oldest !== undefined) this.#messages.delete(oldest);
   }
 
-  async #settle(receipts: Receipt[]): Promise<void> {
+  async #settle(receipts: Acknowledgement[]): Promise<void> {
     const { db, presence } = this.#deps;
-    await ackLetters(db, receipts);
+    await acknowledgeMessages(db, receipts);
     for (const { appId, installation, pushId } of receipts)
-      presence.find(appId, installation)?.settled(pushId);
+      presence.find(appId, installation)?.onAcknowledged(pushId);
   }
 }
 
-function widen(a: InboxNotice, b: InboxNotice): InboxNotice {
+function widen(a: InboxNotification, b: InboxNotification): InboxNotification {
   return { appId: a.appId, fromId: Math.min(a.fromId, b.fromId), toId: Math.max(a.toId, b.toId) };
 }

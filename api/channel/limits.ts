@@ -25,33 +25,33 @@ export interface ChannelLimits {
   /** Time from the connection to the login command. */
   loginWithinMs: number;
   /** Further time for our answer: when all devices return at once, the last logins wait for seconds. */
-  seatWithinMs: number;
+  sessionWithinMs: number;
   /** Silence after which the device is pinged. Long, since a ping wakes a phone's radio. */
   pingAfterMs: number;
   /** Time for any sign of life after the ping. */
   pongWithinMs: number;
   /** Time for devices to move to another process when this one stops; afterwards they are closed. */
-  moveWithinMs: number;
+  goAwayWithinMs: number;
   /** Time for the close handshake; afterwards the socket is destroyed. */
   closeWithinMs: number;
   /** Unsent output above which a device gets no further messages until it has read. */
   bufferedBytes: number;
   /** Unsent frames above which the server does not answer a device. */
-  unsentAnswers: number;
+  unsentFrames: number;
   /** Time for a device to read something of the unsent output, whatever it sends in that time. */
   readWithinMs: number;
   /** Messages sent to one device and not acknowledged; more follow when some are acknowledged. */
-  unackedLetters: number;
+  unacknowledgedMessages: number;
   /** Messages read for one device at a time; they are sent in one frame. */
-  pageLetters: number;
+  pageMessages: number;
   /** Interval of the heartbeat of a node (api process). */
-  beatEveryMs: number;
+  heartbeatEveryMs: number;
   /** Interval at which a node checks for messages that its devices have not been sent. */
-  lookAfterEveryMs: number;
+  sweepEveryMs: number;
   /** Time without a heartbeat after which a node counts as dead. */
   deadAfterMs: number;
   /** Time for which acknowledgements and disconnections are collected to be written together. */
-  gatherMs: number;
+  writeDelayMs: number;
   /** Shortest interval at which a login refreshes `updatedAt` of an installation. */
   touchEveryMs: number;
 }
@@ -65,19 +65,19 @@ export const channelLimits: ChannelLimits = {
   tickEveryMs: 1000,
   framesPerTick: 200,
   loginWithinMs: 10_000,
-  seatWithinMs: 60_000,
+  sessionWithinMs: 60_000,
   pingAfterMs: 200_000,
   pongWithinMs: 40_000,
-  moveWithinMs: 2000,
+  goAwayWithinMs: 2000,
   closeWithinMs: 2000,
   bufferedBytes: 64 * 1024,
-  unsentAnswers: 64,
+  unsentFrames: 64,
   readWithinMs: 60_000,
-  unackedLetters: 256,
-  pageLetters: 32,
-  beatEveryMs: 10_000,
-  lookAfterEveryMs: 30_000,
+  unacknowledgedMessages: 256,
+  pageMessages: 32,
+  heartbeatEveryMs: 10_000,
+  sweepEveryMs: 30_000,
   deadAfterMs: 60_000,
-  gatherMs: 20,
+  writeDelayMs: 20,
   touchEveryMs: 3_600_000,
 };

@@ -3,25 +3,25 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Directory } from '../../shared/db/cache/app-cache.ts';
 import { type Database, isDeadlock, isMissingReference } from '../../shared/db/pool.ts';
 import {
-  beatNode,
+  closeSessions,
   type DeviceName,
-  freeSeats,
-  type NewSeat,
+  type DeviceSession,
+  type NewDeviceSession,
+  openSessions,
+  recordHeartbeat,
   removeDeadNodes,
   removeNode,
-  restoreSeats,
-  type SessionSeat,
-  seatDevices,
-  seatsOfNode,
-} from '../../shared/db/tables/channel/channel-presence.ts';
+  restoreSessions,
+  sessionsOfNode,
+} from '../../shared/db/tables/channel/sessions.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import { Batches } from './batches.ts';
+import type { CloseReason } from './close-reason.ts';
 import type { Connection } from './connection.ts';
-import type { Farewell } from './farewell.ts';
-import { Gather } from './gather.ts';
 import type { ChannelLimits } from './limits.ts';
-import { parseSessionNotice } from './notice.ts';
+import { parseSessionNotification } from './notifications.ts';
+import { QueryBatcher } from './query-batcher.ts';
+import { WriteBuffer } from './write-buffer.ts';
 
 export interface PresenceDeps {
   db: Database;
@@ -51,8 +51,8 @@ export class Presence {
   readonly nodeId = randomUUID();
   readonly #deps: PresenceDeps;
   readonly #members = new Map<string, Connection>();
-  readonly #logins: Batches<Login, NewSeat | Farewell | undefined>;
-  readonly #departures: Gather<SessionSeat>;
+  readonly #logins: QueryBatcher<Login, NewDeviceSession | CloseReason | undefined>;
+  readonly #departures: WriteBuffer<DeviceSession>;
   /**
    * Takeovers we were told of while a login was under way: a notice may overtake the answer to the login
    * that it ends. By device; the highest session id, and when it was told.
@@ -66,16 +66,16 @@ export class Presence {
 
   constructor(deps: PresenceDeps) {
     this.#deps = deps;
-    this.#logins = new Batches({
-      lanes: loginLanes,
+    this.#logins = new QueryBatcher({
+      concurrency: loginLanes,
       size: loginsTogether,
       keyOf: ({ appId, installationId }) => `${appId}/${installationId}`,
       run: (logins) => this.#seat(logins),
     });
-    this.#departures = new Gather({
+    this.#departures = new WriteBuffer({
       name: 'departures',
-      forMs: deps.limits.gatherMs,
-      write: (seats) => freeSeats(deps.db, seats),
+      delayMs: deps.limits.writeDelayMs,
+      write: (seats) => closeSessions(deps.db, seats),
       log: deps.log,
     });
   }
@@ -87,7 +87,7 @@ export class Presence {
   /** Seats a connection or refuses it. True when it was seated. Never throws. */
   async join(connection: Connection, login: DeviceName): Promise<boolean> {
     if ((this.#ofApp.get(login.appId) ?? 0) >= this.#deps.limits.connectionsPerApp) {
-      connection.refused('tryAgainLater');
+      connection.onLoginRejected('tryAgainLater');
       return false;
     }
     this.#countApp(login.appId, 1);
@@ -101,7 +101,7 @@ export class Presence {
 
   /** Takes a connection that ended out; its seat is freed unless another login has taken it. */
   leave(connection: Connection): void {
-    const { seat } = connection;
+    const { session: seat } = connection;
     if (!seat) return;
     const key = keyOf(seat.appId, seat.installation);
     if (this.#members.get(key) !== connection) return;
@@ -113,18 +113,18 @@ export class Presence {
 
   /** A login somewhere took over from another: that one closes (protocol/channel.md#delivery-on-the-channel, error 4101). */
   onNotice(payload: string): void {
-    const told = parseSessionNotice(payload);
+    const told = parseSessionNotification(payload);
     if (!told) return;
     const connection = this.find(told.appId, told.installation);
-    const seat = connection?.member?.seat;
-    if (seat && seat.sessionId < told.sessionId) connection.dismiss('duplicatedLogin');
+    const seat = connection?.authenticated?.session;
+    if (seat && seat.sessionId < told.sessionId) connection.close('duplicatedLogin');
     else if (this.#joining > 0) this.#remember(told);
   }
 
   /** Says that this node lives, and buries others. True when this node had been taken for dead. */
   async beat(): Promise<boolean> {
     const { db, limits } = this.#deps;
-    const isNew = (await beatNode(db, this.nodeId)) || this.#wasBuried;
+    const isNew = (await recordHeartbeat(db, this.nodeId)) || this.#wasBuried;
     this.#wasBuried = false;
     await removeDeadNodes(db, limits.deadAfterMs);
     for (const [key, { toldAtMs }] of this.#takeovers)
@@ -137,15 +137,17 @@ export class Presence {
    * seats that were lost are restored, connections whose device logged in elsewhere are closed.
    */
   async reconcile(): Promise<void> {
-    const before = [...this.#members.values()].flatMap((connection) => connection.member?.seat ?? []);
-    await beatNode(this.#deps.db, this.nodeId);
-    await restoreSeats(this.#deps.db, this.nodeId, before);
-    const seats = await seatsOfNode(this.#deps.db, this.nodeId);
+    const before = [...this.#members.values()].flatMap(
+      (connection) => connection.authenticated?.session ?? [],
+    );
+    await recordHeartbeat(this.#deps.db, this.nodeId);
+    await restoreSessions(this.#deps.db, this.nodeId, before);
+    const seats = await sessionsOfNode(this.#deps.db, this.nodeId);
     const seated = new Set(seats.map((seat) => seat.sessionId));
     for (const { appId, installation, sessionId } of before) {
       const connection = this.find(appId, installation);
-      if (connection?.member?.seat.sessionId === sessionId && !seated.has(sessionId))
-        connection.dismiss('duplicatedLogin');
+      if (connection?.authenticated?.session.sessionId === sessionId && !seated.has(sessionId))
+        connection.close('duplicatedLogin');
     }
   }
 
@@ -155,25 +157,25 @@ export class Presence {
   }
 
   /** Undefined when the connection ended while it waited. */
-  async #ask(connection: Connection, login: DeviceName): Promise<NewSeat | Farewell | undefined> {
+  async #ask(connection: Connection, login: DeviceName): Promise<NewDeviceSession | CloseReason | undefined> {
     const { directory, log } = this.#deps;
     try {
       if (!(await directory.app(login.appId))) return 'appNotAvailable';
-      return await this.#logins.ask({ ...login, connection });
+      return await this.#logins.load({ ...login, connection });
     } catch (error) {
       log.warn({ err: error }, 'a device could not log in');
       return 'tryAgainLater';
     }
   }
 
-  async #seat(logins: Login[]): Promise<(NewSeat | Farewell | undefined)[]> {
-    const waiting = logins.filter(({ connection }) => connection.isApplicant);
+  async #seat(logins: Login[]): Promise<(NewDeviceSession | CloseReason | undefined)[]> {
+    const waiting = logins.filter(({ connection }) => connection.isAuthenticating);
     const seats = waiting.length === 0 ? [] : await this.#write(waiting);
     const answers = new Map(waiting.map((login, i) => [login, seats[i] ?? ('invalidLogin' as const)]));
     return logins.map((login) => answers.get(login));
   }
 
-  async #write(devices: DeviceName[]): Promise<(NewSeat | undefined)[]> {
+  async #write(devices: DeviceName[]): Promise<(NewDeviceSession | undefined)[]> {
     const { db, clock, limits } = this.#deps;
     const nowMs = clock.now();
     const seating = {
@@ -182,44 +184,47 @@ export class Presence {
       touchedBefore: new Date(nowMs - limits.touchEveryMs),
     };
     try {
-      return await seatDevices(db, devices, seating);
+      return await openSessions(db, devices, seating);
     } catch (error) {
       if (!isMissingReference(error) && !isDeadlock(error)) throw error;
-      if (await beatNode(db, this.nodeId)) this.#wasBuried = true;
-      return seatDevices(db, devices, seating);
+      if (await recordHeartbeat(db, this.nodeId)) this.#wasBuried = true;
+      return openSessions(db, devices, seating);
     }
   }
 
-  #answer(connection: Connection, answer: NewSeat | Farewell | undefined): boolean {
+  #answer(connection: Connection, answer: NewDeviceSession | CloseReason | undefined): boolean {
     if (answer === undefined) return false;
     if (typeof answer === 'string') {
-      connection.refused(answer);
+      connection.onLoginRejected(answer);
       return false;
     }
     // Its socket closed while the database was asked.
-    if (!connection.isApplicant) this.#departures.add(answer);
-    return connection.isApplicant && this.#admit(connection, answer);
+    if (!connection.isAuthenticating) this.#departures.add(answer);
+    return connection.isAuthenticating && this.#admit(connection, answer);
   }
 
-  #admit(connection: Connection, seat: NewSeat): boolean {
+  #admit(connection: Connection, seat: NewDeviceSession): boolean {
     const key = keyOf(seat.appId, seat.installation);
     const other = this.#members.get(key);
-    const latest = Math.max(other?.member?.seat.sessionId ?? 0, this.#takeovers.get(key)?.sessionId ?? 0);
+    const latest = Math.max(
+      other?.authenticated?.session.sessionId ?? 0,
+      this.#takeovers.get(key)?.sessionId ?? 0,
+    );
     if (latest > seat.sessionId) {
-      connection.refused('duplicatedLogin');
+      connection.onLoginRejected('duplicatedLogin');
       return false;
     }
     this.#members.set(key, connection);
-    connection.seated(seat);
+    connection.onSessionOpened(seat);
     if (other) {
       this.#countApp(seat.appId, -1);
-      other.dismiss('duplicatedLogin');
+      other.close('duplicatedLogin');
     }
     this.#count();
     return true;
   }
 
-  #remember({ appId, installation, sessionId }: SessionSeat): void {
+  #remember({ appId, installation, sessionId }: DeviceSession): void {
     const key = keyOf(appId, installation);
     const known = this.#takeovers.get(key)?.sessionId ?? 0;
     const toldAtMs = this.#deps.clock.monotonicMs();

@@ -3,12 +3,12 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { sleep } from '../../shared/clock.ts';
 import type { Listener } from '../../shared/db/listener.ts';
-import { inboxNotices } from '../../shared/db/tables/channel/channel.ts';
-import { sessionNotices } from '../../shared/db/tables/channel/channel-presence.ts';
+import { inboxTopic } from '../../shared/db/tables/channel/messages.ts';
+import { sessionTopic } from '../../shared/db/tables/channel/sessions.ts';
 import { channelPath } from '../../shared/domain/channel.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { Admission, type Origin } from './admission.ts';
-import { type ClosingReason, Connection, type ConnectionOwner } from './connection.ts';
+import { type CloseEvent, Connection, type ConnectionOwner } from './connection.ts';
 import { Delivery } from './delivery.ts';
 import { type ChannelLimits, channelLimits } from './limits.ts';
 import { Presence, type PresenceDeps } from './presence.ts';
@@ -49,9 +49,9 @@ export class Channel {
     this.#presence = new Presence({ ...deps, limits });
     this.#delivery = new Delivery({ ...deps, limits, presence: this.#presence });
     this.#owner = {
-      seat: (connection, login) => void this.#seat(connection, login),
-      ack: (seat, pushIds) => this.#delivery.ack(seat, pushIds),
-      wantsLetters: (connection) => void this.#delivery.pull(connection),
+      openSession: (connection, login) => void this.#seat(connection, login),
+      ack: (session, pushIds) => this.#delivery.ack(session, pushIds),
+      wantsMessages: (connection) => void this.#delivery.pull(connection),
       closed: (connection, reason) => this.#closed(connection, reason),
     };
     this.#sockets = new WebSocketServer({
@@ -70,15 +70,15 @@ export class Channel {
     const { listener } = this.#deps;
     await this.#presence.beat();
     this.#endings.push(
-      await listener.listen(sessionNotices, (payload) => this.#presence.onNotice(payload)),
-      await listener.listen(inboxNotices, (payload) => {
+      await listener.listen(sessionTopic, (payload) => this.#presence.onNotice(payload)),
+      await listener.listen(inboxTopic, (payload) => {
         if (payload === '') void this.#inBackground('recover', () => this.#recover());
         else this.#delivery.onNotice(payload);
       }),
     );
     this.#every(this.#limits.tickEveryMs, () => this.#tick());
-    this.#every(this.#limits.beatEveryMs, () => this.#inBackground('beat', () => this.#beat()));
-    this.#every(this.#limits.lookAfterEveryMs, () =>
+    this.#every(this.#limits.heartbeatEveryMs, () => this.#inBackground('beat', () => this.#beat()));
+    this.#every(this.#limits.sweepEveryMs, () =>
       this.#inBackground('look after', () => this.#delivery.pullAll()),
     );
     this.#isOpen = true;
@@ -93,10 +93,10 @@ export class Channel {
     for (const end of this.#endings) end();
     let isMoving = false;
     for (const connection of this.#connections.keys())
-      if (connection.sendAway()) isMoving = true;
-      else connection.dismiss('goingAway');
-    if (isMoving) await this.#untilEmpty(this.#limits.moveWithinMs);
-    for (const connection of this.#connections.keys()) connection.dismiss('goingAway');
+      if (connection.sendGoAway()) isMoving = true;
+      else connection.close('goingAway');
+    if (isMoving) await this.#untilEmpty(this.#limits.goAwayWithinMs);
+    for (const connection of this.#connections.keys()) connection.close('goingAway');
     await this.#untilEmpty(this.#limits.closeWithinMs);
     for (const connection of this.#connections.keys()) connection.terminate();
     await this.#delivery.close();
@@ -145,9 +145,9 @@ export class Channel {
     if (await this.#presence.join(connection, login)) await this.#delivery.welcome(connection);
   }
 
-  #closed(connection: Connection, { code, error }: ClosingReason): void {
+  #closed(connection: Connection, { code, error }: CloseEvent): void {
     this.#deps.log.debug(
-      { code, problem: error?.message, appId: connection.seat?.appId },
+      { code, problem: error?.message, appId: connection.session?.appId },
       'device disconnected',
     );
     const origin = this.#connections.get(connection);

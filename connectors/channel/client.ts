@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { AttemptResult, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
-import { depositFailed, stopping, unfit } from './errors.ts';
+import { enqueueFailed, stopping, unfit } from './errors.ts';
 import { renderChannelContent } from './payload.ts';
 
 interface Group {
@@ -36,7 +36,7 @@ export class ChannelSender implements Sender {
     }
   }
 
-  /** Holds nothing open: the mailbox is the worker's. */
+  /** Holds nothing open: the message store is the worker's. */
   async close(): Promise<void> {}
 
   async #sendGroup(request: SendRequest, { deviceType, recipients }: Group): Promise<AttemptResult> {
@@ -44,7 +44,7 @@ export class ChannelSender implements Sender {
     const { message } = request;
     const rendering = renderChannelContent(message, deviceType);
     return rendering.ok
-      ? this.#deposit({
+      ? this.#enqueue({
           pushId: message.objectId,
           content: rendering.payload,
           expiresAtMs: message.expiresAtMs,
@@ -53,20 +53,20 @@ export class ChannelSender implements Sender {
       : unfit(rendering.error);
   }
 
-  async #deposit(letter: {
+  async #enqueue(letter: {
     pushId: string;
     content: JsonObject;
     expiresAtMs: number;
     recipients: Recipient[];
   }): Promise<AttemptResult> {
-    const { clock, mailbox, onCall } = this.#context;
+    const { clock, messageStore, onCall } = this.#context;
     const startedAtMs = clock.monotonicMs();
     const secondsSoFar = () => (clock.monotonicMs() - startedAtMs) / 1000;
     try {
-      await mailbox.deposit(letter);
+      await messageStore.enqueue(letter);
     } catch {
       onCall({ status: 0, reason: 'mailbox unavailable', seconds: secondsSoFar() });
-      return depositFailed;
+      return enqueueFailed;
     }
     onCall({ status: 200, reason: '', seconds: secondsSoFar() });
     return { kind: 'sent' };

@@ -5,7 +5,7 @@ import type { AttemptResult } from '../contract/connector.ts';
  */
 
 /** The letters could not be stored; storing them again hides a repeat, so it is always worth another try. */
-export const depositFailed: AttemptResult = {
+export const enqueueFailed: AttemptResult = {
   kind: 'retry',
   status: 0,
   reason: 'mailbox unavailable',

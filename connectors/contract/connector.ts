@@ -126,8 +126,8 @@ export interface Sender {
 }
 
 /** Stores messages for our own channel before a device is woken; the worker hands it in. */
-export interface Mailbox {
-  deposit(letter: {
+export interface MessageStore {
+  enqueue(letter: {
     pushId: string;
     content: JsonObject;
     expiresAtMs: number;
@@ -137,7 +137,7 @@ export interface Mailbox {
 
 export interface SenderContext {
   clock: Clock;
-  mailbox: Mailbox;
+  messageStore: MessageStore;
   tokens: TokenStore;
   quota: DayQuota;
   /** Where this app's receipts of this connector are taken; the callback parameter is the push's `pushId`. */

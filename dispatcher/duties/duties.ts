@@ -1,6 +1,6 @@
 import { sleep } from '../../shared/clock.ts';
 import { deleteOldUsage } from '../../shared/db/tables/apps/usage.ts';
-import { deleteExpiredLetters } from '../../shared/db/tables/channel/channel.ts';
+import { deleteExpiredMessages } from '../../shared/db/tables/channel/messages.ts';
 import { deleteOldGatewayDays } from '../../shared/db/tables/gateways/daily-use.ts';
 import { deleteOldGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
 import { deleteOldRates } from '../../shared/db/tables/gateways/rates.ts';
@@ -53,7 +53,7 @@ const cleaner: Duty = {
   async runOnce({ db, clock }) {
     const now = clock.now();
     const records = await deleteOldNotifications(db, new Date(now - recordRetentionMs), rowsAtOnce);
-    const letters = await deleteExpiredLetters(db, new Date(now), rowsAtOnce);
+    const letters = await deleteExpiredMessages(db, new Date(now), rowsAtOnce);
     await deleteOldRequestIds(db, new Date(now - requestRetentionMs));
     const days = await deleteOldUsage(db, new Date(now - usageRetentionMs), rowsAtOnce);
     const messages = await deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rowsAtOnce);

@@ -1,10 +1,10 @@
-import type { Connector, GatewayCall, Mailbox, Sender } from '../../connectors/contract/connector.ts';
+import type { Connector, GatewayCall, MessageStore, Sender } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
 import type { Directory } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { depositLetters } from '../../shared/db/tables/channel/channel.ts';
+import { enqueueMessage } from '../../shared/db/tables/channel/messages.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
 import { dayQuota, tokenStore } from './gateway-state.ts';
@@ -88,7 +88,7 @@ export class SenderCache {
     setInterval(() => this.#closeIdle(), idleMs / 10).unref();
   }
 
-  /** Says which record a public push id belongs to, for the mailbox of our own channel. */
+  /** Says which record a public push id belongs to, for the message store of our own channel. */
   introduce(objectId: string, pushId: number): void {
     this.#pushIds.set(objectId, pushId);
     if (this.#pushIds.size > 10_000) this.#pushIds.delete([...this.#pushIds.keys()][0] ?? '');
@@ -150,7 +150,7 @@ export class SenderCache {
     const gateway = { ...owner, connector: connector.id };
     const sender = connector.open(credentials, {
       clock,
-      mailbox: this.#mailbox(owner.appId),
+      messageStore: this.#messageStore(owner.appId),
       tokens: tokenStore(db, vault, gateway),
       quota: dayQuota(db, gateway),
       callbackUrl: callbackUrl(publicUrl, vault, gateway),
@@ -169,12 +169,12 @@ export class SenderCache {
     return entry;
   }
 
-  #mailbox(appId: string): Mailbox {
+  #messageStore(appId: string): MessageStore {
     return {
-      deposit: async ({ pushId, content, expiresAtMs, recipients }) => {
+      enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
         const internalId = this.#pushIds.get(pushId);
         if (internalId === undefined) throw new Error('a letter of a push that is not in work');
-        await depositLetters(this.#options.db, {
+        await enqueueMessage(this.#options.db, {
           appId,
           pushId: internalId,
           content,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
-import { type Farewell, farewells } from '../../api/channel/farewell.ts';
+import { type CloseReason, closeReasons } from '../../api/channel/close-reason.ts';
 import { channelLimits } from '../../api/channel/limits.ts';
 import { jsonProtocol } from '../../api/channel/protocols/json.ts';
 import { protobufProtocols } from '../../api/channel/protocols/protobuf.ts';
@@ -46,7 +46,7 @@ export function channelPage(): string {
 const formOf = (name: string): string =>
   name.includes('base64') ? 'Protocol Buffers in base64, text frames' : 'Protocol Buffers, binary frames';
 
-const closeMeanings: Record<Farewell, string> = {
+const closeMeanings: Record<CloseReason, string> = {
   goingAway: 'the process stops: connect again',
   tooManyFrames: 'the device sent more frames than `framesPerTick`',
   tryAgainLater: 'the database is away, the app has too many connections, or the login took too long here',
@@ -60,7 +60,7 @@ const closeMeanings: Record<Farewell, string> = {
 
 const closeRows = (): string[][] =>
   Object.entries(closeMeanings).map(([name, meaning]) => {
-    const known = Object.entries(farewells).find(([key]) => key === name)?.[1];
+    const known = Object.entries(closeReasons).find(([key]) => key === name)?.[1];
     return [String(known?.code), code(known?.reason ?? name), meaning];
   });
 

@@ -2,8 +2,8 @@ import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Admission, originOf } from '../../api/channel/admission.ts';
-import { RawClient } from './raw-client.ts';
-import { type ChannelApi, eventually, World } from './support.ts';
+import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
+import { RawClient } from './support/raw-client.ts';
 
 const upgrade = {
   connection: 'Upgrade',
@@ -59,11 +59,11 @@ describe('counting by remote address', () => {
 });
 
 describe('upgrades of a real api', () => {
-  let world: World;
+  let world: ChannelFixture;
   let api: ChannelApi;
 
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     api = await world.startApi({
       env: { TRUSTED_PROXIES: '1' },
       channelLimits: { connectionsPerAddress: 2, connections: 3, connectionsPerApp: 2 },

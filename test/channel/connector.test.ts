@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { channel } from '../../connectors/channel/index.ts';
-import type { AttemptResult, Mailbox, PushMessage, Recipient } from '../../connectors/contract/connector.ts';
+import type {
+  AttemptResult,
+  MessageStore,
+  PushMessage,
+  Recipient,
+} from '../../connectors/contract/connector.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { aContext } from '../support/gateways/sender-context.ts';
 
@@ -94,7 +99,7 @@ describe('sending on our own channel', () => {
     data: JsonObject,
     options: { fails?: boolean; signal?: AbortSignal } = {},
   ) {
-    const deposits: Parameters<Mailbox['deposit']>[0][] = [];
+    const deposits: Parameters<MessageStore['enqueue']>[0][] = [];
     const attempts = new Map<number, AttemptResult[]>();
     const statuses: number[] = [];
     const sender = channel.open(
@@ -102,8 +107,8 @@ describe('sending on our own channel', () => {
       {
         ...aContext(),
         onCall: (call) => statuses.push(call.status),
-        mailbox: {
-          async deposit(letter) {
+        messageStore: {
+          async enqueue(letter) {
             if (options.fails) throw new Error('the database is away');
             deposits.push(letter);
           },

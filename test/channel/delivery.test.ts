@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
-import { RawClient } from './raw-client.ts';
-import { type ChannelApi, eventually, World } from './support.ts';
+import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
+import { RawClient } from './support/raw-client.ts';
 
 describe('delivery of letters', () => {
-  let world: World;
+  let world: ChannelFixture;
   let api: ChannelApi;
 
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     api = await world.startApi();
   });
   afterAll(() => world.drop());

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { movableClock } from '../support/gateways/apns.ts';
 import { startTestService, type TestService } from '../support/service.ts';
-import { ProtobufClient } from './protobuf-client.ts';
-import { eventually } from './support.ts';
+import { eventually } from './support/channel-fixture.ts';
+import { ProtobufClient } from './support/protobuf-client.ts';
 
 const hourMs = 3_600_000;
 const clock = movableClock(Date.now());

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { startBareChannel } from './bare-channel.ts';
-import { RawClient } from './raw-client.ts';
-import { type ChannelApi, eventually, World } from './support.ts';
+import { startBareChannel } from './support/bare-channel.ts';
+import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
+import { RawClient } from './support/raw-client.ts';
 
 describe('limits of a connection', () => {
-  let world: World;
+  let world: ChannelFixture;
   let api: ChannelApi;
 
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     api = await world.startApi();
   });
   afterAll(() => world.drop());
@@ -69,7 +69,10 @@ describe('limits of a connection', () => {
 
   test('no more letters are on their way than the window holds; acknowledgements open it', async () => {
     const [id = 0] = await world.install(['window']);
-    const channel = await startBareChannel(world.database.url, { unackedLetters: 10, pageLetters: 4 });
+    const channel = await startBareChannel(world.database.url, {
+      unacknowledgedMessages: 10,
+      pageMessages: 4,
+    });
     const pushes: number[] = [];
     for (let i = 0; i < 15; i += 1) pushes.push(await world.deposit([id]));
     const client = await RawClient.login(channel.url, world.appId, 'window');
@@ -89,7 +92,12 @@ describe('limits of a connection', () => {
 
   test('a slow reader costs bounded memory and nobody else, and gets everything once it reads', async () => {
     const ids = await world.install(['slow', 'fast', 'faster']);
-    const limits = { bufferedBytes: 256 * 1024, unackedLetters: 10_000, pageLetters: 4, unsentAnswers: 8 };
+    const limits = {
+      bufferedBytes: 256 * 1024,
+      unacknowledgedMessages: 10_000,
+      pageMessages: 4,
+      unsentFrames: 8,
+    };
     const channel = await startBareChannel(world.database.url, limits);
     const { appId } = world;
     const slow = await RawClient.login(channel.url, appId, 'slow');
@@ -99,7 +107,7 @@ describe('limits of a connection', () => {
     );
     slow.socket.pause();
     const content = { alert: 'x'.repeat(100_000) };
-    const mostBytes = limits.bufferedBytes + (limits.pageLetters + 1) * JSON.stringify(content).length;
+    const mostBytes = limits.bufferedBytes + (limits.pageMessages + 1) * JSON.stringify(content).length;
     const pushes: number[] = [];
     for (let i = 0; i < 150; i += 1) pushes.push(await world.deposit(ids, content));
     for (const other of others) {
@@ -122,7 +130,7 @@ describe('limits of a connection', () => {
 
   test('who never reads is cut off, however much it says, and its letters wait for it', async () => {
     const [id = 0] = await world.install(['deaf']);
-    const limits = { readWithinMs: 300, closeWithinMs: 100, tickEveryMs: 20, unsentAnswers: 8 };
+    const limits = { readWithinMs: 300, closeWithinMs: 100, tickEveryMs: 20, unsentFrames: 8 };
     const channel = await startBareChannel(world.database.url, limits);
     const client = await RawClient.login(channel.url, world.appId, 'deaf');
     const socket = channel.sockets[channel.sockets.length - 1];

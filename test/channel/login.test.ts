@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { RawClient } from './raw-client.ts';
-import { type ChannelApi, World } from './support.ts';
+import { type ChannelApi, ChannelFixture } from './support/channel-fixture.ts';
+import { RawClient } from './support/raw-client.ts';
 
 describe('login', () => {
-  let world: World;
+  let world: ChannelFixture;
   let api: ChannelApi;
 
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     api = await world.startApi();
   });
   afterAll(() => world.drop());

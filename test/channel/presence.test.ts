@@ -4,17 +4,17 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
 import { testEnvironment } from '../support/api.ts';
-import { startBareChannel } from './bare-channel.ts';
-import { RawClient } from './raw-client.ts';
-import { type ChannelApi, eventually, freePort, World } from './support.ts';
+import { startBareChannel } from './support/bare-channel.ts';
+import { type ChannelApi, ChannelFixture, eventually, freePort } from './support/channel-fixture.ts';
+import { RawClient } from './support/raw-client.ts';
 
 describe('several api processes on one database', () => {
-  let world: World;
+  let world: ChannelFixture;
   let one: ChannelApi;
   let two: ChannelApi;
 
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     one = await world.startApi();
     two = await world.startApi();
   });
@@ -96,7 +96,7 @@ describe('several api processes on one database', () => {
 
   test('a node that was taken for dead takes its seats again', async () => {
     const [id = 0] = await world.install(['buried']);
-    const channel = await startBareChannel(world.database.url, { beatEveryMs: 100 });
+    const channel = await startBareChannel(world.database.url, { heartbeatEveryMs: 100 });
     const client = await RawClient.login(channel.url, world.appId, 'buried');
     await world.db.query(
       'DELETE FROM channel_node WHERE id = (SELECT node_id FROM channel_session WHERE installation = $1)',

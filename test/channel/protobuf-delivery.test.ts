@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startBareChannel } from './bare-channel.ts';
-import { ProtobufClient, subProtocols } from './protobuf-client.ts';
-import { RawClient } from './raw-client.ts';
-import { type ChannelApi, eventually, World } from './support.ts';
+import { startBareChannel } from './support/bare-channel.ts';
+import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
+import { ProtobufClient, subProtocols } from './support/protobuf-client.ts';
+import { RawClient } from './support/raw-client.ts';
 
 describe('devices that speak protobuf', () => {
-  let world: World;
+  let world: ChannelFixture;
   let api: ChannelApi;
 
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     api = await world.startApi();
   });
   afterAll(() => world.drop());
@@ -76,7 +76,10 @@ describe('devices that speak protobuf', () => {
 
   test('all that waited is offline, however many commands it takes; what comes after is not, however late', async () => {
     const [id = 0] = await world.install(['window']);
-    const channel = await startBareChannel(world.database.url, { unackedLetters: 5, pageLetters: 2 });
+    const channel = await startBareChannel(world.database.url, {
+      unacknowledgedMessages: 5,
+      pageMessages: 2,
+    });
     const deposit = async (count: number) => {
       for (let i = 0; i < count; i += 1) await world.deposit([id]);
     };

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Farewell } from '../../api/channel/farewell.ts';
+import type { CloseReason } from '../../api/channel/close-reason.ts';
 import { chooseProtocol } from '../../api/channel/protocols/all.ts';
 import type { Protocol } from '../../api/channel/protocols/protocol.ts';
-import { encode, subProtocols } from './protobuf-client.ts';
+import { encode, subProtocols } from './support/protobuf-client.ts';
 
 /** Bytes in hexadecimal, with texts between quotes. */
 function bytesOf(notation: string): Buffer {
@@ -34,18 +34,18 @@ describe('bytes worked out by hand from the numbers of protocol/channel.md#proto
     ['goaway', binary.goAway()?.data, '08 15'],
     [
       'data',
-      binary.letters([letter(7, '{"a":1}')], false).data,
+      binary.data([letter(7, '{"a":1}')], false).data,
       `08 09 aa06 0e 0a 01 '7' 12 09 0a 07 '{"a":1}'`,
     ],
     [
       'data that waited',
-      binary.letters([letter(7, '{}'), letter(12, '{}')], true).data,
+      binary.data([letter(7, '{}'), letter(12, '{}')], true).data,
       `08 09 aa06 15 0a 01 '7' 0a 02 '12' 12 04 0a 02 '{}' 12 04 0a 02 '{}' 18 01`,
     ],
-    ['error', binary.farewell('duplicatedLogin')?.data, "08 07 ba06 15 08 8520 12 10 'DUPLICATED_LOGIN'"],
+    ['error', binary.closeNotice('duplicatedLogin')?.data, "08 07 ba06 15 08 8520 12 10 'DUPLICATED_LOGIN'"],
     [
       'refusal',
-      binary.refusal({ service: 2, peerId: 'tom', serial: 9 })?.data,
+      binary.rejection({ service: 2, peerId: 'tom', serial: 9 })?.data,
       "08 07 22 03 'tom' 28 09 40 02 ba06 34 08 8420 12 11 'APP_NOT_AVAILABLE' 22 1c 'Only pushes are served here.'",
     ],
   ];
@@ -63,7 +63,7 @@ describe('bytes worked out by hand from the numbers of protocol/channel.md#proto
     expect(heard("08 03 ca06 07 52 01 '7' 52 02 '12'")).toEqual({ kind: 'ack', pushIds: [7, 12] });
     expect(heard('08 0e 28 03')).toEqual({ kind: 'heartbeat', serial: 3 });
     expect(heard("08 00 10 01 22 03 'tom' 28 09 40 02")).toEqual({
-      kind: 'foreign',
+      kind: 'otherService',
       request: { service: 2, peerId: 'tom', serial: 9 },
     });
   });
@@ -78,7 +78,7 @@ describe('what devices say', () => {
   test('a login for pushes only is a login; one that cannot be anybody’s is bad', () => {
     const device = { cmd: 'login', appId: 'app', installationId: 'dev' };
     expect(binary.parse(encode({ ...device, service: 1, i: 4 }), true)).toMatchObject({
-      kind: 'foreign',
+      kind: 'otherService',
       request: { service: 1, serial: 4 },
     });
     for (const members of [
@@ -87,8 +87,8 @@ describe('what devices say', () => {
       { installationId: '' },
       { installationId: 'a\u0000' },
     ])
-      expect(binary.parse(encode({ ...device, ...members }), true)).toEqual({ kind: 'badLogin' });
-    expect(heard('08 08')).toEqual({ kind: 'badLogin' });
+      expect(binary.parse(encode({ ...device, ...members }), true)).toEqual({ kind: 'invalidLogin' });
+    expect(heard('08 08')).toEqual({ kind: 'invalidLogin' });
   });
 
   test('ids that were never given out are left out of an acknowledgement', () => {
@@ -135,7 +135,7 @@ describe('what devices say', () => {
   });
 
   test('arbitrary bytes never throw, and what a client encodes is heard', () => {
-    const kinds = ['login', 'badLogin', 'heartbeat', 'ack', 'foreign', 'other', 'unparseable'];
+    const kinds = ['login', 'invalidLogin', 'heartbeat', 'ack', 'otherService', 'other', 'unparseable'];
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
         for (const protocol of subProtocols.map(protocolOf))
@@ -185,7 +185,7 @@ describe('what devices say', () => {
 });
 
 test('a farewell is said where clients know its code', () => {
-  const said = (farewell: Farewell) => binary.farewell(farewell) !== undefined;
+  const said = (farewell: CloseReason) => binary.closeNotice(farewell) !== undefined;
   expect((['unparseable', 'duplicatedLogin', 'loginTimeout'] as const).every(said)).toBe(true);
   expect((['goingAway', 'tryAgainLater', 'tooManyFrames'] as const).some(said)).toBe(false);
 });

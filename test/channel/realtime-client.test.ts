@@ -1,8 +1,8 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { Realtime } from 'leancloud-realtime';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CommandType, openDevice } from './realtime-device.ts';
-import { eventually, freePort, World } from './support.ts';
+import { ChannelFixture, eventually, freePort } from './support/channel-fixture.ts';
+import { CommandType, openDevice } from './support/realtime-device.ts';
 
 /** One address before several processes, as a load balancer: new connections go to the one it is told. */
 class TcpProxy {
@@ -37,7 +37,7 @@ class TcpProxy {
  * acknowledgement) is said through it, as its own live queries do.
  */
 describe('the realtime library', () => {
-  let world: World;
+  let world: ChannelFixture;
   let client: TcpProxy;
   const clients: Realtime[] = [];
 
@@ -50,7 +50,7 @@ describe('the realtime library', () => {
   const portOf = (url: string) => Number(new URL(url).port);
 
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     client = await TcpProxy.open();
   });
   afterAll(async () => {

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { chooseProtocol } from '../../api/channel/protocols/all.ts';
-import { encode, subProtocols } from '../channel/protobuf-client.ts';
-import { RawClient } from '../channel/raw-client.ts';
-import { type ChannelApi, World } from '../channel/support.ts';
+import { type ChannelApi, ChannelFixture } from '../channel/support/channel-fixture.ts';
+import { encode, subProtocols } from '../channel/support/protobuf-client.ts';
+import { RawClient } from '../channel/support/raw-client.ts';
 import { mutated } from './generators/bytes.ts';
 import { dictionaryOf, name, rawBody, text, value } from './generators/values.ts';
 import { fuzz } from './runs.ts';
 
-const kinds = ['login', 'badLogin', 'heartbeat', 'ack', 'foreign', 'other', 'unparseable'];
+const kinds = ['login', 'invalidLogin', 'heartbeat', 'ack', 'otherService', 'other', 'unparseable'];
 
 const words = fc.record(
   {
@@ -82,10 +82,10 @@ describe.each(['', ...subProtocols])('frames in the language "%s"', (protocolNam
 });
 
 describe('the channel', () => {
-  let world: World;
+  let world: ChannelFixture;
   let api: ChannelApi;
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     api = await world.startApi();
     await world.install(['device']);
   });

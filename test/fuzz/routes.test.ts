@@ -8,7 +8,7 @@ import { type RunningApi, startApi } from '../../api/start.ts';
 import { createApnsCredentials } from '../../ops/sandbox/apns/server.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { createLogger } from '../../shared/process/logging.ts';
-import { freePort } from '../channel/support.ts';
+import { freePort } from '../channel/support/channel-fixture.ts';
 import { testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { exchange, problemOf } from './exchange.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Letter } from '../../../shared/db/tables/channel/channel-letters.ts';
+import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
 import { isJsonObject, parseJson } from '../../../shared/domain/json.ts';
-import { farewells } from '../farewell.ts';
-import { type Incoming, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
+import { closeReasons } from '../close-reason.ts';
+import { type ClientCommand, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
 
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
 
@@ -14,11 +14,11 @@ function valueIn(data: Buffer): unknown {
   }
 }
 
-function parseCommand(command: { [key: string]: unknown }): Incoming {
+function parseCommand(command: { [key: string]: unknown }): ClientCommand {
   switch (command.cmd) {
     case 'login': {
       const result = loginMembers.safeParse(command);
-      return result.success ? { kind: 'login', ...result.data } : { kind: 'badLogin' };
+      return result.success ? { kind: 'login', ...result.data } : { kind: 'invalidLogin' };
     }
     case 'ack': {
       const result = ack.safeParse(command);
@@ -33,14 +33,14 @@ const text = (data: string | Buffer) => ({ data, isBinary: false });
 const heartbeat = text('{}');
 
 /** The text of one letter goes to all its devices: it is built once. */
-const singles = new WeakMap<Letter, Buffer>();
+const singles = new WeakMap<DeviceMessage, Buffer>();
 
-function dataFrame(letters: Letter[]): string {
+function dataFrame(letters: DeviceMessage[]): string {
   const ids = letters.map(({ pushId }) => `"${pushId}"`).join(',');
   return `{"cmd":"data","ids":[${ids}],"msg":[${letters.map(({ content }) => content).join(',')}]}`;
 }
 
-function singleFrame(letter: Letter): Buffer {
+function singleFrame(letter: DeviceMessage): Buffer {
   const known = singles.get(letter);
   if (known) return known;
   const frame = Buffer.from(dataFrame([letter]));
@@ -57,14 +57,14 @@ export const jsonProtocol: Protocol = {
   },
   heartbeat: () => heartbeat,
   loggedIn: () => undefined,
-  letters: (letters) => {
+  data: (letters) => {
     const [first, ...more] = letters;
     return text(first && more.length === 0 ? singleFrame(first) : dataFrame(letters));
   },
-  refusal: () => undefined,
+  rejection: () => undefined,
   goAway: () => undefined,
-  farewell: (farewell) =>
-    farewells[farewell].code < 4000
+  closeNotice: (farewell) =>
+    closeReasons[farewell].code < 4000
       ? undefined
-      : text(JSON.stringify({ cmd: 'error', ...farewells[farewell] })),
+      : text(JSON.stringify({ cmd: 'error', ...closeReasons[farewell] })),
 };

@@ -1,7 +1,7 @@
-import type { Letter } from '../../../shared/db/tables/channel/channel-letters.ts';
-import { farewells } from '../farewell.ts';
+import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
+import { closeReasons } from '../close-reason.ts';
 import { type Command, commands, readCommand, writeCommand } from './protobuf-wire.ts';
-import { type Frame, type Incoming, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
+import { type ClientCommand, type Frame, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
 
 /** The service of pushes; the others (live queries, instant messages) are not ours. */
 const pushService = 0;
@@ -24,16 +24,16 @@ const foreignCommands: ReadonlySet<number | undefined> = new Set([
 
 /** The public service's word for a service that is switched off for an app. */
 const noSuchService = {
-  code: farewells.appNotAvailable.code,
-  reason: farewells.appNotAvailable.reason,
+  code: closeReasons.appNotAvailable.code,
+  reason: closeReasons.appNotAvailable.reason,
   detail: 'Only pushes are served here.',
 };
 
-function foreign({ service, peerId, serial }: Command): Incoming {
-  return { kind: 'foreign', request: { service, peerId, serial } };
+function foreign({ service, peerId, serial }: Command): ClientCommand {
+  return { kind: 'otherService', request: { service, peerId, serial } };
 }
 
-function incomingOf(command: Command): Incoming {
+function incomingOf(command: Command): ClientCommand {
   const isForPushes = (command.service ?? pushService) === pushService;
   switch (command.cmd) {
     case commands.login: {
@@ -41,7 +41,7 @@ function incomingOf(command: Command): Incoming {
       const result = loginMembers.safeParse(command);
       return result.success
         ? { kind: 'login', ...result.data, serial: command.serial }
-        : { kind: 'badLogin' };
+        : { kind: 'invalidLogin' };
     }
     case commands.ack:
       return isForPushes ? { kind: 'ack', pushIds: pushIdsOf(command.ackIds) } : { kind: 'other' };
@@ -74,7 +74,7 @@ const base64: Packing = {
   },
 };
 
-function parse(command: Buffer): Incoming {
+function parse(command: Buffer): ClientCommand {
   try {
     return incomingOf(readCommand(command));
   } catch {
@@ -88,13 +88,13 @@ function parse(command: Buffer): Incoming {
  */
 function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
   /** The frame of one letter goes to all its devices: it is built once. */
-  const singles = new WeakMap<Letter, Frame>();
-  const dataFrame = (letters: Letter[], isOffline: boolean) => {
+  const singles = new WeakMap<DeviceMessage, Frame>();
+  const dataFrame = (letters: DeviceMessage[], isOffline: boolean) => {
     const ids = letters.map(({ pushId }) => String(pushId));
     const msg = letters.map(({ content }) => content);
     return pack(writeCommand({ cmd: 'data', data: { ids, msg, isOffline } }));
   };
-  const singleFrame = (letter: Letter) => {
+  const singleFrame = (letter: DeviceMessage) => {
     const known = singles.get(letter);
     if (known) return known;
     const frame = dataFrame([letter], false);
@@ -113,16 +113,16 @@ function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
       pack(
         writeCommand({ cmd: 'loggedin', serial, service: pushService, loggedin: { pushDisabled: false } }),
       ),
-    letters(letters, isOffline) {
+    data(letters, isOffline) {
       const [first, ...more] = letters;
       return first && more.length === 0 && !isOffline ? singleFrame(first) : dataFrame(letters, isOffline);
     },
-    refusal: (request) => pack(writeCommand({ cmd: 'error', ...request, error: noSuchService })),
+    rejection: (request) => pack(writeCommand({ cmd: 'error', ...request, error: noSuchService })),
     goAway: () => goAway,
-    farewell: (farewell) =>
-      farewells[farewell].code < 4000
+    closeNotice: (farewell) =>
+      closeReasons[farewell].code < 4000
         ? undefined
-        : pack(writeCommand({ cmd: 'error', error: farewells[farewell] })),
+        : pack(writeCommand({ cmd: 'error', error: closeReasons[farewell] })),
   };
 }
 

@@ -1,21 +1,21 @@
 import { z } from 'zod';
-import type { Letter } from '../../../shared/db/tables/channel/channel-letters.ts';
-import type { Farewell } from '../farewell.ts';
+import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
+import type { CloseReason } from '../close-reason.ts';
 
 /** What a device says, whatever language it speaks. Serials are numbers by which it knows the answer again. */
-export type Incoming =
+export type ClientCommand =
   | { kind: 'login'; appId: string; installationId: string; serial?: number }
   /** A login whose members cannot be anybody's. */
-  | { kind: 'badLogin' }
+  | { kind: 'invalidLogin' }
   | { kind: 'heartbeat'; serial?: number }
   | { kind: 'ack'; pushIds: number[] }
-  | { kind: 'foreign'; request: ForeignRequest }
+  | { kind: 'otherService'; request: OtherServiceRequest }
   /** Well formed, but nothing that concerns pushes. */
   | { kind: 'other' }
   | { kind: 'unparseable' };
 
 /** A request to another service that shares the socket with pushes elsewhere, as instant messages. */
-export interface ForeignRequest {
+export interface OtherServiceRequest {
   service: number | undefined;
   peerId: string | undefined;
   serial: number | undefined;
@@ -31,19 +31,19 @@ export interface Frame {
 export interface Protocol {
   /** WebSocket sub-protocol; empty for none. */
   name: string;
-  parse(data: Buffer, isBinary: boolean): Incoming;
+  parse(data: Buffer, isBinary: boolean): ClientCommand;
   /** Answer to a heartbeat; undefined where the WebSocket's own ping serves. */
   heartbeat(serial: number | undefined): Frame | undefined;
   /** Answer to a successful login, where the language has one. */
   loggedIn(serial: number | undefined): Frame | undefined;
   /** `isOffline`: they waited while the device was away. */
-  letters(letters: Letter[], isOffline: boolean): Frame;
+  data(data: DeviceMessage[], isOffline: boolean): Frame;
   /** Answer to a request that we do not serve; the connection stays. */
-  refusal(request: ForeignRequest): Frame | undefined;
+  rejection(request: OtherServiceRequest): Frame | undefined;
   /** Asks the device to connect anew through the router, where the language has a word for it. */
   goAway(): Frame | undefined;
   /** Said before the socket closes, where the language has a word for it. */
-  farewell(farewell: Farewell): Frame | undefined;
+  closeNotice(closeNotice: CloseReason): Frame | undefined;
 }
 
 /** NUL and other control characters never reach SQL; lengths leave room beyond any real id. */

@@ -7,7 +7,7 @@ export function memoryContext(): SenderContext {
   const claimed = new Set<string>();
   return {
     clock: systemClock,
-    mailbox: { deposit: async () => undefined },
+    messageStore: { enqueue: async () => undefined },
     tokens: {
       read: async (credential) => kept.get(credential) ?? null,
       claim: async (credential) => {

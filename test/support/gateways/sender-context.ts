@@ -19,7 +19,7 @@ export function aContext(clock: Clock = systemClock, shared: Partial<TestContext
   const calls: GatewayCall[] = [];
   return {
     clock,
-    mailbox: { deposit: async () => undefined },
+    messageStore: { enqueue: async () => undefined },
     tokens: new MemoryTokens(clock),
     quota: new MemoryQuota(),
     callbackUrl: 'https://push.example.com/callbacks/vendor/app/secret',

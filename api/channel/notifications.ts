@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { InboxNotice } from '../../shared/db/tables/channel/channel.ts';
-import type { SessionSeat } from '../../shared/db/tables/channel/channel-presence.ts';
+import type { InboxNotification } from '../../shared/db/tables/channel/messages.ts';
+import type { DeviceSession } from '../../shared/db/tables/channel/sessions.ts';
 
 const inboxNotice = z.object({ appId: z.string(), fromId: z.number(), toId: z.number() });
 const sessionNotice = z.object({ appId: z.string(), installation: z.number(), sessionId: z.number() });
@@ -14,6 +14,8 @@ function parse<T>(shape: z.ZodType<T>, payload: string): T | undefined {
   }
 }
 
-export const parseInboxNotice = (payload: string): InboxNotice | undefined => parse(inboxNotice, payload);
+export const parseInboxNotification = (payload: string): InboxNotification | undefined =>
+  parse(inboxNotice, payload);
 
-export const parseSessionNotice = (payload: string): SessionSeat | undefined => parse(sessionNotice, payload);
+export const parseSessionNotification = (payload: string): DeviceSession | undefined =>
+  parse(sessionNotice, payload);

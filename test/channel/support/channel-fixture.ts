@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
-import type { ChannelLimits } from '../../api/channel/limits.ts';
-import type { Clock } from '../../shared/clock.ts';
-import { Database } from '../../shared/db/pool.ts';
-import { depositLetters } from '../../shared/db/tables/channel/channel.ts';
-import type { JsonObject } from '../../shared/domain/json.ts';
-import { startTestApi, type TestApi } from '../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import type { ChannelLimits } from '../../../api/channel/limits.ts';
+import type { Clock } from '../../../shared/clock.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { enqueueMessage } from '../../../shared/db/tables/channel/messages.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import { startTestApi, type TestApi } from '../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 /** An api whose public URL is where it listens, so that its router leads to itself. */
 export interface ChannelApi extends TestApi {
@@ -24,7 +24,7 @@ export async function freePort(): Promise<number> {
 }
 
 /** A database with one app, any number of api processes on it, and what a test does to them. */
-export class World {
+export class ChannelFixture {
   readonly database: TestDatabase;
   readonly db: Database;
   appId = '';
@@ -35,8 +35,8 @@ export class World {
     this.db = new Database({ url: database.url, applicationName: 'test' });
   }
 
-  static async create(): Promise<World> {
-    return new World(await createTestDatabase());
+  static async create(): Promise<ChannelFixture> {
+    return new ChannelFixture(await createTestDatabase());
   }
 
   async startApi(
@@ -85,7 +85,7 @@ export class World {
   ): Promise<number> {
     const pushId = options.pushId ?? (await this.push());
     const expiresAt = options.expiresAt ?? new Date(Date.now() + 3_600_000);
-    await depositLetters(this.db, { appId: this.appId, pushId, content, expiresAt, installations });
+    await enqueueMessage(this.db, { appId: this.appId, pushId, content, expiresAt, installations });
     return pushId;
   }
 

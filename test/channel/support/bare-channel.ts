@@ -1,14 +1,14 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ChannelLimits, channelLimits } from '../../api/channel/limits.ts';
-import { Channel } from '../../api/channel/server.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { Vault } from '../../shared/crypto.ts';
-import { Directory } from '../../shared/db/cache/app-cache.ts';
-import { Listener } from '../../shared/db/listener.ts';
-import { Database } from '../../shared/db/pool.ts';
-import { createMetrics, type Metrics } from '../../shared/metrics.ts';
-import { silentLog, testConfig } from '../support/api.ts';
+import { type ChannelLimits, channelLimits } from '../../../api/channel/limits.ts';
+import { Channel } from '../../../api/channel/server.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { Vault } from '../../../shared/crypto.ts';
+import { Directory } from '../../../shared/db/cache/app-cache.ts';
+import { Listener } from '../../../shared/db/listener.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { createMetrics, type Metrics } from '../../../shared/metrics.ts';
+import { silentLog, testConfig } from '../../support/api.ts';
 
 export interface BareChannel {
   url: string;

@@ -7,7 +7,7 @@ import type { Handle } from '../../pool.ts';
  * the next connection until they expire (protocol/channel.md#delivery-on-the-channel). A device has at most one letter of a push, so
  * the push's id is the letter's id on the wire, the same however often it is delivered or deposited.
  */
-export interface LettersToDeposit {
+export interface MessageToEnqueue {
   appId: string;
   /** Internal id of the push record. */
   pushId: number;
@@ -19,21 +19,21 @@ export interface LettersToDeposit {
 }
 
 /** That a device has read its letter of a push. */
-export interface Receipt {
+export interface Acknowledgement {
   appId: string;
   installation: number;
   pushId: number;
 }
 
 /** Letters `fromId` to `toId` of an app were deposited: the payload of `inboxNotices`. */
-export interface InboxNotice {
+export interface InboxNotification {
   appId: string;
   fromId: number;
   toId: number;
 }
 
 /** NOTIFY channel that wakes the api processes; the payload is an `InboxNotice` in JSON. */
-export const inboxNotices = 'carillon_inbox';
+export const inboxTopic = 'carillon_inbox';
 
 const depositStatement = `
   WITH known AS (
@@ -62,7 +62,7 @@ const depositStatement = `
     SELECT count(*) AS deposited, min(id) AS from_id, max(id) AS to_id FROM letters
   )
   SELECT EXISTS (SELECT FROM message) AS has_message, deposited,
-         CASE WHEN deposited > 0 THEN pg_notify('${inboxNotices}',
+         CASE WHEN deposited > 0 THEN pg_notify('${inboxTopic}',
            json_build_object('appId', $1::text, 'fromId', from_id, 'toId', to_id)::text) END
     FROM span`;
 
@@ -71,7 +71,7 @@ const depositStatement = `
  * nothing. Installations that this push was deposited for before are passed over, their letters read or
  * not, so that it can be repeated after any failure. Gives the number of new letters.
  */
-export async function depositLetters(db: Handle, letters: LettersToDeposit): Promise<number> {
+export async function enqueueMessage(db: Handle, letters: MessageToEnqueue): Promise<number> {
   const { appId, pushId, expiresAt, installations } = letters;
   if (installations.length === 0) return 0;
   const content = JSON.stringify(letters.content);
@@ -96,7 +96,7 @@ export async function depositLetters(db: Handle, letters: LettersToDeposit): Pro
  * the record is. A letter counts once, whoever acknowledges it how often: only a deleted row is counted.
  * Rows are locked in one order, so that processes that do this at the same time do not block each other.
  */
-export async function ackLetters(db: Handle, receipts: Receipt[]): Promise<number> {
+export async function acknowledgeMessages(db: Handle, receipts: Acknowledgement[]): Promise<number> {
   const { rows } = await db.query<{ acked: number }>(
     `WITH asked AS (
        SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
@@ -147,7 +147,7 @@ const expiredStatements = [
  * Deletes letters that expired ten minutes ago or earlier, and what belongs to them: at most `limit` rows.
  * Gives their number; fewer than `limit` means that nothing is left to do.
  */
-export async function deleteExpiredLetters(db: Handle, now: Date, limit: number): Promise<number> {
+export async function deleteExpiredMessages(db: Handle, now: Date, limit: number): Promise<number> {
   const before = new Date(now.getTime() - graceMs);
   let deleted = 0;
   for (const statement of expiredStatements) {

@@ -2,7 +2,7 @@
  * Why a connection is closed: WebSocket close codes below 4000 are the standard's, the others those of
  * the public service (protocol/errors.md#channel-codes), with its names as reasons.
  */
-export const farewells = {
+export const closeReasons = {
   goingAway: { code: 1001, reason: 'GOING_AWAY' },
   tooManyFrames: { code: 1008, reason: 'TOO_MANY_FRAMES' },
   tryAgainLater: { code: 1013, reason: 'TRY_AGAIN_LATER' },
@@ -14,4 +14,4 @@ export const farewells = {
   unparseable: { code: 4114, reason: 'UNPARSEABLE_RAW_MESSAGE' },
 } as const;
 
-export type Farewell = keyof typeof farewells;
+export type CloseReason = keyof typeof closeReasons;

@@ -1,10 +1,10 @@
 import { sleep } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 
-export interface GatherOptions<T> {
+export interface WriteBufferOptions<T> {
   name: string;
   /** Items wait this long for company. */
-  forMs: number;
+  delayMs: number;
   write(items: T[]): Promise<void>;
   log: Logger;
 }
@@ -19,13 +19,13 @@ const retryAfterMs = 500;
  * Gathers small writes of many connections into few statements: a thousand devices that acknowledge one
  * push would else queue for the same row. One write at a time; a failed one is tried again.
  */
-export class Gather<T> {
-  readonly #options: GatherOptions<T>;
+export class WriteBuffer<T> {
+  readonly #options: WriteBufferOptions<T>;
   readonly #hurry = new AbortController();
   #waiting: T[] = [];
   #work: Promise<void> | undefined;
 
-  constructor(options: GatherOptions<T>) {
+  constructor(options: WriteBufferOptions<T>) {
     this.#options = options;
   }
 
@@ -44,7 +44,7 @@ export class Gather<T> {
   }
 
   async #writeAll(): Promise<void> {
-    let pauseMs = this.#options.forMs;
+    let pauseMs = this.#options.delayMs;
     while (this.#waiting.length > 0) {
       await sleep(pauseMs, this.#hurry.signal);
       const isWritten = await this.#write(this.#waiting.splice(0, writeSize));

@@ -1,19 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ackLetters, deleteExpiredLetters, depositLetters } from '../../shared/db/tables/channel/channel.ts';
-import { World } from './support.ts';
+import {
+  acknowledgeMessages,
+  deleteExpiredMessages,
+  enqueueMessage,
+} from '../../shared/db/tables/channel/messages.ts';
+import { ChannelFixture } from './support/channel-fixture.ts';
 
 describe('letters in the database', () => {
-  let world: World;
+  let world: ChannelFixture;
 
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     world.appId = 'app';
   });
   afterAll(() => world.drop());
 
   const expiresAt = new Date(Date.now() + 3_600_000);
   const deposit = (pushId: number, installations: number[], alert = 'x') =>
-    depositLetters(world.db, { appId: 'app', pushId, content: { alert }, expiresAt, installations });
+    enqueueMessage(world.db, { appId: 'app', pushId, content: { alert }, expiresAt, installations });
   const countOf = async (table: string, pushId: number) =>
     (await world.db.query<{ n: number }>(`SELECT count(*) AS n FROM ${table} WHERE push_id = $1`, [pushId]))
       .rows[0]?.n;
@@ -22,7 +26,7 @@ describe('letters in the database', () => {
     const pushId = await world.push();
     expect(await deposit(pushId, [1, 2, 3])).toBe(3);
     expect(await deposit(pushId, [3, 2, 1])).toBe(0);
-    expect(await ackLetters(world.db, [{ appId: 'app', installation: 2, pushId }])).toBe(1);
+    expect(await acknowledgeMessages(world.db, [{ appId: 'app', installation: 2, pushId }])).toBe(1);
     expect(await deposit(pushId, [1, 2, 3])).toBe(0);
     expect(await countOf('channel_inbox', pushId)).toBe(2);
   });
@@ -60,7 +64,9 @@ describe('letters in the database', () => {
       installations.map((installation) => ({ appId: 'app', installation, pushId })),
     );
     const rounds = await Promise.all(
-      Array.from({ length: 8 }, (_, i) => ackLetters(world.db, i % 2 ? receipts : receipts.toReversed())),
+      Array.from({ length: 8 }, (_, i) =>
+        acknowledgeMessages(world.db, i % 2 ? receipts : receipts.toReversed()),
+      ),
     );
     expect(rounds.reduce((a, b) => a + b, 0)).toBe(300);
     for (const pushId of pushes) expect(await world.ackedOf(pushId)).toBe(100);
@@ -73,10 +79,10 @@ describe('letters in the database', () => {
       Array.from({ length: 25 }, (_, i) => i + 1),
     );
     const minutesLater = (minutes: number) => new Date(expiresAt.getTime() + minutes * 60_000);
-    expect(await deleteExpiredLetters(world.db, minutesLater(9), 10)).toBe(0);
+    expect(await deleteExpiredMessages(world.db, minutesLater(9), 10)).toBe(0);
     let passes = 0;
     for (let deleted = 10; deleted === 10; passes += 1) {
-      deleted = await deleteExpiredLetters(world.db, minutesLater(10), 10);
+      deleted = await deleteExpiredMessages(world.db, minutesLater(10), 10);
       expect(deleted).toBeLessThanOrEqual(10);
     }
     expect(passes).toBeGreaterThan(2);

@@ -1,8 +1,8 @@
 import type { Handle } from '../../pool.ts';
-import type { InboxNotice } from './channel.ts';
+import type { InboxNotification } from './messages.ts';
 
 /** A message as devices get it. */
-export interface Letter {
+export interface DeviceMessage {
   pushId: number;
   /** JSON text of the content. */
   content: string;
@@ -10,7 +10,7 @@ export interface Letter {
 }
 
 /** A message that lies in a device's inbox, and its place there. */
-export interface WaitingLetter extends Letter {
+export interface InboxMessage extends DeviceMessage {
   inboxId: number;
 }
 
@@ -20,7 +20,7 @@ interface LetterRow {
   expires_at: Date;
 }
 
-function toLetter(row: LetterRow): Letter {
+function toLetter(row: LetterRow): DeviceMessage {
   return { pushId: row.push_id, content: row.content, expiresAtMs: row.expires_at.getTime() };
 }
 
@@ -28,12 +28,12 @@ function toLetter(row: LetterRow): Letter {
  * One page of what waits for an installation, oldest first. `except` are the pushes that are on their way
  * to it: leaving them out instead of reading behind the last one finds letters that were committed late.
  */
-export async function pendingLetters(
+export async function readInbox(
   db: Handle,
   appId: string,
   installation: number,
   page: { except: number[]; now: Date; limit: number },
-): Promise<WaitingLetter[]> {
+): Promise<InboxMessage[]> {
   const { rows } = await db.query<LetterRow & { id: number }>(
     `SELECT i.id, i.push_id, m.content::text AS content, m.expires_at
        FROM channel_inbox i JOIN channel_message m ON m.app_id = i.app_id AND m.id = i.message_id
@@ -45,7 +45,7 @@ export async function pendingLetters(
 }
 
 /** Whether letters wait for the devices, in their order; expired ones count until they are deleted. */
-export async function haveLetters(
+export async function havePendingMessages(
   db: Handle,
   devices: { appId: string; installation: number }[],
 ): Promise<boolean[]> {
@@ -72,10 +72,10 @@ export interface NodePage {
  * look-ups keep the planner from joining the tables as a whole, which it does by stale statistics and
  * which costs a second instead of milliseconds.
  */
-export async function lettersForNode(
+export async function messagesForNode(
   db: Handle,
   nodeId: string,
-  notice: InboxNotice,
+  notice: InboxNotification,
   limit: number,
 ): Promise<NodePage> {
   const { rows } = await db.query<{
@@ -105,7 +105,11 @@ export async function lettersForNode(
 }
 
 /** Messages by their id; those that were deleted are missing. */
-export async function findMessages(db: Handle, appId: string, ids: number[]): Promise<Map<number, Letter>> {
+export async function findMessages(
+  db: Handle,
+  appId: string,
+  ids: number[],
+): Promise<Map<number, DeviceMessage>> {
   const { rows } = await db.query<LetterRow & { id: number }>(
     `SELECT id, push_id, content::text AS content, expires_at
        FROM channel_message WHERE app_id = $1 AND id = ANY ($2::bigint[])`,
@@ -115,7 +119,7 @@ export async function findMessages(db: Handle, appId: string, ids: number[]): Pr
 }
 
 /** Devices connected to this node that have letters, and how many: for when notices may have been missed. */
-export async function devicesWithLetters(
+export async function devicesWithMessages(
   db: Handle,
   nodeId: string,
 ): Promise<{ appId: string; installation: number; letters: number }[]> {

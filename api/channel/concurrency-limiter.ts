@@ -1,5 +1,5 @@
 /** Runs at most `width` tasks at a time, the others in the order they came: a share of the database pool. */
-export class Lanes {
+export class ConcurrencyLimiter {
   #free: number;
   readonly #queue: (() => void)[] = [];
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { Batches } from '../../api/channel/batches.ts';
+import { QueryBatcher } from '../../api/channel/query-batcher.ts';
 
 /** Batches that are answered when the test says so. */
 function manual(lanes: number, size: number) {
   const runs: { items: string[]; answer(): void; fail(): void }[] = [];
-  const batches = new Batches<string, string>({
-    lanes,
+  const batches = new QueryBatcher<string, string>({
+    concurrency: lanes,
     size,
     keyOf: (item) => item,
     run: (items) =>
@@ -24,10 +24,10 @@ function manual(lanes: number, size: number) {
 describe('batches', () => {
   test('take together what is asked in one breath, and what comes while all lanes are busy', async () => {
     const { runs, batches, turn } = manual(1, 3);
-    const asked = ['a', 'b', 'c', 'd'].map((item) => batches.ask(item));
+    const asked = ['a', 'b', 'c', 'd'].map((item) => batches.load(item));
     await turn();
     expect(runs.map(({ items }) => items)).toEqual([['a', 'b', 'c']]);
-    asked.push(batches.ask('e'));
+    asked.push(batches.load('e'));
     await turn();
     expect(runs).toHaveLength(1);
     runs[0]?.answer();
@@ -39,7 +39,7 @@ describe('batches', () => {
 
   test('hold one of each key, the others first in the next', async () => {
     const { runs, batches, turn } = manual(1, 3);
-    for (const item of ['a', 'a', 'b', 'a', 'c', 'd']) void batches.ask(item);
+    for (const item of ['a', 'a', 'b', 'a', 'c', 'd']) void batches.load(item);
     for (let i = 0; i < 3; i += 1) {
       await turn();
       runs[i]?.answer();
@@ -49,7 +49,7 @@ describe('batches', () => {
 
   test('that fail reject their own questions only', async () => {
     const { runs, batches, turn } = manual(2, 1);
-    const asked = [batches.ask('a'), batches.ask('b'), batches.ask('c')];
+    const asked = [batches.load('a'), batches.load('b'), batches.load('c')];
     const settled = Promise.allSettled(asked);
     await turn();
     expect(runs.map(({ items }) => items)).toEqual([['a'], ['b']]);

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { channelLimits } from '../../api/channel/limits.ts';
-import { startBareChannel } from './bare-channel.ts';
-import { ProtobufClient } from './protobuf-client.ts';
-import { RawClient } from './raw-client.ts';
-import { eventually, World } from './support.ts';
+import { startBareChannel } from './support/bare-channel.ts';
+import { ChannelFixture, eventually } from './support/channel-fixture.ts';
+import { ProtobufClient } from './support/protobuf-client.ts';
+import { RawClient } from './support/raw-client.ts';
 
 describe('a process that stops', () => {
-  let world: World;
+  let world: ChannelFixture;
 
   beforeAll(async () => {
-    world = await World.create();
+    world = await ChannelFixture.create();
     await world.startApi();
   });
   afterAll(() => world.drop());
@@ -54,7 +54,7 @@ describe('a process that stops', () => {
 
   test('closes with 1001 who does not move, and who cannot be asked at once', async () => {
     await world.install(['stays', 'speaks-json']);
-    const channel = await startBareChannel(world.database.url, { moveWithinMs: 300 });
+    const channel = await startBareChannel(world.database.url, { goAwayWithinMs: 300 });
     const staying = await ProtobufClient.login(channel.url, device('stays'));
     const json = await RawClient.login(channel.url, world.appId, 'speaks-json');
     const order: string[] = [];
@@ -89,7 +89,7 @@ describe('a process that stops', () => {
   test('a device that is asked while its login is under way is free to log in elsewhere', async () => {
     await world.install(['early']);
     const [old, next] = await Promise.all([
-      startBareChannel(world.database.url, { moveWithinMs: 300 }),
+      startBareChannel(world.database.url, { goAwayWithinMs: 300 }),
       startBareChannel(world.database.url, {}),
     ]);
     const stranger = await ProtobufClient.open(old.url);
@@ -107,6 +107,6 @@ describe('a process that stops', () => {
   });
 
   test('stops in time: both waits together leave most of the ten seconds to the rest', () => {
-    expect(channelLimits.moveWithinMs + channelLimits.closeWithinMs).toBeLessThanOrEqual(4000);
+    expect(channelLimits.goAwayWithinMs + channelLimits.closeWithinMs).toBeLessThanOrEqual(4000);
   });
 });

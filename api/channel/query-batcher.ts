@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 
-export interface BatchesOptions<T, R> {
+export interface QueryBatcherOptions<T, R> {
   /** Batches at the same time: a share of the database pool. */
-  lanes: number;
+  concurrency: number;
   /** Items of one batch. */
   size: number;
   /** Items of one key do not meet in a batch. */
@@ -11,7 +11,7 @@ export interface BatchesOptions<T, R> {
   run(items: T[]): Promise<R[]>;
 }
 
-interface Question<T, R> {
+interface PendingQuery<T, R> {
   item: T;
   resolve(answer: R): void;
   reject(error: unknown): void;
@@ -21,20 +21,20 @@ interface Question<T, R> {
  * Answers many small questions by few statements. One alone is asked at once; what comes while all lanes are
  * busy is asked together: when all devices return, thousands of them are a hundred statements.
  */
-export class Batches<T, R> {
-  readonly #options: BatchesOptions<T, R>;
-  #waiting: Question<T, R>[] = [];
+export class QueryBatcher<T, R> {
+  readonly #options: QueryBatcherOptions<T, R>;
+  #waiting: PendingQuery<T, R>[] = [];
   #busy = 0;
 
-  constructor(options: BatchesOptions<T, R>) {
+  constructor(options: QueryBatcherOptions<T, R>) {
     this.#options = options;
   }
 
   /** Rejects when the batch fails. */
-  ask(item: T): Promise<R> {
+  load(item: T): Promise<R> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
-      if (this.#busy < this.#options.lanes) void this.#work();
+      if (this.#busy < this.#options.concurrency) void this.#work();
     });
   }
 
@@ -48,7 +48,7 @@ export class Batches<T, R> {
     this.#busy -= 1;
   }
 
-  async #answer(batch: Question<T, R>[]): Promise<void> {
+  async #answer(batch: PendingQuery<T, R>[]): Promise<void> {
     if (batch.length === 0) return;
     try {
       const answers = await this.#options.run(batch.map(({ item }) => item));
@@ -61,10 +61,10 @@ export class Batches<T, R> {
   }
 
   /** The oldest, but one of each key: the others wait at the head for the next batch. */
-  #take(): Question<T, R>[] {
+  #take(): PendingQuery<T, R>[] {
     const { size, keyOf } = this.#options;
-    const batch = new Map<string, Question<T, R>>();
-    const later: Question<T, R>[] = [];
+    const batch = new Map<string, PendingQuery<T, R>>();
+    const later: PendingQuery<T, R>[] = [];
     let read = 0;
     for (; read < this.#waiting.length && batch.size < size; read += 1) {
       const question = this.#waiting[read];

@@ -4,20 +4,20 @@ import type { Handle } from '../../pool.ts';
  * Who is connected where. A session id is higher than that of every earlier login of the same
  * installation, whichever process took it: of two sessions the one with the lower id is closed.
  */
-export interface SessionSeat {
+export interface DeviceSession {
   appId: string;
   installation: number;
   sessionId: number;
 }
 
 /** A seat that was just taken. */
-export interface NewSeat extends SessionSeat {
+export interface NewDeviceSession extends DeviceSession {
   /** The newest letter that waited for the device; 0 for none. */
   newestInboxId: number;
 }
 
 /** NOTIFY channel that tells of a login that took over from another; the payload is a `SessionSeat`. */
-export const sessionNotices = 'carillon_session';
+export const sessionTopic = 'carillon_session';
 
 /** A device by the names that it gives itself. */
 export interface DeviceName {
@@ -25,7 +25,7 @@ export interface DeviceName {
   installationId: string;
 }
 
-export interface SeatingRequest {
+export interface SessionRequest {
   nodeId: string;
   now: Date;
   /** An installation's `updatedAt` is refreshed when it is older than this. */
@@ -37,17 +37,17 @@ export interface SeatingRequest {
  * and tells the processes that held them before, in one statement. Undefined in the place of one whose app has
  * no such valid installation. Throws when the node was removed.
  */
-export async function seatDevices(
+export async function openSessions(
   db: Handle,
   devices: DeviceName[],
-  { nodeId, now, touchedBefore }: SeatingRequest,
-): Promise<(NewSeat | undefined)[]> {
+  { nodeId, now, touchedBefore }: SessionRequest,
+): Promise<(NewDeviceSession | undefined)[]> {
   // A new session id is drawn after its row is locked: concurrent logins get them in the order of commit. Rows
   // are locked in one order, and installations that somebody else writes are not waited for: they are fresh.
   // The commit does not wait for the disk: after a crash of the database the processes restore their seats,
   // and when all devices return at once that wait is most of the time.
   // The `+ 0` has the device's letters looked at: for a plain maximum the app's would be searched from the end.
-  const { rows } = await db.query<Omit<NewSeat, 'appId'> & { n: number }>(
+  const { rows } = await db.query<Omit<NewDeviceSession, 'appId'> & { n: number }>(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (app_id, installation_id, n)
@@ -69,7 +69,7 @@ export async function seatDevices(
      SELECT d.n, s.installation, s.session_id AS "sessionId",
             coalesce((SELECT max(i.id + 0) FROM channel_inbox i
                        WHERE i.app_id = s.app_id AND i.installation = s.installation), 0) AS "newestInboxId",
-            CASE WHEN s.is_takeover THEN pg_notify('${sessionNotices}', json_build_object('appId', s.app_id,
+            CASE WHEN s.is_takeover THEN pg_notify('${sessionTopic}', json_build_object('appId', s.app_id,
               'installation', s.installation, 'sessionId', s.session_id)::text) END,
             set_config('synchronous_commit', 'off', true)
        FROM seated s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
@@ -90,7 +90,7 @@ export async function seatDevices(
   });
 }
 
-function columnsOf(seats: SessionSeat[]): unknown[] {
+function columnsOf(seats: DeviceSession[]): unknown[] {
   return [
     seats.map((seat) => seat.appId),
     seats.map((seat) => seat.installation),
@@ -102,7 +102,7 @@ function columnsOf(seats: SessionSeat[]): unknown[] {
  * Frees seats whose connections ended; those that were taken over stay with their new sessions. Rows are locked in
  * the order in which `seatDevices` does it: devices that move from one process to another are in both.
  */
-export async function freeSeats(db: Handle, seats: SessionSeat[]): Promise<void> {
+export async function closeSessions(db: Handle, seats: DeviceSession[]): Promise<void> {
   await db.query(
     `WITH left_seats AS MATERIALIZED (
        SELECT s.app_id, s.installation
@@ -117,7 +117,7 @@ export async function freeSeats(db: Handle, seats: SessionSeat[]): Promise<void>
 }
 
 /** Seats sessions again that were lost with their node; a session of another process wins. */
-export async function restoreSeats(db: Handle, nodeId: string, seats: SessionSeat[]): Promise<void> {
+export async function restoreSessions(db: Handle, nodeId: string, seats: DeviceSession[]): Promise<void> {
   await db.query(
     `INSERT INTO channel_session (app_id, installation, session_id, node_id)
      SELECT s.app_id, s.installation, s.session_id, $4
@@ -129,8 +129,8 @@ export async function restoreSeats(db: Handle, nodeId: string, seats: SessionSea
 }
 
 /** The sessions that the database knows at this node. */
-export async function seatsOfNode(db: Handle, nodeId: string): Promise<SessionSeat[]> {
-  const { rows } = await db.query<SessionSeat>(
+export async function sessionsOfNode(db: Handle, nodeId: string): Promise<DeviceSession[]> {
+  const { rows } = await db.query<DeviceSession>(
     `SELECT app_id AS "appId", installation, session_id AS "sessionId"
        FROM channel_session WHERE node_id = $1`,
     [nodeId],
@@ -139,7 +139,7 @@ export async function seatsOfNode(db: Handle, nodeId: string): Promise<SessionSe
 }
 
 /** Says that a node lives. True when it was not known: it is new, or was taken for dead. */
-export async function beatNode(db: Handle, nodeId: string): Promise<boolean> {
+export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
   const { rows } = await db.query<{ isNew: boolean }>(
     `INSERT INTO channel_node AS n (id) VALUES ($1)
      ON CONFLICT (id) DO UPDATE SET seen_at = now() RETURNING n.xmax = 0 AS "isNew"`,
