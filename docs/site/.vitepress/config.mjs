@@ -82,7 +82,7 @@ export default defineConfig({
   description:
     'Self-hosted push delivery with the account and verification API that mobile apps already speak',
   srcDir: 'pages',
-  rewrites: { 'README.md': 'index.md', 'reference/protocol/README.md': 'reference/protocol/index.md' },
+  rewrites: (path) => path.replace(/README\.md$/, 'index.md'),
   cleanUrls: true,
   markdown: { config: plainMarkdown },
   themeConfig: { search: { provider: 'local' } },
