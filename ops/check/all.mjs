@@ -1,4 +1,4 @@
-// Plain JavaScript, since a Node that is too old for the sources has to reach this sentence.
+// Plain JavaScript, because a Node version that cannot load the sources has to print this message.
 if (Number(process.versions.node.split('.')[0]) < 24) {
   console.error(
     `Node 24 is missing (this is ${process.version}): npm was told not to run install scripts, and one of them brings it. ` +

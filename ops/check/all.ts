@@ -1,4 +1,4 @@
-// What `npm test` runs: every check, one after the other, and their sum in the last line.
+// The steps of `npm test`: runs every check in turn and prints the total in the last line.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,15 +6,15 @@ import { StepRunner } from './step-runner.ts';
 import type { Tally } from './tally.ts';
 import { addTallies, formatTally, readVitestReport } from './tally.ts';
 
-/** One check: a command that counts as one, or that runs tests and leaves a report of them. */
+/** Check: a command that counts as one check, or one that runs tests and writes a report. */
 interface Step {
   readonly name: string;
   readonly command: readonly string[];
-  /** Where a test run leaves Vitest's JSON report. */
+  /** File of Vitest's JSON report. */
   readonly reportPath?: string;
 }
 
-/** Runs Vitest so that it shows its progress here and leaves a report. */
+/** Returns a check that runs Vitest with its progress on standard output and a report in a file. */
 function testStep(name: string, reportDir: string, args: readonly string[] = []): Step {
   const reportPath = join(reportDir, `${name}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`];

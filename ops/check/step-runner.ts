@@ -1,11 +1,12 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { delimiter, resolve } from 'node:path';
+import { currentEnvironment } from '../../shared/config/config.ts';
 
 const projectDir = resolve(import.meta.dirname, '../..');
 const STOP_TIMEOUT_MS = 15_000;
 
-/** Runs commands one at a time; each is the head of a process group, so that nothing of it stays behind. */
+/** Runs commands one at a time, each in its own process group, so that it can end all their processes. */
 export class StepRunner {
   #child: ChildProcess | undefined;
   #isStopped = false;
@@ -15,13 +16,13 @@ export class StepRunner {
     return this.#isStopped;
   }
 
-  /** Runs a command of the project (its `node_modules/.bin` first) with our output; gives its exit code, 1 for a signal. */
+  /** Runs a command (from `node_modules/.bin` first) with our output. Returns its exit code, 1 for a signal. */
   run(command: readonly string[]): Promise<number> {
     const [file = '', ...args] = command;
-    const path = [resolve(projectDir, 'node_modules/.bin'), process.env.PATH ?? ''].join(delimiter);
+    const path = [resolve(projectDir, 'node_modules/.bin'), currentEnvironment().PATH ?? ''].join(delimiter);
     const child = spawn(file, args, {
       cwd: projectDir,
-      env: { ...process.env, PATH: path },
+      env: { ...currentEnvironment(), PATH: path },
       stdio: ['ignore', 'inherit', 'inherit'],
       detached: true,
     });
@@ -32,14 +33,14 @@ export class StepRunner {
         settle(1);
       });
       child.once('exit', (code) => {
-        // Whatever it started and forgot.
+        // Ends processes that the command left running.
         signalGroup(child, 'SIGKILL');
         settle(code ?? 1);
       });
     });
   }
 
-  /** Interrupts the running command, with all it started, and ends it by force when it does not obey. */
+  /** Interrupts the running command and its processes, and kills them when they do not exit in time. */
   stop(): void {
     this.#isStopped = true;
     const child = this.#child;
@@ -53,6 +54,6 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, signal);
   } catch {
-    // The group is gone.
+    // The group has exited.
   }
 }

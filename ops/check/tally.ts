@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 
-/** How many checks ended how. */
+/** Number of checks by result. */
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
@@ -24,10 +24,10 @@ const reportSchema = z.object({
 });
 
 /**
- * Counts a Vitest run. A file that broke outside of its tests counts as one failure, and so do a run that executed
- * nothing, and one that failed without a failed test (an error nobody caught).
+ * Counts a Vitest run. A file that failed outside of its tests counts as one failure, and so do a run without tests and a
+ * run that failed without a failed test (an uncaught error).
  *
- * @param exitCode what the run ended with
+ * @param exitCode exit code of the run
  */
 export async function readVitestReport(path: string, exitCode: number): Promise<Tally> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
@@ -53,7 +53,7 @@ export async function readVitestReport(path: string, exitCode: number): Promise<
   return { passed, failed, skipped: report.numPendingTests + report.numTodoTests };
 }
 
-/** The sum of several counts. */
+/** Adds up several counts. */
 export function addTallies(tallies: readonly Tally[]): Tally {
   const sum = (pick: (tally: Tally) => number) => tallies.reduce((total, tally) => total + pick(tally), 0);
   return {
@@ -63,7 +63,7 @@ export function addTallies(tallies: readonly Tally[]): Tally {
   };
 }
 
-/** `12 passed, 0 failed`, and `, 1 skipped` only where something was skipped: scripts read this line. */
+/** Formats a count as `12 passed, 0 failed`, with `, 1 skipped` only if checks were skipped. Scripts read this line. */
 export function formatTally({ passed, failed, skipped }: Tally): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }

@@ -5,10 +5,10 @@ import { inputName, readInput, toDictionary } from './input.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /** Keys that an app keeps; those that are missing are made by the service. */
-export type KeptKeys = z.infer<typeof broughtKeys>;
+export type ProvidedKeys = z.infer<typeof broughtKeys>;
 
 /** Checks an id that an app brings with it. Throws `UsageError`. */
-export function keptAppId(value: string): string {
+export function parseAppId(value: string): string {
   const checked = broughtAppId.safeParse(value);
   if (!checked.success) throw new UsageError(`--app-id ${checked.error.issues[0]?.message}`);
   return checked.data;
@@ -18,7 +18,7 @@ export function keptAppId(value: string): string {
  * Reads the keys of an app from a JSON dictionary in a file, or on standard input for `-`: keys never stand on a command
  * line, where other users of the machine see them. Throws `CommandFailure` that names members and quotes no value.
  */
-export async function readKeptKeys(path: string | undefined): Promise<KeptKeys> {
+export async function readProvidedKeys(path: string | undefined): Promise<ProvidedKeys> {
   if (path === undefined) return {};
   const from = inputName(path);
   const read = broughtKeys.safeParse(toDictionary((await readInput(path)).toString(), from), {

@@ -5,7 +5,7 @@ import { idOf, parseRecord } from './record.ts';
 import { splitRecords } from './splitter.ts';
 import type { Tally } from './tally.ts';
 
-/** One transaction each; what is in memory at a time is two of them. */
+/** Limits of a batch, which is one transaction. Memory holds two batches at a time. */
 const maxRows = 2000;
 const maxBytes = 4 * 1024 * 1024;
 
@@ -22,8 +22,8 @@ export interface Reading<R extends Row> {
 }
 
 /**
- * The records of a file as rows to write, in their order, at most `maxRows` at a time. What cannot be one is refused
- * in the tally. An object id comes once in a batch: the first one counts. Fails where the file cannot be read on.
+ * Yields the records of a file as rows, in file order, at most `maxRows` at a time. Counts invalid records as refused in
+ * the tally. An object id occurs once in a batch: the first row counts. Throws when the file cannot be read.
  */
 export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGenerator<R[]> {
   const { file, opened, tally } = reading;
@@ -51,12 +51,12 @@ export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGener
 interface Raw {
   line: number;
   bytes?: Buffer;
-  problem?: string;
+  message?: string;
 }
 
 function readRow<R extends Row>(
   { file, tally, read }: Reading<R>,
-  { line, bytes, problem }: Raw,
+  { line, bytes, message: problem }: Raw,
 ): R | undefined {
   let objectId: string | undefined;
   try {

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream';
 import { constants, createGunzip, gunzipSync } from 'node:zlib';
 import { CommandFailure, UsageError } from '../cli/report.ts';
 
-/** Classes of the public service that have a home here, in the order in which they are imported: roles have users. */
+/** Classes of the public service that can be imported, in import order: roles refer to users. */
 export const importedClasses = [
   '_User',
   '_Installation',
@@ -20,15 +20,15 @@ export const isImportedClass = (name: string | undefined): name is ImportedClass
 
 export interface ExportFile {
   path: string;
-  /** On disk. */
+  /** Size on disk. */
   bytes: number;
   isGzip: boolean;
   className: ImportedClass;
 }
 
-export interface Found {
+export interface FoundFiles {
   files: ExportFile[];
-  /** What else was in the folders, and why it is left. */
+  /** Other files in the folders, and why they are not imported. */
   skipped: { path: string; reason: string }[];
 }
 
@@ -36,21 +36,24 @@ const headBytes = 64 * 1024;
 const dataFile = /\.(jsonl|ndjson|json)(\.gz)?$/i;
 
 /**
- * The files to import, users first, memberships of roles last: those that are named, and those in the folders that are named. The class of a
- * file is what it says itself in its first line, else what its name begins with; `asked` is for those that tell
- * neither way. Throws `UsageError` for a named file of no class, `CommandFailure` for what cannot be read.
+ * Finds the files to import in files and folders, users first, memberships of roles last. The class of a file comes from
+ * its first line, else from its name, else from `requestedClass`. Throws `UsageError` for a given file without a class,
+ * `CommandFailure` for a path that cannot be read.
  */
-export async function findFiles(paths: string[], asked: ImportedClass | undefined): Promise<Found> {
-  const found: Found = { files: [], skipped: [] };
+export async function findFiles(
+  paths: string[],
+  requestedClass: ImportedClass | undefined,
+): Promise<FoundFiles> {
+  const found: FoundFiles = { files: [], skipped: [] };
   const seen = new Set<string>();
   for (const given of paths) {
-    const isFolder = (await orSentence(given, stat(given))).isDirectory();
-    const inside = isFolder ? await orSentence(given, readdir(given)) : [];
+    const isFolder = (await explainFileError(given, stat(given))).isDirectory();
+    const inside = isFolder ? await explainFileError(given, readdir(given)) : [];
     for (const path of isFolder ? inside.map((name) => join(given, name)) : [given]) {
-      const real = await orSentence(path, realpath(path));
+      const real = await explainFileError(path, realpath(path));
       if (seen.has(real)) continue;
       seen.add(real);
-      const file = await orSentence(path, inspect(path, asked));
+      const file = await explainFileError(path, inspect(path, requestedClass));
       if (typeof file !== 'string') found.files.push(file);
       else if (isFolder) found.skipped.push({ path, reason: file });
       else throw new UsageError(`${path}: ${file}`);
@@ -63,15 +66,19 @@ export async function findFiles(paths: string[], asked: ImportedClass | undefine
   return found;
 }
 
-/** What is known of a file before it is read, or why it is none of ours. */
-async function inspect(path: string, asked: ImportedClass | undefined): Promise<ExportFile | string> {
+/** Returns what is known about a file before it is read, or the reason why it cannot be imported. */
+async function inspect(
+  path: string,
+  requestedClass: ImportedClass | undefined,
+): Promise<ExportFile | string> {
   const about = await stat(path);
   if (!about.isFile()) return 'is no file';
   const start = await readStart(path);
   const isGzip = start[0] === 0x1f && start[1] === 0x8b;
-  const told = classInHeading(isGzip ? unzipStart(start) : start);
-  if (told === undefined && !dataFile.test(path)) return 'is no file of an export (.jsonl, .json, .gz)';
-  const className = told ?? classInName(basename(path)) ?? asked;
+  const classInFile = classInHeading(isGzip ? decompressStart(start) : start);
+  if (classInFile === undefined && !dataFile.test(path))
+    return 'is no file of an export (.jsonl, .json, .gz)';
+  const className = classInFile ?? classInName(basename(path)) ?? requestedClass;
   if (className === undefined)
     return 'does not say which class it holds: call it _User.jsonl, _Installation.jsonl or _Role.jsonl, or give --class';
   if (!isImportedClass(className))
@@ -89,8 +96,8 @@ async function readStart(path: string): Promise<Buffer> {
   }
 }
 
-/** A damaged file shows when it is read. */
-function unzipStart(start: Buffer): Buffer {
+/** Decompresses the start of a file. Returns an empty buffer for a damaged file, which fails later when it is read. */
+function decompressStart(start: Buffer): Buffer {
   try {
     return gunzipSync(start, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: headBytes * 1100 });
   } catch {
@@ -103,7 +110,10 @@ const heading = /^\uFEFF?#filetype:JSON-streaming\s+\{[^\n]*"class"\s*:\s*"([A-Z
 const classInHeading = (start: Buffer): string | undefined =>
   heading.exec(start.subarray(0, 1024).toString('utf8'))?.[1];
 
-/** `_User.0.jsonl`, `_User_all.json`; a file of columns (`_User_schema.json`) holds no users. No file system takes every colon. */
+/**
+ * Returns the class in a file name such as `_User.0.jsonl` or `_User_all.json`; `_User_schema.json` holds columns and no
+ * users. Accepts `_`, `-` and `%3A` for a colon, which not every file system allows.
+ */
 function classInName(name: string): string | undefined {
   const [, relation] = /^_Join(?:[:_-]|%3A)(users|roles)(?:[:_-]|%3A)_Role(?![A-Za-z0-9])/i.exec(name) ?? [];
   if (relation !== undefined) return `_Join:${relation.toLowerCase()}:_Role`;
@@ -113,19 +123,19 @@ function classInName(name: string): string | undefined {
 
 export interface OpenFile {
   chunks: AsyncIterable<Buffer>;
-  /** Bytes of the file, as it is on disk, that were read so far. */
+  /** Returns the bytes on disk that were read so far. */
   bytesRead(): number;
 }
 
-/** Opens a file; what is packed is unpacked on the way. Reading fails where it is damaged. */
+/** Opens a file and decompresses it while it is read. Reading fails when the file is damaged. */
 export function openFile({ path, isGzip }: ExportFile): OpenFile {
   const raw = createReadStream(path, { highWaterMark: 256 * 1024 });
-  // Whoever reads the unpacked stream hears of the failure there.
+  // The reader of the decompressed stream gets the error.
   const chunks = isGzip ? pipeline(raw, createGunzip({ chunkSize: 256 * 1024 }), () => undefined) : raw;
   return { chunks, bytesRead: () => raw.bytesRead };
 }
 
-async function orSentence<T>(path: string, work: Promise<T>): Promise<T> {
+async function explainFileError<T>(path: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

@@ -32,29 +32,29 @@ export interface ImportJob {
   appId: string;
   files: ExportFile[];
   tally: Tally;
-  /** Checks and compares everything, and writes nothing. */
+  /** Whether to check everything and write nothing. */
   isDry: boolean;
-  /** Installations last seen before this time (ISO 8601) are counted: they would be idle, were they not imported. */
+  /** Counts installations that were last seen before this time (ISO 8601). */
   idleBefore: string;
-  /** Roles that the app may have. */
+  /** Limit on the app's roles. */
   maxRoles: number;
   /** Keys of CARILLON_SECRET, for the sessions of users. */
   vault: Vault | undefined;
-  /** Ends it after the batch that is being written. */
+  /** Ends the import after the current batch. */
   stop: AbortSignal;
-  /** Bytes read so far, of all files together. */
+  /** Called with the bytes read so far, of all files together. */
   onProgress: (bytes: number) => void;
 }
 
-/** From so many new installations on, the table is tidied up at the end. */
+/** New installations from which on the table is vacuumed and analyzed at the end. */
 const manyRows = 10_000;
-const tries = 3;
-const goesOn = 'Run it again: it goes on where it was.';
+const maxAttempts = 3;
+const resumeHint = 'Run it again to continue.';
 
 /**
- * Imports files one after the other, batch by batch, each batch one transaction: it may be ended at any time, and goes
- * on when it is run again, since what is there is left as it is. Throws `CommandFailure` where it cannot go on; the
- * tally says how far it came.
+ * Imports files one after the other, in batches of one transaction each. It may be stopped at any time and continues when it
+ * is run again, because existing rows stay unchanged. Throws `CommandFailure` when it cannot continue; the tally has the
+ * progress.
  */
 export async function importFiles(job: ImportJob): Promise<void> {
   let bytesBefore = 0;
@@ -72,7 +72,7 @@ export async function importFiles(job: ImportJob): Promise<void> {
   if (!job.isDry && written >= manyRows) await tidyInstallations(job.db);
 }
 
-interface Part {
+interface FilePart {
   connection: Handle;
   file: ExportFile;
   bytesBefore: number;
@@ -80,7 +80,7 @@ interface Part {
 
 type Merge<R> = (tx: Handle, rows: R[]) => Promise<Merged>;
 
-function importFile(job: ImportJob, part: Part): Promise<void> {
+function importFile(job: ImportJob, part: FilePart): Promise<void> {
   const now = new Date(job.clock.now());
   switch (part.file.className) {
     case '_User':
@@ -96,12 +96,12 @@ function importFile(job: ImportJob, part: Part): Promise<void> {
   }
 }
 
-function importInstallations(job: ImportJob, part: Part, now: Date): Promise<void> {
+function importInstallations(job: ImportJob, part: FilePart, now: Date): Promise<void> {
   const { appId, isDry } = job;
-  // A batch is as the one before it: in an import that goes on, most rows are there already.
+  // Expect a batch to be like the one before: in a repeated import most rows exist already.
   let areNew = true;
   return importRows(job, part, {
-    read: (record, line) => noteInstallation(job, readInstallation(record, { line, now })),
+    read: (record, line) => countInstallation(job, readInstallation(record, { line, now })),
     merge: async (tx, rows) => {
       const merged = await mergeInstallations(tx, appId, { rows, isDry, areNew });
       areNew = merged.unwritten.length === 0;
@@ -110,7 +110,7 @@ function importInstallations(job: ImportJob, part: Part, now: Date): Promise<voi
   });
 }
 
-async function importUsers(job: ImportJob, part: Part, now: Date): Promise<void> {
+async function importUsers(job: ImportJob, part: FilePart, now: Date): Promise<void> {
   const { appId, isDry, vault } = job;
   if (!vault) throw new Error('users need keys');
   const sessions = new Sessions({ db: job.db, vault });
@@ -124,7 +124,7 @@ async function importUsers(job: ImportJob, part: Part, now: Date): Promise<void>
   });
 }
 
-function importRoles(job: ImportJob, part: Part, now: Date): Promise<void> {
+function importRoles(job: ImportJob, part: FilePart, now: Date): Promise<void> {
   const { appId, isDry, maxRoles } = job;
   return importRows(job, part, {
     read: (record, line) => readRole(record, { line, now }),
@@ -132,7 +132,7 @@ function importRoles(job: ImportJob, part: Part, now: Date): Promise<void> {
   });
 }
 
-function importMemberships(job: ImportJob, part: Part, relation: RelationName): Promise<void> {
+function importMemberships(job: ImportJob, part: FilePart, relation: RelationName): Promise<void> {
   const { appId, isDry } = job;
   return importRows(job, part, {
     read: (record, line) => readMembership(record, { line }),
@@ -140,17 +140,17 @@ function importMemberships(job: ImportJob, part: Part, relation: RelationName): 
   });
 }
 
-/** Times in canonical form compare as texts do. */
-function noteInstallation({ idleBefore, tally }: ImportJob, row: StagedInstallation): StagedInstallation {
+/** Adds an installation to the counts. Canonical times compare correctly as strings. */
+function countInstallation({ idleBefore, tally }: ImportJob, row: StagedInstallation): StagedInstallation {
   tally.needs.addInstallation(row.draft);
   if (row.updatedAt < idleBefore) tally.idleInstallations += 1;
   return row;
 }
 
-/** A batch is read while the one before it is written. */
+/** Imports the rows of a file. Reads a batch while the one before is written. */
 async function importRows<R extends Row>(
   job: ImportJob,
-  { connection, file, bytesBefore }: Part,
+  { connection, file, bytesBefore }: FilePart,
   { read, merge }: { read: (record: JsonObject, line: number) => R; merge: Merge<R> },
 ): Promise<void> {
   const opened = openFile(file);
@@ -158,10 +158,10 @@ async function importRows<R extends Row>(
   try {
     for await (const rows of batchesOf({ file, opened, tally: job.tally, read })) {
       await writing;
-      if (job.stop.aborted) throw new CommandFailure(`It was stopped. ${goesOn}`);
+      if (job.stop.aborted) throw new CommandFailure(`It was stopped. ${resumeHint}`);
       job.onProgress(bytesBefore + opened.bytesRead());
       writing = writeBatch(job, { connection, file, work: (tx) => merge(tx, rows) });
-      // Whoever waits for it hears of its failure, which may be a moment later.
+      // `await writing` above or below reports the failure, possibly later.
       writing.catch(() => undefined);
     }
     await writing;
@@ -180,7 +180,7 @@ interface Batch {
 }
 
 async function writeBatch(job: ImportJob, { connection, file, work }: Batch): Promise<void> {
-  const { written, unwritten } = await inTransaction(connection, work, tries);
+  const { written, unwritten } = await inTransaction(connection, work, maxAttempts);
   const counts = job.tally.of(file.className);
   counts.imported += written;
   for (const row of unwritten) {
@@ -189,16 +189,16 @@ async function writeBatch(job: ImportJob, { connection, file, work }: Batch): Pr
       if (row.isNewer) counts.newerInFile += 1;
     } else {
       const { line, objectId } = row;
-      job.tally.refuse(file.className, { file: file.path, line, objectId, error: conflictSentence(row) });
+      job.tally.refuse(file.className, { file: file.path, line, objectId, error: conflictMessage(row) });
     }
   }
 }
 
-/** Calls of clients go on meanwhile: of two that wait for each other, this one begins anew. */
+/** Runs `work` in a transaction. Repeats it after a deadlock with a concurrent call of a client. */
 async function inTransaction<T>(
   connection: Handle,
   work: (tx: Handle) => Promise<T>,
-  triesLeft: number,
+  attemptsLeft: number,
 ): Promise<T> {
   try {
     await connection.query('BEGIN');
@@ -207,12 +207,12 @@ async function inTransaction<T>(
     return value;
   } catch (error) {
     await connection.query('ROLLBACK').catch(() => undefined);
-    if (isDeadlock(error) && triesLeft > 1) return inTransaction(connection, work, triesLeft - 1);
+    if (isDeadlock(error) && attemptsLeft > 1) return inTransaction(connection, work, attemptsLeft - 1);
     throw error;
   }
 }
 
-function conflictSentence({ holders, problem }: Unwritten): string {
+function conflictMessage({ holders, problem }: Unwritten): string {
   if (problem !== undefined) return problem;
   const taken = Object.entries(holders).map(([member, holder]) => `${member} belongs to ${holder}`);
   if (taken.length > 0) return `${taken.join(', ')} already.`;
@@ -221,9 +221,11 @@ function conflictSentence({ holders, problem }: Unwritten): string {
 
 function failureIn(file: ExportFile, error: unknown): unknown {
   if (isConnectionFailure(error))
-    return new CommandFailure(`The connection to the database was lost. ${goesOn}`);
+    return new CommandFailure(`The connection to the database was lost. ${resumeHint}`);
   if (error instanceof TooManyRoles)
-    return new CommandFailure(`The app may have no ${error.message}: raise its option maxRoles. ${goesOn}`);
+    return new CommandFailure(
+      `The app may have no ${error.message}: raise its option maxRoles. ${resumeHint}`,
+    );
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('Z_'))
     return new CommandFailure(`${file.path} is damaged (${code}): it was read up to there.`);

@@ -7,17 +7,17 @@ import type { Members } from '../../shared/domain/objects/operations.ts';
 import { headOf, membersOf } from './record.ts';
 
 const headNames = new Set(['objectId', 'createdAt', 'updatedAt']);
-const isOwn = (name: string, value: Json): boolean => headNames.has(name) || isObjectHint(name, value);
+const isKnown = (name: string, value: Json): boolean => headNames.has(name) || isObjectHint(name, value);
 
 /**
- * An installation of an export, checked by the rules of those that devices register (shared/domain). Throws a refusal
- * whose sentence names the member and quotes no value.
+ * Reads an installation of an export, with the same checks as a registration (shared/domain). Throws a refusal whose
+ * message names the member and quotes no value.
  */
 export function readInstallation(
   record: JsonObject,
   { line, now }: { line: number; now: Date },
 ): StagedInstallation {
-  const members = membersOf(record, isOwn);
+  const members = membersOf(record, isKnown);
   const neutral: Members = new Map();
   let hasWireNames = false;
   for (const [name, value] of members) {

@@ -3,27 +3,27 @@ import { askedConnector, type ConnectorId, isAppleDeviceType } from '../../share
 import { anonymous } from '../../shared/domain/users/auth-data.ts';
 import type { UserDraft } from '../../shared/domain/users/user.ts';
 
-/** A gateway and a profile of it that installations name. */
+/** Gateway and profile that installations require. */
 export interface GatewayNeed {
   connector: ConnectorId;
-  /** Null where the installations name none: any profile of Apple's serves them, and `_default` elsewhere. */
+  /** Null when the installations name no profile: any APNs profile serves them, and `_default` elsewhere. */
   profile: string | null;
   installations: number;
 }
 
-/** Names are taken from the files: so many different ones are kept, the rest is counted by nobody. */
+/** Limit on distinct names from the files. Further names are not counted. */
 const maxNames = 100;
 
 /**
- * What the records of an import need of their app, counted while they are read, whether they were there already or not.
- * Records that were refused do not count.
+ * Counts of what the records of an import require of their app, taken while the records are read, of new and existing ones.
+ * Refused records do not count.
  */
 export class Needs {
   readonly #gateways = new Map<string, GatewayNeed>();
   readonly #platforms = new Map<string, number>();
   readonly #topics = new Set<string>();
   users = { all: 0, withEmail: 0, emailVerified: 0, withPhone: 0 };
-  /** Installations that no gateway serves: their devices connect to this service themselves. */
+  /** Installations without a gateway: their devices connect to this service. */
   ownChannel = 0;
 
   addInstallation(draft: InstallationDraft): void {
@@ -49,7 +49,7 @@ export class Needs {
     for (const platform of Object.keys(authData ?? {})) this.#addPlatform(platform);
   }
 
-  /** Gateways and profiles, those of most installations first. */
+  /** Gateways and profiles, sorted by the number of installations. */
   get gateways(): GatewayNeed[] {
     return [...this.#gateways.values()].sort((a, b) => b.installations - a.installations);
   }
@@ -59,7 +59,7 @@ export class Needs {
     return [...this.#topics].sort();
   }
 
-  /** Third-party platforms and how many users have an account there; nobody has to check anonymous ones. */
+  /** Third-party platforms with their numbers of users, without anonymous accounts, which need no check. */
   get platforms(): { platform: string; users: number }[] {
     return [...this.#platforms].map(([platform, users]) => ({ platform, users }));
   }
@@ -71,7 +71,7 @@ export class Needs {
   }
 }
 
-/** The way to a device when hybrid push is on (connectors/routing.ts). */
+/** Returns the connector of a device when hybrid push is on (connectors/routing.ts). */
 function connectorOf({ deviceType, vendor, registrationId }: InstallationDraft): ConnectorId {
   if (isAppleDeviceType(deviceType)) return 'apns';
   if (vendor === null || registrationId === null) return 'channel';

@@ -16,7 +16,7 @@ export interface ProgressOptions {
   clock: Clock;
 }
 
-/** A bar on standard error, where that is a terminal: by bytes, since nobody knows the records before. */
+/** Shows a bar on standard error if that is a terminal. It counts bytes, because the number of records is unknown. */
 export function showProgress({ files, tally, isShown, clock }: ProgressOptions): Progress {
   if (!isShown) return { show: () => undefined, stop: () => undefined };
   const bar = new SingleBar(

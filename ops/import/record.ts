@@ -12,7 +12,7 @@ import {
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** The dictionary that a record holds. Throws a refusal; the parser's own words would quote the record. */
+/** Parses a record as a JSON object. Throws a refusal without the parser's message, which would quote the record. */
 export function parseRecord(bytes: Buffer): JsonObject {
   let text: string;
   try {
@@ -30,14 +30,14 @@ export function parseRecord(bytes: Buffer): JsonObject {
   return value;
 }
 
-/** What every object of the public service has. Times are ISO 8601. */
+/** Members of every object of the public service. Times are ISO 8601. */
 export interface Head {
   objectId: string;
   createdAt: string;
   updatedAt: string;
 }
 
-/** A record without times was made now. Throws 104, and 111 for malformed times. */
+/** Reads id and times of a record; `now` replaces missing times. Throws 104, and 111 for malformed times. */
 export function headOf(record: JsonObject, now: Date): Head {
   const objectId = idOf(record);
   if (objectId === undefined) throw refuse('missingObjectId', 'objectId is missing or is no id.');
@@ -46,7 +46,7 @@ export function headOf(record: JsonObject, now: Date): Head {
   return { objectId, createdAt, updatedAt: updated ?? createdAt };
 }
 
-/** The id of a record, however wrong the rest of it is. */
+/** Returns the id of a record, even if the rest is invalid. */
 export function idOf({ objectId }: JsonObject): string | undefined {
   return typeof objectId === 'string' && isPublicId(objectId) ? objectId : undefined;
 }
@@ -60,13 +60,13 @@ function timeIn(record: JsonObject, name: string): string | undefined {
 }
 
 /**
- * The members of a record that `isOwn` leaves, in the form in which they are stored. Throws 105, 106 and 111 with the
- * member's name, never its value.
+ * Returns the members of a record for which `isKnown` is false, in stored form. Throws 105, 106 and 111 with the member's
+ * name, never its value.
  */
-export function membersOf(record: JsonObject, isOwn: (name: string, value: Json) => boolean): Members {
+export function membersOf(record: JsonObject, isKnown: (name: string, value: Json) => boolean): Members {
   const members: Members = new Map();
   for (const [name, value] of Object.entries(record)) {
-    if (isOwn(name, value)) continue;
+    if (isKnown(name, value)) continue;
     if (!isMemberName(name))
       throw refuse('invalidKeyName', `A member has a name that cannot be stored: ${shown(name)}.`);
     members.set(
@@ -77,7 +77,7 @@ export function membersOf(record: JsonObject, isOwn: (name: string, value: Json)
   return members;
 }
 
-/** Runs `work`; its refusal says of which member it speaks, whose name was checked. */
+/** Runs `work` and prefixes the message of its refusal with the member's name, which was checked before. */
 export function within<T>(name: string, work: () => T): T {
   try {
     return work();
@@ -87,11 +87,11 @@ export function within<T>(name: string, work: () => T): T {
   }
 }
 
-/** A member's name as it may stand on a terminal. */
+/** Returns a member's name in a form that is safe on a terminal. */
 const shown = (name: string): string =>
   isMemberName(name) ? name : JSON.stringify(name.slice(0, 64).replace(/[^\x20-\x7E]/g, '?'));
 
-/** A member that may be absent, null or empty; else a text. */
+/** Reads a string; null when it is absent, null or empty. */
 export function textOrNull(record: JsonObject, name: string): string | null {
   const value = record[name];
   if (value === undefined || value === null || value === '') return null;
@@ -99,7 +99,7 @@ export function textOrNull(record: JsonObject, name: string): string | null {
   return value;
 }
 
-/** A member that may be absent or null; else true or false. */
+/** Reads a boolean; null when it is absent or null. */
 export function booleanOrNull(record: JsonObject, name: string): boolean | null {
   const value = record[name];
   if (value === undefined || value === null) return null;
@@ -107,7 +107,7 @@ export function booleanOrNull(record: JsonObject, name: string): boolean | null 
   return value;
 }
 
-/** The ACL of a record. A permission that is false is one that is not given. Throws 123. */
+/** Reads the ACL of a record. A permission with the value false counts as absent. Throws 123. */
 export function aclOf(value: Json | undefined): Acl | null {
   if (value === undefined || value === null) return null;
   if (!isJsonObject(value)) return readAcl(value);

@@ -1,28 +1,28 @@
 import { type Report, table } from '../cli/report.ts';
-import type { Found } from './files.ts';
+import type { FoundFiles } from './files.ts';
 import type { Tally } from './tally.ts';
 
 export interface Outcome {
   appId: string;
   isDry: boolean;
-  found: Found;
+  found: FoundFiles;
   tally: Tally;
   seconds: number;
-  /** Where all refusals were written. */
+  /** File with all refusals. */
   refusedTo: string | undefined;
   validityDays: number;
-  /** Why it ended before its time. */
+  /** Reason of an early end. */
   failure?: string | undefined;
 }
 
-/** What an import did: a document, and a text for people. Refused records are a bad outcome. */
+/** Creates the report of an import: a document and a text. Refused records are a bad outcome. */
 export function reportOf(outcome: Outcome): Report {
   const { tally, failure } = outcome;
   const isBad = tally.total('refused') > 0 || failure !== undefined;
   return { document: documentOf(outcome), text: textOf(outcome), isBad };
 }
 
-const untold = (tally: Tally): number => tally.total('refused') - tally.refusals.length;
+const unlisted = (tally: Tally): number => tally.total('refused') - tally.refusals.length;
 
 function documentOf({ appId, isDry, found, tally, seconds, failure }: Outcome): object {
   return {
@@ -31,7 +31,7 @@ function documentOf({ appId, isDry, found, tally, seconds, failure }: Outcome): 
     classes: Object.fromEntries(tally.classes),
     idleInstallations: tally.idleInstallations,
     refusals: tally.refusals,
-    refusalsNotListed: untold(tally),
+    refusalsNotListed: unlisted(tally),
     skippedFiles: found.skipped,
     seconds,
     ...(failure === undefined ? {} : { error: failure }),
@@ -68,7 +68,7 @@ function textOf(outcome: Outcome): string {
 
 function notes({ tally, refusedTo, validityDays, failure }: Outcome): string[] {
   const newer = tally.total('newerInFile');
-  const more = untold(tally);
+  const more = unlisted(tally);
   const all = refusedTo === undefined ? 'give --refused <file> for all of them' : `all are in ${refusedTo}`;
   return [
     ...(failure === undefined ? [] : [`Not finished: ${failure}`]),

@@ -6,27 +6,27 @@ import { defaultRoleAcl, readRoleName, requireRoleSize } from '../../shared/doma
 import { checkFields } from '../../shared/domain/users/members.ts';
 import { aclOf, headOf, membersOf } from './record.ts';
 
-/** Members that have a place of their own, or none: the members of a role come in files of their own. */
-const ownNames = new Set(['objectId', 'createdAt', 'updatedAt', 'name', 'ACL', 'users', 'roles']);
-const isOwn = (name: string, value: Json): boolean =>
-  ownNames.has(name) || name.startsWith('_') || (name === 'className' && value === '_Role');
+/** Members that are not stored as fields of the app. The members of a role are in separate files. */
+const knownMembers = new Set(['objectId', 'createdAt', 'updatedAt', 'name', 'ACL', 'users', 'roles']);
+const isKnown = (name: string, value: Json): boolean =>
+  knownMembers.has(name) || name.startsWith('_') || (name === 'className' && value === '_Role');
 
 /**
- * A role of an export, by the rules of those that clients make. One without an ACL gets the master key's default: nobody
- * is to join it who could not before. Throws a refusal whose sentence quotes no value.
+ * Reads a role of an export, with the same checks as a created role. A role without an ACL gets the default of the master
+ * key, so that no further users can change it. Throws a refusal whose message quotes no value.
  */
 export function readRole(record: JsonObject, { line, now }: { line: number; now: Date }): StagedRole {
   const head = headOf(record, now);
   const draft = {
     name: readRoleName(record.name),
     acl: aclOf(record.ACL) ?? defaultRoleAcl,
-    fields: checkFields(membersOf(record, isOwn), 'A role'),
+    fields: checkFields(membersOf(record, isKnown), 'A role'),
   };
   requireRoleSize(draft);
   return { line, draft, ...head };
 }
 
-/** A line of `_Join:users:_Role` or `_Join:roles:_Role`: `{"owningId","relatedId"}`, ids or pointers. Throws 104. */
+/** Reads a line of `_Join:users:_Role` or `_Join:roles:_Role`: `{"owningId","relatedId"}`, ids or pointers. Throws 104. */
 export function readMembership(record: JsonObject, { line }: { line: number }): StagedMembership {
   const [role, member] = [idUnder(record, 'owningId'), idUnder(record, 'relatedId')];
   return { line, objectId: `${role} ${member}`, role, member };

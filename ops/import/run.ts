@@ -13,7 +13,7 @@ import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.t
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
-import { type Found, findFiles, type ImportedClass, importedClasses, isImportedClass } from './files.ts';
+import { type FoundFiles, findFiles, type ImportedClass, importedClasses, isImportedClass } from './files.ts';
 import { importFiles } from './import.ts';
 import { showProgress } from './progress.ts';
 import { type Outcome, reportOf } from './report.ts';
@@ -28,38 +28,38 @@ export interface ImportOptions {
 
 const dayMs = 86_400_000;
 
-export interface ImportSetting {
+export interface ImportContext {
   isJson: boolean;
   env?: Environment;
-  /** The app is made after this dry run: it is checked as one that has the default options. */
-  isAppToCome?: boolean;
+  /** Whether the app will be created after this dry run. The records are checked with default options. */
+  willCreateApp?: boolean;
 }
 
-/** `carillon import`: imports, and reports what was done. Throws as `importPaths` does. */
+/** Runs `carillon import` and returns its report. Throws as `importPaths` does. */
 export async function runImport(
   paths: string[],
   options: ImportOptions,
-  setting: ImportSetting,
+  context: ImportContext,
 ): Promise<Report> {
-  return reportOf(await importPaths(paths, options, setting));
+  return reportOf(await importPaths(paths, options, context));
 }
 
-/** Files, database and keys of an import, before anything is written. */
-interface Prepared {
-  found: Found;
+/** Files, database and keys of an import. */
+interface ImportSources {
+  found: FoundFiles;
   databaseUrl: string;
   vault: Vault | undefined;
 }
 
 /**
- * Looks for the files that are named and those in the folders that are named, for the database, and for users for
- * CARILLON_SECRET. Throws `UsageError` where the call itself is wrong, `CommandFailure` for what is missing.
+ * Finds the files, the database and, for users, CARILLON_SECRET; writes nothing. Throws `UsageError` for invalid arguments,
+ * `CommandFailure` when something is missing.
  */
 export async function prepareImport(
   paths: string[],
   options: Pick<ImportOptions, 'class'>,
   env: Environment = currentEnvironment(),
-): Promise<Prepared> {
+): Promise<ImportSources> {
   const found = await findFiles(paths, classOf(options.class));
   if (found.files.length === 0)
     throw new CommandFailure(`There is no file of ${importedClasses.join(' or ')} in ${paths.join(', ')}.`);
@@ -78,16 +78,16 @@ export async function prepareImport(
   return { found, databaseUrl, vault };
 }
 
-const hasUsers = ({ files }: Found): boolean => files.some(({ className }) => className === '_User');
+const hasUsers = ({ files }: FoundFiles): boolean => files.some(({ className }) => className === '_User');
 
 /**
- * Imports files. Needs the database only, as `migrate` does, and for users CARILLON_SECRET. Throws as `prepareImport`
- * does; what ends it later is the `failure` of its outcome.
+ * Imports files. Needs only the database, as `migrate` does, and CARILLON_SECRET for users. Throws as `prepareImport`
+ * does; a later failure is the `failure` of the outcome.
  */
 export async function importPaths(
   paths: string[],
   options: ImportOptions,
-  { isJson, env, isAppToCome = false }: ImportSetting,
+  { isJson, env, willCreateApp = false }: ImportContext,
 ): Promise<Outcome> {
   const { found, databaseUrl, vault } = await prepareImport(paths, options, env);
   const db = new Database({
@@ -97,7 +97,7 @@ export async function importPaths(
     maxConnections: 2,
   });
   try {
-    return await importInto(db, { found, options, vault, isJson, isAppToCome });
+    return await importInto(db, { found, options, vault, isJson, willCreateApp });
   } catch (error) {
     if (isConnectionFailure(error)) throw new CommandFailure('The database cannot be reached.');
     throw error;
@@ -111,22 +111,22 @@ function classOf(name: string | undefined): ImportedClass | undefined {
   throw new UsageError(`--class is one of ${importedClasses.join(', ')}`);
 }
 
-interface Setting {
-  found: Found;
+interface PreparedImport {
+  found: FoundFiles;
   options: ImportOptions;
   vault: Vault | undefined;
   isJson: boolean;
-  isAppToCome: boolean;
+  willCreateApp: boolean;
 }
 
-async function importInto(db: Database, setting: Setting): Promise<Outcome> {
-  const { found, options, vault, isJson } = setting;
+async function importInto(db: Database, context: PreparedImport): Promise<Outcome> {
+  const { found, options, vault, isJson } = context;
   if ((await pendingMigrations(db.url)).length > 0)
     throw new CommandFailure('The database is not up to date: run `carillon migrate` first.');
   const appId = await chooseAppId(db, options.app);
   const appOptions =
     (await findOpenOptions(db, appId)) ??
-    (setting.isAppToCome ? effectiveOptions('commercial', movedInOptions) : undefined);
+    (context.willCreateApp ? effectiveOptions('commercial', movedInOptions) : undefined);
   if (!appOptions)
     throw new CommandFailure(
       'There is no such app in this database: is DATABASE_URL the one of the service?',
@@ -138,7 +138,7 @@ async function importInto(db: Database, setting: Setting): Promise<Outcome> {
   const startedAtMs = systemClock.monotonicMs();
   const progress = showProgress({ files: found.files, tally, isShown: !isJson, clock: systemClock });
   const isDry = options.dryRun === true;
-  const { stop, forget } = stopOnSignals();
+  const { stop, removeListeners } = stopOnSignals();
   let failure: string | undefined;
   try {
     await importFiles({
@@ -150,7 +150,7 @@ async function importInto(db: Database, setting: Setting): Promise<Outcome> {
     if (!(error instanceof CommandFailure)) throw error;
     failure = error.message;
   } finally {
-    forget();
+    removeListeners();
     progress.stop();
     await log?.close();
   }
@@ -158,25 +158,25 @@ async function importInto(db: Database, setting: Setting): Promise<Outcome> {
   return { appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure };
 }
 
-/** A terminal's Ctrl-C arrives twice, from it and from the launcher. */
-const sameSignalMs = 1000;
+/** Ctrl-C in a terminal sends two signals, one from the terminal and one from the launcher. */
+const duplicateSignalMs = 1000;
 
-/** The first signal ends the import with its report, after the batch that is being written; a later one ends it at once. */
-function stopOnSignals(): { stop: AbortSignal; forget(): void } {
+/** Handles signals: the first one ends the import after the current batch, with a report; a later one at once. */
+function stopOnSignals(): { stop: AbortSignal; removeListeners(): void } {
   const controller = new AbortController();
   let firstAtMs: number | undefined;
   const stop = () => {
     const nowMs = systemClock.monotonicMs();
     firstAtMs ??= nowMs;
-    if (nowMs - firstAtMs > sameSignalMs) process.exit(1);
+    if (nowMs - firstAtMs > duplicateSignalMs) process.exit(1);
     controller.abort();
   };
   const signals = ['SIGINT', 'SIGTERM'] as const;
   for (const signal of signals) process.on(signal, stop);
-  const forget = () => {
+  const removeListeners = () => {
     for (const signal of signals) process.off(signal, stop);
   };
-  return { stop: controller.signal, forget };
+  return { stop: controller.signal, removeListeners };
 }
 
 async function chooseAppId(db: Database, asked: string | undefined): Promise<string> {
@@ -189,7 +189,7 @@ async function chooseAppId(db: Database, asked: string | undefined): Promise<str
   return only;
 }
 
-/** Sessions made under other keys than the service's would end with the next login. */
+/** Checks that the keys are those of the service: sessions with other keys would end with the next login. */
 async function checkVault(db: Database, vault: Vault, appId: string): Promise<void> {
   try {
     await findApp(db, vault, appId);

@@ -1,28 +1,28 @@
-/** What stands where a record should: its bytes, or why it cannot be read. */
+/** Bytes of a record, or the reason why it cannot be read. */
 export interface RawRecord {
   /** Line of the file on which it begins, from 1. */
   line: number;
   bytes?: Buffer;
-  problem?: string;
+  message?: string;
 }
 
-/** Cuts a stream of bytes into records. */
+/** Splits a stream of bytes into records. */
 export interface Splitter {
-  /** The records that end in this chunk. */
+  /** Returns the records that end in this chunk. */
   push(chunk: Buffer): RawRecord[];
-  /** What is left at the end of the file. */
+  /** Returns the records that remain at the end of the file. */
   end(): RawRecord[];
 }
 
-/** Far above what a user or an installation may hold; nothing longer is ever in memory. */
+/** Limit on the bytes of a record in memory, far above the size of a valid user or installation. */
 export const maxRecordBytes = 4 * 1024 * 1024;
 const tooLong = `This record is longer than ${maxRecordBytes / 1024 / 1024} MB.`;
 
 const newline = 10;
 const isBlank = (byte: number): boolean => byte === 32 || byte === 9 || byte === newline || byte === 13;
 
-/** A part of the file that may come in several chunks, up to the limit. */
-class Part {
+/** Buffer of a record that may arrive in several chunks, up to the limit. */
+class RecordBuffer {
   #parts: Buffer[] = [];
   #bytes = 0;
 
@@ -34,7 +34,7 @@ class Part {
 
   take(line: number): RawRecord {
     const [first, ...more] = this.#parts;
-    // Nearly all records lie in one chunk: those need no copy.
+    // Avoids a copy: nearly all records are within one chunk.
     const bytes = first && more.length === 0 ? first : Buffer.concat(this.#parts);
     const record = this.#bytes > maxRecordBytes ? { line, problem: tooLong } : { line, bytes };
     this.#parts = [];
@@ -43,9 +43,9 @@ class Part {
   }
 }
 
-/** JSON lines. Blank lines are none, and the first one may be the export's own heading (`#filetype:…`). */
+/** Splitter of JSON lines. Ignores blank lines and the export's heading (`#filetype:…`) in the first line. */
 export class LineSplitter implements Splitter {
-  readonly #part = new Part();
+  readonly #part = new RecordBuffer();
   #line = 1;
 
   push(chunk: Buffer): RawRecord[] {
@@ -76,14 +76,14 @@ export class LineSplitter implements Splitter {
 const [quote, backslash, comma] = [34, 92, 44];
 const [openBracket, closeBracket, openBrace, closeBrace] = [91, 93, 123, 125];
 
-/** The elements of a JSON array, which may be the `results` of a dictionary; what follows the array is left. */
+/** Splitter of a JSON array, which may be the `results` of an object. Ignores what follows the array. */
 export class ElementSplitter implements Splitter {
-  readonly #part = new Part();
+  readonly #part = new RecordBuffer();
   #line = 1;
   /** Line of the element that is being read; 0 between elements. */
-  #begunOn = 0;
+  #startLine = 0;
   #depth = 0;
-  #isInText = false;
+  #isInString = false;
   #isEscaped = false;
   #state: 'before' | 'within' | 'after' = 'before';
 
@@ -95,7 +95,7 @@ export class ElementSplitter implements Splitter {
       if (byte === newline) this.#line += 1;
       if (this.#state === 'before') {
         if (byte === openBracket) this.#state = 'within';
-      } else if (this.#begunOn === 0) {
+      } else if (this.#startLine === 0) {
         from = at;
         this.#begin(byte);
       } else if (this.#isEnd(byte)) {
@@ -103,50 +103,50 @@ export class ElementSplitter implements Splitter {
         if (byte === closeBracket) this.#state = 'after';
       }
     }
-    if (this.#begunOn > 0) this.#part.add(chunk.subarray(from));
+    if (this.#startLine > 0) this.#part.add(chunk.subarray(from));
     return records;
   }
 
   end(): RawRecord[] {
     if (this.#state === 'after') return [];
-    const line = this.#begunOn || this.#line;
-    return [{ line, problem: 'The file ends before its list does; what follows this line was not read.' }];
+    const line = this.#startLine || this.#line;
+    return [{ line, message: 'The file ends before its list does; what follows this line was not read.' }];
   }
 
   #begin(byte: number): void {
     if (byte === closeBracket) this.#state = 'after';
     if (isBlank(byte) || byte === comma || byte === closeBracket) return;
-    this.#begunOn = this.#line;
+    this.#startLine = this.#line;
     this.#isEnd(byte);
   }
 
   #finish(rest: Buffer): RawRecord {
     this.#part.add(rest);
-    const record = this.#part.take(this.#begunOn);
-    this.#begunOn = 0;
+    const record = this.#part.take(this.#startLine);
+    this.#startLine = 0;
     return record;
   }
 
-  /** Takes one byte of an element; true for the one behind its last. */
+  /** Processes one byte of an element. Returns true for the first byte after it. */
   #isEnd(byte: number): boolean {
-    if (this.#isInText) {
+    if (this.#isInString) {
       if (this.#isEscaped) this.#isEscaped = false;
       else if (byte === backslash) this.#isEscaped = true;
-      else if (byte === quote) this.#isInText = false;
+      else if (byte === quote) this.#isInString = false;
       return false;
     }
     if (this.#depth === 0 && (byte === comma || byte === closeBracket)) return true;
-    if (byte === quote) this.#isInText = true;
+    if (byte === quote) this.#isInString = true;
     else if (byte === openBrace || byte === openBracket) this.#depth += 1;
     else if (byte === closeBrace || byte === closeBracket) this.#depth = Math.max(0, this.#depth - 1);
     return false;
   }
 }
 
-/** As much of a file as its form is told by. */
+/** Bytes at the start of a file that are enough to recognize its format. */
 const headBytes = 1024;
 
-/** The splitter for a file that begins so: a list, a dictionary of `results`, else JSON lines. */
+/** Returns the splitter for a file with this start: an array, an object with `results`, else JSON lines. */
 export function splitterFor(head: Buffer): Splitter {
   const text = head
     .subarray(0, headBytes)
@@ -155,7 +155,7 @@ export function splitterFor(head: Buffer): Splitter {
   return /^\s*(\[|\{\s*"results"\s*:\s*\[)/.test(text) ? new ElementSplitter() : new LineSplitter();
 }
 
-/** Cuts chunks into records, those of a chunk together. */
+/** Splits chunks into records. Yields all records of a chunk together. */
 export async function* splitRecords(chunks: AsyncIterable<Buffer>): AsyncGenerator<RawRecord[]> {
   let head: Buffer | undefined = Buffer.alloc(0);
   let splitter: Splitter = new LineSplitter();

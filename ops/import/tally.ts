@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import type { ImportedClass } from './files.ts';
 import { Needs } from './needs.ts';
 
-/** A record that was not imported. The sentence names members, never values. */
+/** Record that was not imported. The error names members, never values. */
 export interface RefusedRecord {
   file: string;
   line: number;
@@ -11,28 +11,28 @@ export interface RefusedRecord {
 }
 
 export interface ClassTally {
-  /** Records read, blank lines and headings left out. */
+  /** Records that were read, without blank lines and headings. */
   read: number;
   imported: number;
-  /** Their object id was there before, from an earlier run or an earlier line; they were not touched. */
+  /** Records whose object id existed, from an earlier run or an earlier line; they stay unchanged. */
   alreadyThere: number;
-  /** Of those: later in the file than here. */
+  /** Those of them with a later `updatedAt` in the file. */
   newerInFile: number;
   refused: number;
 }
 
-/** So many refusals are told in the report; all of them go to the file that was asked for. */
-const maxTold = 100;
+/** Refusals in the report; the file of `--refused` gets all of them. */
+const maxListed = 100;
 
-/** What an import did so far. Its memory does not grow with the number of refusals. */
+/** Counts of an import so far. Its memory does not grow with the number of refusals. */
 export class Tally {
   readonly classes = new Map<ImportedClass, ClassTally>();
   readonly needs = new Needs();
-  /** Installations that were last seen longer ago than the app's `installationValidityDays`. */
+  /** Installations that were last seen before the app's `installationValidityDays`. */
   idleInstallations = 0;
   readonly refusals: RefusedRecord[] = [];
   readonly #log: RefusalLog | undefined;
-  #untold: string[] = [];
+  #unwritten: string[] = [];
 
   constructor(log?: RefusalLog) {
     this.#log = log;
@@ -41,21 +41,21 @@ export class Tally {
   of(className: ImportedClass): ClassTally {
     const known = this.classes.get(className);
     if (known) return known;
-    const made = { read: 0, imported: 0, alreadyThere: 0, newerInFile: 0, refused: 0 };
-    this.classes.set(className, made);
-    return made;
+    const created = { read: 0, imported: 0, alreadyThere: 0, newerInFile: 0, refused: 0 };
+    this.classes.set(className, created);
+    return created;
   }
 
   refuse(className: ImportedClass, refused: RefusedRecord): void {
     this.of(className).refused += 1;
-    if (this.refusals.length < maxTold) this.refusals.push(refused);
-    if (this.#log) this.#untold.push(`${JSON.stringify(refused)}\n`);
+    if (this.refusals.length < maxListed) this.refusals.push(refused);
+    if (this.#log) this.#unwritten.push(`${JSON.stringify(refused)}\n`);
   }
 
-  /** Writes down the refusals since the last time. */
+  /** Writes the refusals since the last call to the log. */
   async flush(): Promise<void> {
-    const lines = this.#untold;
-    this.#untold = [];
+    const lines = this.#unwritten;
+    this.#unwritten = [];
     if (lines.length > 0) await this.#log?.append(lines.join(''));
   }
 
@@ -69,7 +69,7 @@ export interface RefusalLog {
   close(): Promise<void>;
 }
 
-/** A file with all refusals as JSON lines, begun anew; readable by its owner only. */
+/** Creates or empties the file for all refusals as JSON lines; only its owner can read it. */
 export async function openRefusalLog(path: string): Promise<RefusalLog> {
   const handle = await open(path, 'w', 0o600);
   return { append: (lines) => handle.appendFile(lines), close: () => handle.close() };

@@ -11,8 +11,8 @@ import { checkFields, readEmail, readPhone, readUsername } from '../../shared/do
 import type { SessionSecret, UserDraft } from '../../shared/domain/users/user.ts';
 import { aclOf, booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
 
-/** Members that have a place of their own, or none; all others are the app's. */
-const ownNames = new Set([
+/** Members that are not stored as fields of the app. */
+const knownMembers = new Set([
   'objectId',
   'createdAt',
   'updatedAt',
@@ -28,28 +28,31 @@ const ownNames = new Set([
   'salt',
   'sessionToken',
 ]);
-const isOwn = (name: string, value: Json): boolean =>
-  ownNames.has(name) || name.startsWith('_') || (name === 'className' && value === '_User');
+const isKnown = (name: string, value: Json): boolean =>
+  knownMembers.has(name) || name.startsWith('_') || (name === 'className' && value === '_User');
 
-/** Read with every user that logs in. */
+/** Limit on `authData`, which is read at every login. */
 const maxAuthBytes = 256 * 1024;
 
-/** Where a user comes from and goes to. */
-interface Place {
+/** Context in which a user is read. */
+interface UserContext {
   line: number;
   now: Date;
   appId: string;
   sessions: Sessions;
-  /** Seals the tokens of its third-party accounts. */
+  /** Encrypts the tokens of the user's third-party accounts. */
   sealer: Sealer;
 }
 
 /**
- * A user of an export. Names, addresses and numbers keep the rules of registration (shared/domain), so that a login
- * finds them; third-party accounts need no token of the platform, since that was seen where they come from. Throws a
- * refusal whose sentence names the member and quotes no value.
+ * Reads a user of an export. Names, addresses and numbers have the checks of registration (shared/domain), so that a login
+ * finds them. Third-party accounts need no token of the platform, because the public service has checked it. Throws a
+ * refusal whose message names the member and quotes no value.
  */
-export function readUser(record: JsonObject, { line, now, appId, sessions, sealer }: Place): StagedUser {
+export function readUser(
+  record: JsonObject,
+  { line, now, appId, sessions, sealer }: UserContext,
+): StagedUser {
   const head = headOf(record, now);
   const draft = draftOf(record);
   const { authData } = draft;
@@ -70,7 +73,7 @@ function draftOf(record: JsonObject): UserDraft {
   const isPhoneVerified =
     booleanOrNull(record, 'mobilePhoneVerified') ?? booleanOrNull(record, 'mobilePhoneNumberVerified');
   return {
-    // Who has no name of its own has one that was made up there as well.
+    // The public service generates a name for a user without one, too.
     username: username ? readUsername(username) : newUsername(),
     email: email ? readEmail(email) : null,
     emailVerified: booleanOrNull(record, 'emailVerified'),
@@ -78,11 +81,11 @@ function draftOf(record: JsonObject): UserDraft {
     mobilePhoneVerified: isPhoneVerified ?? false,
     authData: authDataOf(record.authData),
     acl: aclOf(record.ACL),
-    fields: checkFields(membersOf(record, isOwn)),
+    fields: checkFields(membersOf(record, isKnown)),
   };
 }
 
-/** UnionIDs (`_…_unionid`) are what was shown beside the platforms: they are made from these again. */
+/** Reads authData without UnionIDs (`_…_unionid`), which are derived from the entries of the platforms. */
 function authDataOf(value: Json | undefined): AuthData | null {
   if (value === undefined || value === null) return null;
   if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
@@ -99,13 +102,13 @@ function entryOf(platform: string, value: Json): JsonObject {
   return within(`authData.${platform}`, () => {
     const entry = withoutSeal(canonicalValue(value));
     if (!isJsonObject(entry) || Object.hasOwn(entry, '__type')) throw refuse('linkedIdMissing');
-    // Throws when the entry names no account.
+    // Throws when the entry has no account id.
     identitiesOf({ [platform]: entry });
     return entry;
   });
 }
 
-/** bcrypt as it is; else the salted form of the public service (api/services/accounts/passwords/imported-hashes.ts). */
+/** Returns the password hash: bcrypt, or the salted hash of the public service (api/services/accounts/passwords/imported-hashes.ts). */
 function passwordHashOf(record: JsonObject): string | null {
   const [password, salt] = [textOrNull(record, 'password'), textOrNull(record, 'salt')];
   if (password === null) return null;
@@ -117,7 +120,7 @@ function passwordHashOf(record: JsonObject): string | null {
   );
 }
 
-/** The session of the export goes on; who has none gets a new one. */
+/** Returns the session of the export, or a new one when there is none. */
 function sessionOf(
   record: JsonObject,
   { appId, objectId, sessions }: { appId: string; objectId: string; sessions: Sessions },

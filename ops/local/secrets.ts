@@ -31,7 +31,7 @@ export async function ensureSecrets(
   await mkdir(dataDir, { recursive: true });
   const adminToken = await ensure(dataDir, 'adminToken', given);
   const secret = await ensure(dataDir, 'secret', given);
-  const made = [adminToken, secret].flatMap((one) => (one.isMade ? [one.key] : []));
+  const made = [adminToken, secret].flatMap((one) => (one.isCreated ? [one.key] : []));
   return { adminToken: adminToken.value, secret: secret.value, made };
 }
 
@@ -46,14 +46,14 @@ async function ensure(
   dataDir: string,
   key: keyof Secrets,
   given: GivenSecrets,
-): Promise<{ key: keyof Secrets; value: string; isMade: boolean }> {
+): Promise<{ key: keyof Secrets; value: string; isCreated: boolean }> {
   const fromEnvironment = given[key];
-  if (fromEnvironment) return { key, value: fromEnvironment, isMade: false };
+  if (fromEnvironment) return { key, value: fromEnvironment, isCreated: false };
   const path = join(dataDir, files[key].name);
-  const isMade = (await readSecret(path)) === undefined && (await createOnce(path, files[key].make()));
+  const isCreated = (await readSecret(path)) === undefined && (await createOnce(path, files[key].make()));
   const value = await readSecret(path);
   if (value === undefined) throw new Error(`${path} was removed while the service was starting`);
-  return { key, value, isMade };
+  return { key, value, isCreated };
 }
 
 /**

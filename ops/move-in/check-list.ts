@@ -1,24 +1,24 @@
 import { type ConnectorId, displayName, labelsOf } from '../../shared/domain/labels.ts';
 import type { GatewayNeed } from '../import/needs.ts';
-import { check, count, done, type Item, type ProfileName, type Situation, todo } from './item.ts';
+import { check, count, done, type Item, type MoveInState, type ProfileName, todo } from './item.ts';
 import { settingItems } from './settings.ts';
 
-/** What is left to do after an import, in the order in which it is done. */
-export function checkList(situation: Situation): Item[] {
+/** Returns the steps that remain after an import, in order. */
+export function checkList(state: MoveInState): Item[] {
   return [
-    keysItem(situation),
-    ...importItems(situation),
-    ...gatewayItems(situation),
-    ...settingItems(situation),
-    ...surroundings(situation),
+    keysItem(state),
+    ...importItems(state),
+    ...gatewayItems(state),
+    ...settingItems(state),
+    ...serviceItems(state),
   ];
 }
 
-function keysItem({ keys }: Situation): Item {
+function keysItem({ keys }: MoveInState): Item {
   if (keys === 'given') return done('keys', 'The app has the keys of the file.');
   const advice =
     'Installed apps send the app key and servers the master key: compare with `carillon app show`.';
-  if (keys === 'there') return check('keys', 'The app keeps the keys it has here.', advice);
+  if (keys === 'existing') return check('keys', 'The app keeps the keys it has here.', advice);
   return todo(
     'keys',
     'appKey and masterKey were not both given: those that are new are refused to installed apps and servers with 401.',
@@ -26,11 +26,11 @@ function keysItem({ keys }: Situation): Item {
   );
 }
 
-function importItems({ outcome }: Situation): Item[] {
+function importItems({ outcome }: MoveInState): Item[] {
   const { tally, failure, refusedTo, found } = outcome;
   const refused = tally.total('refused');
   const newer = tally.total('newerInFile');
-  const elsewhere = found.skipped.length;
+  const skipped = found.skipped.length;
   return [
     ...(failure === undefined ? [] : [todo('import', failure, 'Run the same command again.')]),
     ...(refused === 0
@@ -51,19 +51,19 @@ function importItems({ outcome }: Situation): Item[] {
             'To take them over, delete the app and import the whole export once: docs/moving-in.md.',
           ),
         ]),
-    ...(elsewhere === 0
+    ...(skipped === 0
       ? []
       : [
           check(
             'elsewhere',
-            `${count(elsewhere, 'file')} of the folder ${elsewhere === 1 ? 'holds' : 'hold'} what stays at its old server.`,
+            `${count(skipped, 'file')} of the folder ${skipped === 1 ? 'holds' : 'hold'} what stays at its old server.`,
             'Split by path behind one proxy: docs/moving-in.md.',
           ),
         ]),
   ];
 }
 
-function gatewayItems({ appId, app, profiles, outcome }: Situation): Item[] {
+function gatewayItems({ appId, app, profiles, outcome }: MoveInState): Item[] {
   const { gateways, topics } = outcome.tally.needs;
   const vendorDevices = gateways
     .filter(({ connector }) => connector !== 'apns')
@@ -99,16 +99,16 @@ function gatewayItem(
   const bundles = isApple && topics.length > 0 ? ` --topic ${topics.slice(0, 5).join(' ')}` : '';
   const option = profile === null ? '' : ` --name ${profile}`;
   const advice = `carillon profile put ${appId} ${commandName(connector)} <file>${bundles}${option}; carillon profile help ${commandName(connector)}`;
-  // A token of Apple's serves devices under any name; its kind is not told.
+  // A token profile serves devices under any profile name, and the admin API does not return the kind of a profile.
   const state = isApple && ofGateway.length > 0 ? 'check' : 'todo';
   return { id, state, text, advice };
 }
 
-/** As the command line takes it; a profile of the name fcm serves both of its labels. */
+/** Returns the connector's name on the command line; a profile of the name fcm serves both of its labels. */
 const commandName = (connector: ConnectorId): string =>
   connector === 'vendor_g' ? 'fcm' : displayName(connector).toLowerCase();
 
-function surroundings({ url, appId }: Situation): Item[] {
+function serviceItems({ url, appId }: MoveInState): Item[] {
   const isPublic = isPublicAddress(url);
   return [
     {
@@ -131,7 +131,7 @@ function surroundings({ url, appId }: Situation): Item[] {
   ];
 }
 
-/** Whether devices outside can know this address: TLS and a name. */
+/** Checks whether devices can use this URL: it needs TLS and a DNS name. */
 function isPublicAddress(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === 'https:' && /[a-z]$/i.test(hostname) && !/(^|\.)localhost$/i.test(hostname);

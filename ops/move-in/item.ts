@@ -1,36 +1,36 @@
 import type { AppReply } from '../cli/service.ts';
 import type { Outcome } from '../import/report.ts';
 
-/** A push profile as the admin API lists it. */
+/** Push profile in a list of the admin API. */
 export interface ProfileName {
   connector: string;
   name: string;
 }
 
-/** What is known when the list is written. */
-export interface Situation {
+/** Input of the check list. */
+export interface MoveInState {
   appId: string;
-  /** Undefined in a dry run for an app that is not there yet. */
+  /** Undefined in a dry run for an app that does not exist yet. */
   app: AppReply | undefined;
-  /** What became of the keys: given in a file, there before, or made, for some or all of them. */
-  keys: 'given' | 'there' | 'made';
+  /** Origin of the keys: given in a file, of an existing app, or (some of them) created. */
+  keys: 'given' | 'existing' | 'created';
   profiles: ProfileName[];
   outcome: Outcome;
-  /** Where the service is reached from here. */
+  /** URL of the service. */
   url: string;
 }
 
-/** Done; to be done; or to be looked at by somebody who knows the app, since nothing here can tell. */
+/** State of a step; `check` is for a person who knows the app, because the service cannot decide it. */
 export type ItemState = 'done' | 'todo' | 'check';
 
-/** A step of moving in. */
+/** Step of moving an app. */
 export interface Item {
   /** Stable name for programs. */
   id: string;
   state: ItemState;
-  /** What is so, as a sentence. */
+  /** Present state, as a sentence. */
   text: string;
-  /** What to do about it: a sentence or a command. */
+  /** Action to take: a sentence or a command. */
   advice?: string;
 }
 
@@ -45,6 +45,6 @@ export const check = (id: string, text: string, advice: string): Item => ({
   advice,
 });
 
-/** A number with its noun. */
+/** Formats a number with its noun. */
 export const count = (n: number, noun: string): string =>
   `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;

@@ -1,11 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { z } from 'zod';
-import { type KeptKeys, keptAppId, readKeptKeys } from '../cli/keys-file.ts';
+import { type ProvidedKeys, parseAppId, readProvidedKeys } from '../cli/keys-file.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
 import { type AppReply, appReply, findService, ServiceClient } from '../cli/service.ts';
 import { importPaths, prepareImport } from '../import/run.ts';
 import { checkList } from './check-list.ts';
-import type { ProfileName, Situation } from './item.ts';
+import type { MoveInState, ProfileName } from './item.ts';
 import { reportOf } from './report.ts';
 
 export interface MoveInOptions {
@@ -18,32 +18,32 @@ export interface MoveInOptions {
 }
 
 /**
- * `carillon move-in`: makes an app under the id and keys it had, or takes the one that is there, imports its users,
- * installations and roles, and lists what is left to do. It may be run again: what is there is left as it is. Throws
- * `UsageError` and `CommandFailure`; nothing is made before id, keys, files, database and secret were looked at.
+ * Runs `carillon move-in`: creates an app with its old id and keys, or uses the existing one, imports its users,
+ * installations and roles, and lists the remaining steps. It may be repeated: existing data stays unchanged. Throws
+ * `UsageError` and `CommandFailure`. Checks id, keys, files, database and secret before it creates the app.
  */
 export async function moveIn(
   path: string,
   options: MoveInOptions,
   { isJson }: { isJson: boolean },
 ): Promise<Report> {
-  const appId = keptAppId(options.appId);
-  const keys = await readKeptKeys(options.keysFile);
+  const appId = parseAppId(options.appId);
+  const keys = await readProvidedKeys(options.keysFile);
   await prepareImport([path], {});
   const { url, ...access } = await findService();
   const service = new ServiceClient({ url, ...access });
-  const there = await findApp(service, appId);
-  if (there) compareKeys(there, keys);
+  const existing = await findApp(service, appId);
+  if (existing) compareKeys(existing, keys);
   const isDry = options.dryRun === true;
-  const app = there ?? (isDry ? undefined : await makeApp(service, appId, { keys, options }));
+  const app = existing ?? (isDry ? undefined : await createApp(service, appId, { keys, options }));
   const refused = options.refused ?? `${appId}.refused.jsonl`;
   const importOptions = { app: appId, dryRun: isDry, refused };
-  const outcome = await importPaths([path], importOptions, { isJson, isAppToCome: isDry && !app });
+  const outcome = await importPaths([path], importOptions, { isJson, willCreateApp: isDry && !app });
   if (options.refused === undefined && outcome.tally.total('refused') === 0)
     await rm(refused, { force: true });
   const profiles = app ? await profilesOf(service, appId) : [];
-  const situation: Situation = { appId, app, keys: keyState(there, keys), profiles, outcome, url };
-  return reportOf({ ...situation, isMade: !there, items: checkList(situation) });
+  const state: MoveInState = { appId, app, keys: keyState(existing, keys), profiles, outcome, url };
+  return reportOf({ ...state, isNew: !existing, items: checkList(state) });
 }
 
 async function findApp(service: ServiceClient, appId: string): Promise<AppReply | undefined> {
@@ -57,8 +57,8 @@ async function findApp(service: ServiceClient, appId: string): Promise<AppReply 
 
 const keyNames = ['appKey', 'masterKey', 'hookKey'] as const;
 
-/** An app of other keys is another one, or the file is not its own. */
-function compareKeys(app: AppReply, keys: KeptKeys): void {
+/** Refuses different keys: the app or the file is a different one. */
+function compareKeys(app: AppReply, keys: ProvidedKeys): void {
   const other = keyNames.filter((name) => keys[name] !== undefined && keys[name] !== app[name]);
   if (other.length > 0)
     throw new CommandFailure(
@@ -66,19 +66,19 @@ function compareKeys(app: AppReply, keys: KeptKeys): void {
     );
 }
 
-async function makeApp(
+async function createApp(
   service: ServiceClient,
   appId: string,
-  { keys, options }: { keys: KeptKeys; options: MoveInOptions },
+  { keys, options }: { keys: ProvidedKeys; options: MoveInOptions },
 ): Promise<AppReply> {
   const { name = appId, edition } = options;
   return appReply.parse(await service.admin('POST', '/apps', { name, edition, appId, ...keys }));
 }
 
-/** Servers and clients of the app hold the app key and the master key; the hook key is held by its function host. */
-function keyState(there: AppReply | undefined, keys: KeptKeys): Situation['keys'] {
+/** Returns the origin of the keys. Ignores the hook key: only the function host has it, not the app's clients and servers. */
+function keyState(existing: AppReply | undefined, keys: ProvidedKeys): MoveInState['keys'] {
   if (keys.appKey !== undefined && keys.masterKey !== undefined) return 'given';
-  return there ? 'there' : 'made';
+  return existing ? 'existing' : 'created';
 }
 
 const profileReply = z.object({ results: z.array(z.object({ connector: z.string(), name: z.string() })) });

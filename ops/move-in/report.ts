@@ -1,32 +1,32 @@
 import type { Report } from '../cli/report.ts';
 import { reportOf as reportOfImport } from '../import/report.ts';
-import type { Item, ItemState, Situation } from './item.ts';
+import type { Item, ItemState, MoveInState } from './item.ts';
 
-export interface Result extends Situation {
-  /** The app was not there before. */
-  isMade: boolean;
+export interface Result extends MoveInState {
+  /** Whether this run created the app. */
+  isNew: boolean;
   items: Item[];
 }
 
 const marks: Record<ItemState, string> = { done: 'x', todo: ' ', check: '?' };
 
 /**
- * What moving in did and what is left: a document without keys, and a check list for people. What is left to do is no bad
- * outcome; refused records and an import that is not finished are.
+ * Creates the report: a document without keys, and a check list. Remaining steps are not a bad outcome; refused records and
+ * an unfinished import are.
  */
 export function reportOf(result: Result): Report {
-  const { appId, app, isMade, outcome, items } = result;
+  const { appId, app, isNew, outcome, items } = result;
   const imported = reportOfImport(outcome);
   const name = app?.name ?? null;
   const { isDry } = outcome;
   const document = {
-    app: { appId, name, isNew: isMade },
+    app: { appId, name, isNew },
     dryRun: isDry,
     import: imported.document,
     checkList: items,
   };
   const text = [
-    sentence(result),
+    summary(result),
     '',
     imported.text,
     '',
@@ -41,7 +41,7 @@ export function reportOf(result: Result): Report {
   return { document, text: text.trimEnd(), ...(imported.isBad ? { isBad: true } : {}) };
 }
 
-function sentence({ appId, app, isMade, outcome }: Result): string {
-  if (!isMade) return `App ${app?.name ?? appId} (${appId}) is there already.`;
+function summary({ appId, app, isNew, outcome }: Result): string {
+  if (!isNew) return `App ${app?.name ?? appId} (${appId}) is there already.`;
   return outcome.isDry ? `App ${appId} would be made.` : `App ${app?.name ?? appId} (${appId}) was made.`;
 }

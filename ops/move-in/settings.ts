@@ -1,24 +1,24 @@
 import { isIdentityTokenPlatform } from '../../shared/domain/users/auth-platforms.ts';
-import { check, count, done, type Item, type Situation, todo } from './item.ts';
+import { check, count, done, type Item, type MoveInState, todo } from './item.ts';
 
-/** As many names as a line can hold. */
+/** Names in one line of the list. */
 const maxNames = 5;
 
-/** Options of the app, and suppliers of the service, that the users of an export ask for. */
-export function settingItems(situation: Situation): Item[] {
+/** Returns the options of the app and the providers of the service that the users of an export require. */
+export function settingItems(state: MoveInState): Item[] {
   return [
-    ...platformItems(situation),
-    ...messageItems(situation),
-    functionsItem(situation),
+    ...platformItems(state),
+    ...messageItems(state),
+    functionsItem(state),
     check(
       'options',
       'Other options have their defaults, unless they were set here.',
-      `Compare with the settings in the public service's console: carillon app show ${situation.appId}`,
+      `Compare with the settings in the public service's console: carillon app show ${state.appId}`,
     ),
   ];
 }
 
-function platformItems({ app, appId, outcome }: Situation): Item[] {
+function platformItems({ app, appId, outcome }: MoveInState): Item[] {
   const configured = Object.keys(platformsOf(app?.options.authPlatforms));
   const { platforms } = outcome.tally.needs;
   const missing = platforms.filter(({ platform }) => !configured.includes(platform));
@@ -43,12 +43,12 @@ function platformItems({ app, appId, outcome }: Situation): Item[] {
   ];
 }
 
-/** The admin API shows it as a dictionary. */
+/** Reads `authPlatforms` of the admin API, which is an object. */
 function platformsOf(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {};
 }
 
-function messageItems({ app, appId, outcome }: Situation): Item[] {
+function messageItems({ app, appId, outcome }: MoveInState): Item[] {
   const { withEmail, emailVerified, withPhone } = outcome.tally.needs.users;
   const isVerifying = app?.options.emailVerification === true;
   return [
@@ -73,7 +73,7 @@ function messageItems({ app, appId, outcome }: Situation): Item[] {
   ];
 }
 
-function functionsItem({ app, appId }: Situation): Item {
+function functionsItem({ app, appId }: MoveInState): Item {
   const url = app?.options.functionsUrl;
   if (typeof url === 'string') return done('functions', `Cloud functions and hooks run at ${url}.`);
   return check(

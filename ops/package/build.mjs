@@ -1,5 +1,5 @@
-// What `npm pack` and `npm publish` run first (`prepack`): compiles the sources into `dist`, since Node strips no types
-// from files below `node_modules`. A checkout needs no build. `node ops/package/build.mjs clean` removes `dist`.
+// Compiles the sources into `dist` for `npm pack` and `npm publish` (`prepack`), because Node strips no types from files
+// below `node_modules`. A checkout needs no build. `node ops/package/build.mjs clean` removes `dist`.
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const target = join(root, 'dist');
 const folders = ['api', 'connectors', 'dispatcher', 'ops', 'shared'];
-/** Files that the running service reads beside its modules: migrations and example functions. */
+/** Files that the running service reads besides its modules: migrations and example functions. */
 const assetTypes = new Set(['.sql', '.js']);
 
 rmSync(target, { recursive: true, force: true });

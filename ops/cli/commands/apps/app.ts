@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { confirm } from '../../confirm.ts';
 import { parsePairs } from '../../input.ts';
-import { keptAppId, readKeptKeys } from '../../keys-file.ts';
+import { parseAppId, readProvidedKeys } from '../../keys-file.ts';
 import { type Report, type Shell, table, UsageError } from '../../report.ts';
 import { type AppReply, appReply, connect } from '../../service.ts';
 
@@ -52,8 +52,8 @@ async function create(
   { edition, plan, appId: asked, keysFile }: CreateOptions,
 ): Promise<Report> {
   const options = Object.fromEntries(parsePairs(pairs));
-  const appId = asked === undefined ? undefined : keptAppId(asked);
-  const keys = await readKeptKeys(keysFile);
+  const appId = asked === undefined ? undefined : parseAppId(asked);
+  const keys = await readProvidedKeys(keysFile);
   const service = await connect();
   const body = { name, edition, plan, appId, ...keys, ...(pairs.length > 0 ? { options } : {}) };
   return describe(appReply.parse(await service.admin('POST', '/apps', body)));
