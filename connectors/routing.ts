@@ -1,11 +1,11 @@
 import type { App } from '../shared/domain/apps/app.ts';
 import type { DeviceTraits } from '../shared/domain/installations/installation.ts';
 import {
-  askedConnector,
   type ConnectorId,
   isAppleDeviceType,
   isConnectorId,
   labelsOf,
+  requestedConnector,
 } from '../shared/domain/labels.ts';
 import {
   type MassLimit,
@@ -106,10 +106,10 @@ export class Router {
   #connectorOf(target: DeviceTraits): ConnectorId {
     const listed = this.#push.order.target;
     if (listed.kind === 'devices' && listed.vendor !== null)
-      return askedConnector(listed.vendor) ?? 'channel';
+      return requestedConnector(listed.vendor) ?? 'channel';
     if (isAppleDeviceType(target.device_type)) return 'apns';
     if (!this.#app.options.hybridPush || !target.has_registration || target.vendor === null) return 'channel';
-    return askedConnector(target.vendor) ?? 'channel';
+    return requestedConnector(target.vendor) ?? 'channel';
   }
 
   #ownChannel(target: DeviceTraits): Route {

@@ -20,7 +20,7 @@ function sectionOf(id: ConnectorId): string[] {
   const { oneOf, anyOf, ...single } = shapeOf(schema);
   const variants = oneOf ?? anyOf ?? [single];
   return [
-    `## ${brandOf[id]}: ${code(id)}`,
+    `## ${brandOf(id)}: ${code(id)}`,
     guide.source,
     ...variants.flatMap((variant) => [
       ...(variants.length > 1 ? [`### ${titleOf(variant)}`] : []),

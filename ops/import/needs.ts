@@ -1,5 +1,5 @@
 import type { InstallationDraft } from '../../shared/domain/installations/installation.ts';
-import { askedConnector, type ConnectorId, isAppleDeviceType } from '../../shared/domain/labels.ts';
+import { type ConnectorId, isAppleDeviceType, requestedConnector } from '../../shared/domain/labels.ts';
 import { anonymous } from '../../shared/domain/users/auth-data.ts';
 import type { UserDraft } from '../../shared/domain/users/user.ts';
 
@@ -75,5 +75,5 @@ export class Needs {
 function connectorOf({ deviceType, vendor, registrationId }: InstallationDraft): ConnectorId {
   if (isAppleDeviceType(deviceType)) return 'apns';
   if (vendor === null || registrationId === null) return 'channel';
-  return askedConnector(vendor) ?? 'channel';
+  return requestedConnector(vendor) ?? 'channel';
 }

@@ -1,145 +1,201 @@
-/** The device makers' channels, FCM's second label among them. */
-export const vendorIds = [
-  'vendor_a',
-  'vendor_b',
-  'vendor_c',
-  'vendor_d',
-  'vendor_e',
-  'vendor_f',
-  'vendor_g',
-] as const;
+/** Facts about one connector that several parts of the service need. */
+interface ConnectorFacts {
+  /** Neutral id: stored in the database and used in replies, metrics and the admin API. */
+  id: string;
+  /** The vendor's own name, for people. */
+  brand: string;
+  /** Values of an installation's `vendor` beside the id, in any case; the usual spelling first. */
+  wireNames: readonly string[];
+  /** Other names that people use for the gateway. */
+  aliases: readonly string[];
+  /** Keys of push `data`, beside the id of a vendor, whose object applies to this connector's devices only. */
+  dataKeys: readonly string[];
+  /** Member of the push record that counts successes (protocol/push-records.md#successes). */
+  successField: string;
+}
 
-/**
- * Names of connectors and vendors: neutral ones are canonical inside, wire names are accepted
- * everywhere (protocol/labels.md#vendors).
- */
-export const connectorIds = ['apns', 'fcm', ...vendorIds, 'channel'] as const;
+/** All connectors, in the order of protocol/admin-api.md#credentials-of-a-push-profile. A new vendor adds one row. */
+const facts = [
+  {
+    id: 'apns',
+    brand: 'APNs',
+    wireNames: [],
+    aliases: ['apple', 'ios'],
+    dataKeys: [],
+    successField: 'iosSuccesses',
+  },
+  {
+    id: 'fcm',
+    brand: 'FCM',
+    wireNames: [],
+    aliases: ['google', 'firebase'],
+    dataKeys: [],
+    successField: 'fcmSuccesses',
+  },
+  {
+    id: 'vendor_a',
+    brand: 'Huawei',
+    wireNames: ['HMS'],
+    aliases: [],
+    dataKeys: ['hms'],
+    successField: 'hmsSuccesses',
+  },
+  {
+    id: 'vendor_b',
+    brand: 'Xiaomi',
+    wireNames: ['mi', 'mi-intl'],
+    aliases: [],
+    dataKeys: ['mi'],
+    successField: 'miSuccesses',
+  },
+  {
+    id: 'vendor_c',
+    brand: 'Meizu',
+    wireNames: ['mz', 'meizu'],
+    aliases: ['flyme'],
+    dataKeys: ['mz', 'meizu'],
+    successField: 'meizuSuccesses',
+  },
+  {
+    id: 'vendor_d',
+    brand: 'OPPO',
+    wireNames: ['oppo'],
+    aliases: ['heytap'],
+    dataKeys: ['oppo'],
+    successField: 'oppoSuccesses',
+  },
+  {
+    id: 'vendor_e',
+    brand: 'vivo',
+    wireNames: ['vivo'],
+    aliases: [],
+    dataKeys: ['vivo'],
+    successField: 'vivoSuccesses',
+  },
+  {
+    id: 'vendor_f',
+    brand: 'Honor',
+    wireNames: ['honor'],
+    aliases: [],
+    dataKeys: ['honor'],
+    successField: 'honorSuccesses',
+  },
+  // The second label of FCM.
+  {
+    id: 'vendor_g',
+    brand: 'FCM (vendor_g)',
+    wireNames: ['fcm'],
+    aliases: [],
+    dataKeys: ['fcm'],
+    successField: 'fcmSuccesses',
+  },
+  {
+    id: 'channel',
+    brand: 'own channel',
+    wireNames: ['lc'],
+    aliases: [],
+    dataKeys: [],
+    successField: 'lcSuccesses',
+  },
+] as const satisfies readonly ConnectorFacts[];
 
-export type ConnectorId = (typeof connectorIds)[number];
+export type ConnectorId = (typeof facts)[number]['id'];
+export type VendorId = Extract<ConnectorId, `vendor_${string}`>;
+
+const isVendorId = (id: ConnectorId): id is VendorId => id.startsWith('vendor_');
+
+/** Ids of all connectors. */
+export const connectorIds: readonly ConnectorId[] = facts.map(({ id }) => id);
+
+/** Ids of the device vendors' channels, FCM's second label among them. */
+export const vendorIds: readonly VendorId[] = connectorIds.filter(isVendorId);
+
+/** Ids of the connectors that take credentials. */
+export const profileConnectorIds = connectorIds.filter((id) => id !== 'channel');
 
 export function isConnectorId(value: string): value is ConnectorId {
   return (connectorIds as readonly string[]).includes(value);
 }
 
-/** Connectors that take credentials, in the order of protocol/admin-api.md#credentials-of-a-push-profile. */
-export const profileConnectorIds = connectorIds.filter((id) => id !== 'channel');
+/** An installation's `vendor` in lower case → its connector (protocol/labels.md#vendors). */
+const connectorByVendor = new Map<string, ConnectorId>(
+  facts.flatMap(({ id, wireNames }) =>
+    [...(isVendorId(id) ? [id] : []), ...wireNames].map((name) => [name.toLowerCase(), id] as const),
+  ),
+);
 
-/** An installation's `vendor` in lower case → its canonical label. `lc` means our own channel. */
-const vendorByName = new Map<string, ConnectorId>([
-  ['vendor_a', 'vendor_a'],
-  ['hms', 'vendor_a'],
-  ['vendor_b', 'vendor_b'],
-  ['mi', 'vendor_b'],
-  ['mi-intl', 'vendor_b'],
-  ['vendor_c', 'vendor_c'],
-  ['mz', 'vendor_c'],
-  ['meizu', 'vendor_c'],
-  ['vendor_d', 'vendor_d'],
-  ['oppo', 'vendor_d'],
-  ['vendor_e', 'vendor_e'],
-  ['vivo', 'vendor_e'],
-  ['vendor_f', 'vendor_f'],
-  ['honor', 'vendor_f'],
-  ['vendor_g', 'vendor_g'],
-  ['fcm', 'vendor_g'],
-  ['lc', 'channel'],
-]);
-
-/** Canonical connector of an installation's `vendor`, whatever its spelling; undefined when unknown. */
+/** Returns the canonical connector of an installation's `vendor`, in any spelling; undefined when unknown. */
 export function vendorConnector(name: string): ConnectorId | undefined {
-  return vendorByName.get(name.toLowerCase());
+  return connectorByVendor.get(name.toLowerCase());
 }
 
 /**
- * The connector that a vendor's name asks for. FCM has two labels, and profiles under each: who says `fcm` means the
- * one of that name, where there is one (`labelsOf`).
+ * Returns the connector that a vendor's name asks for. FCM has two labels with profiles of their own: `fcm` means the
+ * profile under `fcm`, if there is one (`labelsOf`).
  */
-export function askedConnector(name: string): ConnectorId | undefined {
+export function requestedConnector(name: string): ConnectorId | undefined {
   return name.toLowerCase() === 'fcm' ? 'fcm' : vendorConnector(name);
+}
+
+/** Returns the `vendor` of an installation that the connector serves; null where the device type decides. */
+export function installationVendor(id: ConnectorId): string | null {
+  if (id === 'apns') return null;
+  const [wireName = id] = factsOf(id).wireNames;
+  return requestedConnector(wireName) === id ? wireName : id;
+}
+
+/** Returns the value stored in the vendor column: the canonical id, or an unknown name in lower case. */
+export function canonicalVendor(name: string): string {
+  return vendorConnector(name) ?? name.toLowerCase();
 }
 
 const fcmLabels: readonly ConnectorId[] = ['fcm', 'vendor_g'];
 
-/** Labels under which a profile serves devices of this connector, its own first. */
+/** Returns the labels under which a profile serves devices of this connector, its own first. */
 export function labelsOf(connector: ConnectorId): readonly ConnectorId[] {
   if (!fcmLabels.includes(connector)) return [connector];
   return [connector, ...fcmLabels.filter((label) => label !== connector)];
 }
 
-/** The vendors' own names, for people; programs get the ids. */
-export const brandOf: Record<ConnectorId, string> = {
-  apns: 'APNs',
-  fcm: 'FCM',
-  vendor_a: 'Huawei',
-  vendor_b: 'Xiaomi',
-  vendor_c: 'Meizu',
-  vendor_d: 'OPPO',
-  vendor_e: 'vivo',
-  vendor_f: 'Honor',
-  vendor_g: 'FCM (vendor_g)',
-  channel: 'own channel',
-};
+const factsById = new Map<ConnectorId, ConnectorFacts>(facts.map((row) => [row.id, row]));
+
+function factsOf(id: ConnectorId): ConnectorFacts {
+  const row = factsById.get(id);
+  if (!row) throw new Error(`no facts about ${id}`);
+  return row;
+}
+
+/** Returns the vendor's own name. */
+export const brandOf = (id: ConnectorId): string => factsOf(id).brand;
 
 /** Names a connector in a sentence or table: its brand; an unknown id stays as it is. */
 export const displayName = (connector: string): string =>
-  isConnectorId(connector) ? brandOf[connector] : connector;
-
-/** Names that people use for a gateway, beside its id, its wire names and its brand. */
-const otherNames = new Map<string, ConnectorId>([
-  ['apple', 'apns'],
-  ['ios', 'apns'],
-  ['google', 'fcm'],
-  ['firebase', 'fcm'],
-  ['flyme', 'vendor_c'],
-  ['heytap', 'vendor_d'],
-]);
+  isConnectorId(connector) ? brandOf(connector) : connector;
 
 /**
- * The connector that a person means: its id, a wire name, a brand or a common name of the vendor, in any case. `fcm` is
- * the connector of that name. Undefined when unknown.
+ * Returns the connector that a person means: by id, brand, alias or wire name, in any case; undefined when unknown.
+ * `fcm` is the connector of that id.
  */
-export function connectorNamed(name: string): ConnectorId | undefined {
+export function findConnector(name: string): ConnectorId | undefined {
   const lower = name.toLowerCase();
-  return (
-    connectorIds.find((id) => id === lower || brandOf[id].toLowerCase() === lower) ??
-    otherNames.get(lower) ??
-    vendorConnector(lower)
+  const found = facts.find(
+    ({ id, brand, aliases }) =>
+      id === lower || brand.toLowerCase() === lower || aliases.some((alias) => alias === lower),
   );
+  return found?.id ?? vendorConnector(lower);
 }
 
-/** The value stored in the vendor column: the canonical label, or the unknown name in lower case. */
-export function canonicalVendor(name: string): string {
-  return vendorConnector(name) ?? name.toLowerCase();
-}
-
-/** Keys inside push `data` whose object applies to devices of one kind only → that kind. */
+/** Keys of push `data` whose object applies to devices of one kind only → that kind. */
 export const dataKeyOwners = new Map<string, ConnectorId | 'ios' | 'android'>([
   ['ios', 'ios'],
   ['android', 'android'],
-  ['hms', 'vendor_a'],
-  ['mi', 'vendor_b'],
-  ['mz', 'vendor_c'],
-  ['meizu', 'vendor_c'],
-  ['oppo', 'vendor_d'],
-  ['vivo', 'vendor_e'],
-  ['honor', 'vendor_f'],
-  ['fcm', 'vendor_g'],
-  ...vendorIds.map((id) => [id, id] as const),
+  ...facts.flatMap(({ id, dataKeys }) =>
+    [...(isVendorId(id) ? [id] : []), ...dataKeys].map((key) => [key, id] as const),
+  ),
 ]);
 
-/** Name of the success counter a connector adds to on the push record (protocol/push-records.md#successes). */
-export const successField: Record<ConnectorId, string> = {
-  apns: 'iosSuccesses',
-  fcm: 'fcmSuccesses',
-  vendor_a: 'hmsSuccesses',
-  vendor_b: 'miSuccesses',
-  vendor_c: 'meizuSuccesses',
-  vendor_d: 'oppoSuccesses',
-  vendor_e: 'vivoSuccesses',
-  vendor_f: 'honorSuccesses',
-  vendor_g: 'fcmSuccesses',
-  channel: 'lcSuccesses',
-};
+/** Returns the member of the push record that counts the connector's successes. */
+export const successField = (id: ConnectorId): string => factsOf(id).successField;
 
 /** Device types whose tokens belong to APNs (protocol/installations.md#device-types: SDKs store more than `ios`). */
 export const appleDeviceTypes = ['ios', 'macos', 'tvos', 'watchos', 'visionos'] as const;

@@ -105,8 +105,8 @@ test(`a push to ${devices} devices over all channels reaches each once, with its
   const progress = (await service.api.request('GET', path, { admin: true })).body;
   for (const connector of connectorIds) expect(progress.connectors[connector]).toEqual({ sent: share });
   for (const { connector } of vendors.stands)
-    expect(record[successField[connector]]).toBe(
-      successField[connector] === 'fcmSuccesses' ? 2 * share : share,
+    expect(record[successField(connector)]).toBe(
+      successField(connector) === 'fcmSuccesses' ? 2 * share : share,
     );
 
   for (const stand of vendors.stands) {

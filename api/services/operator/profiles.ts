@@ -7,7 +7,7 @@ import {
 } from '../../../shared/db/tables/apps/profiles.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type ConnectorId, isConnectorId } from '../../../shared/domain/labels.ts';
+import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
 import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from './apps.ts';
 
@@ -61,7 +61,7 @@ export class ProfileService {
 function connectorOf(text: string): ConnectorId {
   if (isConnectorId(text) && credentialsOf(text)) return text;
   throw new Refusal('notFound', {
-    text: 'There is no such connector: expected apns, fcm, or vendor_a to vendor_g.',
+    text: `There is no such connector: expected one of ${profileConnectorIds.join(', ')}.`,
   });
 }
 

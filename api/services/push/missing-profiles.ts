@@ -5,10 +5,10 @@ import type { StoredProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import {
   appleDeviceTypes,
-  askedConnector,
   type ConnectorId,
   displayName,
   labelsOf,
+  requestedConnector,
   vendorIds,
 } from '../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
@@ -70,7 +70,7 @@ function missingForDevices(profiles: StoredProfile[], order: PushOrder): string 
   if (order.target.kind !== 'devices') return undefined;
   const { deviceType, vendor, deviceProfile } = order.target;
   if (deviceType === 'ios') return apnsProblem(profiles, order, deviceProfile ?? '');
-  const connector = vendor === null ? undefined : askedConnector(vendor);
+  const connector = vendor === null ? undefined : requestedConnector(vendor);
   if (!connector || connector === 'channel') return undefined;
   const name = deviceProfile || '_default';
   return has(profiles, connector, name)

@@ -32,7 +32,7 @@ export async function credentialsFrom(
   if (pem.files.length > 0) {
     if (!guideOf(connector)?.takesKeyFiles)
       throw new UsageError(
-        `${brandOf[connector]} takes no key or certificate file: see \`carillon profile help ${connector}\``,
+        `${brandOf(connector)} takes no key or certificate file: see \`carillon profile help ${connector}\``,
       );
     Object.assign(members, appleCredentials(pem, options));
   }

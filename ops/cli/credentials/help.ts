@@ -5,7 +5,7 @@ import { type Report, table } from '../report.ts';
 
 /** Lists the gateways that take credentials, with the names that the command line knows them by. */
 export function describeGateways(): Report {
-  const rows = profileConnectorIds.map((id) => [id, brandOf[id]]);
+  const rows = profileConnectorIds.map((id) => [id, brandOf(id)]);
   const text = [
     table(['connector', 'gateway'], rows),
     '',
@@ -17,11 +17,11 @@ export function describeGateways(): Report {
 /** Describes the credentials of one connector: the members, an example, where the vendor shows them, its files. */
 export function describeCredentials(connector: ConnectorId): Report {
   const guide = guideOf(connector);
-  if (!guide) return { document: { connector }, text: `${brandOf[connector]} takes no credentials.` };
+  if (!guide) return { document: { connector }, text: `${brandOf(connector)} takes no credentials.` };
   const { source, members, example, files } = guide;
   const lines = (all: Readonly<Record<string, string>>) => table(['member', 'meaning'], Object.entries(all));
   const text = [
-    `${brandOf[connector]} (${connector})`,
+    `${brandOf(connector)} (${connector})`,
     '',
     source,
     '',
@@ -36,5 +36,5 @@ export function describeCredentials(connector: ConnectorId): Report {
     'Every gateway also takes:',
     lines(commonMembers),
   ].join('\n');
-  return { document: { connector, gateway: brandOf[connector], source, members, example, files }, text };
+  return { document: { connector, gateway: brandOf(connector), source, members, example, files }, text };
 }

@@ -85,7 +85,7 @@ export function toPublicRecord(
     const counts = totals[connector];
     if (!counts) continue;
     const count = connector === 'channel' ? record.acked : (counts.sent ?? 0);
-    const field = successField[connector];
+    const field = successField(connector);
     successes[field] = Number(successes[field] ?? 0) + count;
     sum += count;
   }

@@ -8,7 +8,7 @@ import { commonMembers } from '../../../connectors/contract/guide.ts';
 import { credentialsOf, guideOf } from '../../../connectors/registry.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { openProfiles } from '../../../shared/db/tables/apps/profiles.ts';
-import { brandOf, connectorNamed, profileConnectorIds } from '../../../shared/domain/labels.ts';
+import { brandOf, findConnector, profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliResult, carillon } from '../../support/cli.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -100,12 +100,12 @@ describe('names of gateways', () => {
     ['firebase', 'fcm'],
     ['fcm', 'fcm'],
   ])('%s means %s', (name, connector) => {
-    expect(connectorNamed(name)).toBe(connector);
+    expect(findConnector(name)).toBe(connector);
   });
 
   test('every brand and id leads back to its connector', () => {
     for (const id of profileConnectorIds)
-      expect([connectorNamed(id), connectorNamed(brandOf[id])]).toEqual([id, id]);
+      expect([findConnector(id), findConnector(brandOf(id))]).toEqual([id, id]);
   });
 
   test('a name that no gateway has is wrong usage, and the answer lists them', async () => {
@@ -129,7 +129,7 @@ describe('carillon profile help', () => {
     const { code, stdout } = await run(['profile', 'help']);
     expect(code).toBe(0);
     const rows = stdout.split('\n').map((line) => line.split(/ {2,}/));
-    for (const id of profileConnectorIds) expect(rows).toContainEqual([id, brandOf[id]]);
+    for (const id of profileConnectorIds) expect(rows).toContainEqual([id, brandOf(id)]);
   });
 
   test('of one gateway names its members, an example and where its console shows them', async () => {

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import {
   brandOf,
   type ConnectorId,
-  connectorNamed,
   displayName,
+  findConnector,
   profileConnectorIds,
 } from '../../../../shared/domain/labels.ts';
 import { type CredentialOptions, credentialsFrom } from '../../credentials/credentials.ts';
@@ -59,9 +59,9 @@ export function addProfileCommands({ program, act }: Shell): void {
 
 /** The connector that was named, by its id or as people call it. Throws `UsageError`. */
 function connectorOf(name: string): ConnectorId {
-  const connector = connectorNamed(name);
+  const connector = findConnector(name);
   if (connector && profileConnectorIds.some((id) => id === connector)) return connector;
-  const known = profileConnectorIds.map((id) => `${id} (${brandOf[id]})`).join(', ');
+  const known = profileConnectorIds.map((id) => `${id} (${brandOf(id)})`).join(', ');
   throw new UsageError(`there is no gateway of that name: expected one of ${known}`);
 }
 
@@ -74,7 +74,7 @@ async function put(
   const connector = connectorOf(gateway);
   const credentials = await credentialsFrom(connector, files, options);
   const document = await (await connect()).admin('PUT', profilePath(appId, connector, name), credentials);
-  return { document, text: `Profile ${connector}/${name} (${brandOf[connector]}) is stored.` };
+  return { document, text: `Profile ${connector}/${name} (${brandOf(connector)}) is stored.` };
 }
 
 async function help(gateway: string | undefined): Promise<Report> {
@@ -101,5 +101,5 @@ async function list(appId: string): Promise<Report> {
 async function remove(appId: string, gateway: string, { name }: { name: string }): Promise<Report> {
   const connector = connectorOf(gateway);
   const document = await (await connect()).admin('DELETE', profilePath(appId, connector, name));
-  return { document, text: `Profile ${connector}/${name} (${brandOf[connector]}) is deleted.` };
+  return { document, text: `Profile ${connector}/${name} (${brandOf(connector)}) is deleted.` };
 }

@@ -51,7 +51,7 @@ const outcomeNames: Record<string, string> = {
 
 /** The result by connector, then how all recipients ended. */
 export function describeResult(record: PushRecord): string {
-  const byField = new Map(connectorIds.map((connector) => [successField[connector], connector]));
+  const byField = new Map(connectorIds.map((connector) => [successField(connector), connector]));
   const rows = [...byField].flatMap(([field, connector]) => {
     const count = record[field];
     return typeof count === 'number' ? [[displayName(connector), count]] : [];
