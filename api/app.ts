@@ -201,7 +201,7 @@ async function admit(ctx: Context, route: Route, options: AppOptions): Promise<A
     await route.admit(ctx.params, options.services);
     return {};
   }
-  const identity = await authenticateApp(ctx, route.auth, (appId) => options.services.directory.app(appId));
+  const identity = await authenticateApp(ctx, route.auth, (appId) => options.services.appCache.app(appId));
   ctx.state.appId = identity.app.appId;
   return admitApp(route, identity, { sessionToken: sessionOf(ctx), options });
 }
@@ -235,7 +235,7 @@ async function sessionFor(
   if (route.session === undefined) return undefined;
   const owner = await options.services.sessions.findOwner(app, sessionToken);
   if (!owner && !isMaster && route.session === 'needed') throw new Refusal('sessionNeeded');
-  return owner && { ...owner, roles: await options.services.roleDirectory.rolesOf(app.appId, owner.id) };
+  return owner && { ...owner, roles: await options.services.roleCache.rolesOf(app.appId, owner.id) };
 }
 
 /** Of a header that came several times, the first. */

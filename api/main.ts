@@ -1,5 +1,5 @@
 import { ConfigError, environmentWarnings, readConfig } from '../shared/config/config.ts';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../shared/process/lifecycle.ts';
 import { createLogger } from '../shared/process/logging.ts';
 import { startApi } from './start.ts';
 
@@ -15,7 +15,7 @@ try {
     // A start that is interrupted fails; the process then ends as after any other stop.
     if (!stack.isClosing) throw error;
   });
-  if (!stack.isClosing) tellSupervisor({ ready: true });
+  if (!stack.isClosing) notifySupervisor({ ready: true });
 } catch (error) {
   process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon api: ${error}`}\n`);
   process.exit(1);

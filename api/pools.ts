@@ -1,5 +1,5 @@
 import type { Config } from '../shared/config/config.ts';
-import { QueryShare, queryConnections } from '../shared/db/limits/query-limits.ts';
+import { QueryLimiter, queryConnections } from '../shared/db/limits/query-limits.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database } from '../shared/db/pool.ts';
 import { FairQueue, type FairQueueLimits } from '../shared/fairness/fair-queue.ts';
@@ -15,7 +15,7 @@ export const poolLimits: Record<'calls' | 'admission', Required<FairQueueLimits>
 export interface Pools {
   db: Database;
   admissionDb: Database;
-  queries: QueryShare;
+  queries: QueryLimiter;
 }
 
 /** Opens the pools of an api process, and waits until the database answers. None connects before it is needed. */
@@ -37,5 +37,5 @@ export async function openPools(config: Config, log: Logger, stack: ClosingStack
   const queried = { maxConnections: queryConnections };
   const primary = open('api (queries)', databaseUrl, queried);
   const standby = databaseReadUrl === databaseUrl ? primary : open('api (read)', databaseReadUrl, queried);
-  return { db, admissionDb, queries: new QueryShare({ primary, standby }) };
+  return { db, admissionDb, queries: new QueryLimiter({ primary, standby }) };
 }

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
 import { Vault } from '../shared/crypto.ts';
-import { Directory } from '../shared/db/cache/app-cache.ts';
+import { AppCache } from '../shared/db/cache/app-cache.ts';
 import { Listener } from '../shared/db/listener.ts';
-import { Fitness, isNotMigrated } from '../shared/db/readiness.ts';
+import { DatabaseReadiness, isNotMigrated } from '../shared/db/readiness.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
@@ -49,8 +49,8 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const clock = options.clock ?? systemClock;
   const { db, admissionDb, queries } = await openPools(config, log, stack);
   const vault = new Vault(config.secrets);
-  const fitness = new Fitness(admissionDb, { vault, clock, log });
-  await untilMigrated(fitness, stack);
+  const readiness = new DatabaseReadiness(admissionDb, { vault, clock, log });
+  await untilMigrated(readiness, stack);
   const listener = new Listener(config.databaseUrl, log);
   stack.add('notifications', () => listener.close());
   await listener.start();
@@ -58,7 +58,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   stack.add('queue', () => queue.stop());
   await queue.start();
   const metrics = createMetrics();
-  const directory = new Directory(admissionDb, vault, clock);
+  const appCache = new AppCache(admissionDb, vault, clock);
   const services = createServices({
     config,
     db,
@@ -68,8 +68,8 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
     vault,
     clock,
     metrics,
-    directory,
-    fitness,
+    appCache,
+    readiness,
   });
   stack.add('functions', () => services.functionHosts.close());
   stack.add('hooks', () => services.hooks.close());
@@ -91,7 +91,7 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   stack.add('http', () => closeServer(server));
   const addressOf = (request: IncomingMessage) => remoteAddressOf(app, request);
   const limits = { ...channelLimits, ...options.channelLimits };
-  const channel = new Channel(server, { db, directory, listener, metrics, clock, log, addressOf }, limits);
+  const channel = new Channel(server, { db, appCache, listener, metrics, clock, log, addressOf }, limits);
   stack.add('channel', () => channel.close());
   await channel.start();
   stack.add('readiness', () => services.health.markStopping());
@@ -101,10 +101,10 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
 }
 
 /** Nothing can be answered before the tables are there. A wrong CARILLON_SECRET is told, and refused call by call. */
-async function untilMigrated(fitness: Fitness, stack: ClosingStack): Promise<void> {
+async function untilMigrated(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();
   stack.add('wait for migrations', () => stop.abort());
-  await fitness.whenFit(stop.signal, isNotMigrated);
+  await readiness.whenReady(stop.signal, isNotMigrated);
 }
 
 function portOf(address: AddressInfo | string | null): number {

@@ -104,7 +104,7 @@ export class Router {
   }
 
   #connectorOf(target: DeviceTraits): ConnectorId {
-    const listed = this.#push.order.target;
+    const listed = this.#push.pushOrder.target;
     if (listed.kind === 'devices' && listed.vendor !== null)
       return requestedConnector(listed.vendor) ?? 'channel';
     if (isAppleDeviceType(target.device_type)) return 'apns';
@@ -120,7 +120,7 @@ export class Router {
   #choose(connectorId: ConnectorId, target: DeviceTraits): ProfileChoice {
     const connector = connectors.get(connectorId);
     if (!connector) return { ok: false, error: `${connectorId} is not available on this server` };
-    const listed = this.#push.order.target;
+    const listed = this.#push.pushOrder.target;
     const asked = listed.kind === 'devices' ? listed.deviceProfile : null;
     const deviceProfile = asked ?? target.device_profile ?? '';
     const candidates = this.#candidates.get(connectorId) ?? [];

@@ -1,6 +1,6 @@
 import type { Clock } from '../shared/clock.ts';
 import type { Vault } from '../shared/crypto.ts';
-import type { Directory } from '../shared/db/cache/app-cache.ts';
+import type { AppCache } from '../shared/db/cache/app-cache.ts';
 import type { Database } from '../shared/db/pool.ts';
 import type { Metrics } from '../shared/metrics.ts';
 import type { Logger } from '../shared/process/logging.ts';
@@ -17,7 +17,7 @@ export interface DispatcherDeps {
   readDb: Database;
   queue: JobQueue;
   vault: Vault;
-  directory: Directory;
+  appCache: AppCache;
   pool: SenderPool;
   breakers: Breakers;
   gatewayUsage: GatewayUsage;

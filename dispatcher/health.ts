@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isBearer } from '../shared/crypto.ts';
 import type { Database } from '../shared/db/pool.ts';
-import type { Fitness } from '../shared/db/readiness.ts';
+import type { DatabaseReadiness } from '../shared/db/readiness.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { reportQueues } from '../shared/queue/report.ts';
 import type { DispatcherDeps } from './deps.ts';
@@ -21,7 +21,7 @@ export interface HealthAddress {
 export interface HealthState {
   log: Logger;
   db: Database;
-  fitness: Fitness;
+  readiness: DatabaseReadiness;
   deps: DispatcherDeps | undefined;
 }
 
@@ -64,9 +64,9 @@ async function answer(
 }
 
 /** `ready`, `database unreachable`, or what the operator has to do; 503 but for the first. */
-async function readinessOf({ db, fitness, deps }: HealthState): Promise<string> {
+async function readinessOf({ db, readiness, deps }: HealthState): Promise<string> {
   if (!(await db.isReachable())) return 'database unreachable';
-  const problem = await fitness.problem().catch(() => 'database unreachable');
+  const problem = await readiness.problem().catch(() => 'database unreachable');
   return problem ?? (deps ? 'ready' : 'starting');
 }
 

@@ -4,13 +4,13 @@ import { type BreakerTiming, defaultBreakerTiming } from '../shared/breaker.ts';
 import { type Clock, systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
 import { Vault } from '../shared/crypto.ts';
-import { Directory } from '../shared/db/cache/app-cache.ts';
+import { AppCache } from '../shared/db/cache/app-cache.ts';
 import { Listener } from '../shared/db/listener.ts';
 import { waitForDatabase } from '../shared/db/outage.ts';
 import { Database } from '../shared/db/pool.ts';
-import { Fitness } from '../shared/db/readiness.ts';
-import { breakerChannel } from '../shared/db/tables/gateways/breakers.ts';
-import { pushChannel } from '../shared/db/tables/pushes/control.ts';
+import { DatabaseReadiness } from '../shared/db/readiness.ts';
+import { breakerTopic } from '../shared/db/tables/gateways/breakers.ts';
+import { pushTopic } from '../shared/db/tables/pushes/control.ts';
 import { createMetrics } from '../shared/metrics.ts';
 import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
@@ -71,15 +71,15 @@ export async function startDispatcher(
   const { clock = systemClock } = options;
   const timing = { ...defaultBreakerTiming, ...options.breakers };
   const db = await openDatabase(config, log, stack);
-  const fitness = new Fitness(db, { vault: new Vault(config.secrets), clock, log });
-  const state: HealthState = { log, db, fitness, deps: undefined };
+  const readiness = new DatabaseReadiness(db, { vault: new Vault(config.secrets), clock, log });
+  const state: HealthState = { log, db, readiness, deps: undefined };
   const server = await serveHealth(state, {
     port: config.metricsPort,
     host: config.metricsHost,
     token: config.metricsToken,
   });
   stack.add('metrics', () => closeHealth(server));
-  await untilFit(fitness, stack);
+  await untilReady(readiness, stack);
   const deps = await openMeans(config, log, { db, stack, clock, timing });
   state.deps = deps;
   startDuties(deps, stack);
@@ -87,8 +87,8 @@ export async function startDispatcher(
   stack.add('notifications', () => listener.close());
   await listener.start();
   // Without an id notifications were interrupted: any push may have been stopped.
-  await listener.listen(pushChannel, (id) => deps.pool.interrupt(id === '' ? undefined : Number(id)));
-  await listener.listen(breakerChannel, () => {
+  await listener.listen(pushTopic, (id) => deps.pool.interrupt(id === '' ? undefined : Number(id)));
+  await listener.listen(breakerTopic, () => {
     // What is not heeded now is known in 400 ms, and who waits comes back in seconds.
     deps.breakers
       .refreshOverrides()
@@ -114,10 +114,10 @@ async function openDatabase(config: Config, log: Logger, stack: ClosingStack): P
 }
 
 /** Waits, unready, until the tables are there and CARILLON_SECRET opens them: pushes would fail for good else. */
-async function untilFit(fitness: Fitness, stack: ClosingStack): Promise<void> {
+async function untilReady(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();
   stack.add('wait for the database', () => stop.abort());
-  await fitness.whenFit(stop.signal);
+  await readiness.whenReady(stop.signal);
 }
 
 async function openMeans(
@@ -148,7 +148,7 @@ async function openMeans(
   });
   stack.add('threads', () => pool.close());
   const vault = new Vault(config.secrets);
-  const directory = new Directory(db, vault, clock);
+  const appCache = new AppCache(db, vault, clock);
   const breakers = new Breakers({
     db,
     clock,
@@ -164,7 +164,7 @@ async function openMeans(
     { atOnce: freshPlansAtOnce + continuedPlansAtOnce, perApp: scansPerApp },
     clock,
   );
-  const opened = { db, readDb, queue, vault, directory, pool, breakers, gatewayUsage, scans };
+  const opened = { db, readDb, queue, vault, appCache, pool, breakers, gatewayUsage, scans };
   return { ...opened, clock, log, metrics: createMetrics() };
 }
 

@@ -16,7 +16,7 @@ export interface Template {
 }
 
 /** Why a text is no template, as a sentence that quotes only names. */
-export type TemplateReading = { ok: true; template: Template } | { ok: false; hint: string };
+export type TemplateResult = { ok: true; template: Template } | { ok: false; hint: string };
 
 export interface TemplateOptions {
   /** `html` escapes what two braces show; `text` shows it as it is. */
@@ -37,7 +37,7 @@ const maxTagChars = 200;
  * Reads a template. Bounds the number and the length of its tags before the parser sees it; the length of the whole
  * text is for the caller to bound. In HTML `{{{name}}}` and `{{&name}}` are refused, since they show a value unescaped.
  */
-export function readTemplate(text: string, { format }: TemplateOptions): TemplateReading {
+export function parseTemplate(text: string, { format }: TemplateOptions): TemplateResult {
   const tagProblem = inspectTags(text);
   if (tagProblem) return { ok: false, hint: tagProblem };
   let program: hbs.AST.Program;

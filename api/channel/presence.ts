@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
-import type { Directory } from '../../shared/db/cache/app-cache.ts';
+import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import { type Database, isDeadlock, isMissingReference } from '../../shared/db/pool.ts';
 import {
   closeSessions,
@@ -25,7 +25,7 @@ import { WriteBuffer } from './write-buffer.ts';
 
 export interface PresenceDeps {
   db: Database;
-  directory: Directory;
+  appCache: AppCache;
   metrics: Metrics;
   clock: Clock;
   log: Logger;
@@ -158,9 +158,9 @@ export class Presence {
 
   /** Undefined when the connection ended while it waited. */
   async #ask(connection: Connection, login: DeviceName): Promise<NewDeviceSession | CloseReason | undefined> {
-    const { directory, log } = this.#deps;
+    const { appCache, log } = this.#deps;
     try {
-      if (!(await directory.app(login.appId))) return 'appNotAvailable';
+      if (!(await appCache.app(login.appId))) return 'appNotAvailable';
       return await this.#logins.load({ ...login, connection });
     } catch (error) {
       log.warn({ err: error }, 'a device could not log in');

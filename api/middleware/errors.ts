@@ -3,9 +3,9 @@ import { SealError } from '../../shared/crypto.ts';
 import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
 import {
   isConnectionFailure,
+  isInvalidValue,
   isStatementTimeout,
   isUndefinedTable,
-  isUnfitValue,
 } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
@@ -56,7 +56,7 @@ export function toRefusal(error: unknown): Refusal {
   if (error instanceof SealError || isUndefinedTable(error))
     return new Refusal('misconfigured', { cause: error, retryAfterSeconds: 60 });
   if (isStatementTimeout(error)) return new Refusal('timedOut', { cause: error });
-  if (isUnfitValue(error)) return new Refusal('incorrectType', { cause: error });
+  if (isInvalidValue(error)) return new Refusal('incorrectType', { cause: error });
   if (isConnectionFailure(error)) return new Refusal('unavailable', { cause: error, retryAfterSeconds: 1 });
   if (error instanceof URIError)
     return new Refusal('invalidParameter', { text: 'Malformed URL.', cause: error });

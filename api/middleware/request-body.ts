@@ -3,7 +3,7 @@ import type { Context, Middleware } from 'koa';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { measureJson } from '../../shared/domain/json.ts';
 import { BodyBudget } from '../../shared/http/body/budget.ts';
-import { announcedBytes, BodyReader, defaultBodyMs, isPacked } from '../../shared/http/body/reader.ts';
+import { BodyReader, declaredBytes, defaultBodyMs, isCompressed } from '../../shared/http/body/reader.ts';
 import { originOf } from '../channel/admission.ts';
 import { maxBodyBytes, smallBytes } from '../route.ts';
 
@@ -104,7 +104,7 @@ export class RequestBody {
   async text({ sender, bytesBelow, isObject }: ReadLimit): Promise<string> {
     this.#refusePacked(sender);
     const limit = sender ? bytesBelow : Math.min(bytesBelow, unauthenticatedBodyBytes + 1);
-    const announced = announcedBytes(this.#ctx.req) ?? 0;
+    const announced = declaredBytes(this.#ctx.req) ?? 0;
     if (announced >= limit)
       throw bodyTooLarge({ bytes: announced, limit, isObject: isObject && sender !== undefined });
     const reader = this.#open(sender);
@@ -131,7 +131,7 @@ export class RequestBody {
   }
 
   #refusePacked(sender: BodySender): void {
-    if (!sender && isPacked(this.#ctx.req)) throw new Refusal('unsupportedMediaType');
+    if (!sender && isCompressed(this.#ctx.req)) throw new Refusal('unsupportedMediaType');
   }
 
   #open(sender: BodySender): BodyReader {

@@ -1,10 +1,10 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import type { Directory } from '../../shared/db/cache/app-cache.ts';
-import type { QueryShare } from '../../shared/db/limits/query-limits.ts';
+import type { AppCache } from '../../shared/db/cache/app-cache.ts';
+import type { QueryLimiter } from '../../shared/db/limits/query-limits.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import type { Fitness } from '../../shared/db/readiness.ts';
+import type { DatabaseReadiness } from '../../shared/db/readiness.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
@@ -16,12 +16,12 @@ export interface ApiDeps {
   /** Connections of their own for health checks and the admission of pushes. */
   admissionDb: Database;
   /** For whatever clients put together: conditions, lists, `include`. */
-  queries: QueryShare;
+  queries: QueryLimiter;
   queue: JobQueue;
   vault: Vault;
   clock: Clock;
   metrics: Metrics;
-  directory: Directory;
+  appCache: AppCache;
   /** Whether the database is migrated and CARILLON_SECRET opens it. */
-  fitness: Fitness;
+  readiness: DatabaseReadiness;
 }

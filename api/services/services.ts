@@ -1,4 +1,4 @@
-import { RoleDirectory } from '../../shared/db/cache/role-cache.ts';
+import { RoleCache } from '../../shared/db/cache/role-cache.ts';
 import { Accounts } from './accounts/accounts.ts';
 import { BatchService } from './batch/batches.ts';
 import type { ApiDeps } from './deps.ts';
@@ -35,10 +35,10 @@ export function createServices(deps: ApiDeps) {
   const hooks = new Hooks(deps, functionHosts);
   const accounts = new Accounts(deps, messaging, hooks);
   const installations = new InstallationService(deps);
-  const roleDirectory = new RoleDirectory(deps.db, deps.clock);
+  const roleCache = new RoleCache(deps.db, deps.clock);
   const roleLookup = new RoleLookup(deps, accounts.lookup);
   return {
-    directory: deps.directory,
+    appCache: deps.appCache,
     accounts,
     apps: new AppService(deps),
     batches: new BatchService(deps),
@@ -50,9 +50,9 @@ export function createServices(deps: ApiDeps) {
     health: new HealthService(deps, messaging.pumping),
     installations,
     cloudQuery: new CloudQueryService({ users: accounts.lookup, installations, roles: roleLookup }),
-    roles: new RoleService(deps, roleDirectory),
+    roles: new RoleService(deps, roleCache),
     roleLookup,
-    roleDirectory,
+    roleCache,
     outbox: new OutboxService(deps),
     profiles: new ProfileService(deps),
     pushes: new PushService(deps),

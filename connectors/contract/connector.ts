@@ -39,21 +39,21 @@ export interface PushMessage {
 /** The part of a push record that a message is made of. */
 export interface MessageSource {
   objectId: string;
-  order: PushOrder;
+  pushOrder: PushOrder;
   expiresAt: Date;
   createdAt: Date;
 }
 
 /** What the gateways are told of a push. */
-export function toPushMessage({ objectId, order, expiresAt, createdAt }: MessageSource): PushMessage {
-  const channels = order.target.kind === 'query' ? order.target.channels : null;
+export function toPushMessage({ objectId, pushOrder, expiresAt, createdAt }: MessageSource): PushMessage {
+  const channels = pushOrder.target.kind === 'query' ? pushOrder.target.channels : null;
   return {
     objectId,
-    data: order.data,
-    prod: order.prod,
-    ...(order.topic === null ? {} : { topic: order.topic }),
-    ...(order.teamId === null ? {} : { teamId: order.teamId }),
-    ...(order.notificationChannel === null ? {} : { notificationChannel: order.notificationChannel }),
+    data: pushOrder.data,
+    prod: pushOrder.prod,
+    ...(pushOrder.topic === null ? {} : { topic: pushOrder.topic }),
+    ...(pushOrder.teamId === null ? {} : { teamId: pushOrder.teamId }),
+    ...(pushOrder.notificationChannel === null ? {} : { notificationChannel: pushOrder.notificationChannel }),
     ...(channels === null ? {} : { channels }),
     expiresAtMs: expiresAt.getTime(),
     createdAtMs: createdAt.getTime(),

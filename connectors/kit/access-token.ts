@@ -4,7 +4,7 @@
  */
 import { type Clock, sleep } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import type { HttpReply } from '../../shared/http/client.ts';
+import type { HttpResult } from '../../shared/http/client.ts';
 import type { AttemptResult, StoredToken, TokenStore } from '../contract/connector.ts';
 import { profileError, retry, unanswered } from './attempt-results.ts';
 
@@ -132,7 +132,7 @@ const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
  * where the gateway refused in a body of its own, or null where it cannot read the body.
  */
 export function tokenFromReply(
-  reply: HttpReply,
+  reply: HttpResult,
   read: (body: JsonObject) => TokenGrant | AttemptResult | null,
 ): TokenFetch {
   // A token call repeats nothing: without an answer it is always worth another try.

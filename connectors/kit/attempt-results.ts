@@ -1,5 +1,5 @@
 /** What connectors tell of one recipient, in one place so that it reads alike everywhere. */
-import type { HttpUnanswered } from '../../shared/http/client.ts';
+import type { HttpFailure } from '../../shared/http/client.ts';
 import type { AttemptResult } from '../contract/connector.ts';
 
 type Retry = Extract<AttemptResult, { kind: 'retry' }>;
@@ -56,7 +56,7 @@ export const profileError = (status: number, reason: string, sentence: string): 
  * The attempt of a request that got no answer. Certificates that cannot be trusted are a matter of configuration;
  * what was provably not processed is tried again; what was written may have arrived.
  */
-export function unanswered({ kind, reason, cause }: HttpUnanswered, isRepeatHidden: boolean): AttemptResult {
+export function unanswered({ kind, reason, cause }: HttpFailure, isRepeatHidden: boolean): AttemptResult {
   if (kind === 'unknown') return withCause({ kind: 'unknown', reason, isRepeatHidden }, cause);
   if (reason === 'certificate_refused') return withCause(profileError(0, reason, untrusted(cause)), cause);
   if (reason === 'bad_request') return failed(0, reason);

@@ -4,7 +4,7 @@
  * `exchange`, one request and its answer.
  */
 import type { Clock } from '../../shared/clock.ts';
-import type { HttpResponse, HttpUnanswered } from '../../shared/http/client.ts';
+import type { HttpFailure, HttpResponse } from '../../shared/http/client.ts';
 import type { AttemptResult, DayQuota, GatewayCall, Recipient, SendRequest } from '../contract/connector.ts';
 import type { AccessTokens } from './access-token.ts';
 import { capped, expired, retry, stopping, unanswered } from './attempt-results.ts';
@@ -13,7 +13,7 @@ import { attemptResult, type ResponseRule, ruleForStatus } from './response-rule
 /** What one request came to. */
 export type ExchangeResult =
   /** No answer; what was written may have arrived. */
-  | HttpUnanswered
+  | HttpFailure
   /** Answered, but nobody can say what: it may have been sent. */
   | { kind: 'unreadable'; status: number }
   /** Something has to be tried first: an `Attempt` that all its recipients end with. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import {
   createHttpClient,
   defaultHttpTiming,
-  type HttpReply,
+  type HttpResult,
   type HttpTiming,
 } from '../../shared/http/client.ts';
 import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';
@@ -80,7 +80,7 @@ export function signatureHeaders(
 const transient = new Set([408, 423, 425, 429]);
 
 /** What an answer means; its body is not read. */
-export function readReply(reply: HttpReply): ProviderResult {
+export function readReply(reply: HttpResult): ProviderResult {
   if (reply.kind !== 'response') return { kind: 'retry', reason: reply.reason, afterMs: null };
   const { status, retryAfterMs } = reply;
   if (status >= 200 && status < 300) return { kind: 'sent' };

@@ -3,10 +3,10 @@ import type { BreakerTiming, HealthSample } from '../../shared/breaker.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import {
+  deleteBreakerStatesOf,
   deleteOldBreakerStates,
-  forgetBreakerStates,
   hasClosedElsewhere,
-  noteBreakerState,
+  saveBreakerState,
 } from '../../shared/db/tables/gateways/breakers.ts';
 import {
   type BreakerKey,
@@ -153,7 +153,7 @@ export class Breakers {
     for (const { breaker } of this.#lines.values()) breaker.close();
     await this.#notes;
     await this.#failures.close();
-    await forgetBreakerStates(this.#options.db, this.#dispatcher).catch(() => undefined);
+    await deleteBreakerStatesOf(this.#options.db, this.#dispatcher).catch(() => undefined);
   }
 
   async #sendThrough(line: GatewayQueue, send: SendBatch): Promise<Passage> {
@@ -223,7 +223,7 @@ export class Breakers {
     const { db, log } = this.#options;
     const seen = { dispatcher: this.#dispatcher, state: breaker.state, since };
     this.#notes = this.#notes
-      .then(() => noteBreakerState(db, key, seen))
+      .then(() => saveBreakerState(db, key, seen))
       .catch((error: unknown) => log.warn({ err: error }, 'the state of a breaker could not be written'));
   }
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import {
+  clearGatewayFailure,
   deleteOldGatewayFailures,
-  forgetGatewayFailure,
-  noteGatewayFailure,
+  recordGatewayFailure,
 } from '../../shared/db/tables/gateways/failures.ts';
 import type { GatewayFailure } from '../../shared/domain/breaker.ts';
 import type { Logger } from '../../shared/process/logging.ts';
@@ -101,8 +101,8 @@ export class GatewayFailures {
     this.#writes = this.#writes
       .then(() =>
         failure === null
-          ? forgetGatewayFailure(db, key, new Date(clock.now()))
-          : noteGatewayFailure(db, key, failure),
+          ? clearGatewayFailure(db, key, new Date(clock.now()))
+          : recordGatewayFailure(db, key, failure),
       )
       .catch((error: unknown) =>
         log.warn({ err: error }, 'the last failure of a gateway could not be written'),

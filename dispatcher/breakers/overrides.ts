@@ -1,13 +1,13 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { readForced } from '../../shared/db/tables/gateways/breakers.ts';
-import { type BreakerKey, breakerIdOf, type ForcedState } from '../../shared/domain/breaker.ts';
+import { readBreakerOverrides } from '../../shared/db/tables/gateways/breakers.ts';
+import { type BreakerKey, breakerIdOf, type OverrideState } from '../../shared/domain/breaker.ts';
 
 /** What is forced counts within one second on every dispatcher (protocol/admin-api.md#changes); half of that is the query's. */
 const maxAgeMs = 400;
 
 export interface BreakerOverride {
-  forced: ForcedState;
+  forced: OverrideState;
   since: Date;
 }
 
@@ -31,7 +31,7 @@ export class Overrides {
   all(): Promise<Map<string, BreakerOverride>> {
     const nowMs = this.#clock.monotonicMs();
     if (this.#known && nowMs - this.#knownAtMs < maxAgeMs) return this.#known;
-    const known = readForced(this.#db);
+    const known = readBreakerOverrides(this.#db);
     known.catch(() => {
       if (this.#known === known) this.#known = undefined;
     });

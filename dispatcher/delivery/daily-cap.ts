@@ -1,6 +1,6 @@
 import { type Grant, grantRecipients } from '../../shared/db/tables/apps/usage.ts';
 import { checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
-import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import { type BatchSnapshot, readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import { openCode, outcomeCode } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -11,12 +11,12 @@ import type { DispatcherDeps } from '../deps.ts';
  * first are let through and the others end `capped`. Gives a sentence when nobody is let through.
  */
 export async function checkDailyCap(
-  deps: Pick<DispatcherDeps, 'db' | 'directory'>,
+  deps: Pick<DispatcherDeps, 'db' | 'appCache'>,
   task: DeliverJob,
-  batch: DeliverSnapshot,
+  batch: BatchSnapshot,
 ): Promise<string | undefined> {
   if (batch.attempt > 0) return undefined;
-  const app = await deps.directory.app(task.appId);
+  const app = await deps.appCache.app(task.appId);
   if (!app) return undefined;
   const cap = app.options.dailyRecipientCap;
   const reason = `the daily recipient cap of ${cap} is reached`;
@@ -29,7 +29,7 @@ export async function checkDailyCap(
 
 /** What another take of the same batch was granted between our look at it and our question. */
 async function readGrant({ db }: Pick<DispatcherDeps, 'db'>, task: DeliverJob): Promise<Grant | null> {
-  const batch = await deliverSnapshot(db, task.appId, task.batchId);
+  const batch = await readBatchSnapshot(db, task.appId, task.batchId);
   return batch?.grant ?? null;
 }
 

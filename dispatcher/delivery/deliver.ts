@@ -1,4 +1,4 @@
-import { type DeliverSnapshot, deliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import { type BatchSnapshot, readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import { markFirstSend } from '../../shared/db/tables/pushes/progress.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -39,7 +39,7 @@ async function deliverOnce(
   signal: AbortSignal,
   options: DeliverOptions,
 ): Promise<boolean | 'ask again'> {
-  const batch = await deliverSnapshot(deps.db, task.appId, task.batchId);
+  const batch = await readBatchSnapshot(deps.db, task.appId, task.batchId);
   if (!batch || batch.isSettled) {
     await completeJob(deps, deps.db, options);
     return true;
@@ -61,7 +61,7 @@ async function deliverOnce(
 }
 
 interface Departure extends DeliverOptions {
-  batch: DeliverSnapshot;
+  batch: BatchSnapshot;
   slot: SendSlot | undefined;
   signal: AbortSignal;
 }
@@ -99,7 +99,7 @@ async function sendThroughBreaker(
 async function noteFirstSend(
   deps: DispatcherDeps,
   { appId, pushId }: DeliverJob,
-  batch: DeliverSnapshot,
+  batch: BatchSnapshot,
 ): Promise<void> {
   if (batch.firstSentAt) return;
   const now = new Date(deps.clock.now());

@@ -1,4 +1,4 @@
-import type { DeliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import { reserveSlot, type Slot } from '../../shared/db/tables/pushes/pace.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -26,7 +26,7 @@ export type SendTime = { kind: 'now'; slot: SendSlot } | { kind: 'later'; afterM
 export async function reserveFlowControl(
   deps: Pick<DispatcherDeps, 'db' | 'clock'>,
   task: DeliverJob,
-  batch: DeliverSnapshot,
+  batch: BatchSnapshot,
 ): Promise<SendTime | undefined> {
   if (!batch.isPaced) return undefined;
   const isKept = batch.slot !== null && batch.slot.inMs >= -lateMs;
@@ -49,7 +49,7 @@ const longestTimerMs = 3_600_000;
  */
 export function wakeWhenDue(
   { queue }: Pick<DispatcherDeps, 'queue'>,
-  batch: DeliverSnapshot,
+  batch: BatchSnapshot,
   afterMs: number,
 ): void {
   if (afterMs > longestTimerMs) return;

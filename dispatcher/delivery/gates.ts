@@ -1,4 +1,4 @@
-import type { DeliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import type { Outcome } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -21,7 +21,7 @@ export type GateDecision =
 /** One question that is asked of every batch before it is sent. */
 export interface Gate {
   name: string;
-  check(deps: DispatcherDeps, task: DeliverJob, batch: DeliverSnapshot): Promise<GateDecision> | GateDecision;
+  check(deps: DispatcherDeps, task: DeliverJob, batch: BatchSnapshot): Promise<GateDecision> | GateDecision;
 }
 
 const send: GateDecision = { kind: 'send' };
@@ -47,7 +47,7 @@ const expired: Gate = {
 const halted: Gate = {
   name: 'halted',
   check: (_means, _task, batch) => {
-    const sentence = batch.halts[`${batch.connector}/${batch.profile}`];
+    const sentence = batch.profileErrors[`${batch.connector}/${batch.profile}`];
     return sentence === undefined ? send : { kind: 'settle', outcome: 'failed', reason: sentence };
   },
 };
@@ -85,7 +85,7 @@ const rated: Gate = {
 };
 
 /** At the latest when the push expires: then the batch is counted. */
-function decisionOf(turn: SendTime, { expiresAt }: DeliverSnapshot): GateDecision {
+function decisionOf(turn: SendTime, { expiresAt }: BatchSnapshot): GateDecision {
   if (turn.kind === 'now') return { kind: 'send', slot: turn.slot };
   const earlyMs = Math.max(0, turn.at.getTime() - expiresAt.getTime());
   const at = new Date(turn.at.getTime() - earlyMs);
@@ -127,7 +127,7 @@ const gates: Gate[] = [cancelled, expired, halted, paused, early, broken, paced,
 export async function passGates(
   deps: DispatcherDeps,
   task: DeliverJob,
-  batch: DeliverSnapshot,
+  batch: BatchSnapshot,
 ): Promise<GateDecision> {
   let passed: Extract<GateDecision, { kind: 'send' }> = { kind: 'send' };
   for (const gate of gates) {

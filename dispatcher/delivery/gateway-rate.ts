@@ -3,9 +3,9 @@ import { toPushMessage } from '../../connectors/contract/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import { grantTest } from '../../shared/db/tables/gateways/daily-use.ts';
 import { reserveRate } from '../../shared/db/tables/gateways/rates.ts';
-import type { DeliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import type { Slot } from '../../shared/db/tables/pushes/pace.ts';
-import { findNotification } from '../../shared/db/tables/pushes/pushes.ts';
+import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { capRest } from './daily-cap.ts';
@@ -26,13 +26,13 @@ const isFree = ({ inMs, durationMs }: Slot): boolean => inMs <= 1 && durationMs 
  * batch is taken, unless it was missed. Undefined where it may go at once: no rate is named, or there is room for it.
  */
 export async function reserveGatewayRate(
-  deps: Pick<DispatcherDeps, 'db' | 'directory' | 'clock'>,
+  deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'clock'>,
   { appId, batchId }: DeliverJob,
-  batch: DeliverSnapshot,
+  batch: BatchSnapshot,
 ): Promise<SendTime | undefined> {
   const connector = connectors.get(batch.connector);
   if (!connector?.rate) return undefined;
-  const profiles = await deps.directory.profiles(appId);
+  const profiles = await deps.appCache.profiles(appId);
   const profile = profiles.find(
     ({ connector, name }) => connector === batch.connector && name === batch.profile,
   );
@@ -48,7 +48,7 @@ export async function reserveGatewayRate(
 
 function reserve(
   { db }: Pick<DispatcherDeps, 'db'>,
-  batch: Pick<DeliverSnapshot, 'connector' | 'profile' | 'open'> & { appId: string; batchId: number },
+  batch: Pick<BatchSnapshot, 'connector' | 'profile' | 'open'> & { appId: string; batchId: number },
   { rate, recipientsPerRequest }: { rate: Rate; recipientsPerRequest: number },
 ): Promise<Slot> {
   const units = rate.counts === 'recipients' ? batch.open : Math.ceil(batch.open / recipientsPerRequest);
@@ -65,11 +65,11 @@ function reserve(
 export async function checkTestLimit(
   deps: Pick<DispatcherDeps, 'db'>,
   task: DeliverJob,
-  batch: DeliverSnapshot,
+  batch: BatchSnapshot,
 ): Promise<string | undefined> {
   const connector = connectors.get(batch.connector);
   if (!connector?.testLimit || batch.attempt > 0) return undefined;
-  const push = await findNotification(deps.db, task.appId, task.pushId);
+  const push = await findPush(deps.db, task.appId, task.pushId);
   const limit = push && connector.testLimit(toPushMessage(push));
   if (!limit) return undefined;
   const devices = batch.size;

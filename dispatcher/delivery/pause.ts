@@ -1,9 +1,9 @@
 import {
-  holdBatch,
-  holdPlan,
-  resumeExpired,
-  takeHeldBatches,
-  takeHeldPlan,
+  markBatchParked,
+  markExpiredResumed,
+  markPlanningParked,
+  takeParkedBatches,
+  takeParkedPlanning,
 } from '../../shared/db/tables/pushes/control.ts';
 import { type DeliverJob, deliverJob, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
@@ -20,7 +20,8 @@ const unparkedAtOnce = 1000;
  */
 export function parkBatch(deps: DispatcherDeps, task: DeliverJob, options: DeliverOptions): Promise<boolean> {
   return deps.db.transaction(async (tx) => {
-    if (!(await holdBatch(tx, { appId: task.appId, pushId: task.pushId, id: task.batchId }))) return false;
+    if (!(await markBatchParked(tx, { appId: task.appId, pushId: task.pushId, id: task.batchId })))
+      return false;
     await completeJob(deps, tx, options);
     return true;
   });
@@ -29,7 +30,7 @@ export function parkBatch(deps: DispatcherDeps, task: DeliverJob, options: Deliv
 /** The same for the planning of a push. */
 export function parkPlanning(deps: DispatcherDeps, job: Job<PlanJob>): Promise<boolean> {
   return deps.db.transaction(async (tx) => {
-    if (!(await holdPlan(tx, job.data.appId, job.data.pushId))) return false;
+    if (!(await markPlanningParked(tx, job.data.appId, job.data.pushId))) return false;
     await deps.queue.complete(planJob, job, tx);
     return true;
   });
@@ -45,8 +46,8 @@ export async function unpark(deps: DispatcherDeps, job: Job<PlanJob>): Promise<v
   const turns = new FairPriorities(deps.queue, appId);
   for (let isMore = true; isMore; ) {
     isMore = await deps.db.transaction(async (tx) => {
-      if (await takeHeldPlan(tx, push)) await deps.queue.send(planJob, [{ appId, pushId }], { tx });
-      const held = await takeHeldBatches(tx, push, unparkedAtOnce);
+      if (await takeParkedPlanning(tx, push)) await deps.queue.send(planJob, [{ appId, pushId }], { tx });
+      const held = await takeParkedBatches(tx, push, unparkedAtOnce);
       for (const [connector, batches] of Map.groupBy(held, (batch) => batch.connector)) {
         const kind = deliverJob(connector);
         const jobs = batches.map(({ id }) => ({ appId, pushId, batchId: id }));
@@ -62,7 +63,7 @@ export async function unpark(deps: DispatcherDeps, job: Job<PlanJob>): Promise<v
 /** Ends the pause of pushes that have expired meanwhile; gives how many. */
 export function resumeExpiredPushes(deps: DispatcherDeps, limit: number): Promise<number> {
   return deps.db.transaction(async (tx) => {
-    const expired = await resumeExpired(tx, new Date(deps.clock.now()), limit);
+    const expired = await markExpiredResumed(tx, new Date(deps.clock.now()), limit);
     const jobs = expired.map(({ appId, id }) => ({ appId, pushId: id, isRelease: true }));
     await deps.queue.send(planJob, jobs, { tx });
     return expired.length;

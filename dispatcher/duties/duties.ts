@@ -5,8 +5,8 @@ import { deleteOldGatewayDays } from '../../shared/db/tables/gateways/daily-use.
 import { deleteOldGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
 import { deleteOldRates } from '../../shared/db/tables/gateways/rates.ts';
 import { deleteOldGatewayTokens } from '../../shared/db/tables/gateways/tokens.ts';
-import { deleteOldDeadNotices } from '../../shared/db/tables/installations/invalid-notices.ts';
-import { deleteOldNotifications } from '../../shared/db/tables/pushes/pushes.ts';
+import { deleteOldInvalidTokenNotices } from '../../shared/db/tables/installations/invalid-notices.ts';
+import { deleteOldPushes } from '../../shared/db/tables/pushes/pushes.ts';
 import { deleteOldRequestIds } from '../../shared/db/tables/pushes/request-ids.ts';
 import { deleteOldLoginLocks } from '../../shared/db/tables/users/login-locks.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-users.ts';
@@ -52,7 +52,7 @@ const cleaner: Duty = {
   restMs: 60_000,
   async runOnce({ db, clock }) {
     const now = clock.now();
-    const records = await deleteOldNotifications(db, new Date(now - recordRetentionMs), rowsAtOnce);
+    const records = await deleteOldPushes(db, new Date(now - recordRetentionMs), rowsAtOnce);
     const letters = await deleteExpiredMessages(db, new Date(now), rowsAtOnce);
     await deleteOldRequestIds(db, new Date(now - requestRetentionMs));
     const days = await deleteOldUsage(db, new Date(now - usageRetentionMs), rowsAtOnce);
@@ -60,7 +60,7 @@ const cleaner: Duty = {
     const gatewayDays = await deleteOldGatewayDays(db, new Date(now - usageRetentionMs), rowsAtOnce);
     await deleteOldRates(db, new Date(now - recordRetentionMs));
     await deleteOldGatewayTokens(db, new Date(now - recordRetentionMs));
-    const notices = await deleteOldDeadNotices(db, new Date(now - noticeRetentionMs), rowsAtOnce);
+    const notices = await deleteOldInvalidTokenNotices(db, new Date(now - noticeRetentionMs), rowsAtOnce);
     const locks = await deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rowsAtOnce);
     return Math.max(records, letters, days, messages, gatewayDays, notices, locks);
   },

@@ -8,10 +8,10 @@ const dayMs = 24 * 3600 * 1000;
  * Deletes installations that were neither updated nor imported within their app's validity (protocol/installations.md#idle-installations), at
  * most `limit` of each app; gives the most that one app had.
  */
-export async function deleteIdle({ db, directory, clock }: DispatcherDeps, limit: number): Promise<number> {
+export async function deleteIdle({ db, appCache, clock }: DispatcherDeps, limit: number): Promise<number> {
   let most = 0;
   for (const appId of await listAppIds(db)) {
-    const app = await directory.app(appId);
+    const app = await appCache.app(appId);
     if (!app) continue;
     const before = new Date(clock.now() - app.options.installationValidityDays * dayMs);
     most = Math.max(most, await deleteIdleInstallations(db, { appId, before, limit }));

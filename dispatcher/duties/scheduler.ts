@@ -1,4 +1,4 @@
-import { takeDue } from '../../shared/db/tables/pushes/schedule.ts';
+import { takeDuePushes } from '../../shared/db/tables/pushes/schedule.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
@@ -10,7 +10,7 @@ import type { DispatcherDeps } from '../deps.ts';
  */
 export function fireDue(deps: DispatcherDeps, limit: number): Promise<number> {
   return deps.db.transaction(async (tx) => {
-    const due = await takeDue(tx, limit);
+    const due = await takeDuePushes(tx, limit);
     await deps.queue.send(planJob, due, { tx });
     return due.length;
   });

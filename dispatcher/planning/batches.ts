@@ -1,5 +1,5 @@
 import type { Route, Router, Target } from '../../connectors/routing.ts';
-import type { Failure, NewBatch } from '../../shared/db/tables/pushes/batches.ts';
+import type { NewBatch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
 
 /** Recipients of one batch at the most (develop/architecture.md#batches). */
@@ -10,7 +10,7 @@ export interface PageOfBatches {
   /** To be sent. */
   batches: NewBatch[];
   /** Settled as they are written: no way leads to these devices. */
-  unroutable: { batch: NewBatch; failures: Failure[] }[];
+  unroutable: { batch: NewBatch; failures: RecipientFailure[] }[];
 }
 
 /** Sorts a page of targets into batches of one route each. */

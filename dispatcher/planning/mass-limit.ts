@@ -1,7 +1,7 @@
 import type { Router, Target } from '../../connectors/routing.ts';
-import { failNotification } from '../../shared/db/tables/pushes/progress.ts';
+import { failPush } from '../../shared/db/tables/pushes/progress.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
-import type { ConnectorTotals, Notification } from '../../shared/domain/pushes/record.ts';
+import type { ConnectorTotals, Push } from '../../shared/domain/pushes/record.ts';
 import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -19,7 +19,7 @@ interface Audience {
  */
 export async function endBeyondLimit(
   deps: DispatcherDeps,
-  { push, router, job }: { push: Notification; router: Router; job: Job<PlanJob> },
+  { push, router, job }: { push: Push; router: Router; job: Job<PlanJob> },
   targets: () => AsyncGenerator<Target[]>,
 ): Promise<boolean> {
   const limits = router.massLimits();
@@ -32,7 +32,7 @@ export async function endBeyondLimit(
   const totals: ConnectorTotals = {};
   for (const [connector, failed] of audience.byConnector) totals[connector] = { failed };
   await deps.db.transaction(async (tx) => {
-    await failNotification(tx, push, { sentence: over.error, totals, devices: sum(audience) });
+    await failPush(tx, push, { sentence: over.error, totals, devices: sum(audience) });
     await deps.queue.complete(planJob, job, tx);
   });
   for (const [connector, failed] of audience.byConnector)

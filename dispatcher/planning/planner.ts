@@ -1,16 +1,16 @@
 import { Router, type Target } from '../../connectors/routing.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import { caughtUpReader } from '../../shared/db/standby.ts';
+import { chooseScanDatabase } from '../../shared/db/standby.ts';
 import {
   findBatchesWithoutJob,
   insertBatches,
   insertFailures,
 } from '../../shared/db/tables/pushes/batches.ts';
 import { dueIn } from '../../shared/db/tables/pushes/delivery.ts';
-import { advancePlanning, beginNotification } from '../../shared/db/tables/pushes/progress.ts';
-import { findNotification } from '../../shared/db/tables/pushes/pushes.ts';
+import { advancePlanning, startPush } from '../../shared/db/tables/pushes/progress.ts';
+import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import type { Notification } from '../../shared/domain/pushes/record.ts';
+import type { Push } from '../../shared/domain/pushes/record.ts';
 import { targetQuery } from '../../shared/query/targets/targets.ts';
 import type { JobContext } from '../../shared/queue/consumer.ts';
 import { deliverJob, type PlanJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
@@ -41,7 +41,7 @@ class Superseded extends Error {
 }
 
 interface Plan {
-  push: Notification;
+  push: Push;
   app: App;
   router: Router;
   turns: FairPriorities;
@@ -77,7 +77,7 @@ export async function planPush(deps: DispatcherDeps, job: Job<PlanJob>, shift: J
  */
 async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, shift: JobContext): Promise<boolean> {
   if (await parkPlanning(deps, job)) return true;
-  const push = await findNotification(deps.db, job.data.appId, job.data.pushId);
+  const push = await findPush(deps.db, job.data.appId, job.data.pushId);
   if (push?.state === 'queued' || push?.state === 'sending') return false;
   return deliverInline(deps, job, shift);
 }
@@ -85,10 +85,10 @@ async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, shift: JobCo
 /** Takes the push into work; undefined when it is paused, finished, cancelled or of a deleted app. */
 async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | undefined> {
   const { appId, pushId } = job.data;
-  const push = await deps.db.transaction((tx) => beginNotification(tx, appId, pushId));
-  const app = push && (await deps.directory.app(appId));
+  const push = await deps.db.transaction((tx) => startPush(tx, appId, pushId));
+  const app = push && (await deps.appCache.app(appId));
   if (!push || !app) return undefined;
-  const profiles = await deps.directory.profiles(appId);
+  const profiles = await deps.appCache.profiles(appId);
   return {
     push,
     app,
@@ -116,8 +116,8 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
 /** Writes the batches; true when they are few enough to be delivered right here. */
 async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean> {
   const { push, app } = plan;
-  const query = targetQuery(app, push.order, { afterId: push.plannedThrough, nowMs: deps.clock.now() });
-  const reader = await caughtUpReader(deps.db, deps.readDb);
+  const query = targetQuery(app, push.pushOrder, { afterId: push.plannedThrough, nowMs: deps.clock.now() });
+  const reader = await chooseScanDatabase(deps.db, deps.readDb);
   const targets = () =>
     reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs });
   let mark = push.plannedThrough;

@@ -1,4 +1,4 @@
-import { sweepDeadInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
+import { sweepInvalidInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
 import { closeIfSettled, findSettledPushes } from '../../shared/db/tables/pushes/progress.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
@@ -15,7 +15,7 @@ export async function closePush(
   if (!closed) return;
   const beganAtMs = Math.max(closed.createdAt.getTime(), closed.pushTime.getTime());
   deps.metrics.pushCompleteSeconds.observe(Math.max(0, deps.clock.now() - beganAtMs) / 1000);
-  await sweepDeadInstallations(deps.db, appId, pushId);
+  await sweepInvalidInstallations(deps.db, appId, pushId);
 }
 
 const reapedAtOnce = 100;

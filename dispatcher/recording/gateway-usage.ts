@@ -1,5 +1,9 @@
 import type { Database } from '../../shared/db/pool.ts';
-import { countHanded, type GatewayKey, type Handed } from '../../shared/db/tables/gateways/daily-use.ts';
+import {
+  addGatewayUse,
+  type GatewayUse,
+  type ProfileKey,
+} from '../../shared/db/tables/gateways/daily-use.ts';
 
 /**
  * What was handed to gateways since it was last written down: one row per profile and second in place of one per
@@ -7,13 +11,13 @@ import { countHanded, type GatewayKey, type Handed } from '../../shared/db/table
  */
 export class GatewayUsage {
   readonly #db: Database;
-  #entries = new Map<string, { key: GatewayKey; handed: Handed }>();
+  #entries = new Map<string, { key: ProfileKey; handed: GatewayUse }>();
 
   constructor(db: Database) {
     this.#db = db;
   }
 
-  add(key: GatewayKey, { requests, recipients }: Handed): void {
+  add(key: ProfileKey, { requests, recipients }: GatewayUse): void {
     if (requests === 0 && recipients === 0) return;
     const id = JSON.stringify([key.appId, key.connector, key.profile]);
     const entry = this.#entries.get(id) ?? { key, handed: { requests: 0, recipients: 0 } };
@@ -28,7 +32,7 @@ export class GatewayUsage {
     this.#entries = new Map();
     for (const [id, { key, handed }] of entries) {
       try {
-        await countHanded(this.#db, key, handed);
+        await addGatewayUse(this.#db, key, handed);
         entries.delete(id);
       } catch (error) {
         for (const left of entries.values()) this.add(left.key, left.handed);

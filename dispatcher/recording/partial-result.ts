@@ -1,6 +1,11 @@
 import type { Handle } from '../../shared/db/pool.ts';
-import { type Batch, checkpointBatch, lockBatch, noteMoved } from '../../shared/db/tables/pushes/batches.ts';
-import type { DeliverSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import {
+  type Batch,
+  checkpointBatch,
+  lockBatch,
+  markRetried,
+} from '../../shared/db/tables/pushes/batches.ts';
+import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import { movedCode, openCode } from '../../shared/domain/outcome.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -15,7 +20,7 @@ import { recordRetry } from './retried.ts';
 export async function recordPartial(
   deps: DispatcherDeps,
   task: DeliverJob,
-  { batch, result, isCounted }: { batch: DeliverSnapshot; result: DeliverResult; isCounted: boolean },
+  { batch, result, isCounted }: { batch: BatchSnapshot; result: DeliverResult; isCounted: boolean },
 ): Promise<RetryGroup[]> {
   const { appId, batchId: id, pushId } = task;
   const address = { appId, id, pushId, connector: result.connector };
@@ -29,7 +34,7 @@ export async function recordPartial(
     const known = [...(stored.settled ?? [])].flatMap((code, index) => (code === openCode ? [] : [index]));
     const own = without(result, stored, new Set(known));
     await checkpointBatch(tx, address, own.settled, own.failures);
-    await noteMoved(
+    await markRetried(
       tx,
       stored,
       own.retries.flatMap(({ indexes }) => indexes),
@@ -49,7 +54,7 @@ export async function withoutRetried(
   result: DeliverResult,
 ): Promise<DeliverResult | undefined> {
   const stored = await lockBatch(tx, task.appId, task.batchId);
-  return stored && without(result, stored, new Set(stored.moved));
+  return stored && without(result, stored, new Set(stored.retried));
 }
 
 /** A result that says nothing of recipients at these places: what is stored of them stands. */
@@ -61,7 +66,7 @@ function without(result: DeliverResult, stored: Batch, places: Set<number>): Del
     settled: result.settled.map((code, index) =>
       places.has(index) ? (stored.settled?.[index] ?? movedCode) : code,
     ),
-    movedCount: stored.moved.length,
+    movedCount: stored.retried.length,
     failures: result.failures.filter(({ installation }) => !installations.has(installation)),
     retries: result.retries
       .map((retry) => ({

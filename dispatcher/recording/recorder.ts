@@ -1,17 +1,17 @@
-import { throughOutage } from '../../shared/db/outage.ts';
+import { retryDuringOutage } from '../../shared/db/outage.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertGatewayMessages } from '../../shared/db/tables/gateways/messages.ts';
-import { deleteDeadInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
+import { deleteInvalidInstallations } from '../../shared/db/tables/installations/invalid-tokens.ts';
 import {
   type Batch,
-  type Failure,
   insertFailures,
   lockBatch,
-  noteJob,
+  markJobCreated,
+  type RecipientFailure,
   settleBatch,
 } from '../../shared/db/tables/pushes/batches.ts';
-import { type DeliverSnapshot, dueIn } from '../../shared/db/tables/pushes/delivery.ts';
-import { haltProfile } from '../../shared/db/tables/pushes/progress.ts';
+import { type BatchSnapshot, dueIn } from '../../shared/db/tables/pushes/delivery.ts';
+import { recordProfileError } from '../../shared/db/tables/pushes/progress.ts';
 import {
   type Outcome,
   type OutcomeTotals,
@@ -39,7 +39,7 @@ export interface DeliverOptions {
 }
 
 interface Recording extends DeliverOptions {
-  batch: DeliverSnapshot;
+  batch: BatchSnapshot;
   result: DeliverResult;
   /** Whether this try is one of those that are bounded: the gateway could be asked. */
   isCounted: boolean;
@@ -104,7 +104,7 @@ const recordPatienceMs = 120_000;
  */
 function recorded<T>({ log }: DispatcherDeps, work: () => Promise<T>): Promise<T> {
   const message = 'the database is away; outcomes wait to be recorded';
-  return throughOutage({ log, message, patienceMs: recordPatienceMs }, work);
+  return retryDuringOutage({ log, message, patienceMs: recordPatienceMs }, work);
 }
 
 async function writeDetails(
@@ -116,16 +116,16 @@ async function writeDetails(
   await insertFailures(tx, { ...task, connector: result.connector }, result.failures);
   await insertGatewayMessages(tx, { ...task, connector: result.connector }, result.messages);
   // Without a success of its own a batch deletes nothing; the push's end may still do so (protocol/delivery.md#promise-7).
-  if ((totals.sent ?? 0) > 0) await deleteDeadInstallations(tx, task.appId, result.failures);
+  if ((totals.sent ?? 0) > 0) await deleteInvalidInstallations(tx, task.appId, result.failures);
   for (const retry of result.retries) await recordRetry(deps, tx, task, { batch, retry, isCounted });
   if (result.halt !== null) {
     const push = { appId: task.appId, id: task.pushId };
-    await haltProfile(tx, push, `${result.connector}/${result.profile}`, result.halt);
+    await recordProfileError(tx, push, `${result.connector}/${result.profile}`, result.halt);
   }
 }
 
 interface Postponing extends DeliverOptions {
-  batch: DeliverSnapshot;
+  batch: BatchSnapshot;
   afterMs: number;
   /** The same by the database's clock, where it is to be punctual. */
   at?: Date | undefined;
@@ -139,7 +139,7 @@ export async function postpone(
 ): Promise<void> {
   const startAfter = at ?? (await dueIn(deps.db, afterMs));
   await deps.db.transaction(async (tx) => {
-    await noteJob(tx, task.appId, task.batchId);
+    await markJobCreated(tx, task.appId, task.batchId);
     await completeJob(deps, tx, options);
     await deps.queue.send(deliverJob(batch.connector), [task], { tx, startAfter });
   });
@@ -147,7 +147,7 @@ export async function postpone(
 }
 
 interface Unsent extends DeliverOptions {
-  batch: DeliverSnapshot;
+  batch: BatchSnapshot;
   outcome: Outcome;
   reason: string;
 }
@@ -167,14 +167,14 @@ export async function settleUnsent(deps: DispatcherDeps, task: DeliverJob, unsen
 /** Settles a locked batch: what is open of it ends in one way. */
 async function endOpen(tx: Handle, batch: Batch, { outcome, reason }: Unsent): Promise<OutcomeTotals> {
   const settled = Uint8Array.from(batch.settled ?? new Uint8Array(batch.recipients.length));
-  const failures: Failure[] = [];
+  const failures: RecipientFailure[] = [];
   for (const [i, installation] of batch.recipients.entries()) {
     if (settled[i] !== openCode) continue;
     settled[i] = outcomeCode(outcome);
     failures.push({ installation, outcome, status: 0, reason, deadAsOfMs: null });
   }
   const totals = totalsOf(settled);
-  await settleBatch(tx, { ...batch, movedCount: batch.moved.length }, settled, totals);
+  await settleBatch(tx, { ...batch, movedCount: batch.retried.length }, settled, totals);
   await insertFailures(tx, batch, failures);
   return totals;
 }

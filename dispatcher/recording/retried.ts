@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
-import { type DeliverSnapshot, dueIn } from '../../shared/db/tables/pushes/delivery.ts';
+import { type BatchSnapshot, dueIn } from '../../shared/db/tables/pushes/delivery.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -42,7 +42,7 @@ export async function recordRetry(
   deps: DispatcherDeps,
   tx: Handle,
   task: DeliverJob,
-  { batch, retry, isCounted }: { batch: DeliverSnapshot; retry: RetryGroup; isCounted: boolean },
+  { batch, retry, isCounted }: { batch: BatchSnapshot; retry: RetryGroup; isCounted: boolean },
 ): Promise<void> {
   const { connector, profile } = batch;
   const attempt = batch.attempt + 1;

@@ -1,12 +1,12 @@
 import type { PushMessage, Recipient, Report } from '../../connectors/contract/connector.ts';
 import { toPushMessage } from '../../connectors/contract/connector.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { Directory } from '../../shared/db/cache/app-cache.ts';
+import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { type Batch, checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
-import { countBadges, loadRecipients, setBadges } from '../../shared/db/tables/pushes/delivery.ts';
-import { findNotification } from '../../shared/db/tables/pushes/pushes.ts';
-import type { Notification } from '../../shared/domain/pushes/record.ts';
+import { incrementBadges, loadRecipients, setBadges } from '../../shared/db/tables/pushes/delivery.ts';
+import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
+import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { InFlightBatch } from './in-flight-batch.ts';
 import { interruptCount } from './interrupts.ts';
@@ -21,7 +21,7 @@ const checkpointMs = 100;
 export interface BatchSenderDeps {
   db: Database;
   senders: SenderCache;
-  directory: Directory;
+  appCache: AppCache;
   clock: Clock;
   latenessBudget: LatenessBudget;
   log: Logger;
@@ -62,8 +62,8 @@ export class BatchSender {
     this.#interruptCount = interruptCount(this.#deps.interrupts, pushId);
     const [batch, push, app] = await Promise.all([
       findBatch(this.#deps.db, appId, batchId),
-      findNotification(this.#deps.db, appId, pushId),
-      this.#deps.directory.app(appId),
+      findPush(this.#deps.db, appId, pushId),
+      this.#deps.appCache.app(appId),
     ]);
     if (!batch || !push) throw new Error('the batch is gone');
     const inHand = { batch, tally: new Tally(batch, app?.options.unknownOutcome) };
@@ -76,7 +76,7 @@ export class BatchSender {
     return this.#result(inHand);
   }
 
-  async #send(inHand: InHand, push: Notification, lease: Lease): Promise<void> {
+  async #send(inHand: InHand, push: Push, lease: Lease): Promise<void> {
     try {
       const message = toPushMessage(push);
       this.#deps.senders.introduce(push.objectId, push.id);
@@ -141,7 +141,7 @@ export class BatchSender {
   async #badges(batch: Batch, change: 'Increment' | number | null): Promise<(number | null)[] | null> {
     if (change === null) return null;
     if (change === 'Increment') {
-      batch.badges ??= await this.#deps.db.transaction((tx) => countBadges(tx, batch));
+      batch.badges ??= await this.#deps.db.transaction((tx) => incrementBadges(tx, batch));
       return batch.badges;
     }
     if (batch.attempt === 0) await setBadges(this.#deps.db, batch.appId, batch.recipients, change);

@@ -1,12 +1,12 @@
 import type { DayQuota, TokenStore } from '../../connectors/contract/connector.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { closeClass, closedReason, type GatewayKey } from '../../shared/db/tables/gateways/daily-use.ts';
+import { closeClass, closedReason, type ProfileKey } from '../../shared/db/tables/gateways/daily-use.ts';
 import {
   claimGatewayToken,
-  keepGatewayToken,
   readGatewayToken,
   releaseGatewayToken,
+  saveGatewayToken,
 } from '../../shared/db/tables/gateways/tokens.ts';
 
 /** The access tokens of one app and connector, kept in the database. */
@@ -27,13 +27,13 @@ export function tokenStore(
       }
     },
     claim: (credential, leaseMs) => claimGatewayToken(db, vault, keyOf(credential), leaseMs),
-    keep: (credential, token) => keepGatewayToken(db, vault, keyOf(credential), token),
+    keep: (credential, token) => saveGatewayToken(db, vault, keyOf(credential), token),
     release: (credential) => releaseGatewayToken(db, vault, keyOf(credential)),
   };
 }
 
 /** The day quotas of one profile, kept in the database. */
-export function dayQuota(db: Database, key: GatewayKey): DayQuota {
+export function dayQuota(db: Database, key: ProfileKey): DayQuota {
   return {
     closed: (messageClass) => closedReason(db, key, messageClass),
     close: (messageClass, reason) => closeClass(db, key, { messageClass, reason }),

@@ -2,7 +2,7 @@ import type { Connector, GatewayCall, MessageStore, Sender } from '../../connect
 import { connectors } from '../../connectors/registry.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Vault } from '../../shared/crypto.ts';
-import type { Directory } from '../../shared/db/cache/app-cache.ts';
+import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { enqueueMessage } from '../../shared/db/tables/channel/messages.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
@@ -25,7 +25,7 @@ interface Entry {
 
 export interface SenderCacheOptions {
   db: Database;
-  directory: Directory;
+  appCache: AppCache;
   clock: Clock;
   vault: Vault;
   /** PUBLIC_URL: gateways send their receipts there. */
@@ -130,7 +130,7 @@ export class SenderCache {
   ): Promise<{ credentials: unknown; version: number } | string> {
     // Our own channel needs no credentials; its batches are told apart by device type only.
     if (connector.tokenField === 'installationId') return { credentials: {}, version: 0 };
-    const profiles = await this.#options.directory.profiles(appId);
+    const profiles = await this.#options.appCache.profiles(appId);
     const profile = profiles.find((known) => known.connector === connector.id && known.name === profileName);
     if (!profile) return `the ${connector.id} profile ${profileName} was deleted`;
     const parsed = connector.credentials.safeParse(profile.credentials);

@@ -2,7 +2,7 @@ import type { AttemptResult } from '../../connectors/contract/connector.ts';
 import { failureCause, isFailure } from '../../connectors/contract/gateway-health.ts';
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
-import type { Batch, Failure } from '../../shared/db/tables/pushes/batches.ts';
+import type { Batch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import type { UnknownOutcome } from '../../shared/domain/apps/app.ts';
 import { movedCode, type Outcome, openCode, outcomeCode } from '../../shared/domain/outcome.ts';
 import { RetryGroups } from './retry-groups.ts';
@@ -26,7 +26,7 @@ export class Tally {
   readonly #settled: Uint8Array<ArrayBuffer>;
   /** When each recipient's installation was last saved, by place. */
   readonly #savedAtMs = new Map<number, number>();
-  readonly failures: Failure[] = [];
+  readonly failures: RecipientFailure[] = [];
   readonly health: HealthSample = { asked: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
   /** Why the gateway could not be asked, by the last attempt that shows it; null when all were answered. */
@@ -118,12 +118,12 @@ export class Tally {
    * own all the same; those that could not leave any more (`isStopped`) simply go back.
    */
   end(isStopped: boolean): Pick<DeliverResult, 'settled' | 'movedCount' | 'retries'> {
-    const { length: movedCount } = this.#batch.moved;
+    const { length: movedCount } = this.#batch.retried;
     const retries = this.#retries.of(this.#batch);
     const isComplete = !isStopped && !this.#settled.includes(openCode);
     if (isComplete) return { settled: this.#settled, movedCount, retries };
     const settled = this.withoutMoved();
-    for (const index of [...this.#batch.moved, ...this.#retries.reached]) settled[index] = movedCode;
+    for (const index of [...this.#batch.retried, ...this.#retries.reached]) settled[index] = movedCode;
     return { settled, movedCount, retries: retries.filter(({ isReached }) => isReached) };
   }
 

@@ -1,6 +1,6 @@
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
-import type { Failure } from '../../shared/db/tables/pushes/batches.ts';
+import type { RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 
@@ -70,7 +70,7 @@ export interface DeliverResult {
   settled: Uint8Array;
   /** Recipients that had moved to retry batches before this try. */
   movedCount: number;
-  failures: Failure[];
+  failures: RecipientFailure[];
   /** The push was paused or cancelled meanwhile, or the slot was missed: the gates are to be asked again. */
   isInterrupted: boolean;
   retries: RetryGroup[];

@@ -2,7 +2,7 @@ import { parentPort, threadId, workerData } from 'node:worker_threads';
 import { z } from 'zod';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
-import { Directory } from '../../shared/db/cache/app-cache.ts';
+import { AppCache } from '../../shared/db/cache/app-cache.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { BatchSender } from './batch-sender.ts';
@@ -32,10 +32,10 @@ const db = new Database({
   onError: (error) => log.warn({ err: error }, 'database connection lost'),
 });
 const vault = new Vault(data.secrets.map((key) => Buffer.from(key, 'base64')));
-const directory = new Directory(db, vault, systemClock);
+const appCache = new AppCache(db, vault, systemClock);
 const senders = new SenderCache({
   db,
-  directory,
+  appCache,
   clock: systemClock,
   vault,
   publicUrl: data.publicUrl,
@@ -49,6 +49,6 @@ const interrupts = new Int32Array(data.interrupts);
 
 /** What piscina calls for each batch. */
 export default function deliver(task: DeliverTask): Promise<DeliverResult> {
-  const deps = { db, senders, directory, clock: systemClock, latenessBudget, log, stopFlag, interrupts };
+  const deps = { db, senders, appCache, clock: systemClock, latenessBudget, log, stopFlag, interrupts };
   return new BatchSender(deps, task).run();
 }

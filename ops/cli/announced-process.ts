@@ -1,7 +1,7 @@
 import { startApi } from '../../api/start.ts';
 import { startDispatcher } from '../../dispatcher/start.ts';
 import { readConfig } from '../../shared/config/config.ts';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { printDocument } from './report.ts';
 
@@ -23,5 +23,5 @@ export async function startAnnounced(name: 'api' | 'dispatcher'): Promise<void> 
     const { metricsPort } = await startDispatcher(config, log, { stack });
     printDocument({ process: name, pid: process.pid, metricsPort });
   }
-  tellSupervisor({ ready: true });
+  notifySupervisor({ ready: true });
 }

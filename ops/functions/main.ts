@@ -1,5 +1,5 @@
 import { ConfigError, currentEnvironment, readFunctionsConfig } from '../../shared/config/config.ts';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { FunctionHost } from './host.ts';
 
@@ -14,7 +14,7 @@ try {
   const env = currentEnvironment();
   const host = new FunctionHost({ dir, port, token, apiUrl, env, log: (line) => log.info(line) });
   stack.add('host', () => host.close());
-  tellSupervisor({ ready: true, port: await host.start() });
+  notifySupervisor({ ready: true, port: await host.start() });
 } catch (error) {
   process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon functions: ${error}`}\n`);
   process.exit(1);

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { startGateways } from './all/gateways.ts';
 import { startPage } from './all/page-server.ts';
@@ -43,10 +43,10 @@ async function replaceDevices(wanted: z.infer<typeof order>['devices']): Promise
   } catch (error) {
     log.warn({ err: error }, 'the simulated devices could not connect');
   }
-  tellSupervisor({ connected: devices?.counters.connected ?? 0 });
+  notifySupervisor({ connected: devices?.counters.connected ?? 0 });
 }
 
-tellSupervisor({
+notifySupervisor({
   page: page.url,
   profiles: sandbox.stands.map(({ connector, credentials }) => ({ connector, credentials })),
 });

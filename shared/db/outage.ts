@@ -17,7 +17,7 @@ export interface OutageOptions {
  * Does `work` again as long as the database cannot be reached (gone, restarting, out of connections). Every
  * other failure, and that one after `patienceMs`, is thrown.
  */
-export async function throughOutage<T>(options: OutageOptions, work: () => Promise<T>): Promise<T> {
+export async function retryDuringOutage<T>(options: OutageOptions, work: () => Promise<T>): Promise<T> {
   const endsAtMs = performance.now() + options.patienceMs;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
     try {
@@ -39,5 +39,5 @@ const startPatienceMs = 30_000;
  */
 export async function waitForDatabase(db: Database, log: Logger): Promise<void> {
   const options = { log, message: 'waiting for the database', patienceMs: startPatienceMs };
-  await throughOutage(options, () => db.query('SELECT 1'));
+  await retryDuringOutage(options, () => db.query('SELECT 1'));
 }

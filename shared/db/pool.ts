@@ -4,7 +4,7 @@ import { sleep } from '../clock.ts';
 import { connectionUrl } from '../config/database-url.ts';
 import type { FairQueue } from '../fairness/fair-queue.ts';
 import { currentLane } from './limits/lane.ts';
-import { beginText, type Terms, withinBytes } from './limits/transaction.ts';
+import { beginText, limitResultBytes, type TransactionOptions } from './limits/transaction.ts';
 
 /**
  * What a statement runs on: the pool, or one connection inside a transaction. Every function in
@@ -75,15 +75,15 @@ export class Database implements Handle {
    * Runs `work` in one transaction: committed when it resolves, rolled back when it throws. Throws `QueueFull` where
    * the connections are shared and the app's share is used up, and `ResultTooLarge` by the terms.
    */
-  transaction<T>(work: (tx: Handle) => Promise<T>, terms: Terms = {}): Promise<T> {
+  transaction<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions = {}): Promise<T> {
     return this.#inTurn(() => this.#transact(work, terms));
   }
 
-  async #transact<T>(work: (tx: Handle) => Promise<T>, terms: Terms): Promise<T> {
+  async #transact<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions): Promise<T> {
     const client = await this.#pool.connect();
     let failure: Error | undefined;
     try {
-      return await withinBytes(client, terms.maxBytes, async () => {
+      return await limitResultBytes(client, terms.maxBytes, async () => {
         await client.query(beginText(terms));
         const value = await work(client);
         await client.query('COMMIT');
@@ -198,7 +198,7 @@ export function isStatementTimeout(error: unknown): boolean {
 }
 
 /** Value that PostgreSQL cannot hold: NUL in text, a number out of range, a malformed regular expression. */
-export function isUnfitValue(error: unknown): boolean {
+export function isInvalidValue(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(22|2201B)/.test(error.code ?? '');
 }
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { type Clock, sleep } from '../clock.ts';
 import type { Vault } from '../crypto.ts';
 import type { Logger } from '../process/logging.ts';
-import { ShortMemory } from './cache/short-cache.ts';
+import { ShortCache } from './cache/short-cache.ts';
 import { type Handle, isConnectionFailure, isUndefinedTable } from './pool.ts';
 import { countSealedApps } from './tables/apps/apps.ts';
 
@@ -18,30 +18,30 @@ const lookEveryMs = 1000;
 const sayEveryMs = 10_000;
 
 /** What a database that answers lacks, in a sentence for the operator; undefined when it lacks nothing. */
-export type Unfitness = string | undefined;
+export type ReadinessProblem = string | undefined;
 
 /**
  * Whether a process can work on the database that it reaches: all migrations of this version have run, and
  * CARILLON_SECRET opens the apps. One look in half a second, however many ask.
  */
-export class Fitness {
+export class DatabaseReadiness {
   readonly #db: Handle;
   readonly #vault: Vault;
-  readonly #memory: ShortMemory<Unfitness>;
+  readonly #memory: ShortCache<ReadinessProblem>;
   readonly #log: Logger;
   readonly #migrations: string[];
-  #told: Unfitness;
+  #told: ReadinessProblem;
 
   constructor(db: Handle, { vault, clock, log }: { vault: Vault; clock: Clock; log: Logger }) {
     this.#db = db;
     this.#vault = vault;
     this.#log = log;
-    this.#memory = new ShortMemory(clock, () => this.#look());
+    this.#memory = new ShortCache(clock, () => this.#look());
     this.#migrations = migrationNames();
   }
 
   /** The sentence; every change of it goes to the log. Throws where the database cannot be asked. */
-  async problem(): Promise<Unfitness> {
+  async problem(): Promise<ReadinessProblem> {
     const problem = await this.#memory.get('');
     if (problem !== this.#told) {
       if (problem === undefined) this.#log.info('the database is fit to work on');
@@ -55,7 +55,7 @@ export class Fitness {
    * Resolves when there is no problem any more; says what it waits for now and then. `isBlocking` chooses the
    * problems that are waited for; a database that is away is waited for too. Rejects with the signal's reason.
    */
-  async whenFit(signal: AbortSignal, isBlocking: (problem: string) => boolean = () => true): Promise<void> {
+  async whenReady(signal: AbortSignal, isBlocking: (problem: string) => boolean = () => true): Promise<void> {
     for (let waitedMs = 0; ; waitedMs += lookEveryMs) {
       signal.throwIfAborted();
       const problem = await this.problem().catch(unreachable);
@@ -65,7 +65,7 @@ export class Fitness {
     }
   }
 
-  async #look(): Promise<Unfitness> {
+  async #look(): Promise<ReadinessProblem> {
     try {
       if (!(await this.#isMigrated())) return notMigrated;
       const { open, closed } = await countSealedApps(this.#db, this.#vault);

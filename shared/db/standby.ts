@@ -10,7 +10,7 @@ const pollMs = 5;
  * registered before the push is seen; the primary when the standby lags or cannot be asked
  * (develop/architecture.md#processes).
  */
-export async function caughtUpReader(primary: Database, standby: Database): Promise<Database> {
+export async function chooseScanDatabase(primary: Database, standby: Database): Promise<Database> {
   if (primary.url === standby.url) return standby;
   const { rows } = await primary.query<{ lsn: string }>('SELECT pg_current_wal_insert_lsn()::text AS lsn');
   const lsn = rows[0]?.lsn;

@@ -6,7 +6,7 @@ export const breakerStates = ['closed', 'half-open', 'open'] as const;
 export type BreakerState = (typeof breakerStates)[number];
 
 /** What an operator made of a breaker, whatever the gateway does. */
-export type ForcedState = 'open' | 'closed';
+export type OverrideState = 'open' | 'closed';
 
 /** There is one breaker per profile of an app. */
 export interface BreakerKey {
@@ -22,7 +22,7 @@ export interface GatewayFailure {
 }
 
 /** What is wrong with a gateway, for people: `APNs does not answer: ENOTFOUND`, `FCM takes nothing: 503 UNAVAILABLE`. */
-export function gatewayTrouble(connector: string, reason: string): string {
+export function gatewayFailureText(connector: string, reason: string): string {
   const name = displayName(connector);
   return /^\d/.test(reason) ? `${name} takes nothing: ${reason}` : `${name} does not answer: ${reason}`;
 }
@@ -31,7 +31,7 @@ export function gatewayTrouble(connector: string, reason: string): string {
 export interface BreakerView extends BreakerKey {
   id: string;
   state: BreakerState;
-  forced: ForcedState | null;
+  forced: OverrideState | null;
   since: Date;
   /** Null once the gateway has answered again. */
   lastFailure: GatewayFailure | null;

@@ -12,7 +12,7 @@ function randomFrom(alphabet: string, length: number): string {
 export const newObjectId = (): string => randomBytes(12).toString('hex');
 
 /** Public id of a push record and default `notification_id`: 16 alphanumerics (protocol/push.md#push-call). */
-export const newPushId = (): string => randomFrom(alphanumeric, 16);
+export const newPushObjectId = (): string => randomFrom(alphanumeric, 16);
 
 /**
  * Application id, 24 characters. Never ends in a region suffix such as `-MdYXbMMI`, which would send

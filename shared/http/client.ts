@@ -49,7 +49,7 @@ export interface HttpRequest {
 }
 
 /** Why a request did not leave, or left without an answer. A bounded set: it becomes a metric label. */
-export type HttpReason =
+export type HttpFailureReason =
   | 'aborted'
   | 'closed'
   | 'connect_failed'
@@ -73,18 +73,18 @@ export interface HttpResponse {
 }
 
 /** How one request ended. Never thrown. `cause`: the code of the connection's failure (`failureCode`). */
-export type HttpReply =
+export type HttpResult =
   | HttpResponse
   /** Proven not processed: sending it again repeats nothing. */
-  | { kind: 'not_sent'; reason: HttpReason; seconds: number; cause?: string }
+  | { kind: 'not_sent'; reason: HttpFailureReason; seconds: number; cause?: string }
   /** It was written, and no (whole) answer came. */
-  | { kind: 'unknown'; reason: HttpReason; seconds: number; cause?: string };
+  | { kind: 'unknown'; reason: HttpFailureReason; seconds: number; cause?: string };
 
-export type HttpUnanswered = Exclude<HttpReply, HttpResponse>;
+export type HttpFailure = Exclude<HttpResult, HttpResponse>;
 
 /** A long-lived pool of connections to one gateway. */
 export interface HttpClient {
-  request(request: HttpRequest): Promise<HttpReply>;
+  request(request: HttpRequest): Promise<HttpResult>;
   /** Gives what is in flight `drainMs`, then closes every connection. What comes later is `not_sent`, `closed`. */
   close(): Promise<void>;
 }
@@ -191,7 +191,7 @@ class UndiciHttpClient implements HttpClient {
     };
   }
 
-  request(request: HttpRequest): Promise<HttpReply> {
+  request(request: HttpRequest): Promise<HttpResult> {
     const { method, path, headers = {}, body = null, signal, timeoutMs = this.#timing.requestMs } = request;
     return new Promise((resolve) => {
       const exchange = new Exchange(resolve, this.#clock, timeoutMs, signal);
@@ -257,7 +257,7 @@ function throughProxy(proxy: URL, { timing, trust, connect }: TunnelDeps): build
 
 /** One request from the call to its reply. Before `onRequestStart` nothing of it was written. */
 class Exchange implements Dispatcher.DispatchHandler {
-  readonly #resolve: (reply: HttpReply) => void;
+  readonly #resolve: (reply: HttpResult) => void;
   readonly #clock: Clock;
   readonly #startedAtMs: number;
   readonly #deadline: NodeJS.Timeout;
@@ -274,7 +274,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #bytes = 0;
 
   constructor(
-    resolve: (reply: HttpReply) => void,
+    resolve: (reply: HttpResult) => void,
     clock: Clock,
     requestMs: number,
     signal: AbortSignal | undefined,
@@ -330,7 +330,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** Ends it without an answer; what was written may have been processed. */
-  fail(reason: HttpReason, cause?: string): void {
+  fail(reason: HttpFailureReason, cause?: string): void {
     if (this.#isOver) return;
     this.#end({
       kind: this.#isWritten ? 'unknown' : 'not_sent',
@@ -341,7 +341,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#controller?.abort(new Error(reason));
   }
 
-  #end(reply: HttpReply): void {
+  #end(reply: HttpResult): void {
     this.#isOver = true;
     clearTimeout(this.#deadline);
     this.#signal?.removeEventListener('abort', this.#onAbort);
@@ -354,7 +354,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 }
 
 /** Why no connection came to be: codes of undici, of OpenSSL's checks and of the system. */
-function reasonOf(error: Error): HttpReason {
+function reasonOf(error: Error): HttpFailureReason {
   const code = 'code' in error ? String(error.code) : '';
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout';
   if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') return 'closed';

@@ -54,13 +54,13 @@ export type ForwardFailure =
   | 'connection_lost';
 
 /** How it ended, never thrown. The body of a response ends early, with an error, when it is too long or stalls. */
-export type ForwardReply =
+export type ForwardResult =
   | { kind: 'response'; status: number; headers: Readonly<Record<string, string>>; body: Readable }
   | { kind: 'failed'; reason: ForwardFailure };
 
 /** A long-lived pool of connections to one server. Follows no redirect and repeats no request. */
 export interface ForwardClient {
-  forward(request: ForwardRequest): Promise<ForwardReply>;
+  forward(request: ForwardRequest): Promise<ForwardResult>;
   /** Lets what is in flight end for a moment, then closes every connection. */
   close(): Promise<void>;
 }
@@ -95,7 +95,7 @@ class UndiciForwardClient implements ForwardClient {
     });
   }
 
-  async forward(request: ForwardRequest): Promise<ForwardReply> {
+  async forward(request: ForwardRequest): Promise<ForwardResult> {
     const refusal = this.#refusal(request);
     if (refusal) return { kind: 'failed', reason: refusal };
     this.#inFlight += 1;
@@ -125,7 +125,7 @@ class UndiciForwardClient implements ForwardClient {
     return this.#inFlight >= this.#limits.inFlight ? 'busy' : undefined;
   }
 
-  #answer(reply: Dispatcher.ResponseData, attempt: Attempt): ForwardReply {
+  #answer(reply: Dispatcher.ResponseData, attempt: Attempt): ForwardResult {
     const headers = flat(reply.headers);
     const done = () => {
       this.#inFlight -= 1;

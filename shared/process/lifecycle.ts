@@ -102,6 +102,6 @@ async function leave(log: Logger, code: number): Promise<void> {
  * Tells the supervisor something, if there is one. That it went away in the same moment is told by the end of
  * the channel, and must not count as a defect of this process.
  */
-export function tellSupervisor(message: object): void {
+export function notifySupervisor(message: object): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 }

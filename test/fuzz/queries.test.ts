@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { Database, isUnfitValue } from '../../shared/db/pool.ts';
+import { Database, isInvalidValue } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { parseCql } from '../../shared/query/cql/cql.ts';
 import { compileList, parseListQuery } from '../../shared/query/list/list.ts';
@@ -46,7 +46,7 @@ async function toRefusal(work: () => Promise<void>): Promise<void> {
     await work();
   } catch (error) {
     if (error instanceof Refusal && error.status < 500) return;
-    if (!isUnfitValue(error)) throw error;
+    if (!isInvalidValue(error)) throw error;
   }
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { readTemplate } from '../../shared/template.ts';
+import { parseTemplate } from '../../shared/template.ts';
 
 function template(text: string, format: 'html' | 'text' = 'text') {
-  const reading = readTemplate(text, { format });
+  const reading = parseTemplate(text, { format });
   if (!reading.ok) throw new Error(reading.hint);
   return reading.template;
 }
@@ -41,7 +41,7 @@ describe('a template', () => {
     `{{${'a'.repeat(65)}}}`,
     '{{#if a}}'.repeat(20) + '{{/if}}'.repeat(20),
   ])('holds nothing but variables and conditions: %s is refused', (text) => {
-    expect(readTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
+    expect(parseTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
   });
 
   test.each([
@@ -53,7 +53,7 @@ describe('a template', () => {
     ['tags, one more than allowed', '{{a}}'.repeat(201)],
   ])('is refused before the parser sees it: %s', (_what, text) => {
     // A parser that sees the first or the third of them takes minutes: this test would end by its time limit.
-    expect(readTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
+    expect(parseTemplate(text, { format: 'text' })).toMatchObject({ ok: false });
   });
 
   test('may hold 200 tags, and a comment of any length', () => {
@@ -64,7 +64,7 @@ describe('a template', () => {
   test.each(['{{{a}}}', '{{&a}}', '{{#if a}}{{{a}}}{{/if}}', '{{~{a}~}}'])(
     'shows nothing unescaped in HTML: %s is refused there, not in a text',
     (text) => {
-      expect(readTemplate(text, { format: 'html' })).toMatchObject({
+      expect(parseTemplate(text, { format: 'html' })).toMatchObject({
         ok: false,
         problem: expect.stringContaining('escape'),
       });
@@ -87,9 +87,9 @@ describe('a template', () => {
   test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'])(
     'shows nothing of what every object has: %s',
     (name) => {
-      const reading = readTemplate(`{{${name}}}`, { format: 'text' });
+      const reading = parseTemplate(`{{${name}}}`, { format: 'text' });
       expect(reading.ok && reading.template.render({})).toBeFalsy();
-      const asked = readTemplate(`{{#if ${name}}}yes{{else}}no{{/if}}`, { format: 'text' });
+      const asked = parseTemplate(`{{#if ${name}}}yes{{else}}no{{/if}}`, { format: 'text' });
       if (asked.ok) expect(asked.template.render({})).toBe('no');
     },
   );

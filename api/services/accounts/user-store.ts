@@ -1,4 +1,4 @@
-import type { Asker } from '../../../shared/db/limits/query-limits.ts';
+import type { QueryCaller } from '../../../shared/db/limits/query-limits.ts';
 import { type Handle, isDeadlock, violatedConstraint } from '../../../shared/db/pool.ts';
 import { setIdentities } from '../../../shared/db/tables/users/identities.ts';
 import { insertUser, updateUser } from '../../../shared/db/tables/users/users.ts';
@@ -55,7 +55,7 @@ export class UserStore {
    * another user has are 202, 203 and 214, whichever call was first; third-party accounts are 208. `asker` is given where a
    * condition is asked, which takes the app's share of those.
    */
-  async transaction<T>(work: (tx: Handle) => Promise<T>, asker?: Asker, triesLeft = 3): Promise<T> {
+  async transaction<T>(work: (tx: Handle) => Promise<T>, asker?: QueryCaller, triesLeft = 3): Promise<T> {
     const { db, queries } = this.#deps;
     try {
       return await (asker ? queries.change(asker, work) : db.transaction(work));

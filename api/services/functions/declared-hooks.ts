@@ -7,7 +7,7 @@ import {
 import { eventHooks, userHooks } from '../../../shared/domain/apps/functions.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { parseJson } from '../../../shared/domain/json.ts';
-import type { HttpReply } from '../../../shared/http/client.ts';
+import type { HttpResult } from '../../../shared/http/client.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
@@ -108,7 +108,7 @@ export class DeclaredHooks {
 }
 
 /** The hooks that an answer declares; undefined where it is no answer to the question. */
-function namesIn(reply: HttpReply): ReadonlySet<string> | undefined {
+function namesIn(reply: HttpResult): ReadonlySet<string> | undefined {
   if (reply.kind !== 'response') return undefined;
   // A host that knows no such list has no hooks.
   if (reply.status === 404 || reply.status === 405) return new Set();

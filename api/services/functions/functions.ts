@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { checkFunctionName, isInternalName } from '../../../shared/domain/apps/functions.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import type { ForwardFailure, ForwardReply, ForwardRequest } from '../../../shared/http/forward.ts';
+import type { ForwardFailure, ForwardRequest, ForwardResult } from '../../../shared/http/forward.ts';
 import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHosts } from './hosts.ts';
 
 /** What a caller sent, to be passed on. */
@@ -110,7 +110,7 @@ const isJson = (type: string | undefined): boolean =>
 function refusalOfResponse({
   status,
   headers,
-}: Extract<ForwardReply, { kind: 'response' }>): Refusal | undefined {
+}: Extract<ForwardResult, { kind: 'response' }>): Refusal | undefined {
   const isPlain = [undefined, 'identity'].includes(headers['content-encoding']);
   const isForwardable = (status >= 200 && status < 300) || (status >= 400 && status < 600);
   if (isForwardable && isPlain && isJson(headers['content-type'])) return undefined;

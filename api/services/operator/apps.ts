@@ -38,15 +38,15 @@ export class AppService {
     const options = { ...(request.appId === undefined ? {} : movedInOptions), ...request.options };
     const problem = optionProblem(plan, options);
     if (problem) throw refuse('invalidParameter', problem);
-    const { db, vault, directory, fitness } = this.#deps;
+    const { db, vault, appCache, readiness } = this.#deps;
     // Sealed with a wrong key, an app would be lost as soon as the right one is set.
-    if ((await fitness.problem()) !== undefined)
+    if ((await readiness.problem()) !== undefined)
       throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
     const edition = request.edition ?? 'home';
     const app = { appId, name: request.name, edition, plan, keys: keysOf(request), options };
     const made = await insertApp(db, vault, app);
     if (!made) throw refuse('conflict', 'There is an app with this id already.');
-    directory.forget(appId);
+    appCache.forget(appId);
     return made;
   }
 
@@ -60,7 +60,7 @@ export class AppService {
   }
 
   async change(appId: string, patch: { name?: string; options?: AppOptionsPatch }): Promise<App> {
-    const { db, vault, directory } = this.#deps;
+    const { db, vault, appCache } = this.#deps;
     const changed = await db.transaction((tx) =>
       updateApp(tx, vault, appId, (app) => {
         const problem = optionProblem(app.plan, patch.options ?? {});
@@ -68,13 +68,13 @@ export class AppService {
         return patch;
       }),
     );
-    directory.forget(appId);
+    appCache.forget(appId);
     return changed ?? noSuchApp();
   }
 
   async delete(appId: string): Promise<void> {
     const isDeleted = await this.#deps.db.transaction((tx) => deleteApp(tx, appId));
-    this.#deps.directory.forget(appId);
+    this.#deps.appCache.forget(appId);
     if (!isDeleted) noSuchApp();
   }
 }

@@ -1,5 +1,5 @@
-import { forceBreaker, listBreakers } from '../../../shared/db/tables/gateways/breakers.ts';
-import { type BreakerView, type ForcedState, parseBreakerId } from '../../../shared/domain/breaker.ts';
+import { listBreakers, overrideBreaker } from '../../../shared/db/tables/gateways/breakers.ts';
+import { type BreakerView, type OverrideState, parseBreakerId } from '../../../shared/domain/breaker.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 
@@ -16,9 +16,9 @@ export class BreakerService {
   }
 
   /** Forces a breaker, or releases it with null. Throws 404 when no profile has this breaker. */
-  async force(id: string, forced: ForcedState | null): Promise<BreakerView> {
+  async force(id: string, forced: OverrideState | null): Promise<BreakerView> {
     const key = parseBreakerId(id);
-    const isKnown = key && (await this.#deps.db.transaction((tx) => forceBreaker(tx, key, forced)));
+    const isKnown = key && (await this.#deps.db.transaction((tx) => overrideBreaker(tx, key, forced)));
     if (!isKnown) throw refuse('notFound', sentence);
     const [view] = await listBreakers(this.#deps.db, key);
     if (!view) throw refuse('notFound', sentence);

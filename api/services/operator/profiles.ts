@@ -31,7 +31,7 @@ export class ProfileService {
 
   /** Throws 404 for an unknown connector or app, 400 for a name or credentials that cannot be. */
   async put({ appId, connector, name }: ProfileId, sent: JsonObject): Promise<ProfileEntry> {
-    const { db, vault, directory } = this.#deps;
+    const { db, vault, appCache } = this.#deps;
     const known = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
@@ -39,7 +39,7 @@ export class ProfileService {
     if (!checked.ok) throw refuse('incorrectType', `${capitalised(checked.error)}.`);
     const profile = { appId, connector: known, name, credentials: checked.credentials };
     const entry = await putProfile(db, vault, profile);
-    directory.forget(appId);
+    appCache.forget(appId);
     return entry ?? noSuchApp();
   }
 
@@ -53,7 +53,7 @@ export class ProfileService {
     const known = connectorOf(connector);
     checkName(name);
     const isDeleted = await deleteProfile(this.#deps.db, appId, known, name);
-    this.#deps.directory.forget(appId);
+    this.#deps.appCache.forget(appId);
     if (!isDeleted) throw refuse('notFound', 'There is no such profile.');
   }
 }

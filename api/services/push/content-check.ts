@@ -29,7 +29,7 @@ const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
  * with the reason (protocol/push.md#sizes-of-vendors: told before anything is sent).
  */
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
-  const problem = problemOf(push, renderTargetsOf(app, push.order));
+  const problem = problemOf(push, renderTargetsOf(app, push.pushOrder));
   if (problem === null || (await hasOtherRenderTarget(db, app, push))) return;
   throw refuse('invalidParameter', `data: ${problem}`);
 }
@@ -84,7 +84,7 @@ function deviceTypeIn(where: unknown): string | undefined {
  * with members of its own is for them. Asked only when the usual types refuse.
  */
 async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): Promise<boolean> {
-  const { data, target } = push.order;
+  const { data, target } = push.pushOrder;
   if (target.kind !== 'query' || deviceTypeIn(target.where) !== undefined || !hasOwnMembers(data))
     return false;
   const types = await listDeviceTypes(db, app.appId);

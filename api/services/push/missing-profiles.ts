@@ -36,13 +36,13 @@ interface UnservedGroup {
 export async function findMissingProfile(
   deps: ApiDeps,
   app: App,
-  order: PushOrder,
+  pushOrder: PushOrder,
 ): Promise<string | undefined> {
-  const profiles = await deps.directory.profiles(app.appId);
-  const listed = order.target.kind === 'devices' ? missingForDevices(profiles, order) : undefined;
+  const profiles = await deps.appCache.profiles(app.appId);
+  const listed = pushOrder.target.kind === 'devices' ? missingForDevices(profiles, pushOrder) : undefined;
   if (listed) return listed;
-  const groups = unservedGroups(app, profiles, order);
-  return groups.length === 0 ? undefined : findUnserved(deps, app, { order, groups });
+  const groups = unservedGroups(app, profiles, pushOrder);
+  return groups.length === 0 ? undefined : findUnserved(deps, app, { pushOrder, groups });
 }
 
 function named(profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] {
@@ -55,9 +55,13 @@ function named(profiles: StoredProfile[], connector: ConnectorId): NamedCredenti
 }
 
 /** True when some profile of APNs can serve this push at all; which one is decided device by device. */
-function apnsProblem(profiles: StoredProfile[], order: PushOrder, deviceProfile: string): string | undefined {
+function apnsProblem(
+  profiles: StoredProfile[],
+  pushOrder: PushOrder,
+  deviceProfile: string,
+): string | undefined {
   const apns = connectors.get('apns');
-  const message = toPushMessage({ objectId: '', order, expiresAt: new Date(0), createdAt: new Date(0) });
+  const message = toPushMessage({ objectId: '', pushOrder, expiresAt: new Date(0), createdAt: new Date(0) });
   const traits = { deviceProfile, topic: null, teamId: null };
   const candidates = named(profiles, 'apns');
   const choice = apns?.choose?.(candidates, traits, message);
@@ -66,10 +70,10 @@ function apnsProblem(profiles: StoredProfile[], order: PushOrder, deviceProfile:
   return `The iOS certificate file is expired or disabled: ${choice.error}.`;
 }
 
-function missingForDevices(profiles: StoredProfile[], order: PushOrder): string | undefined {
-  if (order.target.kind !== 'devices') return undefined;
-  const { deviceType, vendor, deviceProfile } = order.target;
-  if (deviceType === 'ios') return apnsProblem(profiles, order, deviceProfile ?? '');
+function missingForDevices(profiles: StoredProfile[], pushOrder: PushOrder): string | undefined {
+  if (pushOrder.target.kind !== 'devices') return undefined;
+  const { deviceType, vendor, deviceProfile } = pushOrder.target;
+  if (deviceType === 'ios') return apnsProblem(profiles, pushOrder, deviceProfile ?? '');
   const connector = vendor === null ? undefined : requestedConnector(vendor);
   if (!connector || connector === 'channel') return undefined;
   const name = deviceProfile || '_default';
@@ -84,9 +88,9 @@ function has(profiles: StoredProfile[], connector: ConnectorId, name: string): b
   return profiles.some((profile) => labels.includes(profile.connector) && profile.name === name);
 }
 
-function unservedGroups(app: App, profiles: StoredProfile[], order: PushOrder): UnservedGroup[] {
+function unservedGroups(app: App, profiles: StoredProfile[], pushOrder: PushOrder): UnservedGroup[] {
   const groups: UnservedGroup[] = [];
-  const problem = apnsProblem(profiles, order, '');
+  const problem = apnsProblem(profiles, pushOrder, '');
   if (problem)
     groups.push({
       condition: (params) =>
@@ -108,10 +112,10 @@ function unservedGroups(app: App, profiles: StoredProfile[], order: PushOrder): 
 async function findUnserved(
   { queries, clock }: ApiDeps,
   app: App,
-  { order, groups }: { order: PushOrder; groups: UnservedGroup[] },
+  { pushOrder, groups }: { pushOrder: PushOrder; groups: UnservedGroup[] },
 ): Promise<string | undefined> {
   const params = new Params();
-  const target = targetCondition(app, order, { params, nowMs: clock.now() });
+  const target = targetCondition(app, pushOrder, { params, nowMs: clock.now() });
   const tests = groups.map(
     (group, i) =>
       `WHEN EXISTS (SELECT 1 FROM installation WHERE ${target} AND ${group.condition(params)}) THEN ${i}`,

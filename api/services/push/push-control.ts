@@ -1,21 +1,21 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import {
-  notifyPush,
-  pauseNotification,
-  resumeNotification,
+  markPushPaused,
+  markPushResumed,
+  notifyPushChanged,
 } from '../../../shared/db/tables/pushes/control.ts';
 import { changePace } from '../../../shared/db/tables/pushes/pace.ts';
-import { cancelNotification } from '../../../shared/db/tables/pushes/pushes.ts';
+import { markPushCancelled } from '../../../shared/db/tables/pushes/pushes.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
-import type { Notification } from '../../../shared/domain/pushes/record.ts';
+import type { Push } from '../../../shared/domain/pushes/record.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { PushRecordService } from './push-records.ts';
 
 /** Moves a push within `tx`; false when it is not in a state to be moved. */
-type StateChange = (tx: Handle, appId: string, id: number, record: Notification) => Promise<boolean>;
+type StateChange = (tx: Handle, appId: string, id: number, record: Push) => Promise<boolean>;
 
 /** Stops a push that is not done, for good or for a while (protocol/admin-api.md#control-of-a-push). */
 export class PushControlService {
@@ -33,7 +33,7 @@ export class PushControlService {
    */
   cancel(appId: string, publicId: string): Promise<JsonObject> {
     return this.#changeState({ appId, publicId, verb: 'cancelled' }, async (tx, app, id) => {
-      const isChanged = await cancelNotification(tx, app, id);
+      const isChanged = await markPushCancelled(tx, app, id);
       // What a pause held back is counted now.
       if (isChanged) await this.#release(tx, app, id);
       return isChanged;
@@ -42,14 +42,14 @@ export class PushControlService {
 
   /** Stops a push until it is resumed; its expiry still counts. 404/101, 409 when it is not being sent. */
   pause(appId: string, publicId: string): Promise<JsonObject> {
-    return this.#changeState({ appId, publicId, verb: 'paused' }, pauseNotification);
+    return this.#changeState({ appId, publicId, verb: 'paused' }, markPushPaused);
   }
 
   /** Goes on where the pause began; with `flowControl` at another pace, null for none (protocol/push.md#flow-control). */
   resume(appId: string, publicId: string, flowControl: number | null | undefined): Promise<JsonObject> {
     return this.#changeState({ appId, publicId, verb: 'resumed' }, async (tx, app, id, record) => {
-      if (!(await resumeNotification(tx, app, id))) return false;
-      const pace = flowControl === undefined ? record.order.flowControl : flowControlOf(flowControl);
+      if (!(await markPushResumed(tx, app, id))) return false;
+      const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
       // Also when it stays as it was: slots reserved before the pause are of no more use.
       await changePace(tx, app, id, pace);
       await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
@@ -65,7 +65,7 @@ export class PushControlService {
     const record = await this.#records.find(push.appId, push.publicId);
     const isChanged = await this.#deps.db.transaction(async (tx) => {
       const hasChanged = await move(tx, push.appId, record.id, record);
-      if (hasChanged) await notifyPush(tx, record.id);
+      if (hasChanged) await notifyPushChanged(tx, record.id);
       return hasChanged;
     });
     if (!isChanged) {

@@ -1,10 +1,10 @@
-import { readTroubles } from '../../../shared/db/tables/gateways/failures.ts';
+import { describeGatewayFailures } from '../../../shared/db/tables/gateways/failures.ts';
 import { readProgress, readRepeats, readTotals } from '../../../shared/db/tables/pushes/progress.ts';
 import {
-  countNotifications,
-  findPublicNotification,
-  listGroup,
-  listNotifications,
+  countPushes,
+  findPushByPublicId,
+  listPushes,
+  listPushGroup,
 } from '../../../shared/db/tables/pushes/pushes.ts';
 import { readReceipts } from '../../../shared/db/tables/pushes/receipts.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -16,8 +16,8 @@ import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/dom
 import {
   allTotals,
   type ConnectorTotals,
-  type Notification,
   operatorStatus,
+  type Push,
   toPublicRecord,
 } from '../../../shared/domain/pushes/record.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -51,10 +51,10 @@ export class PushRecordService {
 
   async list(app: App, request: ListRequest): Promise<JsonObject> {
     const { db } = this.#deps;
-    const records = request.limit === 0 ? [] : await listNotifications(db, app.appId, request);
+    const records = request.limit === 0 ? [] : await listPushes(db, app.appId, request);
     const facts = await this.#factsOf(app.appId, records);
     const results = await Promise.all(records.map((record) => this.#toPublic(record, facts)));
-    return request.isCounted ? { results, count: await countNotifications(db, app.appId) } : { results };
+    return request.isCounted ? { results, count: await countPushes(db, app.appId) } : { results };
   }
 
   /** The record as the operator sees it, cancelled ones too. Throws 404/101 when there is none. */
@@ -87,30 +87,30 @@ export class PushRecordService {
     };
   }
 
-  #endOf(record: Notification): number {
+  #endOf(record: Push): number {
     return record.totals ? record.updatedAt.getTime() : this.#deps.clock.now();
   }
 
   /** Any record, cancelled ones too; throws 404/101 when there is none. */
-  async find(appId: string, publicId: string): Promise<Notification> {
+  async find(appId: string, publicId: string): Promise<Push> {
     const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
-      ? await findPublicNotification(this.#deps.db, appId, publicId)
+      ? await findPushByPublicId(this.#deps.db, appId, publicId)
       : undefined;
     if (!record) throw refuse('objectNotFound');
     return record;
   }
 
   /** To clients a cancelled push is "removed from records" (protocol/push-records.md#status). */
-  async #find(appId: string, publicId: string): Promise<Notification> {
+  async #find(appId: string, publicId: string): Promise<Push> {
     const record = await this.find(appId, publicId);
     if (record.state === 'cancelled') throw refuse('objectNotFound');
     return record;
   }
 
   /** Pushes with the same custom id are counted together (protocol/push-records.md#records-with-one-custom-id): the newest, with sums. */
-  async #summed(newest: Notification): Promise<JsonObject> {
+  async #summed(newest: Push): Promise<JsonObject> {
     const { db } = this.#deps;
-    const group = await listGroup(db, newest.appId, newest.notificationId);
+    const group = await listPushGroup(db, newest.appId, newest.notificationId);
     const together: ConnectorTotals = {};
     for (const record of group) {
       const totals = record.totals ?? (await readTotals(db, record.appId, record.id));
@@ -119,8 +119,7 @@ export class PushRecordService {
         if (counts) together[connector] = addTotals(together[connector] ?? {}, counts);
       }
     }
-    const sumOf = (count: (record: Notification) => number) =>
-      group.reduce((sum, record) => sum + count(record), 0);
+    const sumOf = (count: (record: Push) => number) => group.reduce((sum, record) => sum + count(record), 0);
     const devices = sumOf((record) => record.devices);
     const acked = sumOf((record) => record.acked);
     const repeats = (await Promise.all(group.map((record) => this.#repeatsOf(record)))).reduce(
@@ -135,7 +134,7 @@ export class PushRecordService {
     });
   }
 
-  #receiptsOf(appId: string, records: readonly Notification[]): Promise<Map<number, ReceiptTotals>> {
+  #receiptsOf(appId: string, records: readonly Push[]): Promise<Map<number, ReceiptTotals>> {
     return readReceipts(
       this.#deps.db,
       appId,
@@ -144,13 +143,13 @@ export class PushRecordService {
   }
 
   /** What several records are told with, read at once. */
-  async #factsOf(appId: string, records: readonly Notification[]): Promise<Facts> {
+  async #factsOf(appId: string, records: readonly Push[]): Promise<Facts> {
     const open = records.filter(({ totals }) => totals === null).map(({ id }) => id);
     const receipts = await this.#receiptsOf(appId, records);
-    return { receipts, troubles: await readTroubles(this.#deps.db, appId, open) };
+    return { receipts, troubles: await describeGatewayFailures(this.#deps.db, appId, open) };
   }
 
-  async #toPublic(record: Notification, known?: Facts): Promise<JsonObject> {
+  async #toPublic(record: Push, known?: Facts): Promise<JsonObject> {
     const totals = record.totals ?? (await readTotals(this.#deps.db, record.appId, record.id));
     const { receipts, troubles } = known ?? (await this.#factsOf(record.appId, [record]));
     const counted = { ...record, repeats: await this.#repeatsOf(record) };
@@ -161,7 +160,7 @@ export class PushRecordService {
   }
 
   /** A closed record has its count, an open one is counted. */
-  async #repeatsOf({ appId, id, repeats, totals }: Notification): Promise<number> {
+  async #repeatsOf({ appId, id, repeats, totals }: Push): Promise<number> {
     return totals ? repeats : await readRepeats(this.#deps.db, appId, id);
   }
 }

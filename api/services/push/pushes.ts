@@ -1,10 +1,14 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { insertNotification } from '../../../shared/db/tables/pushes/pushes.ts';
+import { insertPush } from '../../../shared/db/tables/pushes/pushes.ts';
 import { claimRequestId } from '../../../shared/db/tables/pushes/request-ids.ts';
-import { countPending, databaseNow, insertScheduledPush } from '../../../shared/db/tables/pushes/schedule.ts';
+import {
+  countScheduledLocked,
+  databaseNow,
+  insertScheduledPush,
+} from '../../../shared/db/tables/pushes/schedule.ts';
 import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import { newPushId } from '../../../shared/domain/ids.ts';
+import { newPushObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import {
   defaultExpiryMs,
@@ -64,16 +68,16 @@ export class PushService {
 
   async #admit(
     sender: PushSender,
-    { order, timing, warnings }: PushRequest,
+    { pushOrder, timing, warnings }: PushRequest,
     now: Date,
   ): Promise<AcceptedPush> {
     const { app } = sender;
-    const objectId = newPushId();
+    const objectId = newPushObjectId();
     const pushTime = timing.pushTime ?? now;
     const expiresAt = expiryOf(timing, pushTime);
-    checkTargets(order, readerOfPush(sender));
-    await checkContent(this.#deps.db, app, { objectId, order, expiresAt, createdAt: now });
-    const missing = await findMissingProfile(this.#deps, app, order);
+    checkTargets(pushOrder, readerOfPush(sender));
+    await checkContent(this.#deps.db, app, { objectId, pushOrder, expiresAt, createdAt: now });
+    const missing = await findMissingProfile(this.#deps, app, pushOrder);
     if (missing) throw refuse('invalidParameter', missing);
     const accepted = await this.#deps.admissionDb.transaction(async (tx) => {
       const { reqId } = timing;
@@ -89,12 +93,12 @@ export class PushService {
       if (first) return { objectId: first.objectId, createdAt: first.acceptedAt, isFirst: false };
       const isScheduled = timing.pushTime !== null;
       if (isScheduled) await checkPending(tx, app);
-      const pushId = await insertNotification(tx, {
+      const pushId = await insertPush(tx, {
         appId: app.appId,
         objectId,
-        notificationId: timing.notificationId ?? newPushId(),
+        notificationId: timing.notificationId ?? newPushObjectId(),
         state: isScheduled ? 'scheduled' : 'queued',
-        order,
+        pushOrder,
         pushTime,
         expiresAt,
         createdAt: now,
@@ -115,7 +119,7 @@ const readerOfPush = ({ app, isMaster }: PushSender): Reader =>
 /** Refuses with 154 what would be more pending pushes than the plan allows (protocol/push.md#limits). */
 async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
   const { pending } = planLimits[plan];
-  if ((await countPending(tx, appId)) >= pending)
+  if ((await countScheduledLocked(tx, appId)) >= pending)
     throw refuse('thresholdExceeded', `At most ${pending} scheduled pushes may be pending on a ${plan} app.`);
 }
 

@@ -1,15 +1,19 @@
 import type { Receipt, ReceiptCall } from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import { isDeadlock } from '../../../shared/db/pool.ts';
-import { clearDead, noteDead, retireDead } from '../../../shared/db/tables/installations/invalid-notices.ts';
 import {
-  addTotals,
-  findRegistered,
-  holdPushes,
-  type Mark,
+  clearInvalidTokens,
+  deleteReportedInvalid,
+  recordInvalidTokens,
+} from '../../../shared/db/tables/installations/invalid-notices.ts';
+import {
+  addReceiptTotals,
+  type DeviceReceipt,
+  findByRegistrationIds,
+  lockPushes,
   markReceipts,
-  type ReceiptOwner,
   type ReceiptPush,
+  type ReceiptSource,
 } from '../../../shared/db/tables/pushes/receipts.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -65,7 +69,7 @@ export class ReceiptService {
    */
   async take(address: CallbackPath, call: ReceiptCall): Promise<JsonObject> {
     const { owner, read } = await this.#owner(address);
-    const profiles = await this.#deps.directory.profiles(owner.appId);
+    const profiles = await this.#deps.appCache.profiles(owner.appId);
     const credentials = profiles
       .filter((profile) => profile.connector === owner.connector)
       .map((profile) => profile.credentials);
@@ -84,11 +88,11 @@ export class ReceiptService {
     const read = isConnectorId(connector) ? connectors.get(connector)?.receipts : undefined;
     const isKnown = isCallbackSecret(this.#deps.vault, { connector, appId }, secret);
     if (!isKnown || !isConnectorId(connector) || !read) throw refuse('notFound');
-    if (!(await this.#deps.directory.app(appId))) throw refuse('notFound');
+    if (!(await this.#deps.appCache.app(appId))) throw refuse('notFound');
     return { owner: { appId, connector } satisfies { appId: string; connector: ConnectorId }, read };
   }
 
-  async #writeInTurn(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
+  async #writeInTurn(owner: ReceiptSource, receipts: Receipt[]): Promise<void> {
     if (receipts.length === 0) return;
     try {
       await this.#joinOrBegin(owner, receipts);
@@ -98,7 +102,7 @@ export class ReceiptService {
     }
   }
 
-  #joinOrBegin(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
+  #joinOrBegin(owner: ReceiptSource, receipts: Receipt[]): Promise<void> {
     const key = `${owner.connector} ${owner.appId}`;
     const waiting = this.#waiting.get(key);
     if (waiting && waiting.receipts.length + receipts.length <= maxReceiptsTogether) {
@@ -121,7 +125,7 @@ export class ReceiptService {
   }
 
   /** Whoever is ended because two calls waited for each other goes again: nothing of it was kept. */
-  async #write(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
+  async #write(owner: ReceiptSource, receipts: Receipt[]): Promise<void> {
     try {
       await this.#writeOnce(owner, receipts);
     } catch (error) {
@@ -131,25 +135,29 @@ export class ReceiptService {
   }
 
   /** One transaction for all receipts. */
-  #writeOnce(owner: ReceiptOwner, receipts: Receipt[]): Promise<void> {
+  #writeOnce(owner: ReceiptSource, receipts: Receipt[]): Promise<void> {
     return this.#deps.db.transaction(async (tx) => {
       const ids = new Set(receipts.map(({ objectId }) => objectId ?? ''));
-      const held = await holdPushes(tx, owner.appId, [...ids]);
+      const held = await lockPushes(tx, owner.appId, [...ids]);
       const pushes = new Map(held.map((push) => [push.objectId, push]));
       const known = receipts.filter(({ objectId }) => pushes.has(objectId ?? ''));
       if (known.length === 0) return;
-      const installations = await findRegistered(tx, owner, [
+      const installations = await findByRegistrationIds(tx, owner, [
         ...new Set(known.map(({ deviceToken }) => deviceToken)),
       ]);
       const marks = deliveryMarks(known, pushes, installations);
       const added = await markReceipts(tx, owner, marks);
-      await addTotals(tx, owner, added);
+      await addReceiptTotals(tx, owner, added);
       // A repeat is no sign of life.
       if (added.size > 0)
-        await clearDead(tx, owner.appId, [...new Set(marks.map(({ installation }) => installation))]);
+        await clearInvalidTokens(tx, owner.appId, [
+          ...new Set(marks.map(({ installation }) => installation)),
+        ]);
       const notices = deadNotices(known, pushes);
-      await noteDead(tx, owner, notices);
-      await retireDead(tx, owner, [...new Set([...added.keys(), ...notices.map(({ pushId }) => pushId)])]);
+      await recordInvalidTokens(tx, owner, notices);
+      await deleteReportedInvalid(tx, owner, [
+        ...new Set([...added.keys(), ...notices.map(({ pushId }) => pushId)]),
+      ]);
     });
   }
 }
@@ -167,8 +175,8 @@ function deliveryMarks(
   receipts: readonly Receipt[],
   pushes: ReadonlyMap<string, ReceiptPush>,
   installations: ReadonlyMap<string, number>,
-): Mark[] {
-  const marks = new Map<string, Mark>();
+): DeviceReceipt[] {
+  const marks = new Map<string, DeviceReceipt>();
   for (const { deviceToken, event, objectId } of receipts) {
     const push = pushes.get(objectId ?? '');
     const installation = installations.get(deviceToken);

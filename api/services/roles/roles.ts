@@ -1,4 +1,4 @@
-import type { RoleDirectory } from '../../../shared/db/cache/role-cache.ts';
+import type { RoleCache } from '../../../shared/db/cache/role-cache.ts';
 import { type Handle, isDeadlock, isMissingReference, violatedConstraint } from '../../../shared/db/pool.ts';
 import {
   addMembers,
@@ -41,11 +41,11 @@ const maxTries = 3;
 /** Roles (protocol/roles.md#role-fields): who may write one says its ACL. */
 export class RoleService {
   readonly #deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>;
-  readonly #directory: RoleDirectory;
+  readonly #roleCache: RoleCache;
 
-  constructor(deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>, directory: RoleDirectory) {
+  constructor(deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>, roleCache: RoleCache) {
     this.#deps = deps;
-    this.#directory = directory;
+    this.#roleCache = roleCache;
   }
 
   /**
@@ -140,7 +140,7 @@ export class RoleService {
       if (isMissingReference(error)) throw memberMissing();
       throw violatedConstraint(error) === 'role_name' ? refuse('duplicate') : error;
     } finally {
-      this.#directory.forget(caller.app.appId);
+      this.#roleCache.forget(caller.app.appId);
     }
   }
 

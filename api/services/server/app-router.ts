@@ -36,6 +36,6 @@ export class AppRouterService {
   }
 
   async #requireApp(appId: string): Promise<void> {
-    if (!(await this.#deps.directory.app(appId))) throw refuse('notFound', 'There is no such app.');
+    if (!(await this.#deps.appCache.app(appId))) throw refuse('notFound', 'There is no such app.');
   }
 }

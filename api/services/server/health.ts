@@ -27,9 +27,9 @@ export class HealthService {
 
   /** Asked once for all who ask at the same time: anybody may. */
   #databaseReadiness(): Promise<string> {
-    const { admissionDb, fitness } = this.#deps;
+    const { admissionDb, readiness } = this.#deps;
     this.#check ??= inLane('health', async () =>
-      (await admissionDb.isReachable()) ? ((await fitness.problem()) ?? 'ready') : 'database unreachable',
+      (await admissionDb.isReachable()) ? ((await readiness.problem()) ?? 'ready') : 'database unreachable',
     )
       .catch(() => 'database unreachable')
       .finally(() => {

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
 import { holdsLink, plainText } from '../../../shared/domain/messages/shown-text.ts';
 import type { SmsType } from '../../../shared/domain/messages/sms.ts';
-import { readTemplate, type Template } from '../../../shared/template.ts';
+import { parseTemplate, type Template } from '../../../shared/template.ts';
 
 /** The longest message: seven parts of a long SMS. */
 const maxTextChars = 500;
@@ -36,7 +36,7 @@ const operations: Record<SmsType, { zh: string; en: string }> = {
 };
 
 function read(text: string): Template {
-  const reading = readTemplate(text, { format: 'text' });
+  const reading = parseTemplate(text, { format: 'text' });
   if (!reading.ok) throw new Error(reading.hint);
   return reading.template;
 }

@@ -9,7 +9,7 @@ import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { Phone } from '../../../shared/domain/messages/phone.ts';
 import type { SendKind, SmsType } from '../../../shared/domain/messages/sms.ts';
-import { readTemplate } from '../../../shared/template.ts';
+import { parseTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';
 import { postMessage } from '../messages/post-message.ts';
@@ -100,7 +100,7 @@ export class SmsSender {
     const found = await findTemplate(this.#deps.db, app.appId, order.template.name);
     if (!found) throw refuse('smsTemplateNotFound');
     if (!found.active) throw refuse('smsTemplateNotVerified');
-    const reading = readTemplate(found.active.text, { format: 'text' });
+    const reading = parseTemplate(found.active.text, { format: 'text' });
     if (!reading.ok) throw refuse('smsTemplateFailed');
     const custom = { name: found.name, template: reading.template, values: order.template.values };
     const isNotification = found.active.type === 'notification';

@@ -15,7 +15,7 @@ import {
 } from '../../../shared/db/tables/messages/sms-texts.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { templateBalance } from '../../../shared/domain/messages/sms.ts';
-import { readTemplate } from '../../../shared/template.ts';
+import { parseTemplate } from '../../../shared/template.ts';
 import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from '../operator/apps.ts';
 import { isAllowedInMessages } from './message-text.ts';
@@ -122,7 +122,7 @@ function checkName(name: string): void {
 
 /** Verification and notification only: no links, and a verification shows its code (protocol/codes.md#templates). */
 function checkTemplate({ type, text }: TemplateText): void {
-  const reading = readTemplate(text, { format: 'text' });
+  const reading = parseTemplate(text, { format: 'text' });
   if (!reading.ok) throw refuse('invalidParameter', reading.hint);
   if (!isAllowedInMessages(text))
     throw refuse('invalidParameter', 'A template must not hold links, 【】 or control characters.');

@@ -179,7 +179,7 @@ export class EmailService {
     { appId, userId, email }: Link,
     isLocked = false,
   ): Promise<{ app: App; user: User } | undefined> {
-    const app = await this.#deps.directory.app(appId);
+    const app = await this.#deps.appCache.app(appId);
     const user = await findUser(db, appId, { key: { id: userId }, isLocked });
     return app && user?.email === email ? { app, user } : undefined;
   }

@@ -2,7 +2,7 @@ import type { OutboxMessage } from '../../../shared/db/tables/messages/outbox.ts
 import type { LinkPurpose } from '../../../shared/db/tables/users/link-tokens.ts';
 import type { App, AppOptionsPatch, MailTemplate } from '../../../shared/domain/apps/app.ts';
 import { shownName } from '../../../shared/domain/messages/shown-text.ts';
-import { readTemplate } from '../../../shared/template.ts';
+import { parseTemplate } from '../../../shared/template.ts';
 
 /** What a mail is made of (protocol/users.md#mail-templates). */
 export interface MailValues {
@@ -89,7 +89,7 @@ function ownTemplate(app: App, purpose: LinkPurpose): MailTemplate {
 
 /** Undefined for a template that was set before a rule which it breaks now: the mail leaves without it. */
 function fill(text: string, format: 'html' | 'text', values: MailValues): string | undefined {
-  const reading = readTemplate(text, { format });
+  const reading = parseTemplate(text, { format });
   return reading.ok ? reading.template.render({ ...values }) : undefined;
 }
 
@@ -116,7 +116,7 @@ export function mailTemplateHint({ mailTemplates = {} }: AppOptionsPatch): strin
 
 function partHint(text: string | undefined, part: 'subject' | 'html' | 'text'): string | undefined {
   if (text === undefined) return undefined;
-  const reading = readTemplate(text, { format: part === 'html' ? 'html' : 'text' });
+  const reading = parseTemplate(text, { format: part === 'html' ? 'html' : 'text' });
   if (!reading.ok) return reading.hint;
   const unknown = [...reading.template.variables].find((name) => !variables.has(name));
   if (unknown) return `there is no variable ${unknown}; expected ${[...variables].join(', ')}`;

@@ -5,7 +5,7 @@ import {
   createHttpClient,
   formPost,
   type HttpClient,
-  type HttpReply,
+  type HttpResult,
   type HttpTiming,
 } from '../../../shared/http/client.ts';
 import type { Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
@@ -161,7 +161,7 @@ interface Call {
 
 /** What an answer means (protocol/meizu.md#answers); with code 300, also where to go. */
 function parseResponse(
-  reply: HttpReply,
+  reply: HttpResult,
   deviceTokens: readonly string[],
 ): ExchangeResult & { redirect?: string } {
   if (reply.kind !== 'response') return reply;

@@ -6,8 +6,8 @@ import {
   createHttpClient,
   formPost,
   type HttpClient,
-  type HttpReply,
   type HttpRequest,
+  type HttpResult,
   type HttpTiming,
 } from '../../../shared/http/client.ts';
 import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
@@ -111,7 +111,7 @@ class OppoSender implements Sender {
   }
 
   async #post(client: HttpClient, request: HttpRequest): Promise<ExchangeResult> {
-    const reply: HttpReply = await client.request(request);
+    const reply: HttpResult = await client.request(request);
     const result = reply.kind === 'response' ? parseResponse(reply) : reply;
     this.#context.onCall(gatewayCall(result, reply.seconds));
     return result;

@@ -3,7 +3,7 @@
  * the api's. Started by the benchmark with an IPC channel.
  */
 import { z } from 'zod';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 import { connectDevices, type SimulatedDevices } from '../../sandbox/devices/devices.ts';
 import { type DevicesSeen, deviceIds } from './devices.ts';
@@ -69,11 +69,11 @@ process.on('message', async (message) => {
         onMessage,
       });
     }
-    tellSupervisor({ answer: data.ask, seen: observe() });
+    notifySupervisor({ answer: data.ask, seen: observe() });
     if ('forget' in data && data.forget) forget();
   } catch (error) {
-    tellSupervisor({ answer: data.ask, problem: String(error) });
+    notifySupervisor({ answer: data.ask, problem: String(error) });
   }
 });
 
-tellSupervisor({ ready: true });
+notifySupervisor({ ready: true });

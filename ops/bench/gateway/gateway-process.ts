@@ -7,7 +7,7 @@ import { setPriority } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { z } from 'zod';
 import { HeaderDecoder } from '../../../connectors/http2/hpack/decoder.ts';
-import { ClosingStack, closeOnSignals, tellSupervisor } from '../../../shared/process/lifecycle.ts';
+import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 import { createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
 import { startQuickPeer } from '../http2/quick-peer.ts';
@@ -85,7 +85,7 @@ function observe(): Observation {
 process.on('message', (message) => {
   const parsed = question.safeParse(message);
   if (!parsed.success) return;
-  tellSupervisor({ answer: parsed.data.ask, observation: observe() });
+  notifySupervisor({ answer: parsed.data.ask, observation: observe() });
   if (!parsed.data.forget) return;
   seen.clear();
   arrivals.clear();
@@ -94,4 +94,4 @@ process.on('message', (message) => {
 });
 
 const { publicKey: _, ...shown } = credentials;
-tellSupervisor({ apns: { url: gateway.url, ca: gateway.ca, ...shown } });
+notifySupervisor({ apns: { url: gateway.url, ca: gateway.ca, ...shown } });

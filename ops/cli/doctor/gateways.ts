@@ -1,6 +1,6 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { listGatewayFailures } from '../../../shared/db/tables/gateways/failures.ts';
-import { gatewayTrouble } from '../../../shared/domain/breaker.ts';
+import { gatewayFailureText } from '../../../shared/domain/breaker.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
 /** Names the gateways that did not answer when a dispatcher asked them last, and why. */
@@ -10,7 +10,7 @@ export async function checkGateways(db: Handle): Promise<Finding[]> {
   return failures.map(({ appId, connector, profile, reason, at }) =>
     warn(
       'gateways',
-      `${gatewayTrouble(connector, reason)} (profile ${profile} of app ${appId}, at ${at.toISOString()})`,
+      `${gatewayFailureText(connector, reason)} (profile ${profile} of app ${appId}, at ${at.toISOString()})`,
       adviceFor(reason),
     ),
   );

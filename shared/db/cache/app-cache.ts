@@ -4,16 +4,16 @@ import type { App } from '../../domain/apps/app.ts';
 import type { Handle } from '../pool.ts';
 import { findApp } from '../tables/apps/apps.ts';
 import { openProfiles, type StoredProfile } from '../tables/apps/profiles.ts';
-import { ShortMemory } from './short-cache.ts';
+import { ShortCache } from './short-cache.ts';
 
 /** Apps and their profiles as this process knows them, at most half a second old. */
-export class Directory {
-  readonly #apps: ShortMemory<App | undefined>;
-  readonly #profiles: ShortMemory<StoredProfile[]>;
+export class AppCache {
+  readonly #apps: ShortCache<App | undefined>;
+  readonly #profiles: ShortCache<StoredProfile[]>;
 
   constructor(db: Handle, vault: Vault, clock: Clock) {
-    this.#apps = new ShortMemory(clock, (appId) => findApp(db, vault, appId));
-    this.#profiles = new ShortMemory(clock, (appId) => openProfiles(db, vault, appId));
+    this.#apps = new ShortCache(clock, (appId) => findApp(db, vault, appId));
+    this.#profiles = new ShortCache(clock, (appId) => openProfiles(db, vault, appId));
   }
 
   app(appId: string): Promise<App | undefined> {

@@ -1,19 +1,19 @@
 import type { Clock } from '../../clock.ts';
 import type { Handle } from '../pool.ts';
 import { findRolesOfUser, hasAnyRole } from '../tables/roles/user-roles.ts';
-import { ShortMemory } from './short-cache.ts';
+import { ShortCache } from './short-cache.ts';
 
 /** Users whose roles a process knows: each holds up to a thousand names. */
-export const maxUsersKnown = 2000;
+export const maxCachedUsers = 2000;
 
 /** The roles of users as this process knows them, at most half a second old. */
-export class RoleDirectory {
-  readonly #apps: ShortMemory<boolean>;
-  readonly #users: ShortMemory<readonly string[]>;
+export class RoleCache {
+  readonly #apps: ShortCache<boolean>;
+  readonly #users: ShortCache<readonly string[]>;
 
-  constructor(db: Handle, clock: Clock, maxUsers = maxUsersKnown) {
-    this.#apps = new ShortMemory(clock, (appId) => hasAnyRole(db, appId));
-    this.#users = new ShortMemory(
+  constructor(db: Handle, clock: Clock, maxUsers = maxCachedUsers) {
+    this.#apps = new ShortCache(clock, (appId) => hasAnyRole(db, appId));
+    this.#users = new ShortCache(
       clock,
       (key) => {
         const [appId = '', userId = ''] = key.split(' ');

@@ -10,7 +10,7 @@ const maxAgeMs = 500;
 const defaultMaxEntries = 10_000;
 
 /** Remembers an answer for a moment; callers at the same time share one question. */
-export class ShortMemory<V> {
+export class ShortCache<V> {
   readonly #entries = new Map<string, { value: Promise<V>; askedAtMs: number }>();
   readonly #clock: Clock;
   readonly #ask: (key: string) => Promise<V>;

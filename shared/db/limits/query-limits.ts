@@ -2,10 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { App } from '../../domain/apps/app.ts';
 import { FairQueue, type FairQueueLimits } from '../../fairness/fair-queue.ts';
 import type { Database, Handle } from '../pool.ts';
-import type { Terms } from './transaction.ts';
+import type { TransactionOptions } from './transaction.ts';
 
 /** Who asks: an app by its app key, or by its master key (also the operator for it). */
-export interface Asker {
+export interface QueryCaller {
   app: Pick<App, 'appId'>;
   isMaster: boolean;
 }
@@ -36,7 +36,7 @@ const clientBytes = 4 * 1024 * 1024;
 const masterBytes = 16 * 1024 * 1024;
 
 /** The most that a reply to this key holds, in bytes. */
-export const replyBytes = ({ isMaster }: Pick<Asker, 'isMaster'>): number =>
+export const replyBytes = ({ isMaster }: Pick<QueryCaller, 'isMaster'>): number =>
   isMaster ? masterBytes : clientBytes;
 
 export interface QueryPools {
@@ -53,7 +53,7 @@ export interface QueryPools {
  * together have a few more: a statement may keep a core busy until it is ended. All methods throw `QueueFull`,
  * `ResultTooLarge`, or PostgreSQL's error for a statement that was ended.
  */
-export class QueryShare {
+export class QueryLimiter {
   readonly #pools: QueryPools;
   readonly #clients: FairQueue;
   readonly #masters: FairQueue;
@@ -69,7 +69,7 @@ export class QueryShare {
    * Reads in one snapshot, from the standby if there is one, what `prepare` asks for. That is called when the turn has
    * come: a condition as SQL takes many times the memory of its text, and its parsing takes the app's time.
    */
-  async readPrepared<T>(asker: Asker, prepare: () => (tx: Handle) => Promise<T>): Promise<T> {
+  async readPrepared<T>(asker: QueryCaller, prepare: () => (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, async () => {
       try {
         return await this.#pools.standby.transaction(prepare(), { ...termsFor(asker), isSnapshot: true });
@@ -83,7 +83,7 @@ export class QueryShare {
 
   /** Reads in one snapshot, from the standby if there is one. */
   read<T>(
-    asker: Asker,
+    asker: QueryCaller,
     work: (tx: Handle) => Promise<T>,
     limit: { timeoutMs?: number; maxWaitMs?: number } = {},
   ): Promise<T> {
@@ -93,22 +93,22 @@ export class QueryShare {
   }
 
   /** As `read`, from the primary: what was just written is seen. */
-  readFresh<T>(asker: Asker, work: (tx: Handle) => Promise<T>): Promise<T> {
+  readFresh<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
     const terms = { ...termsFor(asker), isSnapshot: true };
     return this.#run(asker, () => this.#pools.primary.transaction(work, terms));
   }
 
   /** A change that depends on a condition. */
-  change<T>(asker: Asker, work: (tx: Handle) => Promise<T>): Promise<T> {
+  change<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, () => this.#pools.primary.transaction(work, termsFor(asker)));
   }
 
-  #run<T>({ app, isMaster }: Asker, work: () => Promise<T>, maxWaitMs?: number): Promise<T> {
+  #run<T>({ app, isMaster }: QueryCaller, work: () => Promise<T>, maxWaitMs?: number): Promise<T> {
     return (isMaster ? this.#masters : this.#clients).run(app.appId, work, maxWaitMs);
   }
 }
 
-const termsFor = ({ isMaster }: Asker): Terms => ({
+const termsFor = ({ isMaster }: QueryCaller): TransactionOptions => ({
   statementTimeoutMs: isMaster ? masterTimeoutMs : clientTimeoutMs,
   maxBytes: replyBytes({ isMaster }),
   isSingle: !isMaster,

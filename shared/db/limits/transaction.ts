@@ -1,7 +1,7 @@
 import type pg from 'pg';
 
 /** How a transaction runs. */
-export interface Terms {
+export interface TransactionOptions {
   /** One snapshot for all its statements, which write nothing. */
   isSnapshot?: boolean;
   /** Ends each statement that runs longer; the pool's limit when absent. */
@@ -18,7 +18,7 @@ export class ResultTooLarge extends Error {
 }
 
 /** The first statements of a transaction, in one round trip. */
-export function beginText({ isSnapshot, statementTimeoutMs, isSingle }: Terms): string {
+export function beginText({ isSnapshot, statementTimeoutMs, isSingle }: TransactionOptions): string {
   return [
     isSnapshot ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN',
     ...(statementTimeoutMs === undefined
@@ -37,7 +37,7 @@ const bytesPerTurn = 64 * 1024;
  * neither sent nor kept, whatever its rows hold. Reads many rows with pauses for other calls: left to itself Node takes
  * megabytes from a socket in one go. Throws `ResultTooLarge`.
  */
-export async function withinBytes<T>(
+export async function limitResultBytes<T>(
   { connection }: Pick<pg.Client, 'connection'>,
   maxBytes: number | undefined,
   work: () => Promise<T>,

@@ -38,7 +38,7 @@ export interface PushTiming {
 }
 
 export interface PushRequest {
-  order: PushOrder;
+  pushOrder: PushOrder;
   timing: PushTiming;
   /** Sentences about members that were ignored. */
   warnings: string[];
@@ -149,7 +149,7 @@ export function parsePush(
   const isChosen = where !== undefined && where !== null && where !== '';
   const hasTarget = isChosen || (sent.channels ?? []).length > 0;
   return {
-    order: {
+    pushOrder: {
       ...baseOrder(sent, checkData(body), prodHeader),
       target: { kind: 'query', where: whereOf(body), channels: sent.channels ?? null },
       flowControl: flowControlOf(sent.flow_control),
@@ -168,11 +168,11 @@ export function parsePushToDevices(
   const sent = parse(devicesBody, body);
   if (sent.vendor && sent.device_type !== 'android')
     throw refuse('invalidParameter', 'vendor goes with device_type "android" only.');
-  const order = baseOrder(sent, checkData(body), prodHeader);
+  const pushOrder = baseOrder(sent, checkData(body), prodHeader);
   return {
-    order: {
-      ...order,
-      notificationChannel: sent.channel ?? order.notificationChannel,
+    pushOrder: {
+      ...pushOrder,
+      notificationChannel: sent.channel ?? pushOrder.notificationChannel,
       target: {
         kind: 'devices',
         deviceType: sent.device_type,

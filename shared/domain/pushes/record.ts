@@ -11,14 +11,14 @@ export type PushState = 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' |
 export type ConnectorTotals = Partial<Record<ConnectorId, OutcomeTotals>>;
 
 /** A push record as the processes hold it. */
-export interface Notification {
+export interface Push {
   appId: string;
   id: number;
   objectId: string;
   notificationId: string;
   state: PushState;
   error: string | null;
-  order: PushOrder;
+  pushOrder: PushOrder;
   fromService: string;
   pushTime: Date;
   expiresAt: Date;
@@ -30,7 +30,7 @@ export interface Notification {
   acked: number;
   /** Recipients that were sent to again because a request got no answer; 0 while the record is open. */
   repeats: number;
-  halts: Record<string, string>;
+  profileErrors: Record<string, string>;
   createdAt: Date;
   updatedAt: Date;
   firstSentAt: Date | null;
@@ -44,21 +44,21 @@ export function allTotals(totals: ConnectorTotals): OutcomeTotals {
 }
 
 /** `status` as clients know it: in-queue, scheduled, done, or the error's sentence (protocol/push-records.md#status). */
-function publicStatus(record: Notification): string {
+function publicStatus(record: Push): string {
   if (record.state === 'failed') return record.error ?? 'error';
   if (record.state === 'scheduled' || record.state === 'done') return record.state;
   return record.state === 'cancelled' ? 'cancelled' : 'in-queue';
 }
 
 /** `status` as the operator sees it: told also of a pause, which clients see as `in-queue`, and of a cancellation. */
-export function operatorStatus(record: Notification): string {
+export function operatorStatus(record: Push): string {
   return record.state === 'paused' ? 'paused' : publicStatus(record);
 }
 
 /** Conditions of a push to listed devices, told as a query so that the record says whom it meant. */
-export function publicWhere(order: PushOrder): JsonObject {
-  if (order.target.kind === 'devices') return { deviceType: order.target.deviceType };
-  const { where, channels } = order.target;
+export function publicWhere(pushOrder: PushOrder): JsonObject {
+  if (pushOrder.target.kind === 'devices') return { deviceType: pushOrder.target.deviceType };
+  const { where, channels } = pushOrder.target;
   const base: JsonObject = Array.isArray(where)
     ? { $and: where }
     : typeof where === 'object' && where
@@ -75,7 +75,7 @@ export function publicWhere(order: PushOrder): JsonObject {
  * again because a request got no answer. `trouble`: gateways that an open push waits for.
  */
 export function toPublicRecord(
-  record: Notification,
+  record: Push,
   totals: ConnectorTotals,
   { receipts = noReceipts, trouble = '' }: { receipts?: Readonly<ReceiptTotals>; trouble?: string } = {},
 ): JsonObject {
@@ -93,9 +93,9 @@ export function toPublicRecord(
   return {
     objectId: record.objectId,
     notificationId: record.notificationId,
-    msg: record.order.data,
-    where: publicWhere(record.order),
-    prod: record.order.prod,
+    msg: record.pushOrder.data,
+    where: publicWhere(record.pushOrder),
+    prod: record.pushOrder.prod,
     status: publicStatus(record),
     devices: record.devices,
     successes: sum,

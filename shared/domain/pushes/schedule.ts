@@ -1,10 +1,10 @@
 import type { JsonObject } from '../json.ts';
-import { type Notification, publicWhere } from './record.ts';
+import { type Push, publicWhere } from './record.ts';
 
 /** A push that waits for its time, with the integer that cancels it. */
 export interface ScheduledPush {
   id: number;
-  push: Notification;
+  push: Push;
 }
 
 /**
@@ -12,17 +12,17 @@ export interface ScheduledPush {
  * shows the condition that the service adds, `through?` is what the push said of `silent`.
  */
 export function toScheduledEntry({ id, push }: ScheduledPush): JsonObject {
-  const { order } = push;
+  const { pushOrder } = push;
   return {
     id,
     expire_time: push.pushTime.getTime(),
     push_msg: {
-      'through?': typeof order.data.silent === 'boolean' ? order.data.silent : null,
+      'through?': typeof pushOrder.data.silent === 'boolean' ? pushOrder.data.silent : null,
       'app-id': push.appId,
-      where: { sort: { createdAt: 1 }, query: { ...publicWhere(order), valid: true } },
-      prod: order.prod,
+      where: { sort: { createdAt: 1 }, query: { ...publicWhere(pushOrder), valid: true } },
+      prod: pushOrder.prod,
       'api-version': '1.1',
-      msg: order.data,
+      msg: pushOrder.data,
       id: push.objectId,
       notificationId: push.notificationId,
     },

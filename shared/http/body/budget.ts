@@ -30,8 +30,8 @@ export class BodyBudget {
   }
 
   /** An account of one request, charged to all of `senders`. */
-  open(senders: string[]): Holding {
-    return new Holding((bytes) => this.#change(senders, bytes));
+  open(senders: string[]): BodyReservation {
+    return new BodyReservation((bytes) => this.#change(senders, bytes));
   }
 
   #change(senders: string[], bytes: number): void {
@@ -53,7 +53,7 @@ export class BodyBudget {
 }
 
 /** What one request holds of a budget. */
-export class Holding {
+export class BodyReservation {
   readonly #change: (bytes: number) => void;
   #bytes = 0;
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { Refusal } from '../../domain/errors/errors.ts';
-import type { Holding } from './budget.ts';
+import type { BodyReservation } from './budget.ts';
 
 /** A body of 20 MB at 8 Mbit/s. Slower senders hold memory that others could use. */
 export const defaultBodyMs = 20_000;
@@ -21,17 +21,17 @@ const encodingOf = ({ headers }: IncomingMessage): string =>
   headers['content-encoding']?.trim().toLowerCase() ?? '';
 
 /** Whether a request names a `Content-Encoding` that changes its body. */
-export const isPacked = (request: IncomingMessage): boolean =>
+export const isCompressed = (request: IncomingMessage): boolean =>
   !['', 'identity'].includes(encodingOf(request));
 
 /** The length that a request announces, before unpacking; undefined where it sends chunks. */
-export function announcedBytes({ headers }: IncomingMessage): number | undefined {
+export function declaredBytes({ headers }: IncomingMessage): number | undefined {
   const told = headers['content-length'];
   return told === undefined ? undefined : Number(told);
 }
 
 export interface ReaderOptions {
-  holding: Holding;
+  holding: BodyReservation;
   /** For the whole body to arrive. */
   timeoutMs?: number;
 }
@@ -45,7 +45,7 @@ export class BodyReader {
   readonly #source: Readable;
   readonly #timeoutMs: number;
   #timer: NodeJS.Timeout | undefined;
-  #holding: Holding;
+  #holding: BodyReservation;
   #chunks: Buffer[] = [];
   #bytes = 0;
   #isWhole = false;
@@ -57,7 +57,7 @@ export class BodyReader {
     this.#request = request;
     this.#holding = holding;
     this.#timeoutMs = timeoutMs;
-    this.#source = isPacked(request) ? this.#unpacker() : request;
+    this.#source = isCompressed(request) ? this.#unpacker() : request;
     request.once('error', this.#onBroken).once('close', this.#onClose);
   }
 
@@ -130,7 +130,7 @@ export class BodyReader {
   }
 
   /** Charges what was read so far, and what is still to come, to another account; releases the former one. */
-  chargeTo(holding: Holding): void {
+  chargeTo(holding: BodyReservation): void {
     if (holding === this.#holding) return;
     holding.take(this.#holding.bytes);
     this.#holding.release();

@@ -27,13 +27,13 @@ const addressMembers = new Set(['deviceToken', 'registrationId', 'installationId
  */
 export function targetClauses(
   app: App,
-  order: PushOrder,
+  pushOrder: PushOrder,
   { params, nowMs }: { params: Params; nowMs: number },
 ): Clause[] {
   return [
-    ...(order.target.kind === 'query'
-      ? queryClauses(app.appId, order.target, params)
-      : listClauses(order.target, params)),
+    ...(pushOrder.target.kind === 'query'
+      ? queryClauses(app.appId, pushOrder.target, params)
+      : listClauses(pushOrder.target, params)),
     { kind: 'valid', text: 'valid', condition: 'valid' },
     { kind: 'fresh', text: 'updatedAt', condition: freshCondition(app, { params, nowMs }) },
   ];

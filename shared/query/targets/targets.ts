@@ -12,8 +12,8 @@ export { Params };
 const dayMs = 24 * 3600 * 1000;
 
 /** Refuses a `where` that could not be resolved later, or that its sender may not ask, with the codes of `parseWhere`. */
-export function checkTargets(order: PushOrder, reader: Reader): void {
-  if (order.target.kind === 'query') parseWhere(order.target.where, installationClass, reader);
+export function checkTargets(pushOrder: PushOrder, reader: Reader): void {
+  if (pushOrder.target.kind === 'query') parseWhere(pushOrder.target.where, installationClass, reader);
 }
 
 /**
@@ -31,16 +31,16 @@ export function freshCondition(app: App, { params, nowMs }: { params: Params; no
  */
 export function targetCondition(
   app: App,
-  order: PushOrder,
+  pushOrder: PushOrder,
   { params, nowMs }: { params: Params; nowMs: number },
 ): string {
   return [
     `app_id = ${params.add(app.appId)}`,
     'valid',
     freshCondition(app, { params, nowMs }),
-    ...(order.target.kind === 'query'
-      ? queryConditions(app.appId, order.target, params)
-      : deviceConditions(order.target, params)),
+    ...(pushOrder.target.kind === 'query'
+      ? queryConditions(app.appId, pushOrder.target, params)
+      : deviceConditions(pushOrder.target, params)),
   ].join(' AND ');
 }
 
@@ -86,11 +86,11 @@ export interface TargetQuery {
  */
 export function targetQuery(
   app: App,
-  order: PushOrder,
+  pushOrder: PushOrder,
   from: { afterId: number; nowMs: number },
 ): TargetQuery {
   const params = new Params();
-  const condition = targetCondition(app, order, { params, nowMs: from.nowMs });
+  const condition = targetCondition(app, pushOrder, { params, nowMs: from.nowMs });
   return {
     text: `SELECT id, ${traitColumns}
              FROM installation

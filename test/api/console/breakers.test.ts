@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noteBreakerState } from '../../../shared/db/tables/gateways/breakers.ts';
+import { saveBreakerState } from '../../../shared/db/tables/gateways/breakers.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { BreakerKey, BreakerState } from '../../../shared/domain/breaker.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -27,7 +27,7 @@ async function shown(id: string): Promise<unknown> {
 }
 
 const note = (key: BreakerKey, state: BreakerState, since: string, dispatcher = randomUUID()) =>
-  noteBreakerState(service.db, key, { dispatcher, state, since: new Date(since) });
+  saveBreakerState(service.db, key, { dispatcher, state, since: new Date(since) });
 
 describe('breakers in the admin API', () => {
   test('there is one for each profile, closed until it opened', async () => {

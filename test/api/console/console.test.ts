@@ -301,9 +301,9 @@ describe('PATCH /console/api/apps/:appId', () => {
 
   test('a changed option counts at once in the process that took it', async () => {
     const app = await api.createApp();
-    expect((await api.services.directory.app(app.appId))?.options.forbidClientPush).toBe(true);
+    expect((await api.services.appCache.app(app.appId))?.options.forbidClientPush).toBe(true);
     await admin('PATCH', `${apps}/${app.appId}`, { options: { forbidClientPush: false } });
-    expect((await api.services.directory.app(app.appId))?.options.forbidClientPush).toBe(false);
+    expect((await api.services.appCache.app(app.appId))?.options.forbidClientPush).toBe(false);
   });
 });
 

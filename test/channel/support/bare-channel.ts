@@ -4,7 +4,7 @@ import { type ChannelLimits, channelLimits } from '../../../api/channel/limits.t
 import { Channel } from '../../../api/channel/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
-import { Directory } from '../../../shared/db/cache/app-cache.ts';
+import { AppCache } from '../../../shared/db/cache/app-cache.ts';
 import { Listener } from '../../../shared/db/listener.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { createMetrics, type Metrics } from '../../../shared/metrics.ts';
@@ -27,12 +27,12 @@ export async function startBareChannel(
   const listener = new Listener(databaseUrl, silentLog);
   await listener.start();
   const metrics = createMetrics();
-  const directory = new Directory(db, new Vault(testConfig(databaseUrl).secrets), systemClock);
+  const appCache = new AppCache(db, new Vault(testConfig(databaseUrl).secrets), systemClock);
   const server = createServer();
   const sockets: Socket[] = [];
   server.on('connection', (socket) => sockets.push(socket));
   const addressOf = (request: IncomingMessage) => request.socket.remoteAddress ?? '';
-  const deps = { db, directory, listener, metrics, clock: systemClock, log: silentLog, addressOf };
+  const deps = { db, appCache, listener, metrics, clock: systemClock, log: silentLog, addressOf };
   const channel = new Channel(server, deps, { ...channelLimits, ...limits });
   await channel.start();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -5,7 +5,7 @@ import { Tally } from '../../../dispatcher/sending/tally.ts';
 import type { DeliverResult } from '../../../dispatcher/sending/task.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/pushes/batches.ts';
-import { deliverSnapshot } from '../../../shared/db/tables/pushes/delivery.ts';
+import { readBatchSnapshot } from '../../../shared/db/tables/pushes/delivery.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -146,7 +146,7 @@ describe('recipients that have moved to a retry batch', () => {
       { connector: 'apns', profile: '_default', recipients, badges: null, attempt: 0, hasJob: true },
     ]);
     const task = { appId: app.appId, pushId, batchId };
-    const batch = await deliverSnapshot(service.db, app.appId, batchId);
+    const batch = await readBatchSnapshot(service.db, app.appId, batchId);
     if (!batch) throw new Error('the batch is gone');
     const tallyOf = (stored: Batch | undefined) => {
       if (!stored) throw new Error('the batch is gone');

@@ -5,7 +5,11 @@ import { dayQuota, tokenStore } from '../../../dispatcher/sending/gateway-state.
 import { sleep, systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { deleteOldGatewayDays, grantTest, readHanded } from '../../../shared/db/tables/gateways/daily-use.ts';
+import {
+  deleteOldGatewayDays,
+  grantTest,
+  readGatewayUse,
+} from '../../../shared/db/tables/gateways/daily-use.ts';
 import {
   deleteOldGatewayMessages,
   insertGatewayMessages,
@@ -133,7 +137,7 @@ test('what was handed over is added up per app, connector and day', async () => 
   await Promise.all([mine.flush(), theirs.flush()]);
   await mine.flush();
   const { rows } = await one.query<{ day: string }>(`SELECT max(day)::text AS day FROM gateway_day`);
-  expect(await readHanded(one, appId, rows[0]?.day ?? '')).toEqual([
+  expect(await readGatewayUse(one, appId, rows[0]?.day ?? '')).toEqual([
     { connector: 'vendor_a', requests: 4, recipients: 2010 },
   ]);
 });

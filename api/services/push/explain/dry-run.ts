@@ -3,7 +3,7 @@ import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countAudience, maxGroups } from '../../../../shared/db/tables/installations/audience.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
-import { newPushId } from '../../../../shared/domain/ids.ts';
+import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { parsePush, parsePushToDevices } from '../../../../shared/domain/pushes/push.ts';
 import { withoutCql } from '../../../../shared/query/cql/cql.ts';
@@ -33,18 +33,18 @@ export class DryRunService {
    * those would refuse as malformed. Limits that would refuse or cut the push are sentences in the reply.
    */
   async explain(appId: string, draft: PushDraft): Promise<JsonObject> {
-    const app = await this.#deps.directory.app(appId);
+    const app = await this.#deps.appCache.app(appId);
     if (!app) throw refuse('notFound', 'There is no such app.');
     const nowMs = this.#deps.clock.now();
     const parse = 'device_ids' in draft.body ? parsePushToDevices : parsePush;
-    const { order, timing, warnings } = parse(withoutCql(draft.body), draft.prodHeader, nowMs);
-    checkTargets(order, masterReader(appId));
+    const { pushOrder, timing, warnings } = parse(withoutCql(draft.body), draft.prodHeader, nowMs);
+    checkTargets(pushOrder, masterReader(appId));
     const createdAt = new Date(nowMs);
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
-    const push = { objectId: newPushId(), order, expiresAt, createdAt };
+    const push = { objectId: newPushObjectId(), pushOrder, expiresAt, createdAt };
     // Looks with a connection of its own: not while this call holds another one.
-    const missing = await findMissingProfile(this.#deps, app, order);
-    const profiles = await this.#deps.directory.profiles(appId);
+    const missing = await findMissingProfile(this.#deps, app, pushOrder);
+    const profiles = await this.#deps.appCache.profiles(appId);
     const plan = { ...draft, app, push, timing, profiles, missing, nowMs };
     const report = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
       timeoutMs: scanTimeoutMs,
@@ -57,15 +57,15 @@ type Plan = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTru
 
 async function measure(tx: Handle, plan: Plan): Promise<JsonObject> {
   const { app, push, profiles, nowMs } = plan;
-  const { order } = push;
+  const { pushOrder } = push;
   const params = new Params();
-  const text = targetCondition(app, order, { params, nowMs });
+  const text = targetCondition(app, pushOrder, { params, nowMs });
   const { groups, devices } = await countAudience(tx, { text, values: params.values });
   const shares = splitByConnector(groups, new Router(app, profiles, push));
-  const pace = await paceOf(tx, app, { order, shares });
+  const pace = await paceOf(tx, app, { order: pushOrder, shares });
   const isTruncated = groups.length >= maxGroups;
   const limits = await limitsOf(tx, { ...plan, ...pace, shares, devices, isTruncated });
   const shown = [...shares].map(([id, share]) => [id, describeShare(id, share, toPushMessage(push))]);
-  const report = await planOf(tx, app, { order, nowMs, devices });
+  const report = await planOf(tx, app, { order: pushOrder, nowMs, devices });
   return { devices, connectors: Object.fromEntries(shown), limits, ...pace, ...report };
 }

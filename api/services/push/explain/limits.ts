@@ -2,7 +2,7 @@ import type { MessageSource } from '../../../../connectors/contract/connector.ts
 import { type Profile, Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { readUsage } from '../../../../shared/db/tables/apps/usage.ts';
-import { countPending } from '../../../../shared/db/tables/installations/audience.ts';
+import { countScheduled } from '../../../../shared/db/tables/installations/audience.ts';
 import { type App, planLimits } from '../../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
@@ -51,7 +51,7 @@ export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<string[
 }
 
 function bodySize({ bodyBytes, push }: LimitInputs): string[] {
-  if (push.order.target.kind !== 'query' || bodyBytes < pushBodyBytesBelow) return [];
+  if (push.pushOrder.target.kind !== 'query' || bodyBytes < pushBodyBytesBelow) return [];
   return [`The body has ${bodyBytes} bytes and would be refused: it must be under ${pushBodyBytesBelow}.`];
 }
 
@@ -68,7 +68,7 @@ async function content(tx: Handle, { app, push }: LimitInputs): Promise<string[]
 async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<string[]> {
   if (timing.pushTime === null) return [];
   const { pending: limit } = planLimits[app.plan];
-  const waiting = await countPending(tx, app.appId);
+  const waiting = await countScheduled(tx, app.appId);
   if (waiting < limit) return [];
   return [
     `${waiting} scheduled pushes are pending, and a ${app.plan} app may have ${limit}: it would be refused.`,
@@ -97,7 +97,7 @@ async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: LimitInputs
 
 function flowControl({ body, push }: LimitInputs): string[] {
   const asked = body.flow_control;
-  const used = push.order.flowControl;
+  const used = push.pushOrder.flowControl;
   if (typeof asked !== 'number' || used === null || asked >= used) return [];
   return [`flow_control ${asked} counts as ${used}, the least there is.`];
 }

@@ -1,5 +1,5 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { pastPace } from '../../../../shared/db/tables/installations/audience.ts';
+import { readPastRate } from '../../../../shared/db/tables/installations/audience.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
@@ -24,7 +24,7 @@ export async function paceOf(
       estimatedSeconds: Math.ceil(devices / order.flowControl),
       pace: `${order.flowControl} recipients per second were asked for, if the gateways allow it.`,
     };
-  const past = await pastPace(tx, app.appId);
+  const past = await readPastRate(tx, app.appId);
   const known =
     past === undefined
       ? 'no large push of this app was finished lately'

@@ -1,11 +1,11 @@
 import { type Route, Router } from '../../../../connectors/routing.ts';
 import { findGatewayFailure } from '../../../../shared/db/tables/gateways/failures.ts';
-import { findPublicNotification } from '../../../../shared/db/tables/pushes/pushes.ts';
+import { findPushByPublicId } from '../../../../shared/db/tables/pushes/pushes.ts';
 import {
-  findBatchOf,
+  findBatchOfDevice,
   findDevice,
   findFailure,
-  hasLetter,
+  hasPendingMessage,
   type TracedBatch,
   type TracedDevice,
   type TracedFailure,
@@ -16,7 +16,7 @@ import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
-import type { Notification } from '../../../../shared/domain/pushes/record.ts';
+import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { type Clause, targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -32,7 +32,7 @@ interface Present {
 }
 
 interface Facts {
-  push: Notification;
+  push: Push;
   present: Present | undefined;
   batch: TracedBatch | undefined;
   failure: TracedFailure | undefined;
@@ -54,10 +54,10 @@ export class PushTraceService {
    * was, the rest as it would be now. Throws 404 for an unknown app or device, 404/101 for an unknown push.
    */
   async explain(appId: string, publicId: string, device: string): Promise<JsonObject> {
-    const app = await this.#deps.directory.app(appId);
+    const app = await this.#deps.appCache.app(appId);
     if (!app) throw refuse('notFound', 'There is no such app.');
     const push = /^[A-Za-z0-9]{1,16}$/.test(publicId)
-      ? await findPublicNotification(this.#deps.db, appId, publicId)
+      ? await findPushByPublicId(this.#deps.db, appId, publicId)
       : undefined;
     if (!push) throw refuse('objectNotFound');
     // PostgreSQL refuses NUL, and no device has such a name.
@@ -67,18 +67,18 @@ export class PushTraceService {
     return this.#tell(app, facts, found?.object_id ?? name);
   }
 
-  async #ofPresent(app: App, push: Notification, device: TracedDevice): Promise<Facts> {
+  async #ofPresent(app: App, push: Push, device: TracedDevice): Promise<Facts> {
     const { db, clock, queries } = this.#deps;
     const params = new Params([app.appId]);
-    const clauses = targetClauses(app, push.order, { params, nowMs: clock.now() });
+    const clauses = targetClauses(app, push.pushOrder, { params, nowMs: clock.now() });
     const conditions = clauses.map((clause) => clause.condition);
     const [holds, batch, failure, profiles] = await Promise.all([
       queries.readFresh({ app, isMaster: true }, (tx) =>
         testConditions(tx, device.id, { conditions, values: params.values }),
       ),
-      findBatchOf(db, push, device.id),
+      findBatchOfDevice(db, push, device.id),
       findFailure(db, push, { id: device.id }),
-      this.#deps.directory.profiles(app.appId),
+      this.#deps.appCache.profiles(app.appId),
     ]);
     const isFresh = holds?.[clauses.findIndex(({ kind }) => kind === 'fresh')] ?? false;
     const present = {
@@ -92,11 +92,11 @@ export class PushTraceService {
   }
 
   /** A device that was deleted for its dead token left its public id with the reason. */
-  async #ofDeleted(push: Notification, objectId: string): Promise<Facts> {
+  async #ofDeleted(push: Push, objectId: string): Promise<Facts> {
     const { db } = this.#deps;
     const failure = await findFailure(db, push, { objectId });
     if (!failure) throw refuse('notFound', 'There is no such installation.');
-    const batch = await findBatchOf(db, push, failure.installation);
+    const batch = await findBatchOfDevice(db, push, failure.installation);
     return { push, present: undefined, batch, failure, letter: null, trouble: undefined };
   }
 
@@ -105,9 +105,9 @@ export class PushTraceService {
     return findGatewayFailure(this.#deps.db, { ...batch, appId });
   }
 
-  async #letterOf(push: Notification, batch: TracedBatch, installation: number): Promise<InboxState | null> {
+  async #letterOf(push: Push, batch: TracedBatch, installation: number): Promise<InboxState | null> {
     const isExpired = push.expiresAt.getTime() <= this.#deps.clock.now();
-    if (await hasLetter(this.#deps.db, push, installation)) return isExpired ? 'expired' : 'waiting';
+    if (await hasPendingMessage(this.#deps.db, push, installation)) return isExpired ? 'expired' : 'waiting';
     if (batch.outcome !== 'sent') return null;
     // Letters that expired are deleted as well, so that afterwards nobody knows.
     return isExpired ? 'gone' : 'acknowledged';

@@ -1,8 +1,8 @@
 import type { TracedBatch, TracedDevice, TracedFailure } from '../../../../shared/db/tables/pushes/traces.ts';
-import { type GatewayFailure, gatewayTrouble } from '../../../../shared/domain/breaker.ts';
+import { type GatewayFailure, gatewayFailureText } from '../../../../shared/domain/breaker.ts';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
-import type { Notification } from '../../../../shared/domain/pushes/record.ts';
+import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import type { Clause } from '../../../../shared/query/targets/clauses.ts';
 
 /**
@@ -12,7 +12,7 @@ import type { Clause } from '../../../../shared/query/targets/clauses.ts';
 export type InboxState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
 
 export interface PushTrace {
-  push: Notification;
+  push: Push;
   clause: Clause | undefined;
   device: TracedDevice | undefined;
   route: { connector: string; profile: string; problem?: string };
@@ -104,7 +104,7 @@ function pendingText(trace: PushTrace, batch: TracedBatch): string {
 
 /** What it waits for: a gateway that cannot be asked, or else why the last try failed. */
 function waitText({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): string {
-  if (trouble) return ` ${gatewayTrouble(connector, trouble.reason)} (at ${trouble.at.toISOString()}).`;
+  if (trouble) return ` ${gatewayFailureText(connector, trouble.reason)} (at ${trouble.at.toISOString()}).`;
   return lastReason === null ? '' : ` The last try: ${lastReason}.`;
 }
 

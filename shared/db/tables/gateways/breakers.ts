@@ -3,24 +3,26 @@ import {
   type BreakerState,
   type BreakerView,
   breakerIdOf,
-  type ForcedState,
+  type OverrideState,
 } from '../../../domain/breaker.ts';
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Tells every dispatcher that something was forced or released. */
-export const breakerChannel = 'carillon_breaker';
+export const breakerTopic = 'carillon_breaker';
 
 /** A dispatcher that did not see to its rows for this long no longer counts. */
 const deadAfterSeconds = 10;
 
 /** Everything that is forced, by id. */
-export async function readForced(db: Handle): Promise<Map<string, { forced: ForcedState; since: Date }>> {
+export async function readBreakerOverrides(
+  db: Handle,
+): Promise<Map<string, { forced: OverrideState; since: Date }>> {
   const { rows } = await db.query<{
     app_id: string;
     connector: ConnectorId;
     profile: string;
-    forced: ForcedState;
+    forced: OverrideState;
     since: Date;
   }>('SELECT app_id, connector, profile, forced, since FROM breaker');
   return new Map(
@@ -35,10 +37,10 @@ export async function readForced(db: Handle): Promise<Map<string, { forced: Forc
  * Forces a breaker; with null it is released. Once `tx` commits all dispatchers are told. False when the app
  * has no such profile.
  */
-export async function forceBreaker(
+export async function overrideBreaker(
   tx: Handle,
   { appId, connector, profile }: BreakerKey,
-  forced: ForcedState | null,
+  forced: OverrideState | null,
 ): Promise<boolean> {
   const key = [appId, connector, profile];
   const { rowCount } =
@@ -56,7 +58,7 @@ export async function forceBreaker(
               SET forced = $4, since = CASE WHEN breaker.forced = $4 THEN breaker.since ELSE now() END`,
           [...key, forced],
         );
-  await tx.query('SELECT pg_notify($1, $2)', [breakerChannel, breakerIdOf({ appId, connector, profile })]);
+  await tx.query('SELECT pg_notify($1, $2)', [breakerTopic, breakerIdOf({ appId, connector, profile })]);
   return (rowCount ?? 0) > 0;
 }
 
@@ -65,7 +67,7 @@ interface ViewRow {
   connector: ConnectorId;
   profile: string;
   state: BreakerState;
-  forced: ForcedState | null;
+  forced: OverrideState | null;
   since: Date;
   reason: string | null;
   at: Date | null;
@@ -100,7 +102,7 @@ export async function listBreakers(db: Handle, only: BreakerKey | null = null): 
 }
 
 /** Writes down what a dispatcher sees of one gateway. */
-export async function noteBreakerState(
+export async function saveBreakerState(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
   { dispatcher, state, since }: { dispatcher: string; state: BreakerState; since: Date },
@@ -134,6 +136,6 @@ export async function deleteOldBreakerStates(db: Handle): Promise<void> {
 }
 
 /** A dispatcher that stops has no opinion any more. */
-export async function forgetBreakerStates(db: Handle, dispatcher: string): Promise<void> {
+export async function deleteBreakerStatesOf(db: Handle, dispatcher: string): Promise<void> {
   await db.query("DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
 }

@@ -4,7 +4,7 @@ import type { Handle } from '../../pool.ts';
 const today = `(now() AT TIME ZONE 'Asia/Shanghai')::date`;
 
 /** Whose quota. */
-export interface GatewayKey {
+export interface ProfileKey {
   appId: string;
   connector: string;
   profile: string;
@@ -13,7 +13,7 @@ export interface GatewayKey {
 /** Why a class of messages is closed for the rest of the day; null when it is open. */
 export async function closedReason(
   db: Handle,
-  { appId, connector, profile }: GatewayKey,
+  { appId, connector, profile }: ProfileKey,
   messageClass: string,
 ): Promise<string | null> {
   const { rows } = await db.query<{ closed_reason: string | null }>(
@@ -27,7 +27,7 @@ export async function closedReason(
 /** Closes a class until midnight in China; the first reason stays. */
 export async function closeClass(
   db: Handle,
-  { appId, connector, profile }: GatewayKey,
+  { appId, connector, profile }: ProfileKey,
   { messageClass, reason }: { messageClass: string; reason: string },
 ): Promise<void> {
   await db.query(
@@ -40,16 +40,16 @@ export async function closeClass(
 }
 
 /** What was handed over: requests that were answered, and recipients that the gateway took. */
-export interface Handed {
+export interface GatewayUse {
   requests: number;
   recipients: number;
 }
 
 /** Adds to the ledger of today. The caller does not wait for the disk. */
-export async function countHanded(
+export async function addGatewayUse(
   db: Handle,
-  { appId, connector, profile }: GatewayKey,
-  { requests, recipients }: Handed,
+  { appId, connector, profile }: ProfileKey,
+  { requests, recipients }: GatewayUse,
 ): Promise<void> {
   await db.query(
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, requests, recipients)
@@ -61,12 +61,12 @@ export async function countHanded(
 }
 
 /** What an app handed to its gateways on a day of China time (`YYYY-MM-DD`), by connector. */
-export async function readHanded(
+export async function readGatewayUse(
   db: Handle,
   appId: string,
   day: string,
-): Promise<(Handed & { connector: string })[]> {
-  const { rows } = await db.query<Handed & { connector: string }>(
+): Promise<(GatewayUse & { connector: string })[]> {
+  const { rows } = await db.query<GatewayUse & { connector: string }>(
     `SELECT connector, sum(requests)::bigint AS requests, sum(recipients)::bigint AS recipients FROM gateway_day
       WHERE app_id = $1 AND day = $2::date AND class = '' GROUP BY connector ORDER BY connector`,
     [appId, day],

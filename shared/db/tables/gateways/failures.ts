@@ -1,9 +1,9 @@
-import { type BreakerKey, type GatewayFailure, gatewayTrouble } from '../../../domain/breaker.ts';
+import { type BreakerKey, type GatewayFailure, gatewayFailureText } from '../../../domain/breaker.ts';
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Writes down why a gateway could not be asked; a later failure replaces an earlier one. */
-export async function noteGatewayFailure(
+export async function recordGatewayFailure(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
   { reason, at }: GatewayFailure,
@@ -18,7 +18,7 @@ export async function noteGatewayFailure(
 }
 
 /** The gateway answers again: failures up to that time are over. */
-export async function forgetGatewayFailure(
+export async function clearGatewayFailure(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
   answeredAt: Date,
@@ -65,7 +65,7 @@ const maxToldOf = 5;
  * What keeps the open pushes of an app waiting: for each push id one line with the gateways that cannot be asked
  * and have recipients of it left.
  */
-export async function readTroubles(
+export async function describeGatewayFailures(
   db: Handle,
   appId: string,
   pushIds: readonly number[],
@@ -86,7 +86,7 @@ export async function readTroubles(
   const lines = new Map<number, string[]>();
   for (const { id, connector, reason } of rows) {
     const known = lines.get(id) ?? [];
-    const line = `${gatewayTrouble(connector, reason)}; trying again`;
+    const line = `${gatewayFailureText(connector, reason)}; trying again`;
     if (!known.includes(line)) lines.set(id, [...known, line]);
   }
   return new Map([...lines].map(([id, texts]) => [id, texts.join('. ')]));

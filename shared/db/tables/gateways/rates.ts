@@ -1,6 +1,6 @@
 import type { Handle } from '../../pool.ts';
 import { type Slot, type SlotRow, toSlot } from '../pushes/pace.ts';
-import type { GatewayKey } from './daily-use.ts';
+import type { ProfileKey } from './daily-use.ts';
 
 /** How fast a profile may send, in the units that its gateway counts. */
 export interface RateLimit {
@@ -17,7 +17,7 @@ interface RateRow {
 }
 
 /** A reservation: `units` of the gateway, to leave spread over the slot, or all at once when it is free. */
-export interface Wanted {
+export interface RateRequest {
   units: number;
   isSpread: boolean;
 }
@@ -34,9 +34,9 @@ const epochMs = (column: string) => `(extract(epoch FROM ${column}) * 1000)::flo
  */
 export async function reserveRate(
   tx: Handle,
-  key: GatewayKey & { batchId: number },
+  key: ProfileKey & { batchId: number },
   limit: RateLimit,
-  wanted: Wanted,
+  wanted: RateRequest,
 ): Promise<Slot> {
   const row = await lockRate(tx, key);
   const isIdle = row.now_ms - row.busy_ms > Math.max(limit.rampMs, 1000);
@@ -69,7 +69,7 @@ export async function reserveRate(
  * The row of a profile, held until the end of the transaction. That one does not wait for the disk: what a crash of
  * the database loses is a moment's reservations, and everybody waits for this row.
  */
-async function lockRate(tx: Handle, key: GatewayKey): Promise<RateRow> {
+async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
   const known = await readRate(tx, key);
   if (known) return known;
   await tx.query(
@@ -82,7 +82,7 @@ async function lockRate(tx: Handle, key: GatewayKey): Promise<RateRow> {
   return made;
 }
 
-async function readRate(tx: Handle, { appId, connector, profile }: GatewayKey): Promise<RateRow | undefined> {
+async function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): Promise<RateRow | undefined> {
   const { rows } = await tx.query<RateRow>(
     `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
           held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)

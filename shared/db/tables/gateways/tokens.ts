@@ -70,7 +70,7 @@ export async function claimGatewayToken(
 }
 
 /** Keeps a renewed token and ends the claim. */
-export async function keepGatewayToken(
+export async function saveGatewayToken(
   db: Handle,
   vault: Vault,
   key: TokenKey,

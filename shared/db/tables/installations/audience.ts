@@ -7,7 +7,7 @@ import { traitColumns } from './installations.ts';
  * Reads for the dry run of a push. All of them run inside a READ ONLY transaction (`beginScan`); a
  * condition over `installation` is our compiler's SQL, never a client's.
  */
-export interface Condition {
+export interface SqlCondition {
   text: string;
   values: unknown[];
 }
@@ -23,7 +23,7 @@ export const maxGroups = 20_000;
 /** The largest groups, and the number of devices in all groups, those left out included. */
 export async function countAudience(
   tx: Handle,
-  condition: Condition,
+  condition: SqlCondition,
 ): Promise<{ groups: DeviceGroup[]; devices: number }> {
   const { rows } = await tx.query<DeviceGroup & { total: number }>(
     `SELECT ${traitColumns}, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
@@ -86,7 +86,7 @@ const planNode: z.ZodType<PlanNode> = z
 const plans = z.array(z.object({ Plan: planNode })).min(1);
 
 /** How the database would run a statement (EXPLAIN without ANALYZE: nothing is run). */
-export async function explainStatement(tx: Handle, statement: Condition): Promise<PlanNode> {
+export async function explainStatement(tx: Handle, statement: SqlCondition): Promise<PlanNode> {
   const { rows } = await tx.query<{ 'QUERY PLAN': unknown }>(
     `EXPLAIN (FORMAT JSON) ${statement.text}`,
     statement.values,
@@ -97,7 +97,7 @@ export async function explainStatement(tx: Handle, statement: Condition): Promis
 }
 
 /** Scheduled pushes of an app that wait for their time. */
-export async function countPending(tx: Handle, appId: string): Promise<number> {
+export async function countScheduled(tx: Handle, appId: string): Promise<number> {
   const { rows } = await tx.query<{ n: number }>(
     'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1',
     [appId],
@@ -106,7 +106,7 @@ export async function countPending(tx: Handle, appId: string): Promise<number> {
 }
 
 /** Recipients per second of the newest large push that is done, of the last hundred; undefined: none. */
-export async function pastPace(tx: Handle, appId: string): Promise<number | undefined> {
+export async function readPastRate(tx: Handle, appId: string): Promise<number | undefined> {
   const { rows } = await tx.query<{ pace: number | null }>(
     `SELECT devices / extract(epoch FROM finished_at - first_sent_at)::float8 AS pace
        FROM (SELECT * FROM notification WHERE app_id = $1 ORDER BY id DESC LIMIT 100) recent

@@ -1,8 +1,8 @@
 import type { Handle } from '../../pool.ts';
-import type { ReceiptOwner } from '../pushes/receipts.ts';
+import type { ReceiptSource } from '../pushes/receipts.ts';
 
 /** A device that a receipt calls dead. */
-export interface DeadNotice {
+export interface InvalidTokenNotice {
   pushId: number;
   registrationId: string;
   /** Saved after this, the installation is not meant. */
@@ -15,10 +15,10 @@ export interface DeadNotice {
  * Notes devices that receipts call dead. Notes only those that were not saved since; an advice becomes sure when
  * another push brings the same of a device that was not saved in between.
  */
-export async function noteDead(
+export async function recordInvalidTokens(
   tx: Handle,
-  { appId, connector }: ReceiptOwner,
-  notices: readonly DeadNotice[],
+  { appId, connector }: ReceiptSource,
+  notices: readonly InvalidTokenNotice[],
 ): Promise<void> {
   if (notices.length === 0) return;
   await tx.query(
@@ -45,7 +45,11 @@ export async function noteDead(
 }
 
 /** Forgets what was said of devices that a message has reached: they live. */
-export async function clearDead(tx: Handle, appId: string, installations: readonly number[]): Promise<void> {
+export async function clearInvalidTokens(
+  tx: Handle,
+  appId: string,
+  installations: readonly number[],
+): Promise<void> {
   if (installations.length === 0) return;
   await tx.query('DELETE FROM dead_notice WHERE app_id = $1 AND installation = ANY ($2::bigint[])', [
     appId,
@@ -58,9 +62,9 @@ export async function clearDead(tx: Handle, appId: string, installations: readon
  * only where the push reached any device of the connector (protocol/delivery.md#promise-7). Leaves their public ids with the
  * push's failures, for those who ask later. Gives how many.
  */
-export async function retireDead(
+export async function deleteReportedInvalid(
   tx: Handle,
-  { appId, connector }: ReceiptOwner,
+  { appId, connector }: ReceiptSource,
   pushIds: readonly number[],
 ): Promise<number> {
   if (pushIds.length === 0) return 0;
@@ -83,7 +87,7 @@ export async function retireDead(
 }
 
 /** Deletes notices older than `before`; gives how many. */
-export async function deleteOldDeadNotices(db: Handle, before: Date, limit: number): Promise<number> {
+export async function deleteOldInvalidTokenNotices(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `DELETE FROM dead_notice WHERE ctid = ANY (ARRAY(
        SELECT ctid FROM dead_notice WHERE noted_at < $1 ORDER BY noted_at LIMIT $2))`,

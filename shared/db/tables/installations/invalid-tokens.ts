@@ -1,11 +1,15 @@
 import type { Handle } from '../../pool.ts';
-import type { Failure } from '../pushes/batches.ts';
+import type { RecipientFailure } from '../pushes/batches.ts';
 
 /**
  * Deletes installations whose tokens a gateway told to be dead, unless they were saved since they were
  * sent to (a new token, a re-registration).
  */
-export async function deleteDeadInstallations(tx: Handle, appId: string, failures: Failure[]): Promise<void> {
+export async function deleteInvalidInstallations(
+  tx: Handle,
+  appId: string,
+  failures: RecipientFailure[],
+): Promise<void> {
   const dead = failures.filter((failure) => failure.deadAsOfMs !== null);
   if (dead.length === 0) return;
   await tx.query(
@@ -20,7 +24,7 @@ export async function deleteDeadInstallations(tx: Handle, appId: string, failure
  * The same for a whole push at its end: dead tokens of batches that had no success themselves, but whose
  * connector had one elsewhere in the push. Without any success nothing is deleted (protocol/delivery.md#promise-7).
  */
-export async function sweepDeadInstallations(db: Handle, appId: string, pushId: number): Promise<void> {
+export async function sweepInvalidInstallations(db: Handle, appId: string, pushId: number): Promise<void> {
   await db.query(
     `DELETE FROM installation i
       USING push_failure f

@@ -36,7 +36,7 @@ export interface Batch {
   /** One byte per recipient (shared/domain/outcome.ts); null before the first checkpoint. */
   settled: Uint8Array | null;
   /** Places of recipients that have gone into retry batches while the rest stayed open. */
-  moved: number[];
+  retried: number[];
   isSettled: boolean;
   attempt: number;
   /** Attempts that reached the gateway. */
@@ -70,9 +70,9 @@ const toBatch = (row: Row): Batch => ({
   recipients: row.recipients,
   badges: row.badges,
   settled: row.moved
-    ? withMoved({ ...row, settled: row.settled ?? new Uint8Array(row.recipients.length) })
+    ? withRetried({ ...row, settled: row.settled ?? new Uint8Array(row.recipients.length) })
     : row.settled,
-  moved: row.moved ?? [],
+  retried: row.moved ?? [],
   isSettled: row.is_settled,
   attempt: row.attempt,
   tries: row.tries,
@@ -80,7 +80,7 @@ const toBatch = (row: Row): Batch => ({
 });
 
 /** A checkpoint by a process that did not know that they had moved may have written over them. */
-export function withMoved({ settled, moved }: { settled: Uint8Array; moved: number[] | null }): Uint8Array {
+export function withRetried({ settled, moved }: { settled: Uint8Array; moved: number[] | null }): Uint8Array {
   if (!moved) return settled;
   const codes = Uint8Array.from(settled);
   for (const index of moved) codes[index] = movedCode;
@@ -88,7 +88,7 @@ export function withMoved({ settled, moved }: { settled: Uint8Array; moved: numb
 }
 
 /** Why a recipient was not reached. Holds ids, never a token. */
-export interface Failure {
+export interface RecipientFailure {
   installation: number;
   outcome: Outcome;
   status: number;
@@ -151,7 +151,7 @@ export async function findBatchesWithoutJob(db: Handle, appId: string, pushId: n
 }
 
 /** Notes that a job brings this batch from now on. */
-export async function noteJob(tx: Handle, appId: string, id: number): Promise<void> {
+export async function markJobCreated(tx: Handle, appId: string, id: number): Promise<void> {
   await tx.query('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
 }
 
@@ -163,7 +163,7 @@ export async function checkpointBatch(
   db: Handle,
   batch: { appId: string; id: number; pushId: number; connector: string },
   settled: Uint8Array,
-  failures: Failure[],
+  failures: RecipientFailure[],
 ): Promise<void> {
   await db.query(
     `WITH mark AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)
@@ -200,7 +200,7 @@ export async function lockBatch(tx: Handle, appId: string, id: number): Promise<
 }
 
 /** Notes that recipients of a locked batch have gone into retry batches while the rest stays open. */
-export async function noteMoved(tx: Handle, batch: Batch, places: number[]): Promise<void> {
+export async function markRetried(tx: Handle, batch: Batch, places: number[]): Promise<void> {
   await tx.query(
     `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1 AND id = $2`,
     [batch.appId, batch.id, places],
@@ -210,7 +210,7 @@ export async function noteMoved(tx: Handle, batch: Batch, places: number[]): Pro
 export async function insertFailures(
   tx: Handle,
   batch: { appId: string; pushId: number; connector: string },
-  failures: Failure[],
+  failures: RecipientFailure[],
 ): Promise<void> {
   if (failures.length === 0) return;
   await tx.query(`${insertFailuresSql(2)} ON CONFLICT DO NOTHING`, [
@@ -231,7 +231,10 @@ function insertFailuresSql(first: number): string {
             AS f (installation, outcome, status, reason, dead_ms)`;
 }
 
-function failureValues(batch: { pushId: number; connector: string }, failures: Failure[]): unknown[] {
+function failureValues(
+  batch: { pushId: number; connector: string },
+  failures: RecipientFailure[],
+): unknown[] {
   return [
     batch.pushId,
     batch.connector,

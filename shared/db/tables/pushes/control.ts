@@ -2,15 +2,15 @@ import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Tells every dispatcher that a push was stopped; the payload is the push's internal id. */
-export const pushChannel = 'carillon_push';
+export const pushTopic = 'carillon_push';
 
 /** Has all dispatchers cut short what they are sending of a push, once `tx` commits. */
-export async function notifyPush(tx: Handle, id: number): Promise<void> {
-  await tx.query('SELECT pg_notify($1, $2)', [pushChannel, String(id)]);
+export async function notifyPushChanged(tx: Handle, id: number): Promise<void> {
+  await tx.query('SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
 }
 
 /** Moves a push that is being sent, or is about to be, to `paused`. False when it is neither. */
-export async function pauseNotification(tx: Handle, appId: string, id: number): Promise<boolean> {
+export async function markPushPaused(tx: Handle, appId: string, id: number): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE notification SET state = 'paused', updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
@@ -20,7 +20,7 @@ export async function pauseNotification(tx: Handle, appId: string, id: number): 
 }
 
 /** Moves a paused push back to `sending`; false when it is finished or waits for its time. */
-export async function resumeNotification(tx: Handle, appId: string, id: number): Promise<boolean> {
+export async function markPushResumed(tx: Handle, appId: string, id: number): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE notification SET state = CASE state WHEN 'paused' THEN 'sending' ELSE state END, updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
@@ -30,7 +30,7 @@ export async function resumeNotification(tx: Handle, appId: string, id: number):
 }
 
 /** Paused pushes that are of no more use: they are taken up again, so that their recipients are counted. */
-export async function resumeExpired(
+export async function markExpiredResumed(
   tx: Handle,
   now: Date,
   limit: number,
@@ -56,7 +56,7 @@ async function lockPaused(tx: Handle, appId: string, id: number): Promise<boolea
 }
 
 /** Notes that a batch waits for its push to be resumed, and reserves its slot anew then. False when the push is not paused (any more). */
-export async function holdBatch(
+export async function markBatchParked(
   tx: Handle,
   batch: { appId: string; pushId: number; id: number },
 ): Promise<boolean> {
@@ -70,7 +70,7 @@ export async function holdBatch(
 }
 
 /** Notes that the planning of a push waits for it to be resumed. False when it is not paused (any more). */
-export async function holdPlan(tx: Handle, appId: string, id: number): Promise<boolean> {
+export async function markPlanningParked(tx: Handle, appId: string, id: number): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2 AND state = 'paused'`,
     [appId, id],
@@ -79,7 +79,7 @@ export async function holdPlan(tx: Handle, appId: string, id: number): Promise<b
 }
 
 /** Takes up to `limit` held batches: each needs a job now. */
-export async function takeHeldBatches(
+export async function takeParkedBatches(
   tx: Handle,
   push: { appId: string; id: number },
   limit: number,
@@ -97,7 +97,7 @@ export async function takeHeldBatches(
 }
 
 /** True when the planning of the push was held: it needs a job now. */
-export async function takeHeldPlan(tx: Handle, push: { appId: string; id: number }): Promise<boolean> {
+export async function takeParkedPlanning(tx: Handle, push: { appId: string; id: number }): Promise<boolean> {
   const { rowCount } = await tx.query(
     'UPDATE notification SET is_plan_held = false WHERE app_id = $1 AND id = $2 AND is_plan_held',
     [push.appId, push.id],

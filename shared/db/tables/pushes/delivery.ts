@@ -7,7 +7,7 @@ import type { Batch } from './batches.ts';
 import { type Slot, type SlotRow, slotColumns, toSlot } from './pace.ts';
 
 /** What the main thread needs to know of a batch before a worker thread takes it: no recipients. */
-export interface DeliverSnapshot {
+export interface BatchSnapshot {
   connector: ConnectorId;
   profile: string;
   isSettled: boolean;
@@ -24,7 +24,7 @@ export interface DeliverSnapshot {
   createdAt: Date;
   pushTime: Date;
   firstSentAt: Date | null;
-  halts: Record<string, string>;
+  profileErrors: Record<string, string>;
   /** What the daily cap let through; null before it was asked. */
   grant: Grant | null;
   /** Whether its push has a pace (`flow_control`), and the slot reserved in it. */
@@ -67,11 +67,11 @@ const openCount = `CASE WHEN b.settled IS NULL THEN cardinality(b.recipients)
        ELSE (SELECT count(*)::int FROM generate_series(0, length(b.settled) - 1) AS i
               WHERE get_byte(b.settled, i) = 0) END`;
 
-export async function deliverSnapshot(
+export async function readBatchSnapshot(
   db: Handle,
   appId: string,
   batchId: number,
-): Promise<DeliverSnapshot | undefined> {
+): Promise<BatchSnapshot | undefined> {
   const { rows } = await db.query<SnapshotRow>(
     `SELECT b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
             b.not_before,
@@ -97,7 +97,7 @@ export async function deliverSnapshot(
     createdAt: row.created_at,
     pushTime: row.push_time,
     firstSentAt: row.first_sent_at,
-    halts: row.halts,
+    profileErrors: row.halts,
     grant: row.granted === null ? null : { granted: row.granted, size: row.size },
     isPaced: row.is_paced,
     slot: toSlot(row),
@@ -156,7 +156,7 @@ export async function loadRecipients(
  * gives the numbers in the order of its recipients (protocol/apns.md#badge: a retry sends the same number).
  * Run it in a transaction.
  */
-export async function countBadges(tx: Handle, batch: Batch): Promise<(number | null)[]> {
+export async function incrementBadges(tx: Handle, batch: Batch): Promise<(number | null)[]> {
   const held = await tx.query<{ badges: (number | null)[] | null }>(
     'SELECT badges FROM push_batch WHERE app_id = $1 AND id = $2 FOR UPDATE',
     [batch.appId, batch.id],

@@ -1,22 +1,18 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
 import { addTotals, totalsOf } from '../../../domain/outcome.ts';
-import type { ConnectorTotals, Notification } from '../../../domain/pushes/record.ts';
+import type { ConnectorTotals, Push } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
-import { withMoved } from './batches.ts';
-import { type NotificationRow, toNotification } from './pushes.ts';
+import { withRetried } from './batches.ts';
+import { type PushRow, toPush } from './pushes.ts';
 
 /** Takes a push into work: `sending`. Undefined when it waits, is finished or gone. */
-export async function beginNotification(
-  tx: Handle,
-  appId: string,
-  id: number,
-): Promise<Notification | undefined> {
-  const { rows } = await tx.query<NotificationRow>(
+export async function startPush(tx: Handle, appId: string, id: number): Promise<Push | undefined> {
+  const { rows } = await tx.query<PushRow>(
     `UPDATE notification SET state = 'sending', updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') RETURNING *`,
     [appId, id],
   );
-  return rows.map(toNotification)[0];
+  return rows.map(toPush)[0];
 }
 
 /**
@@ -38,7 +34,7 @@ export async function advancePlanning(
 }
 
 /** Ends a push that may not be sent at all: its status is the sentence, every device is counted. */
-export async function failNotification(
+export async function failPush(
   tx: Handle,
   push: { appId: string; id: number },
   end: { sentence: string; totals: ConnectorTotals; devices: number },
@@ -71,7 +67,7 @@ export async function markFirstSend(db: Handle, appId: string, id: number, at: D
 }
 
 /** Gives up a profile for this push: later batches of it are counted without being sent. */
-export async function haltProfile(
+export async function recordProfileError(
   tx: Handle,
   push: { appId: string; id: number },
   profile: string,
@@ -84,7 +80,7 @@ export async function haltProfile(
   );
 }
 
-export interface ClosedNotification {
+export interface ClosedPush {
   createdAt: Date;
   pushTime: Date;
 }
@@ -93,11 +89,7 @@ export interface ClosedNotification {
  * Closes a push whose planning is done and whose batches are all settled: `done`, with its totals. Status
  * is derived from the batches (develop/architecture.md#batches), so calling this too early or twice does nothing.
  */
-export async function closeIfSettled(
-  db: Handle,
-  appId: string,
-  id: number,
-): Promise<ClosedNotification | undefined> {
+export async function closeIfSettled(db: Handle, appId: string, id: number): Promise<ClosedPush | undefined> {
   const { rows } = await db.query<{ created_at: Date; push_time: Date }>(
     `UPDATE notification n
         SET state = 'done', finished_at = now(), updated_at = now(),
@@ -158,7 +150,7 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
   const all: ConnectorTotals = {};
   for (const row of rows) {
     if (row.connector === null) Object.assign(all, row.totals);
-    else all[row.connector] = addTotals(all[row.connector] ?? {}, totalsOf(withMoved(row)));
+    else all[row.connector] = addTotals(all[row.connector] ?? {}, totalsOf(withRetried(row)));
   }
   return all;
 }

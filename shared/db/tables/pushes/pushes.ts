@@ -1,9 +1,9 @@
 import type { PushOrder } from '../../../domain/pushes/push.ts';
-import type { ConnectorTotals, Notification, PushState } from '../../../domain/pushes/record.ts';
+import type { ConnectorTotals, Push, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
 
 /** A row as the database gives it. */
-export interface NotificationRow {
+export interface PushRow {
   app_id: string;
   id: number;
   object_id: string;
@@ -26,7 +26,7 @@ export interface NotificationRow {
   first_sent_at: Date | null;
 }
 
-export function toNotification(row: NotificationRow): Notification {
+export function toPush(row: PushRow): Push {
   return {
     appId: row.app_id,
     id: row.id,
@@ -34,7 +34,7 @@ export function toNotification(row: NotificationRow): Notification {
     notificationId: row.notification_id,
     state: row.state,
     error: row.error,
-    order: row.request,
+    pushOrder: row.request,
     fromService: row.from_service,
     pushTime: row.push_time,
     expiresAt: row.expires_at,
@@ -44,26 +44,26 @@ export function toNotification(row: NotificationRow): Notification {
     totals: row.totals,
     acked: row.acked,
     repeats: row.repeats,
-    halts: row.halts,
+    profileErrors: row.halts,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     firstSentAt: row.first_sent_at,
   };
 }
 
-export interface NewNotification {
+export interface NewPush {
   appId: string;
   objectId: string;
   notificationId: string;
   state: 'scheduled' | 'queued';
-  order: PushOrder;
+  pushOrder: PushOrder;
   pushTime: Date;
   expiresAt: Date;
   createdAt: Date;
 }
 
 /** Gives the internal id. */
-export async function insertNotification(tx: Handle, push: NewNotification): Promise<number> {
+export async function insertPush(tx: Handle, push: NewPush): Promise<number> {
   const { rows } = await tx.query<{ id: number }>(
     `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
                                created_at, updated_at)
@@ -73,8 +73,8 @@ export async function insertNotification(tx: Handle, push: NewNotification): Pro
       push.objectId,
       push.notificationId,
       push.state,
-      push.order,
-      push.order.prod,
+      push.pushOrder,
+      push.pushOrder.prod,
       push.pushTime,
       push.expiresAt,
       push.createdAt,
@@ -85,65 +85,57 @@ export async function insertNotification(tx: Handle, push: NewNotification): Pro
   return id;
 }
 
-export async function findNotification(
-  db: Handle,
-  appId: string,
-  id: number,
-): Promise<Notification | undefined> {
-  const { rows } = await db.query<NotificationRow>(
-    'SELECT * FROM notification WHERE app_id = $1 AND id = $2',
-    [appId, id],
-  );
-  return rows.map(toNotification)[0];
+export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
+  const { rows } = await db.query<PushRow>('SELECT * FROM notification WHERE app_id = $1 AND id = $2', [
+    appId,
+    id,
+  ]);
+  return rows.map(toPush)[0];
 }
 
 /** By the record's objectId, or else the newest with this custom `notification_id` (protocol/push-records.md#look-up-a-record). */
-export async function findPublicNotification(
+export async function findPushByPublicId(
   db: Handle,
   appId: string,
   publicId: string,
-): Promise<Notification | undefined> {
-  const { rows } = await db.query<NotificationRow>(
+): Promise<Push | undefined> {
+  const { rows } = await db.query<PushRow>(
     `SELECT * FROM notification WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
       ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
     [appId, publicId],
   );
-  return rows.map(toNotification)[0];
+  return rows.map(toPush)[0];
 }
 
 /** Pushes that one custom `notification_id` may add up: enough for any campaign, and bounded. */
 const maxGroup = 1000;
 
 /** The pushes that share a custom `notification_id`, the newest first; cancelled ones do not count. */
-export async function listGroup(db: Handle, appId: string, notificationId: string): Promise<Notification[]> {
-  const { rows } = await db.query<NotificationRow>(
+export async function listPushGroup(db: Handle, appId: string, notificationId: string): Promise<Push[]> {
+  const { rows } = await db.query<PushRow>(
     `SELECT * FROM notification WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
       ORDER BY id DESC LIMIT ${maxGroup}`,
     [appId, notificationId],
   );
-  return rows.map(toNotification);
+  return rows.map(toPush);
 }
 
-export interface NotificationPage {
+export interface PushPage {
   limit: number;
   skip: number;
   oldestFirst: boolean;
 }
 
-export async function listNotifications(
-  db: Handle,
-  appId: string,
-  page: NotificationPage,
-): Promise<Notification[]> {
-  const { rows } = await db.query<NotificationRow>(
+export async function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
+  const { rows } = await db.query<PushRow>(
     `SELECT * FROM notification WHERE app_id = $1 AND state <> 'cancelled'
       ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $2 OFFSET $3`,
     [appId, page.limit, page.skip],
   );
-  return rows.map(toNotification);
+  return rows.map(toPush);
 }
 
-export async function countNotifications(db: Handle, appId: string): Promise<number> {
+export async function countPushes(db: Handle, appId: string): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled'`,
     [appId],
@@ -155,7 +147,7 @@ export async function countNotifications(db: Handle, appId: string): Promise<num
  * Moves a push that is not finished to `cancelled`: what has not left yet will not. False when it was
  * finished already (protocol/push-records.md#state-changes).
  */
-export async function cancelNotification(tx: Handle, appId: string, id: number): Promise<boolean> {
+export async function markPushCancelled(tx: Handle, appId: string, id: number): Promise<boolean> {
   // The entry first, as the scheduler does: it is what a firing at the same time waits for.
   await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
   const { rowCount } = await tx.query(
@@ -167,7 +159,7 @@ export async function cancelNotification(tx: Handle, appId: string, id: number):
 }
 
 /** Deletes finished records older than the retention (protocol/push-records.md#retention: seven days); gives how many. */
-export async function deleteOldNotifications(db: Handle, before: Date, limit: number): Promise<number> {
+export async function deleteOldPushes(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (
        SELECT app_id, id FROM notification

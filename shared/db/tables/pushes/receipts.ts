@@ -3,13 +3,13 @@ import type { ReceiptTotals } from '../../../domain/pushes/receipts.ts';
 import type { Handle } from '../../pool.ts';
 
 /** Whose receipts are written: one call speaks of one app's devices of one connector. */
-export interface ReceiptOwner {
+export interface ReceiptSource {
   appId: string;
   connector: ConnectorId;
 }
 
 /** A device that got a message; `isClicked`: and somebody opened it. */
-export interface Mark {
+export interface DeviceReceipt {
   pushId: number;
   installation: number;
   isClicked: boolean;
@@ -24,7 +24,7 @@ export interface ReceiptPush {
 }
 
 /** The pushes with these public ids; none of them is deleted until `tx` ends. */
-export async function holdPushes(
+export async function lockPushes(
   tx: Handle,
   appId: string,
   objectIds: readonly string[],
@@ -38,9 +38,9 @@ export async function holdPushes(
 }
 
 /** The installation of each registration id; where several have the same, the oldest stands for the device. */
-export async function findRegistered(
+export async function findByRegistrationIds(
   db: Handle,
-  { appId, connector }: ReceiptOwner,
+  { appId, connector }: ReceiptSource,
   registrationIds: readonly string[],
 ): Promise<Map<string, number>> {
   const { rows } = await db.query<{ registration_id: string; id: number }>(
@@ -59,8 +59,8 @@ const marks = 'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, 
  */
 export async function markReceipts(
   tx: Handle,
-  { appId, connector }: ReceiptOwner,
-  told: readonly Mark[],
+  { appId, connector }: ReceiptSource,
+  told: readonly DeviceReceipt[],
 ): Promise<Map<number, ReceiptTotals>> {
   const values = [
     appId,
@@ -110,9 +110,9 @@ export async function markReceipts(
 const slots = 16;
 
 /** Adds what was counted newly to the totals of the pushes. */
-export async function addTotals(
+export async function addReceiptTotals(
   tx: Handle,
-  { appId, connector }: ReceiptOwner,
+  { appId, connector }: ReceiptSource,
   added: ReadonlyMap<number, ReceiptTotals>,
 ): Promise<void> {
   const entries = [...added].sort(([a], [b]) => a - b);

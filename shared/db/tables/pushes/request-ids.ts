@@ -1,6 +1,6 @@
 import type { Handle } from '../../pool.ts';
 
-export interface FirstReply {
+export interface AcceptedRequest {
   objectId: string;
   acceptedAt: Date;
 }
@@ -12,7 +12,7 @@ export interface FirstReply {
 export async function claimRequestId(
   tx: Handle,
   claim: { appId: string; reqId: string; objectId: string; acceptedAt: Date; notBefore: Date },
-): Promise<FirstReply | undefined> {
+): Promise<AcceptedRequest | undefined> {
   const { rowCount } = await tx.query(
     `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at) VALUES ($1, $2, $3, $4)
      ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id, accepted_at = excluded.accepted_at

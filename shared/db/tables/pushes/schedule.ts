@@ -1,6 +1,6 @@
 import type { ScheduledPush } from '../../../domain/pushes/schedule.ts';
 import type { Handle } from '../../pool.ts';
-import { type NotificationRow, toNotification } from './pushes.ts';
+import { type PushRow, toPush } from './pushes.ts';
 
 /** The database's own clock, in epoch milliseconds: the one that all processes share. */
 export async function databaseNow(db: Handle): Promise<number> {
@@ -14,7 +14,7 @@ export async function databaseNow(db: Handle): Promise<number> {
  * How many scheduled pushes of an app are pending. Until `tx` ends no other one is added, so the caller
  * may add one on what it read (protocol/push.md#scheduled-pushes: exact under parallel calls).
  */
-export async function countPending(tx: Handle, appId: string): Promise<number> {
+export async function countScheduledLocked(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
   const { rows } = await tx.query<{ n: number }>(
     'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1',
@@ -39,13 +39,13 @@ export async function insertScheduledPush(
 
 /** Pending entries of an app in the order of their ids; the plan bounds how many there are. */
 export async function listScheduled(db: Handle, appId: string): Promise<ScheduledPush[]> {
-  const { rows } = await db.query<NotificationRow & { entry_id: number }>(
+  const { rows } = await db.query<PushRow & { entry_id: number }>(
     `SELECT n.*, s.id AS entry_id
        FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
       WHERE s.app_id = $1 AND n.state = 'scheduled' ORDER BY s.id`,
     [appId],
   );
-  return rows.map((row) => ({ id: row.entry_id, push: toNotification(row) }));
+  return rows.map((row) => ({ id: row.entry_id, push: toPush(row) }));
 }
 
 /**
@@ -63,7 +63,7 @@ export async function cancelScheduled(tx: Handle, appId: string, entryId: number
 }
 
 /** Takes entries whose time has come by the database's clock; gives their pushes, now `queued`. */
-export async function takeDue(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
+export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
   const { rows } = await tx.query<{ app_id: string; id: number }>(
     `WITH due AS MATERIALIZED (
        SELECT id FROM scheduled_push WHERE push_time <= now()

@@ -73,7 +73,7 @@ interface BatchRow {
  * The newest batch of a push that holds an installation: a retry is a batch of its own. Reads the push's
  * batches one after the other, which no index spares: a batch holds 1000 ids at most.
  */
-export async function findBatchOf(
+export async function findBatchOfDevice(
   db: Handle,
   push: { appId: string; id: number },
   installation: number,
@@ -128,7 +128,7 @@ export async function findFailure(
 }
 
 /** True while the letter of a push waits in a device's inbox; the acknowledgement deletes it. */
-export async function hasLetter(
+export async function hasPendingMessage(
   db: Handle,
   push: { appId: string; id: number },
   installation: number,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../../shared/clock.ts';
-import { RoleDirectory } from '../../../../shared/db/cache/role-cache.ts';
+import { RoleCache } from '../../../../shared/db/cache/role-cache.ts';
 import { Database } from '../../../../shared/db/pool.ts';
 import {
   findRolesOfUser,
@@ -249,7 +249,7 @@ describe('what a process knows of roles', () => {
 
   test('is half a second old at most, by its own clock', async () => {
     let nowMs = 0;
-    const directory = new RoleDirectory(db, { now: () => Date.now(), monotonicMs: () => nowMs });
+    const directory = new RoleCache(db, { now: () => Date.now(), monotonicMs: () => nowMs });
     const young = await api.createApp();
     const member = await signUp(api, young);
     const { rows } = await db.query<{ id: number }>('SELECT id FROM app_user WHERE app_id = $1', [
@@ -269,7 +269,7 @@ describe('what a process knows of roles', () => {
   });
 
   test('is of so many users, and no more', async () => {
-    const directory = new RoleDirectory(db, systemClock, 3);
+    const directory = new RoleCache(db, systemClock, 3);
     for (let id = 1; id <= 10; id += 1) {
       await directory.rolesOf(app.appId, id);
       expect(directory.size).toBeLessThanOrEqual(3);
