@@ -22,7 +22,7 @@ export default [
     limit: { bodyBytesBelow: bodyBytes },
     admit: (params, { receipts }) => receipts.authenticate(addressOf(params)),
     handle: async ({ params, raw }, { receipts }) =>
-      json(await receipts.take(addressOf(params), { headers: raw?.headers ?? {}, body: raw?.text ?? '' })),
+      json(await receipts.record(addressOf(params), { headers: raw?.headers ?? {}, body: raw?.text ?? '' })),
   }),
   // For whoever looks whether the address is there before using it; HEAD comes with it.
   route({

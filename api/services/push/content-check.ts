@@ -14,7 +14,7 @@ import {
 } from '../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 
-/** A connector, and the device type that it renders for. */
+/** Connector, and the device type that it renders a message for. */
 interface RenderTarget {
   connector: ConnectorId;
   deviceType: string;
@@ -24,27 +24,27 @@ const ios: RenderTarget = { connector: 'apns', deviceType: 'ios' };
 const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 
 /**
- * Refuses with 1 what no gateway that the push could reach takes: no alert for Android, nothing to show for iOS, a
- * message that is too large. Where only some cannot take it the push is accepted and those recipients are counted
- * with the reason (protocol/push.md#sizes-of-vendors: told before anything is sent).
+ * Throws 1 when no gateway that the push could reach accepts its content: no alert for Android, nothing to show on iOS,
+ * too large. When only some gateways reject it, the push is accepted and their recipients are counted with the reason
+ * (protocol/push.md#sizes-of-vendors).
  */
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
-  const problem = problemOf(push, renderTargetsOf(app, push.pushOrder));
-  if (problem === null || (await hasOtherRenderTarget(db, app, push))) return;
-  throw refuse('invalidParameter', `data: ${problem}`);
+  const message = rejectionMessage(push, renderTargetsOf(app, push.pushOrder));
+  if (message === null || (await hasOtherRenderTarget(db, app, push))) return;
+  throw refuse('invalidParameter', `data: ${message}`);
 }
 
-/** Why none of them takes the message, as the first of them tells it; null when one does, or none is known. */
-function problemOf(push: MessageSource, targets: RenderTarget[]): string | null {
+/** Returns the first connector's reason when all of them reject the message; null when one accepts it or the list is empty. */
+function rejectionMessage(push: MessageSource, targets: RenderTarget[]): string | null {
   const message = toPushMessage(push);
-  const problems: string[] = [];
+  const reasons: string[] = [];
   for (const { connector, deviceType } of targets) {
     const rendering = connectors.get(connector)?.render(message, deviceType);
-    // What a gateway has nothing for is dropped and told on the record (protocol/push.md#pass-through).
+    // A message without an object for this gateway is counted as dropped on the record (protocol/push.md#pass-through).
     if (!rendering || rendering.ok || rendering.outcome === 'dropped') return null;
-    problems.push(rendering.error);
+    reasons.push(rendering.error);
   }
-  return problems[0] ?? null;
+  return reasons[0] ?? null;
 }
 
 function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderTarget[] {
@@ -59,13 +59,13 @@ function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderT
   return [vendor ? { connector: vendor, deviceType: 'android' } : android];
 }
 
-/** Makers that the push has an object for: it may hold a whole message, which needs no alert. */
+/** Returns the vendors that the push has an object for: such an object may hold a whole message without an alert. */
 function vendorsNamedIn(data: JsonObject): RenderTarget[] {
   const owners = Object.keys(data).map((name) => dataKeyOwners.get(name) ?? '');
   return owners.filter(isConnectorId).map((connector) => ({ connector, deviceType: 'android' }));
 }
 
-/** Narrows by a plain `deviceType` condition, so that content for one kind of devices is judged as such. */
+/** Keeps the targets that match a plain `deviceType` condition, so that content for one type is checked for that type. */
 function withDeviceType(where: unknown, all: RenderTarget[]): RenderTarget[] {
   const wanted = deviceTypeIn(where);
   if (wanted === undefined) return all;
@@ -80,8 +80,8 @@ function deviceTypeIn(where: unknown): string | undefined {
 }
 
 /**
- * Whether the app has devices of further types (`web`, …), whose content may be anything: then a push to all devices
- * with members of its own is for them. Asked only when the usual types refuse.
+ * Tells whether the app has devices of other types (`web`, …) that can take this content: their messages may hold any
+ * members. Runs only when the usual types reject the message.
  */
 async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): Promise<boolean> {
   const { data, target } = push.pushOrder;
@@ -92,11 +92,11 @@ async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): 
     (deviceType) =>
       deviceType !== 'android' &&
       !isAppleDeviceType(deviceType) &&
-      problemOf(push, [{ connector: 'channel', deviceType }]) === null,
+      rejectionMessage(push, [{ connector: 'channel', deviceType }]) === null,
   );
 }
 
-/** Members beside an empty alert or title and the objects for one kind of devices. */
+/** Tells whether the data has members beside an empty alert or title and the objects for one device type. */
 const hasOwnMembers = (data: JsonObject): boolean =>
   Object.entries(data).some(
     ([name, value]) =>

@@ -17,21 +17,22 @@ import { Params, targetCondition } from '../../../shared/query/targets/targets.t
 import type { ApiDeps } from '../deps.ts';
 
 /**
- * How long the look for devices without a profile may take, and wait for its turn. When it takes longer the push is
- * accepted, and such devices are counted `failed` with the sentence on the record.
+ * Time that the search for devices without a profile may run, and wait for a connection. When it takes longer, the push
+ * is accepted, and such devices are counted `failed` with the message on the record.
  */
-const probeTimeoutMs = 200;
-const probeWaitMs = 100;
+const searchTimeoutMs = 200;
+const searchWaitMs = 100;
 
-/** Devices of one kind that no profile serves. */
+/** Group of devices without a profile. */
 interface UnservedGroup {
+  /** SQL that selects its installations. */
   condition: (params: Params) => string;
   message: string;
 }
 
 /**
- * A push that needs a profile that is missing is refused at the call (protocol/admin-api.md#missing-profiles,
- * protocol/push.md#profiles). Gives the sentence, or undefined when all is served.
+ * Returns the message of the refusal when a device of the push needs a profile that is missing, else undefined
+ * (protocol/admin-api.md#missing-profiles, protocol/push.md#profiles).
  */
 export async function findMissingProfile(
   deps: ApiDeps,
@@ -39,13 +40,13 @@ export async function findMissingProfile(
   pushOrder: PushOrder,
 ): Promise<string | undefined> {
   const profiles = await deps.appCache.profiles(app.appId);
-  const listed = pushOrder.target.kind === 'devices' ? missingForDevices(profiles, pushOrder) : undefined;
-  if (listed) return listed;
+  const missing = pushOrder.target.kind === 'devices' ? missingForDevices(profiles, pushOrder) : undefined;
+  if (missing) return missing;
   const groups = unservedGroups(app, profiles, pushOrder);
   return groups.length === 0 ? undefined : findUnserved(deps, app, { pushOrder, groups });
 }
 
-function named(profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] {
+function validProfiles(profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] {
   const schema = connectors.get(connector)?.credentials;
   return profiles.flatMap((profile) => {
     if (profile.connector !== connector || !schema) return [];
@@ -54,8 +55,8 @@ function named(profiles: StoredProfile[], connector: ConnectorId): NamedCredenti
   });
 }
 
-/** True when some profile of APNs can serve this push at all; which one is decided device by device. */
-function apnsProblem(
+/** Returns a message when no APNs profile can serve this push. The choice of a profile is made for each device later. */
+function missingApnsProfile(
   profiles: StoredProfile[],
   pushOrder: PushOrder,
   deviceProfile: string,
@@ -63,9 +64,9 @@ function apnsProblem(
   const apns = connectors.get('apns');
   const message = toPushMessage({ objectId: '', pushOrder, expiresAt: new Date(0), createdAt: new Date(0) });
   const traits = { deviceProfile, topic: null, teamId: null };
-  const candidates = named(profiles, 'apns');
+  const candidates = validProfiles(profiles, 'apns');
   const choice = apns?.choose?.(candidates, traits, message);
-  // Teams are told apart by what each installation stored: not knowing which is no hole.
+  // With several teams, each installation stores its own: an ambiguous team is no missing profile.
   if (!choice || choice.ok || /several teams/.test(choice.error)) return undefined;
   return `The iOS certificate file is expired or disabled: ${choice.error}.`;
 }
@@ -73,33 +74,33 @@ function apnsProblem(
 function missingForDevices(profiles: StoredProfile[], pushOrder: PushOrder): string | undefined {
   if (pushOrder.target.kind !== 'devices') return undefined;
   const { deviceType, vendor, deviceProfile } = pushOrder.target;
-  if (deviceType === 'ios') return apnsProblem(profiles, pushOrder, deviceProfile ?? '');
+  if (deviceType === 'ios') return missingApnsProfile(profiles, pushOrder, deviceProfile ?? '');
   const connector = vendor === null ? undefined : requestedConnector(vendor);
   if (!connector || connector === 'channel') return undefined;
   const name = deviceProfile || '_default';
-  return has(profiles, connector, name)
+  return hasProfile(profiles, connector, name)
     ? undefined
     : `There is no ${displayName(connector)} profile named ${name}.`;
 }
 
-/** Whether there is a profile of that name under one of the connector's labels. */
-function has(profiles: StoredProfile[], connector: ConnectorId, name: string): boolean {
+/** Tells whether the app has a profile of that name under one of the connector's labels. */
+function hasProfile(profiles: StoredProfile[], connector: ConnectorId, name: string): boolean {
   const labels: readonly string[] = labelsOf(connector);
   return profiles.some((profile) => labels.includes(profile.connector) && profile.name === name);
 }
 
 function unservedGroups(app: App, profiles: StoredProfile[], pushOrder: PushOrder): UnservedGroup[] {
   const groups: UnservedGroup[] = [];
-  const problem = apnsProblem(profiles, pushOrder, '');
-  if (problem)
+  const missingApns = missingApnsProfile(profiles, pushOrder, '');
+  if (missingApns)
     groups.push({
       condition: (params) =>
         `device_type = ANY(${params.add([...appleDeviceTypes])}) AND device_token IS NOT NULL AND coalesce(device_profile, '') = ''`,
-      message: problem,
+      message: missingApns,
     });
   if (!app.options.hybridPush) return groups;
   for (const vendor of vendorIds) {
-    if (has(profiles, vendor, '_default')) continue;
+    if (hasProfile(profiles, vendor, '_default')) continue;
     groups.push({
       condition: (params) =>
         `device_type = 'android' AND vendor = ${params.add(vendor)} AND registration_id IS NOT NULL AND coalesce(device_profile, '') = ''`,
@@ -109,6 +110,7 @@ function unservedGroups(app: App, profiles: StoredProfile[], pushOrder: PushOrde
   return groups;
 }
 
+/** Returns the message of the first group that has a device among the recipients of the push. */
 async function findUnserved(
   { queries, clock }: ApiDeps,
   app: App,
@@ -116,17 +118,17 @@ async function findUnserved(
 ): Promise<string | undefined> {
   const params = new Params();
   const target = targetCondition(app, pushOrder, { params, nowMs: clock.now() });
-  const tests = groups.map(
+  const branches = groups.map(
     (group, i) =>
       `WHEN EXISTS (SELECT 1 FROM installation WHERE ${target} AND ${group.condition(params)}) THEN ${i}`,
   );
   try {
-    const look = (tx: Handle) =>
-      tx.query<{ group: number | null }>(`SELECT CASE ${tests.join(' ')} END AS hole`, params.values);
-    const limit = { timeoutMs: probeTimeoutMs, maxWaitMs: probeWaitMs };
-    // The condition of a push takes the app's share of client queries, whichever key sent it.
-    const { rows } = await queries.read({ app, isMaster: false }, look, limit);
-    const found = rows[0]?.group;
+    const search = (tx: Handle) =>
+      tx.query<{ found: number | null }>(`SELECT CASE ${branches.join(' ')} END AS found`, params.values);
+    const limit = { timeoutMs: searchTimeoutMs, maxWaitMs: searchWaitMs };
+    // The search counts against the app's share of client queries, also with the master key.
+    const { rows } = await queries.read({ app, isMaster: false }, search, limit);
+    const found = rows[0]?.found;
     return typeof found === 'number' ? groups[found]?.message : undefined;
   } catch (error) {
     if (isStatementTimeout(error) || error instanceof QueueFull) return undefined;

@@ -14,10 +14,10 @@ import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { PushRecordService } from './push-records.ts';
 
-/** Moves a push within `tx`; false when it is not in a state to be moved. */
+/** Statement that changes the state of a push within `tx`; false when its state does not allow that. */
 type StateChange = (tx: Handle, appId: string, id: number, record: Push) => Promise<boolean>;
 
-/** Stops a push that is not done, for good or for a while (protocol/admin-api.md#control-of-a-push). */
+/** Cancels, pauses and resumes pushes (protocol/admin-api.md#control-of-a-push). */
 export class PushControlService {
   readonly #deps: ApiDeps;
   readonly #records: PushRecordService;
@@ -28,29 +28,29 @@ export class PushControlService {
   }
 
   /**
-   * Ends a push: what has not left yet will not; what is handed over cannot be called back
-   * (protocol/push-records.md#state-changes). Gives the record with its counts of this moment. 404/101, 409 when finished.
+   * Ends a push: messages that the gateways already have cannot be recalled, all others are not sent
+   * (protocol/push-records.md#state-changes). Returns the record with its current counts. Throws 404/101, 409 when finished.
    */
   cancel(appId: string, publicId: string): Promise<JsonObject> {
     return this.#changeState({ appId, publicId, verb: 'cancelled' }, async (tx, app, id) => {
       const isChanged = await markPushCancelled(tx, app, id);
-      // What a pause held back is counted now.
+      // Batches parked by a pause are counted now.
       if (isChanged) await this.#release(tx, app, id);
       return isChanged;
     });
   }
 
-  /** Stops a push until it is resumed; its expiry still counts. 404/101, 409 when it is not being sent. */
+  /** Stops a push until it is resumed; it may expire before. Throws 404/101, 409 when it is not being sent. */
   pause(appId: string, publicId: string): Promise<JsonObject> {
     return this.#changeState({ appId, publicId, verb: 'paused' }, markPushPaused);
   }
 
-  /** Goes on where the pause began; with `flowControl` at another pace, null for none (protocol/push.md#flow-control). */
+  /** Continues a paused push, at another rate when `flowControl` is given; null removes the limit (protocol/push.md#flow-control). */
   resume(appId: string, publicId: string, flowControl: number | null | undefined): Promise<JsonObject> {
     return this.#changeState({ appId, publicId, verb: 'resumed' }, async (tx, app, id, record) => {
       if (!(await markPushResumed(tx, app, id))) return false;
       const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
-      // Also when it stays as it was: slots reserved before the pause are of no more use.
+      // Also with an unchanged rate: slots reserved before the pause are void.
       await changePace(tx, app, id, pace);
       await this.#deps.queue.rescheduleVoidSlots(tx, app, id);
       await this.#release(tx, app, id);
@@ -60,11 +60,11 @@ export class PushControlService {
 
   async #changeState(
     push: { appId: string; publicId: string; verb: string },
-    move: StateChange,
+    change: StateChange,
   ): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
     const isChanged = await this.#deps.db.transaction(async (tx) => {
-      const hasChanged = await move(tx, push.appId, record.id, record);
+      const hasChanged = await change(tx, push.appId, record.id, record);
       if (hasChanged) await notifyPushChanged(tx, record.id);
       return hasChanged;
     });
@@ -75,6 +75,7 @@ export class PushControlService {
     return this.#records.getForOperator(push.appId, record.objectId);
   }
 
+  /** Queues the job that brings parked batches back. */
   #release(tx: Handle, appId: string, pushId: number): Promise<void> {
     return this.#deps.queue.send(planJob, [{ appId, pushId, isRelease: true }], { tx });
   }

@@ -22,6 +22,7 @@ import {
 } from '../../../shared/domain/pushes/record.ts';
 import type { ApiDeps } from '../deps.ts';
 
+/** Query of a list of records. */
 export interface ListRequest {
   limit: number;
   skip: number;
@@ -29,13 +30,14 @@ export interface ListRequest {
   isCounted: boolean;
 }
 
-interface Facts {
+/** Values from other tables that records show, by push id. */
+interface RecordDetails {
   receipts: Map<number, ReceiptTotals>;
-  /** Of open records, the gateways that they wait for. */
+  /** Failures of the gateways that open pushes wait for. */
   troubles: Map<number, string>;
 }
 
-/** Push records (protocol/push-records.md#record-fields and protocol/push-records.md#look-up-a-record). */
+/** Reads push records (protocol/push-records.md#record-fields and protocol/push-records.md#look-up-a-record). */
 export class PushRecordService {
   readonly #deps: ApiDeps;
 
@@ -43,27 +45,27 @@ export class PushRecordService {
     this.#deps = deps;
   }
 
-  /** By the record's objectId or the custom notification_id. Throws 404/101 when there is none. */
+  /** Finds a record by its objectId or the custom notification_id. Throws 404/101 when there is no such record. */
   async get(app: App, publicId: string): Promise<JsonObject> {
-    const record = await this.#find(app.appId, publicId);
-    return record.objectId === publicId ? this.#toPublic(record) : this.#summed(record);
+    const record = await this.#findVisible(app.appId, publicId);
+    return record.objectId === publicId ? this.#toPublic(record) : this.#sumGroup(record);
   }
 
   async list(app: App, request: ListRequest): Promise<JsonObject> {
     const { db } = this.#deps;
     const records = request.limit === 0 ? [] : await listPushes(db, app.appId, request);
-    const facts = await this.#factsOf(app.appId, records);
-    const results = await Promise.all(records.map((record) => this.#toPublic(record, facts)));
+    const details = await this.#detailsOf(app.appId, records);
+    const results = await Promise.all(records.map((record) => this.#toPublic(record, details)));
     return request.isCounted ? { results, count: await countPushes(db, app.appId) } : { results };
   }
 
-  /** The record as the operator sees it, cancelled ones too. Throws 404/101 when there is none. */
+  /** Returns a record for the operator, also a cancelled one. Throws 404/101 when there is no such record. */
   async getForOperator(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);
     return { ...(await this.#toPublic(record)), status: operatorStatus(record) };
   }
 
-  /** How far a push is (protocol/admin-api.md#progress), with what is done of batches in flight. */
+  /** Returns the progress of a push, batches in flight included (protocol/admin-api.md#progress). */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);
     const connectors = record.totals ?? (await readProgress(this.#deps.db, appId, record.id));
@@ -71,7 +73,7 @@ export class PushRecordService {
     const settled = sumTotals(outcomes);
     const seconds = record.firstSentAt ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000 : 0;
     const perSecond = seconds > 0 ? Math.round(settled / seconds) : 0;
-    const left = record.devices - settled;
+    const remaining = record.devices - settled;
     const receipts = (await this.#receiptsOf(appId, [record])).get(record.id) ?? noReceipts;
     return {
       status: operatorStatus(record),
@@ -83,7 +85,7 @@ export class PushRecordService {
       delivered: receipts.delivered,
       clicked: receipts.clicked,
       perSecond,
-      secondsLeft: record.totals ? 0 : perSecond > 0 ? Math.ceil(left / perSecond) : null,
+      secondsLeft: record.totals ? 0 : perSecond > 0 ? Math.ceil(remaining / perSecond) : null,
     };
   }
 
@@ -91,7 +93,7 @@ export class PushRecordService {
     return record.totals ? record.updatedAt.getTime() : this.#deps.clock.now();
   }
 
-  /** Any record, cancelled ones too; throws 404/101 when there is none. */
+  /** Finds any record, also a cancelled one. Throws 404/101 when there is no such record. */
   async find(appId: string, publicId: string): Promise<Push> {
     const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
       ? await findPushByPublicId(this.#deps.db, appId, publicId)
@@ -100,23 +102,26 @@ export class PushRecordService {
     return record;
   }
 
-  /** To clients a cancelled push is "removed from records" (protocol/push-records.md#status). */
-  async #find(appId: string, publicId: string): Promise<Push> {
+  /** Finds a record for clients, which see a cancelled push as removed (protocol/push-records.md#status). */
+  async #findVisible(appId: string, publicId: string): Promise<Push> {
     const record = await this.find(appId, publicId);
     if (record.state === 'cancelled') throw refuse('objectNotFound');
     return record;
   }
 
-  /** Pushes with the same custom id are counted together (protocol/push-records.md#records-with-one-custom-id): the newest, with sums. */
-  async #summed(newest: Push): Promise<JsonObject> {
+  /**
+   * Returns the newest record of a custom id with the sums of all pushes that share this id
+   * (protocol/push-records.md#records-with-one-custom-id).
+   */
+  async #sumGroup(newest: Push): Promise<JsonObject> {
     const { db } = this.#deps;
     const group = await listPushGroup(db, newest.appId, newest.notificationId);
-    const together: ConnectorTotals = {};
+    const sums: ConnectorTotals = {};
     for (const record of group) {
       const totals = record.totals ?? (await readTotals(db, record.appId, record.id));
       for (const connector of connectorIds) {
         const counts = totals[connector];
-        if (counts) together[connector] = addTotals(together[connector] ?? {}, counts);
+        if (counts) sums[connector] = addTotals(sums[connector] ?? {}, counts);
       }
     }
     const sumOf = (count: (record: Push) => number) => group.reduce((sum, record) => sum + count(record), 0);
@@ -126,9 +131,9 @@ export class PushRecordService {
       (a, b) => a + b,
       0,
     );
-    const { receipts: byPush, troubles } = await this.#factsOf(newest.appId, group);
+    const { receipts: byPush, troubles } = await this.#detailsOf(newest.appId, group);
     const receipts = [...byPush.values()];
-    return toPublicRecord({ ...newest, devices, acked, repeats }, together, {
+    return toPublicRecord({ ...newest, devices, acked, repeats }, sums, {
       receipts: receipts.reduce(addReceipts, { ...noReceipts }),
       trouble: [...troubles.values()][0] ?? '',
     });
@@ -142,16 +147,16 @@ export class PushRecordService {
     );
   }
 
-  /** What several records are told with, read at once. */
-  async #factsOf(appId: string, records: readonly Push[]): Promise<Facts> {
+  /** Reads the details of several records at once. */
+  async #detailsOf(appId: string, records: readonly Push[]): Promise<RecordDetails> {
     const open = records.filter(({ totals }) => totals === null).map(({ id }) => id);
     const receipts = await this.#receiptsOf(appId, records);
     return { receipts, troubles: await describeGatewayFailures(this.#deps.db, appId, open) };
   }
 
-  async #toPublic(record: Push, known?: Facts): Promise<JsonObject> {
+  async #toPublic(record: Push, details?: RecordDetails): Promise<JsonObject> {
     const totals = record.totals ?? (await readTotals(this.#deps.db, record.appId, record.id));
-    const { receipts, troubles } = known ?? (await this.#factsOf(record.appId, [record]));
+    const { receipts, troubles } = details ?? (await this.#detailsOf(record.appId, [record]));
     const counted = { ...record, repeats: await this.#repeatsOf(record) };
     return toPublicRecord(counted, totals, {
       receipts: receipts.get(record.id) ?? noReceipts,
@@ -159,7 +164,7 @@ export class PushRecordService {
     });
   }
 
-  /** A closed record has its count, an open one is counted. */
+  /** Returns the stored count of a closed record, and counts the repeats of an open one. */
   async #repeatsOf({ appId, id, repeats, totals }: Push): Promise<number> {
     return totals ? repeats : await readRepeats(this.#deps.db, appId, id);
   }

@@ -12,6 +12,7 @@ import { newPushObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import {
   defaultExpiryMs,
+  type PushOrder,
   type PushRequest,
   type PushTiming,
   parsePush,
@@ -25,23 +26,35 @@ import type { ApiDeps } from '../deps.ts';
 import { checkContent } from './content-check.ts';
 import { findMissingProfile } from './missing-profiles.ts';
 
-/** Window in which a `req_id` is a repeat (protocol/push.md#repeated-requests). */
+/** Time in which a second push with the same `req_id` is a repeat (protocol/push.md#repeated-requests). */
 const repeatWindowMs = 5 * 60_000;
 
+/** Reply to an accepted push. */
 export interface AcceptedPush {
   objectId: string;
   createdAt: Date;
-  /** Sentences about members of the body that were ignored. */
+  /** One for each member of the body that was ignored. */
   warnings: string[];
 }
 
+/** App that sends a push, with the key that it used. */
 export interface PushSender {
   app: App;
   isMaster: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
 }
 
-/** Admission of pushes: what is answered with 200 is committed (protocol/delivery.md#promise-1). */
+/** Push with its times as the record stores them. */
+interface TimedPush {
+  objectId: string;
+  pushOrder: PushOrder;
+  timing: PushTiming;
+  pushTime: Date;
+  expiresAt: Date;
+  createdAt: Date;
+}
+
+/** Accepts pushes: a push answered with 200 is committed (protocol/delivery.md#promise-1). */
 export class PushService {
   readonly #deps: ApiDeps;
 
@@ -49,84 +62,98 @@ export class PushService {
     this.#deps = deps;
   }
 
-  /** POST /1.1/push. Refuses with the codes of `parsePush`, or 1 with a sentence. */
+  /** Handles POST /1.1/push. Throws the refusals of `parsePush`, or 1 with a message. */
   async send(sender: PushSender, body: JsonObject): Promise<AcceptedPush> {
     const now = new Date(this.#deps.clock.now());
-    // Where clocks disagree the earlier one says how far ahead push_time is: nothing is sent early.
-    const isTimed = body.push_time !== undefined && body.push_time !== null;
-    const earliestMs = isTimed
-      ? Math.min(now.getTime(), await databaseNow(this.#deps.admissionDb))
-      : now.getTime();
-    return this.#admit(sender, parsePush(withoutCql(body), sender.prodHeader, earliestMs), now);
+    const earliestMs = await this.#earliestMs(now, body);
+    return this.#accept(sender, parsePush(withoutCql(body), sender.prodHeader, earliestMs), now);
   }
 
-  /** POST /1.1/push/devices. */
+  /** Handles POST /1.1/push/devices. */
   sendToDevices(sender: PushSender, body: JsonObject): Promise<AcceptedPush> {
     const now = new Date(this.#deps.clock.now());
-    return this.#admit(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
+    return this.#accept(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
   }
 
-  async #admit(
+  /** Returns the time that `push_time` is compared with: the earlier of two clocks, so that no push is sent early. */
+  async #earliestMs(now: Date, { push_time: pushTime }: JsonObject): Promise<number> {
+    const isScheduled = pushTime !== undefined && pushTime !== null;
+    return isScheduled ? Math.min(now.getTime(), await databaseNow(this.#deps.admissionDb)) : now.getTime();
+  }
+
+  /** Checks a push, then stores its record and the job that plans it in one transaction. */
+  async #accept(
     sender: PushSender,
     { pushOrder, timing, warnings }: PushRequest,
     now: Date,
   ): Promise<AcceptedPush> {
-    const { app } = sender;
-    const objectId = newPushObjectId();
     const pushTime = timing.pushTime ?? now;
     const expiresAt = expiryOf(timing, pushTime);
-    checkTargets(pushOrder, readerOfPush(sender));
-    await checkContent(this.#deps.db, app, { objectId, pushOrder, expiresAt, createdAt: now });
-    const missing = await findMissingProfile(this.#deps, app, pushOrder);
+    const push = { objectId: newPushObjectId(), pushOrder, timing, pushTime, expiresAt, createdAt: now };
+    await this.#check(sender, push);
+    const stored = await this.#deps.admissionDb.transaction((tx) => this.#store(tx, sender.app, push));
+    if (stored.isFirst) this.#deps.metrics.pushAccepted.inc({ app: sender.app.appId });
+    return { objectId: stored.objectId, createdAt: stored.createdAt, warnings };
+  }
+
+  async #check(sender: PushSender, push: TimedPush): Promise<void> {
+    checkTargets(push.pushOrder, readerOfPush(sender));
+    await checkContent(this.#deps.db, sender.app, push);
+    const missing = await findMissingProfile(this.#deps, sender.app, push.pushOrder);
     if (missing) throw refuse('invalidParameter', missing);
-    const accepted = await this.#deps.admissionDb.transaction(async (tx) => {
-      const { reqId } = timing;
-      const first = reqId
-        ? await claimRequestId(tx, {
-            appId: app.appId,
-            reqId,
-            objectId,
-            acceptedAt: now,
-            notBefore: new Date(now.getTime() - repeatWindowMs),
-          })
-        : undefined;
-      if (first) return { objectId: first.objectId, createdAt: first.acceptedAt, isFirst: false };
-      const isScheduled = timing.pushTime !== null;
-      if (isScheduled) await checkPending(tx, app);
-      const pushId = await insertPush(tx, {
-        appId: app.appId,
-        objectId,
-        notificationId: timing.notificationId ?? newPushObjectId(),
-        state: isScheduled ? 'scheduled' : 'queued',
-        pushOrder,
-        pushTime,
-        expiresAt,
-        createdAt: now,
-      });
-      if (isScheduled) await insertScheduledPush(tx, app.appId, pushId, pushTime);
-      else await this.#deps.queue.send(planJob, [{ appId: app.appId, pushId }], { tx });
-      return { objectId, createdAt: now, isFirst: true };
+  }
+
+  /** Returns the earlier push with `isFirst: false` when the request id repeats. */
+  async #store(tx: Handle, app: App, push: TimedPush) {
+    const { objectId, pushOrder, timing, pushTime, expiresAt, createdAt } = push;
+    const { appId } = app;
+    const earlier = await claimRequest(tx, appId, push);
+    if (earlier) return { objectId: earlier.objectId, createdAt: earlier.acceptedAt, isFirst: false };
+    const isScheduled = timing.pushTime !== null;
+    if (isScheduled) await checkPending(tx, app);
+    const pushId = await insertPush(tx, {
+      appId,
+      objectId,
+      notificationId: timing.notificationId ?? newPushObjectId(),
+      state: isScheduled ? 'scheduled' : 'queued',
+      pushOrder,
+      pushTime,
+      expiresAt,
+      createdAt,
     });
-    if (accepted.isFirst) this.#deps.metrics.pushAccepted.inc({ app: app.appId });
-    return { ...accepted, warnings };
+    if (isScheduled) await insertScheduledPush(tx, appId, pushId, pushTime);
+    else await this.#deps.queue.send(planJob, [{ appId, pushId }], { tx });
+    return { objectId, createdAt, isFirst: true };
   }
 }
 
-/** A push is resolved when its sender is gone: what a client may see of other rows could not be kept to then. */
+/** Claims the `req_id` of a push. Returns the push that claimed it before, if there is one. */
+async function claimRequest(tx: Handle, appId: string, { objectId, timing, createdAt }: TimedPush) {
+  if (!timing.reqId) return undefined;
+  return claimRequestId(tx, {
+    appId,
+    reqId: timing.reqId,
+    objectId,
+    acceptedAt: createdAt,
+    notBefore: new Date(createdAt.getTime() - repeatWindowMs),
+  });
+}
+
+/** Returns an empty reader for an app key: planning runs later and cannot apply the rights of the caller. */
 const readerOfPush = ({ app, isMaster }: PushSender): Reader =>
   isMaster ? masterReader(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
 
-/** Refuses with 154 what would be more pending pushes than the plan allows (protocol/push.md#limits). */
+/** Throws 154 when the app has as many pending pushes as its plan allows (protocol/push.md#limits). */
 async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
   const { pending } = planLimits[plan];
   if ((await countScheduledLocked(tx, appId)) >= pending)
     throw refuse('thresholdExceeded', `At most ${pending} scheduled pushes may be pending on a ${plan} app.`);
 }
 
-/** Absolute, or counted from push_time or the call; seven days where none is given (protocol/push.md#expiry). */
+/** Returns the absolute expiry, or one counted from push_time or the call; the default is seven days (protocol/push.md#expiry). */
 export function expiryOf(timing: PushTiming, pushTime: Date): Date {
   if (timing.expirationTime) return timing.expirationTime;
   const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
-  // Beyond what a date can hold an expiry means "never".
+  // PostgreSQL and JSON cannot hold later dates; such an expiry means "never".
   return new Date(Math.min(pushTime.getTime() + lifeMs, Date.UTC(9999, 0, 1)));
 }

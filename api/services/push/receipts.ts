@@ -22,88 +22,89 @@ import { FairQueue, QueueFull } from '../../../shared/fairness/fair-queue.ts';
 import { isCallbackSecret } from '../../../shared/http/callback-url.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** The parts of an address that was handed to a gateway. */
+/** Parameters of the callback URL that a gateway calls. */
 export interface CallbackPath {
   connector: string;
   appId: string;
   secret: string;
 }
 
-/** More receipts than any gateway puts into a call; the database is asked for all of a call at once. */
+/** Largest number of receipts in a call, above that of any gateway: one query looks up all of them. */
 const maxReceipts = 20_000;
-/** Transactions at a time in this process, and those of one app that may wait for their turn. */
+/** Transactions that run in this process at a time, and that may wait for one app. */
 const atOnce = 4;
 const maxWaiting = 50;
-/** Calls that wait share a transaction up to so many receipts: some gateways tell of one device in each. */
+/** Receipts of waiting calls that share a transaction: some gateways send one receipt per call. */
 const maxReceiptsTogether = 2000;
-/** Registration ids and public ids as they can be stored. */
+/** Longest registration id that is stored. */
 const maxTokenLength = 1024;
-const publicId = /^[A-Za-z0-9]{16}$/;
-/** No gateway knows a time beyond. */
-const lastMs = 8.64e15;
+const objectIdPattern = /^[A-Za-z0-9]{16}$/;
+/** Largest time that a `Date` holds. */
+const maxTimeMs = 8.64e15;
 
-interface Waiting {
+/** Transaction that waits for its turn, with the receipts that it will write. */
+interface WaitingReceipts {
   receipts: Receipt[];
   written: Promise<void>;
 }
 
-/** Delivery receipts of gateways: counted on the push record, and dead tokens retired. */
+/** Counts delivery receipts of gateways on the push record, and retires dead tokens. */
 export class ReceiptService {
   readonly #deps: ApiDeps;
   readonly #queue = new FairQueue({ atOnce, maxWaiting });
-  /** By app and connector, the transaction that later calls can still join. */
-  readonly #waiting = new Map<string, Waiting>();
+  /** The transaction that later calls can still join, by connector and app. */
+  readonly #waiting = new Map<string, WaitingReceipts>();
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
   }
 
-  /** Throws the 404 of an address that does not exist, whatever is wrong with it: connector, app or secret. */
-  async authenticate(address: CallbackPath): Promise<void> {
-    await this.#owner(address);
+  /** Throws 404 when the connector, the app or the secret is wrong, without saying which. */
+  async authenticate(path: CallbackPath): Promise<void> {
+    await this.#source(path);
   }
 
   /**
-   * Takes a call of a gateway; gives the reply that it expects. Throws 400 or 401 for what is no receipt of this
-   * gateway, 413 for more than it could send, 429 while too many calls of the app wait.
+   * Records the receipts of a call and returns the reply that the gateway expects. Throws 400 or 401 for a call that is
+   * no receipt of this gateway, 413 for too many receipts, 429 while too many calls of the app wait.
    */
-  async take(address: CallbackPath, call: ReceiptCall): Promise<JsonObject> {
-    const { owner, read } = await this.#owner(address);
-    const profiles = await this.#deps.appCache.profiles(owner.appId);
+  async record(path: CallbackPath, call: ReceiptCall): Promise<JsonObject> {
+    const { source, read } = await this.#source(path);
+    const profiles = await this.#deps.appCache.profiles(source.appId);
     const credentials = profiles
-      .filter((profile) => profile.connector === owner.connector)
+      .filter((profile) => profile.connector === source.connector)
       .map((profile) => profile.credentials);
-    const reading = read(call, credentials);
-    if (!reading.ok)
-      throw refuse(reading.status === 401 ? 'unauthorized' : 'invalidParameter', toSentence(reading.error));
-    const { receipts, reply = {} } = reading;
+    const result = read(call, credentials);
+    if (!result.ok)
+      throw refuse(result.status === 401 ? 'unauthorized' : 'invalidParameter', toSentence(result.error));
+    const { receipts, reply = {} } = result;
     if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
-    for (const { event } of receipts) this.#deps.metrics.receipts.inc({ connector: owner.connector, event });
-    await this.#writeInTurn(owner, receipts.filter(isMatchable));
+    for (const { event } of receipts) this.#deps.metrics.receipts.inc({ connector: source.connector, event });
+    await this.#writeInTurn(source, receipts.filter(isMatchable));
     return reply;
   }
 
-  /** The secret first: only who knows it learns whether the app is still there, and the database is asked for nobody else. */
-  async #owner({ connector, appId, secret }: CallbackPath) {
+  /** Checks the secret before the app: a caller without it costs no query and cannot learn whether the app exists. */
+  async #source({ connector, appId, secret }: CallbackPath) {
     const read = isConnectorId(connector) ? connectors.get(connector)?.receipts : undefined;
     const isKnown = isCallbackSecret(this.#deps.vault, { connector, appId }, secret);
     if (!isKnown || !isConnectorId(connector) || !read) throw refuse('notFound');
     if (!(await this.#deps.appCache.app(appId))) throw refuse('notFound');
-    return { owner: { appId, connector } satisfies { appId: string; connector: ConnectorId }, read };
+    return { source: { appId, connector } satisfies { appId: string; connector: ConnectorId }, read };
   }
 
-  async #writeInTurn(owner: ReceiptSource, receipts: Receipt[]): Promise<void> {
+  async #writeInTurn(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     if (receipts.length === 0) return;
     try {
-      await this.#joinOrBegin(owner, receipts);
+      await this.#joinOrBegin(source, receipts);
     } catch (error) {
       if (!(error instanceof QueueFull)) throw error;
       throw new Refusal('tooManyRequests', { retryAfterSeconds: 1 });
     }
   }
 
-  #joinOrBegin(owner: ReceiptSource, receipts: Receipt[]): Promise<void> {
-    const key = `${owner.connector} ${owner.appId}`;
+  #joinOrBegin(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
+    const key = `${source.connector} ${source.appId}`;
     const waiting = this.#waiting.get(key);
     if (waiting && waiting.receipts.length + receipts.length <= maxReceiptsTogether) {
       waiting.receipts.push(...receipts);
@@ -113,64 +114,63 @@ export class ReceiptService {
       if (this.#waiting.get(key)?.receipts === receipts) this.#waiting.delete(key);
     };
     let isBegun = false;
-    const written = this.#queue.run(owner.appId, () => {
+    const written = this.#queue.run(source.appId, () => {
       isBegun = true;
       close();
-      return this.#write(owner, receipts);
+      return this.#write(source, receipts);
     });
-    // Where nothing is under way it began at once, and nobody can join any more.
+    // A transaction that began at once can no longer be joined.
     if (!isBegun) this.#waiting.set(key, { receipts, written });
     written.catch(close);
     return written;
   }
 
-  /** Whoever is ended because two calls waited for each other goes again: nothing of it was kept. */
-  async #write(owner: ReceiptSource, receipts: Receipt[]): Promise<void> {
+  /** Repeats a transaction that PostgreSQL ended because of a deadlock; it was rolled back. */
+  async #write(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     try {
-      await this.#writeOnce(owner, receipts);
+      await this.#writeOnce(source, receipts);
     } catch (error) {
       if (!isDeadlock(error)) throw error;
-      await this.#writeOnce(owner, receipts);
+      await this.#writeOnce(source, receipts);
     }
   }
 
-  /** One transaction for all receipts. */
-  #writeOnce(owner: ReceiptSource, receipts: Receipt[]): Promise<void> {
+  #writeOnce(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     return this.#deps.db.transaction(async (tx) => {
       const ids = new Set(receipts.map(({ objectId }) => objectId ?? ''));
-      const held = await lockPushes(tx, owner.appId, [...ids]);
-      const pushes = new Map(held.map((push) => [push.objectId, push]));
+      const locked = await lockPushes(tx, source.appId, [...ids]);
+      const pushes = new Map(locked.map((push) => [push.objectId, push]));
       const known = receipts.filter(({ objectId }) => pushes.has(objectId ?? ''));
       if (known.length === 0) return;
-      const installations = await findByRegistrationIds(tx, owner, [
+      const installations = await findByRegistrationIds(tx, source, [
         ...new Set(known.map(({ deviceToken }) => deviceToken)),
       ]);
       const marks = deliveryMarks(known, pushes, installations);
-      const added = await markReceipts(tx, owner, marks);
-      await addReceiptTotals(tx, owner, added);
-      // A repeat is no sign of life.
+      const added = await markReceipts(tx, source, marks);
+      await addReceiptTotals(tx, source, added);
+      // Only a new receipt shows that the device is alive; a repeated one does not.
       if (added.size > 0)
-        await clearInvalidTokens(tx, owner.appId, [
+        await clearInvalidTokens(tx, source.appId, [
           ...new Set(marks.map(({ installation }) => installation)),
         ]);
-      const notices = deadNotices(known, pushes);
-      await recordInvalidTokens(tx, owner, notices);
-      await deleteReportedInvalid(tx, owner, [
+      const notices = invalidTokenNotices(known, pushes);
+      await recordInvalidTokens(tx, source, notices);
+      await deleteReportedInvalid(tx, source, [
         ...new Set([...added.keys(), ...notices.map(({ pushId }) => pushId)]),
       ]);
     });
   }
 }
 
-/** What can be looked up: of a push of ours, and an address that the database can hold. */
+/** Tells whether a receipt can be looked up: it names a push of this service, and a token that the database can hold. */
 const isMatchable = ({ deviceToken, event, objectId }: Receipt): boolean =>
   objectId !== null &&
-  publicId.test(objectId) &&
+  objectIdPattern.test(objectId) &&
   deviceToken.length <= maxTokenLength &&
   !deviceToken.includes('\0') &&
   (event === 'delivered' || event === 'clicked' || event === 'dead_token');
 
-/** Each device and push once. What was opened has arrived, also where the gateway tells only of the opening. */
+/** Returns one mark for each device and push. A clicked push counts as delivered, also without a receipt of its delivery. */
 function deliveryMarks(
   receipts: readonly Receipt[],
   pushes: ReadonlyMap<string, ReceiptPush>,
@@ -189,16 +189,16 @@ function deliveryMarks(
 }
 
 /**
- * Whom the gateway calls dead, as of the time when the push began to be sent, or when the gateway found it if that was
- * before: an installation that was saved later has shown itself alive.
+ * Returns the tokens that the gateway calls dead, as of the start of the push or the gateway's own time, whichever is
+ * earlier: an installation that was saved after that is alive.
  */
-function deadNotices(receipts: readonly Receipt[], pushes: ReadonlyMap<string, ReceiptPush>) {
+function invalidTokenNotices(receipts: readonly Receipt[], pushes: ReadonlyMap<string, ReceiptPush>) {
   return receipts.flatMap(({ deviceToken, atMs, event, needsConfirmation, objectId }) => {
     const push = pushes.get(objectId ?? '');
     if (event !== 'dead_token' || push === undefined) return [];
-    const asOf = new Date(Math.min(push.sentAt.getTime(), atMs ?? lastMs));
+    const asOf = new Date(Math.min(push.sentAt.getTime(), atMs ?? maxTimeMs));
     return [{ pushId: push.id, registrationId: deviceToken, asOf, isSure: needsConfirmation !== true }];
   });
 }
 
-const toSentence = (sentence: string): string => `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`;
+const toSentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

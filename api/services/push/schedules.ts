@@ -5,10 +5,10 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { toScheduledEntry } from '../../../shared/domain/pushes/schedule.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Entry ids are a column of type integer. */
+/** Largest id of an entry: the column is an integer. */
 const maxEntryId = 2 ** 31 - 1;
 
-/** Pushes that wait for their time (protocol/push.md#scheduled-push-entry). */
+/** Lists and cancels scheduled pushes (protocol/push.md#scheduled-push-entry). */
 export class ScheduleService {
   readonly #deps: ApiDeps;
 
@@ -20,7 +20,7 @@ export class ScheduleService {
     return (await listScheduled(this.#deps.db, app.appId)).map(toScheduledEntry);
   }
 
-  /** Cancels by the outer integer id. Throws 1 for what is no such id, 404/101 when none is pending under it. */
+  /** Cancels by the outer integer id. Throws 1 for a malformed id, 404/101 when no push is pending under it. */
   async cancel(app: App, entryId: string): Promise<void> {
     if (!/^\d{1,10}$/.test(entryId) || Number(entryId) > maxEntryId)
       throw refuse('invalidParameter', 'The id of a scheduled push is the integer that its entry shows.');
