@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain JavaScript that any Node from 20 on can read: it finds the Node that the sources need.
+// Plain JavaScript for Node 20 and newer, which finds the Node version that the sources need.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import module, { createRequire } from 'node:module';
@@ -7,12 +7,12 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const neededMajor = 24;
-/** The sources of a checkout, or what `npm pack` compiled of them (ops/package/build.mjs). */
+/** Main module: of a checkout, or as compiled by `npm pack` (ops/package/build.mjs). */
 const main = ['./main.ts', '../../dist/ops/cli/main.js']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url));
 
-/** The memory of a process is bounded by its start only (ops/local/node-flags.ts says why; a test compares them). */
+/** Memory limits, which Node takes only at the start (see ops/local/node-flags.ts; a test compares them). */
 const dispatcherFlags = ['--max-semi-space-size=4', '--max-old-space-size=512'];
 const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
 const wanted = process.argv.includes('dispatcher')
@@ -24,8 +24,8 @@ const flags = wanted.filter(
   (flag) => !process.execArgv.some((given) => given.startsWith(flag.split('=')[0])),
 );
 
-// Compiled sources are kept for the next start and for every thread: 20 MB less and half the time. Where nothing may
-// be written there, they are compiled each time.
+// Caches compiled sources for the next start and for every thread, which saves 20 MB and half of the time. If the folder is
+// read-only, Node compiles them each time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
   new URL('../../node_modules/.cache/compiled', import.meta.url),
 );
@@ -46,7 +46,7 @@ if (isNewEnough && flags.length === 0) {
   }
 }
 
-/** The Node that the npm package `node` brought, wherever npm put the package. */
+/** Finds the Node of the npm package `node`. */
 function findNode() {
   try {
     const packageFile = createRequire(import.meta.url).resolve('node/package.json');
@@ -58,8 +58,8 @@ function findNode() {
 }
 
 /**
- * Runs the command line with another Node and ends as it ends. The channel between the two tells the child
- * when this process is killed without a chance to pass the signal on; messages go through in both directions.
+ * Runs the command line with another Node and exits in the same way. The closed IPC channel stops the child when this
+ * process is killed and cannot forward the signal. Messages pass through in both directions.
  */
 function runWith(node) {
   const ignore = () => {};
@@ -68,7 +68,7 @@ function runWith(node) {
   });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'])
     process.on(signal, () => child.kill(signal));
-  // The other side may go away at any moment, which its `disconnect` tells.
+  // The other side may exit at any time, which causes `disconnect`.
   child.on('message', (message) => process.connected && process.send(message, ignore));
   if (process.channel) {
     process.on('message', (message) => child.connected && child.send(message, ignore));

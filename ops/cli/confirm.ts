@@ -3,8 +3,8 @@ import { createInterface } from 'node:readline';
 import { CommandFailure } from './report.ts';
 
 /**
- * Asks before something is lost, and reads the answer from standard input. Throws `CommandFailure` unless it is `y` or
- * `yes`; the end of the input counts as no.
+ * Asks for confirmation before a deletion and reads the answer from standard input. Throws `CommandFailure` unless it is
+ * `y` or `yes`; the end of the input counts as no.
  */
 export async function confirm(question: string): Promise<void> {
   process.stderr.write(`${question} [y/N] `);

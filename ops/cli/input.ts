@@ -3,13 +3,13 @@ import { buffer } from 'node:stream/consumers';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
-/** A JSON dictionary given as it is, or the file that holds it; `-` is standard input. */
+/** Reads a JSON object from the argument itself, or from the file that it names; `-` is standard input. */
 export async function dictionaryOrFile(value: string): Promise<JsonObject> {
   if (value.trimStart().startsWith('{')) return toDictionary(value, 'the text given');
   return toDictionary((await readInput(value)).toString(), inputName(value));
 }
 
-/** Reads a file, or standard input for `-`: secrets never stand on a command line. Throws `CommandFailure`. */
+/** Reads a file, or standard input for `-`, which keeps secrets off the command line. Throws `CommandFailure`. */
 export async function readInput(path: string): Promise<Buffer> {
   if (path === '-') return buffer(process.stdin);
   try {
@@ -20,17 +20,17 @@ export async function readInput(path: string): Promise<Buffer> {
   }
 }
 
-/** Names an input in a sentence. */
+/** Returns the name of an input for messages. */
 export const inputName = (path: string): string => (path === '-' ? 'standard input' : path);
 
-/** Parses a JSON dictionary. The parser's own message is left out: it quotes the text, which may be a secret. */
+/** Parses a JSON object. Omits the parser's message, which quotes the text and may contain a secret. */
 export function toDictionary(content: string, from: string): JsonObject {
   const value = parseJson(content);
   if (!isJsonObject(value)) throw new CommandFailure(`${from} holds no JSON dictionary.`);
   return value;
 }
 
-/** `key=value` pairs: a value is JSON, and what is no JSON is a text. Throws `UsageError`. */
+/** Parses `key=value` pairs. A value is JSON, else a string. Throws `UsageError`. */
 export function parsePairs(pairs: string[]): Map<string, unknown> {
   const values = new Map<string, unknown>();
   for (const pair of pairs) {
@@ -52,7 +52,7 @@ function parseJson(content: string): unknown {
   }
 }
 
-/** A whole number of at least `min`. Throws `UsageError` naming the option. */
+/** Parses an integer of at least `min`. Throws `UsageError` with the option's name. */
 export function wholeNumber(option: string, value: string, min = 0): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number) || number < min || value.trim() === '')

@@ -4,10 +4,10 @@ import { issueText } from '../../shared/domain/errors/issue-text.ts';
 import { inputName, readInput, toDictionary } from './input.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
-/** Keys that an app keeps; those that are missing are made by the service. */
+/** Existing keys of an app; the service generates the missing ones. */
 export type ProvidedKeys = z.infer<typeof broughtKeys>;
 
-/** Checks an id that an app brings with it. Throws `UsageError`. */
+/** Checks the existing id of an app. Throws `UsageError`. */
 export function parseAppId(value: string): string {
   const checked = broughtAppId.safeParse(value);
   if (!checked.success) throw new UsageError(`--app-id ${checked.error.issues[0]?.message}`);
@@ -15,8 +15,8 @@ export function parseAppId(value: string): string {
 }
 
 /**
- * Reads the keys of an app from a JSON dictionary in a file, or on standard input for `-`: keys never stand on a command
- * line, where other users of the machine see them. Throws `CommandFailure` that names members and quotes no value.
+ * Reads the keys of an app from a JSON object in a file, or from standard input for `-`: other users of the machine could
+ * see keys on a command line. Throws `CommandFailure` that names members and quotes no value.
  */
 export async function readProvidedKeys(path: string | undefined): Promise<ProvidedKeys> {
   if (path === undefined) return {};

@@ -2,19 +2,19 @@ import { CommanderError } from 'commander';
 import { isJson, program } from './program.ts';
 import { printDocument, printFailure, UsageError } from './report.ts';
 
-// A reader that has seen enough (`| head`) is no failure.
+// A reader that closes the pipe early (`| head`) is not a failure.
 process.stdout.on('error', () => process.exit());
 
 try {
   await program.parseAsync();
 } catch (error) {
-  process.exit(conclude(error));
+  process.exit(exitCodeOf(error));
 }
 
-/** Exit code of what ended a command: 0 done (help was asked for), 1 refused or failed, 2 wrong usage. */
-function conclude(error: unknown): number {
+/** Returns the exit code for an error: 0 for help, 1 for a refusal or failure, 2 for wrong usage. */
+function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) {
-    // Commander said on standard error what is wrong; a program that parses our output is told as well.
+    // Commander has printed the error on standard error; `--json` also needs it on standard output.
     const isHelp = error.exitCode === 0;
     if (!isHelp && process.argv.includes('--json'))
       printDocument({ error: error.message.replace(/^error: /, '') });

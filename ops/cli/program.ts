@@ -16,7 +16,7 @@ import { addProcessCommands } from './commands/service/processes.ts';
 import { addSandboxCommand } from './commands/service/sandbox.ts';
 import { printReport, type Shell } from './report.ts';
 
-/** Every command with its options; nothing runs until it parses arguments. */
+/** Command line with all commands and options; nothing runs until it parses arguments. */
 export const program = new Command('carillon')
   .description('Self-hosted push delivery')
   .version(packageVersion(), '--version', 'print the version')
@@ -24,13 +24,13 @@ export const program = new Command('carillon')
   .showHelpAfterError('(add --help for what the command takes)')
   .exitOverride();
 
-/** The version that `package.json` names; the compiled package has a copy of it beside its modules. */
+/** Returns the version in `package.json`; the compiled package has a copy of that file. */
 function packageVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }
 
-/** Whether `--json` was asked for. */
+/** Checks whether the option `--json` is set. */
 export const isJson = () => program.opts().json === true;
 
 const shell: Shell = {

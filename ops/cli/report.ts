@@ -1,30 +1,30 @@
 import type { Command } from 'commander';
 
-/** What a command has to say: a document for programs (`--json`), text for people. */
+/** Result of a command: a document for programs (`--json`), text for people. */
 export interface Report {
   document: unknown;
   text: string;
-  /** True when the work was done but its outcome is bad: the exit code is 1. */
+  /** Whether the command ran but its outcome is bad: the exit code is 1. */
   isBad?: boolean;
 }
 
-/** What a command hooks itself into. */
+/** Program that commands add themselves to. */
 export interface Shell {
   program: Command;
   isJson(): boolean;
-  /** Wraps an action: its report is printed, its outcome becomes the exit code. */
+  /** Wraps an action so that its report is printed and its outcome becomes the exit code. */
   act<A extends unknown[]>(work: (...args: A) => Promise<Report | undefined>): (...args: A) => Promise<void>;
 }
 
-/** The command was called wrongly: exit code 2 (protocol/operation.md#command-line). */
+/** Error for wrong usage: exit code 2 (protocol/operation.md#command-line). */
 export class UsageError extends Error {
   override name = 'UsageError';
 }
 
-/** The command was refused or failed: exit code 1. The message is a sentence for people. */
+/** Error for a command that was refused or failed: exit code 1. The message is for people. */
 export class CommandFailure extends Error {
   override name = 'CommandFailure';
-  /** Code of the service's refusal, where there was one. */
+  /** Error code of the service, if it returned one. */
   readonly code: number | undefined;
 
   constructor(message: string, code?: number) {
@@ -37,16 +37,13 @@ export function printDocument(document: unknown): void {
   process.stdout.write(`${JSON.stringify(document)}\n`);
 }
 
-/** Prints a report the way it was asked for. */
+/** Prints a report as text or as JSON. */
 export function printReport(report: Report, isJson: boolean): void {
   if (isJson) printDocument(report.document);
   else if (report.text !== '') process.stdout.write(`${report.text}\n`);
 }
 
-/**
- * Says what went wrong on standard error; under `--json` standard output gets the one document it was
- * promised as well.
- */
+/** Prints an error on standard error; with `--json` also a document on standard output. */
 export function printFailure(error: unknown, isJson: boolean): void {
   const message = error instanceof Error ? error.message : String(error);
   process.stderr.write(`carillon: ${message}\n`);
@@ -55,7 +52,7 @@ export function printFailure(error: unknown, isJson: boolean): void {
   printDocument({ ...(code === undefined ? {} : { code }), error: message });
 }
 
-/** Rows as columns that line up; numbers stand on the right. */
+/** Formats rows as aligned columns; numbers are right-aligned. */
 export function table(headings: string[], rows: (string | number)[][]): string {
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...rows.map((row) => String(row[column] ?? '').length)),

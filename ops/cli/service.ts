@@ -4,35 +4,35 @@ import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
-/** Longer than the slowest call of the api (a query is ended after 30 s). */
+/** Timeout longer than the slowest call of the api (which ends a query after 30 s). */
 const callTimeoutMs = 40_000;
 
-/** How a service on this machine, or the one that the environment names, is reached. */
-export interface Access {
+/** Address and token of a service on this machine, or of the one in the environment. */
+export interface ServiceAccess {
   url: string;
   adminToken: string | undefined;
   dataDir: string;
 }
 
 /**
- * Finds the service: `PUBLIC_URL` or `PORT`, else the note of the service that runs in this folder's data
- * directory, else port 8080; the admin token likewise (protocol/operation.md#environment).
+ * Finds the service: `PUBLIC_URL` or `PORT`, else the run info in the data directory of this folder, else port 8080; the
+ * admin token likewise (protocol/operation.md#environment).
  */
-export async function findService(config: LocalConfig = readLocalConfig()): Promise<Access> {
-  const [where, secrets] = await Promise.all([
+export async function findService(config: LocalConfig = readLocalConfig()): Promise<ServiceAccess> {
+  const [runInfo, secrets] = await Promise.all([
     readRunInfo(config.dataDir),
     readSecrets(config.dataDir, { adminToken: config.adminToken }),
   ]);
   return {
-    url: config.publicUrl ?? where.url ?? 'http://127.0.0.1:8080',
+    url: config.publicUrl ?? runInfo.url ?? 'http://127.0.0.1:8080',
     adminToken: secrets.adminToken,
     dataDir: config.dataDir,
   };
 }
 
-const refusal = z.object({ code: z.number(), error: z.string() });
+const errorReply = z.object({ code: z.number(), error: z.string() });
 
-/** Keys of an app, for the calls that are made in its name. */
+/** App with the keys for calls on its behalf. */
 export const appReply = z.looseObject({
   appId: z.string(),
   name: z.string(),
@@ -45,11 +45,11 @@ export const appReply = z.looseObject({
 });
 export type AppReply = z.infer<typeof appReply>;
 
-/** The admin API, and the public API in the name of an app. Every failure is a `CommandFailure`. */
+/** Client of the admin API, and of the public API on behalf of an app. Every failure is a `CommandFailure`. */
 export class ServiceClient {
-  readonly #access: Access;
+  readonly #access: ServiceAccess;
 
-  constructor(access: Access) {
+  constructor(access: ServiceAccess) {
     this.#access = access;
   }
 
@@ -58,7 +58,7 @@ export class ServiceClient {
     const { adminToken, dataDir } = this.#access;
     if (adminToken === undefined)
       throw new CommandFailure(
-        `There is no admin token: set CARILLON_ADMIN_TOKEN, or run this in the folder where \`npm start\` made ${dataDir}.`,
+        `There is no admin token: set CARILLON_ADMIN_TOKEN, or run this in the folder where \`npm start\` created ${dataDir}.`,
       );
     return this.#call(method, `/console/api${path}`, { Authorization: `Bearer ${adminToken}` }, body);
   }
@@ -101,7 +101,7 @@ async function readReply(url: string, response: Response): Promise<unknown> {
   const text = await response.text();
   const value = parseJson(text);
   if (response.ok && value !== undefined) return value;
-  const refused = refusal.safeParse(value);
+  const refused = errorReply.safeParse(value);
   if (!refused.success) throw new CommandFailure(`What answers at ${url} is not Carillon.`);
   const advice = response.status === 401 ? ' The admin token is not the one of this service.' : '';
   throw new CommandFailure(`${refused.data.error}${advice}`, refused.data.code);
@@ -121,12 +121,12 @@ function unreachable(url: string, error: unknown): string {
   return `No service answers at ${url}: start one with \`npm start\`, or name another with PUBLIC_URL or PORT.`;
 }
 
-/** The client for the service that `findService` finds. */
+/** Creates a client for the service that `findService` finds. */
 export async function connect(): Promise<ServiceClient> {
   return new ServiceClient(await findService());
 }
 
-/** The app that was named, or the only one there is. Throws `UsageError` where that is not clear. */
+/** Returns the given app, or the only one. Throws `UsageError` when there is none or several. */
 export async function chooseApp(service: ServiceClient, appId: string | undefined): Promise<AppReply> {
   if (appId !== undefined) return service.app(appId);
   const [only, ...others] = await service.apps();

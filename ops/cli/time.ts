@@ -3,12 +3,12 @@ import { UsageError } from './report.ts';
 const unitSeconds = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 type Unit = keyof typeof unitSeconds;
 
-/** ISO 8601 as far as it names one moment: a date, a time of day and a zone; seconds may be left out. */
+/** ISO 8601 with a date, a time of day and a zone; seconds are optional. */
 const momentPattern = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;
 
 /**
- * Reads a moment: ISO 8601 with a zone, or a span from now such as `+10m` (units s, m, h, d). Gives it in ISO 8601.
- * Throws `UsageError` naming the option for anything else and for the past. `nowMs` is in epoch milliseconds.
+ * Parses a time: ISO 8601 with a zone, or a span from now such as `+10m` (units s, m, h, d). Returns it in ISO 8601.
+ * Throws `UsageError` with the option's name for other text and for a time in the past. `nowMs` is in epoch milliseconds.
  */
 export function futureTime(option: string, text: string, nowMs: number): string {
   const timeMs = spanMs(text) === undefined ? momentMs(text) : nowMs + (spanMs(text) ?? 0);

@@ -66,17 +66,17 @@ async function withSandbox<T>(
   work: (sandbox: Sandbox) => Promise<T>,
 ): Promise<T> {
   const dataDir = await mkdtemp(join(tmpdir(), 'carillon-bench-'));
-  const told: z.infer<typeof info>[] = [];
+  const messages: z.infer<typeof info>[] = [];
   const child = new Supervised({
     name: 'bench sandbox',
     file: 'ops/sandbox/main.ts',
     env: { ...currentEnvironment(), CARILLON_DATA_DIR: dataDir, LOG_LEVEL: 'warn' },
     log,
-    onMessage: (message) => void told.push(info.parse(message)),
+    onMessage: (message) => void messages.push(info.parse(message)),
   });
   try {
     await child.start();
-    const [ready] = told;
+    const [ready] = messages;
     if (!ready) throw new Error('the sandbox did not say where it listens');
     return await work({ ...ready, use: () => processUse(child.pid) });
   } finally {

@@ -40,7 +40,7 @@ export async function withBench<T>(
   }
 }
 
-interface Start {
+interface BenchStart {
   dataDir: string;
   log: (line: string) => void;
   setup: Setup;
@@ -48,7 +48,7 @@ interface Start {
   open: (() => Promise<unknown>)[];
 }
 
-async function startBench({ dataDir, log, setup, open }: Start): Promise<Bench> {
+async function startBench({ dataDir, log, setup, open }: BenchStart): Promise<Bench> {
   const host = '127.0.0.1';
   const { threads, streams, gateway: kind } = setup;
   const env = {
@@ -101,7 +101,7 @@ async function startBench({ dataDir, log, setup, open }: Start): Promise<Bench> 
 /** Further dispatchers on the same database. */
 async function startOthers(
   count: number,
-  { env, log, open }: Pick<Start, 'log' | 'open'> & { env: Environment },
+  { env, log, open }: Pick<BenchStart, 'log' | 'open'> & { env: Environment },
 ): Promise<Supervised[]> {
   const others: Supervised[] = [];
   for (let i = 0; i < count; i++) {

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { UsageError } from '../report.ts';
 import type { PemParts } from './files.ts';
 
-/** Options of `carillon profile put` that complete Apple's files. */
+/** Options of `carillon profile put` for Apple's files. */
 export interface AppleOptions {
   team?: string;
   key?: string;
@@ -13,9 +13,8 @@ export interface AppleOptions {
 }
 
 /**
- * Completes what Apple's files hold to credentials of `apns`: a key alone is a .p8 key, a key with a certificate is
- * the pair. The Key ID stands in the name of the .p8 file, the topic in the certificate. Throws `UsageError` naming the
- * options that are missing.
+ * Creates credentials of `apns` from Apple's files: a key alone is a .p8 key, a key with a certificate is a pair. The name
+ * of the .p8 file contains the Key ID, the certificate contains the topic. Throws `UsageError` with the missing options.
  */
 export function appleCredentials(pem: PemParts, options: AppleOptions): JsonObject {
   const credentials = pem.certificate === undefined ? fromKey(pem, options) : fromPair(pem, options);
@@ -47,7 +46,7 @@ function fromPair({ certificate = '', privateKey }: PemParts, { topic }: AppleOp
   return { auth: 'certificate', certificate, privateKey, topic: only };
 }
 
-/** Apple writes the bundle id into the subject, as UID. */
+/** Returns the bundle id, which is the UID in the certificate's subject. */
 function bundleIdOf(certificate: string): string | undefined {
   try {
     return /^UID=(.+)$/m.exec(new X509Certificate(certificate).subject)?.[1];

@@ -12,23 +12,24 @@ export interface CredentialOptions extends AppleOptions {
   secretFile?: string;
 }
 
-interface Found {
+interface Collected {
   members: JsonObject;
   pem: PemParts;
 }
 
 /**
- * Makes the credentials of a profile from files as the vendors hand them out, or from a JSON file with the members of
- * a profile (protocol/admin-api.md#credentials-of-a-push-profile). Several files add up. Throws `UsageError` or `CommandFailure` with a sentence that quotes no secret.
+ * Creates the credentials of a profile from the vendors' files, or from a JSON file with the members of a profile
+ * (protocol/admin-api.md#credentials-of-a-push-profile). Combines several files. Throws `UsageError` or `CommandFailure`
+ * with a message that quotes no secret.
  */
 export async function credentialsFrom(
   connector: ConnectorId,
   paths: string[],
   options: CredentialOptions,
 ): Promise<JsonObject> {
-  const found: Found = { members: {}, pem: { files: [] } };
-  for (const path of paths) await addFile(found, { connector, path, options });
-  const { members, pem } = found;
+  const collected: Collected = { members: {}, pem: { files: [] } };
+  for (const path of paths) await addFile(collected, { connector, path, options });
+  const { members, pem } = collected;
   if (pem.files.length > 0) {
     if (!guideOf(connector)?.takesKeyFiles)
       throw new UsageError(
@@ -36,23 +37,23 @@ export async function credentialsFrom(
       );
     Object.assign(members, appleCredentials(pem, options));
   }
-  const asked = guideOf(connector)?.askedSecret;
-  if (asked && members[asked.member] === undefined)
-    members[asked.member] = options.secretFile
+  const prompted = guideOf(connector)?.askedSecret;
+  if (prompted && members[prompted.member] === undefined)
+    members[prompted.member] = options.secretFile
       ? await readSecretLine(options.secretFile)
-      : await askSecret(asked.question, '--secret-file');
+      : await askSecret(prompted.question, '--secret-file');
   return members;
 }
 
 async function addFile(
-  { members, pem }: Found,
+  { members, pem }: Collected,
   { connector, path, options }: { connector: ConnectorId; path: string; options: CredentialOptions },
 ): Promise<void> {
   const file = await readCredentialFile(path);
   if (file.kind === 'json') {
-    const own = guideOf(connector)?.fromFile?.(file.document) ?? { members: file.document };
-    if ('error' in own) throw new CommandFailure(`${path}: ${own.error}.`);
-    Object.assign(members, own.members);
+    const converted = guideOf(connector)?.fromFile?.(file.document) ?? { members: file.document };
+    if ('error' in converted) throw new CommandFailure(`${path}: ${converted.error}.`);
+    Object.assign(members, converted.members);
     return;
   }
   pem.files.push(path);

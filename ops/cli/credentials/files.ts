@@ -2,23 +2,23 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { inputName, readInput, toDictionary } from '../input.ts';
 import { CommandFailure } from '../report.ts';
 
-/** PEM parts that were found in files, and the names of these files. */
+/** PEM parts from files, with the names of these files. */
 export interface PemParts {
   certificate?: string;
   privateKey?: string;
   files: string[];
 }
 
-/** What a file of credentials turned out to be. */
+/** Content of a credential file by its kind. */
 export type CredentialFile =
   | { kind: 'json'; document: JsonObject }
   | { kind: 'pem'; parts: Omit<PemParts, 'files'> }
   | { kind: 'pkcs12'; content: Buffer };
 
-/** Certificates and keys are a few kilobytes. */
+/** Limit on the size; certificates and keys are a few kilobytes. */
 const maxBytes = 1_000_000;
 
-/** Reads a file, or standard input for `-`, and tells what it is by its content. Throws `CommandFailure`. */
+/** Reads a file, or standard input for `-`, and detects its kind. Throws `CommandFailure`. */
 export async function readCredentialFile(path: string): Promise<CredentialFile> {
   const content = await readInput(path);
   const name = inputName(path);

@@ -3,7 +3,7 @@ import { guideOf } from '../../../connectors/registry.ts';
 import { brandOf, type ConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { type Report, table } from '../report.ts';
 
-/** Lists the gateways that take credentials, with the names that the command line knows them by. */
+/** Lists the gateways that take credentials, with their names on the command line. */
 export function describeGateways(): Report {
   const rows = profileConnectorIds.map((id) => [id, brandOf(id)]);
   const text = [
@@ -14,7 +14,7 @@ export function describeGateways(): Report {
   return { document: { results: rows.map(([connector, gateway]) => ({ connector, gateway })) }, text };
 }
 
-/** Describes the credentials of one connector: the members, an example, where the vendor shows them, its files. */
+/** Describes the credentials of one connector: members, an example, their source at the vendor, the vendor's files. */
 export function describeCredentials(connector: ConnectorId): Report {
   const guide = guideOf(connector);
   if (!guide) return { document: { connector }, text: `${brandOf(connector)} takes no credentials.` };

@@ -8,8 +8,8 @@ export interface CertificatePair {
 }
 
 /**
- * Opens a PKCS#12 file (`.p12`, `.pfx`). Keychain Access of macOS still writes RC2 and 3DES, which the OpenSSL inside
- * Node refuses: hence a library. Throws `CommandFailure` for a wrong password and for a file without the pair.
+ * Opens a PKCS#12 file (`.p12`, `.pfx`) with a library, because Keychain Access of macOS still uses RC2 and 3DES, which
+ * Node's OpenSSL refuses. Throws `CommandFailure` for a wrong password and for a file without the pair.
  */
 export function openPkcs12(content: Buffer, password: string): CertificatePair {
   const bags = readBags(content, password);

@@ -2,17 +2,16 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { UsageError } from '../report.ts';
 
-const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+const noOutput = new Writable({ write: (_chunk, _encoding, done) => done() });
 
 /**
- * Asks for a secret in the terminal and shows none of it. Throws `UsageError` naming the option to use where there is no
- * terminal.
+ * Asks for a secret in the terminal without echo. Throws `UsageError` with the option to use when there is no terminal.
  */
 export async function askSecret(question: string, option: string): Promise<string> {
   if (!process.stdin.isTTY)
     throw new UsageError(`${option} <file> is needed where there is no terminal to ask in`);
   process.stderr.write(`${question}: `);
-  const terminal = createInterface({ input: process.stdin, output: silent, terminal: true });
+  const terminal = createInterface({ input: process.stdin, output: noOutput, terminal: true });
   try {
     return await terminal.question('');
   } finally {

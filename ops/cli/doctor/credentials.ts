@@ -6,7 +6,7 @@ import { listProfiles, openProfile } from '../../../shared/db/tables/apps/profil
 import { isConnectorId } from '../../../shared/domain/labels.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
-/** A certificate that ends within this time is worth a warning: getting a new one takes people. */
+/** Time before the end of a certificate from which on there is a warning: renewing one is manual work. */
 const warnBeforeMs = 30 * 86_400_000;
 
 interface CheckContext {
@@ -15,26 +15,32 @@ interface CheckContext {
   nowMs: number;
 }
 
-/** Opens every app and profile with CARILLON_SECRET, and looks at what the credentials say of themselves. */
+/** Decrypts every app and profile with CARILLON_SECRET, and inspects the credentials. */
 export async function checkCredentials(context: CheckContext): Promise<Finding[]> {
-  const sealed: Finding[] = [];
-  const unwell: Finding[] = [];
+  const secretFindings: Finding[] = [];
+  const credentialFindings: Finding[] = [];
   let apps = 0;
   let profiles = 0;
   for (const appId of await listAppIds(context.db)) {
     apps += 1;
-    const closed = await attempt(`app ${appId}`, () => findApp(context.db, context.vault, appId));
-    if (closed) sealed.push(closed);
+    const secretFailure = await tryOpen(`app ${appId}`, () => findApp(context.db, context.vault, appId));
+    if (secretFailure) secretFindings.push(secretFailure);
     for (const { connector, name } of await listProfiles(context.db, appId)) {
       profiles += 1;
       const id = { appId, connector, name };
-      const found = await attempt(labelOf(id), async () => unwell.push(...(await inspect(context, id))));
-      if (found) sealed.push(found);
+      const openFailure = await tryOpen(labelOf(id), async () =>
+        credentialFindings.push(...(await inspect(context, id))),
+      );
+      if (openFailure) secretFindings.push(openFailure);
     }
   }
   return [
-    ...(sealed.length > 0 ? sealed : [ok('secrets', `${apps} apps and ${profiles} profiles open`)]),
-    ...(unwell.length > 0 ? unwell : [ok('credentials', `${profiles} profiles looked at`)]),
+    ...(secretFindings.length > 0
+      ? secretFindings
+      : [ok('secrets', `${apps} apps and ${profiles} profiles open`)]),
+    ...(credentialFindings.length > 0
+      ? credentialFindings
+      : [ok('credentials', `${profiles} profiles looked at`)]),
   ];
 }
 
@@ -46,8 +52,8 @@ interface ProfileId {
 
 const labelOf = ({ appId, connector, name }: ProfileId) => `profile ${connector}/${name} of app ${appId}`;
 
-/** What keeps a value closed, if anything does. */
-async function attempt(what: string, open: () => Promise<unknown>): Promise<Finding | undefined> {
+/** Decrypts a value. Returns a finding when that fails. */
+async function tryOpen(what: string, open: () => Promise<unknown>): Promise<Finding | undefined> {
   try {
     await open();
     return undefined;

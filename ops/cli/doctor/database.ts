@@ -3,25 +3,25 @@ import { Database } from '../../../shared/db/pool.ts';
 import { pendingChanges } from '../../../shared/queue/migrate.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
-/** develop/architecture.md#data: PostgreSQL 15 or newer. */
+/** PostgreSQL 15, the oldest supported version (develop/architecture.md#data). */
 const oldestVersion = 150_000;
 
-/** Tokens of gateways and scheduled pushes live by the clock; a second is noticed, a minute is refused. */
+/** Limits on the clock difference: gateway tokens and scheduled pushes depend on the time. */
 const warnAboveMs = 1000;
 const failAboveMs = 60_000;
 
-/** Opens the database for the length of the check-up. */
-export function openForCheckup(url: string): Database {
+/** Opens the database for the checks. */
+export function openForChecks(url: string): Database {
   return new Database({ url, applicationName: 'carillon doctor', maxConnections: 2 });
 }
 
-/** Reachable, new enough, and with the same time as this machine. */
+/** Checks that the database is reachable, new enough, and has the same time as this machine. */
 export async function checkDatabase(db: Database, clock: Clock): Promise<Finding[]> {
   try {
-    // The first query pays for the connection; the second one measures.
+    // The first query opens the connection, so that the second one measures the clock only.
     await db.query('SELECT 1');
     const askedAtMs = clock.now();
-    const { rows } = await db.query<Answer>(
+    const { rows } = await db.query<ServerInfo>(
       `SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS name,
               (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now_ms,
               (SELECT s.version FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid() AND s.ssl) AS tls,
@@ -30,7 +30,7 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
     );
     const middleMs = (askedAtMs + clock.now()) / 2;
     const row = rows[0];
-    if (!row) throw new Error('it gave no answer');
+    if (!row) throw new Error('it returned no row');
     return [checkVersion(row), ...checkEncryption(row), checkClock(row.now_ms - middleMs)];
   } catch (error) {
     const advice =
@@ -39,24 +39,24 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
   }
 }
 
-interface Answer {
+interface ServerInfo {
   version: number;
   name: string;
   now_ms: number;
   /** Null where the connection is not encrypted. */
   tls: string | null;
   is_socket: boolean;
-  /** It comes from this machine. */
+  /** Whether the connection is from this machine. */
   is_local: boolean;
 }
 
-function wayOf({ tls, is_socket: isSocket }: Answer): string {
+function describeConnection({ tls, is_socket: isSocket }: ServerInfo): string {
   if (isSocket) return 'through a socket of this machine';
   return tls === null ? 'the connection is not encrypted' : `the connection is encrypted (${tls})`;
 }
 
-/** What leaves this machine in the open can be read on its way: keys are sealed, everything else is not. */
-export function checkEncryption({ tls, is_local: isLocal }: Pick<Answer, 'tls' | 'is_local'>): Finding[] {
+/** Checks that a connection to another machine is encrypted: keys are stored encrypted, other data is not. */
+export function checkEncryption({ tls, is_local: isLocal }: Pick<ServerInfo, 'tls' | 'is_local'>): Finding[] {
   if (tls !== null || isLocal) return [];
   const advice =
     'Add sslmode=verify-full to DATABASE_URL, or sslmode=require where its certificate has no name.';
@@ -65,24 +65,24 @@ export function checkEncryption({ tls, is_local: isLocal }: Pick<Answer, 'tls' |
   ];
 }
 
-function checkVersion(answer: Answer): Finding {
-  const { version, name } = answer;
+function checkVersion(info: ServerInfo): Finding {
+  const { version, name } = info;
   return version >= oldestVersion
-    ? ok('database', `PostgreSQL ${name} answers, ${wayOf(answer)}`)
+    ? ok('database', `PostgreSQL ${name} answers, ${describeConnection(info)}`)
     : fail('database', `PostgreSQL ${name} is too old`, 'Move to PostgreSQL 15 or newer.');
 }
 
 function checkClock(differenceMs: number): Finding {
-  const awayMs = Math.abs(differenceMs);
-  const detail = `the database's clock is ${(awayMs / 1000).toFixed(3)} s ${differenceMs < 0 ? 'behind' : 'ahead of'} this machine's`;
+  const absoluteMs = Math.abs(differenceMs);
+  const detail = `the database's clock is ${(absoluteMs / 1000).toFixed(3)} s ${differenceMs < 0 ? 'behind' : 'ahead of'} this machine's`;
   const advice = 'Let both machines take their time from NTP.';
-  if (awayMs > failAboveMs) return fail('clock', detail, advice);
-  return awayMs > warnAboveMs ? warn('clock', detail, advice) : ok('clock', detail);
+  if (absoluteMs > failAboveMs) return fail('clock', detail, advice);
+  return absoluteMs > warnAboveMs ? warn('clock', detail, advice) : ok('clock', detail);
 }
 
-/** A standby that `where` scans read, if one is set. */
+/** Checks the standby for `where` scans. */
 export async function checkStandby(url: string): Promise<Finding> {
-  const standby = openForCheckup(url);
+  const standby = openForChecks(url);
   try {
     await standby.query('SELECT 1 FROM installation LIMIT 1');
     return ok('standby', 'the standby answers');
@@ -97,7 +97,7 @@ export async function checkStandby(url: string): Promise<Finding> {
   }
 }
 
-/** Whether the tables and queues are those that this version expects. */
+/** Checks that all migrations of this version have run. */
 export async function checkMigrations(url: string): Promise<Finding> {
   try {
     const pending = await pendingChanges(url);

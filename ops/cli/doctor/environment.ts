@@ -11,10 +11,10 @@ import { type RunInfo, readRunInfo } from '../../local/run-info.ts';
 import { readSecrets, type Secrets } from '../../local/secrets.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
-/** What the processes would start with, as far as it is known. */
+/** Environment that the processes would start with, as far as it is known. */
 export interface LocalEnvironment {
   findings: Finding[];
-  /** There only when the environment is fit to start. */
+  /** Undefined when the environment is invalid. */
   config: Config | undefined;
   databaseUrl: string | undefined;
   url: string;
@@ -22,18 +22,18 @@ export interface LocalEnvironment {
   adminToken: string | undefined;
 }
 
-/** Reads the environment, and what the data directory adds to it under the embedded mode. */
+/** Reads the environment, and the values that the data directory adds to it in embedded mode. */
 export async function readLocalEnvironment(env: Environment): Promise<LocalEnvironment> {
   const findings: Finding[] = [];
-  const local = attempt(() => readLocalConfig(env), findings);
+  const local = tryRead(() => readLocalConfig(env), findings);
   const runInfo = local ? await readRunInfo(local.dataDir) : {};
   const secrets = local ? await secretsOf(local, findings) : {};
-  const config = attempt(() => readConfig(completeEnvironment(env, { local, runInfo, secrets })), findings);
+  const config = tryRead(() => readConfig(completeEnvironment(env, { local, runInfo, secrets })), findings);
   for (const warning of environmentWarnings(env))
-    findings.push(warn('environment', warning, 'Correct the name, or take the variable away.'));
+    findings.push(warn('environment', warning, 'Correct the name, or remove the variable.'));
   if (findings.length === 0) findings.push(ok('environment', 'every variable is as expected'));
   return {
-    findings: withoutRepeats(findings),
+    findings: withoutDuplicates(findings),
     config,
     databaseUrl: local?.databaseUrl ?? runInfo.databaseUrl,
     url: local?.publicUrl ?? runInfo.url ?? 'http://127.0.0.1:8080',
@@ -51,7 +51,7 @@ async function secretsOf(local: LocalConfig, findings: Finding[]): Promise<Parti
   }
 }
 
-/** The variables of the process, and those that `npm start` would add. */
+/** Returns the variables of the process and those that `npm start` would add. */
 function completeEnvironment(
   env: Environment,
   {
@@ -68,7 +68,7 @@ function completeEnvironment(
   };
 }
 
-function attempt<T>(read: () => T, findings: Finding[]): T | undefined {
+function tryRead<T>(read: () => T, findings: Finding[]): T | undefined {
   try {
     return read();
   } catch (error) {
@@ -86,6 +86,6 @@ function adviceFor(problem: string): string {
     : `Correct ${name}.`;
 }
 
-function withoutRepeats(findings: Finding[]): Finding[] {
+function withoutDuplicates(findings: Finding[]): Finding[] {
   return findings.filter((one, i) => findings.findIndex((other) => other.detail === one.detail) === i);
 }

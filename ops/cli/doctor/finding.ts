@@ -1,10 +1,10 @@
-/** What one check found. */
+/** Result of one check. */
 export interface Finding {
   name: string;
   status: 'ok' | 'warn' | 'fail';
-  /** What is the case. */
+  /** Present state. */
   detail: string;
-  /** What to do about it; empty when all is well. */
+  /** Action to take; empty when the check succeeded. */
   advice: string;
 }
 
@@ -24,7 +24,7 @@ export const fail = (name: string, detail: string, advice: string): Finding => (
   advice,
 });
 
-/** The message of an error, with the one inside it where that says more (a refused connection). */
+/** Returns the message of the innermost error, which has more detail (such as a refused connection). */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
   if (!(error instanceof Error)) return String(error);

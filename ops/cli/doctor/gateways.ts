@@ -3,7 +3,7 @@ import { listGatewayFailures } from '../../../shared/db/tables/gateways/failures
 import { gatewayFailureText } from '../../../shared/domain/breaker.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
-/** Names the gateways that did not answer when a dispatcher asked them last, and why. */
+/** Lists the gateways whose last exchange with a dispatcher failed, with the reasons. */
 export async function checkGateways(db: Handle): Promise<Finding[]> {
   const failures = await listGatewayFailures(db);
   if (failures.length === 0) return [ok('gateways', 'no gateway failed when it was asked last')];
@@ -17,7 +17,7 @@ export async function checkGateways(db: Handle): Promise<Finding[]> {
 }
 
 function adviceFor(reason: string): string {
-  if (/^\d/.test(reason)) return 'The gateway itself is in trouble: pushes wait and are tried again.';
+  if (/^\d/.test(reason)) return 'The gateway itself fails: pushes wait and are tried again.';
   if (/^(ENOTFOUND|EAI_)/.test(reason))
     return 'Look at the DNS of this machine, and at the endpoint of the profile.';
   if (/CERT|SELF_SIGNED|ALTNAME|VERIFY|ISSUER/.test(reason))

@@ -6,13 +6,12 @@ import { anonymous } from '../../../shared/domain/users/auth-data.ts';
 import { isIdentityTokenPlatform } from '../../../shared/domain/users/auth-platforms.ts';
 import { type Finding, ok, warn } from './finding.ts';
 
-/** As many names as a line can hold. */
+/** Limit on names in a line. */
 const maxNames = 5;
 
 /**
- * Warns of apps whose users have accounts of third-party platforms that are not checked: any caller that knows the id of such an
- * account signs in as its user. What no user has used yet is not seen.
- * Apps open with CARILLON_SECRET; throws where one does not.
+ * Warns of apps whose users have accounts on third-party platforms that are not checked: any caller that knows the id of
+ * such an account can sign in as its user. Does not see platforms without users. Throws when an app cannot be decrypted.
  */
 export async function checkPlatforms({ db, vault }: { db: Handle; vault: Vault }): Promise<Finding[]> {
   const found: Finding[] = [];
@@ -35,6 +34,6 @@ export async function checkPlatforms({ db, vault }: { db: Handle; vault: Vault }
   return found.length > 0 ? found : [ok('platforms', `${apps.length} apps looked at`)];
 }
 
-/** Neither a UnionID, nor anonymous, nor refused anyway. */
+/** Checks that logins by this platform are possible without a check: not for UnionIDs, anonymous and identity token ones. */
 const isUncheckable = (platform: string): boolean =>
   !platform.startsWith('_') && platform !== anonymous && !isIdentityTokenPlatform(platform);

@@ -2,7 +2,7 @@ import { type Finding, fail, ok, reasonOf } from './finding.ts';
 
 const timeoutMs = 5000;
 
-/** Whether a process answers that it can do its work. */
+/** Checks that a process is ready. */
 export async function checkProcess(name: 'api' | 'dispatcher', url: string): Promise<Finding> {
   const start =
     name === 'api'
@@ -21,7 +21,7 @@ export async function checkProcess(name: 'api' | 'dispatcher', url: string): Pro
   }
 }
 
-/** Whether the api takes our admin token. It is asked for an app that cannot be: 404 says yes, 401 says no. */
+/** Checks that the api accepts our admin token. Requests an impossible app: 404 means accepted, 401 means refused. */
 export async function checkAdminToken(url: string, adminToken: string | undefined): Promise<Finding[]> {
   const name = 'admin token';
   if (adminToken === undefined)
@@ -35,7 +35,7 @@ export async function checkAdminToken(url: string, adminToken: string | undefine
     if (response.status !== 401) return [ok(name, 'the api takes it')];
     return [fail(name, 'the api refuses it', 'Set CARILLON_ADMIN_TOKEN to the one that the api has.')];
   } catch {
-    // That nobody answers is the finding of `checkProcess`.
+    // `checkProcess` reports an api that does not answer.
     return [];
   }
 }

@@ -8,7 +8,7 @@ import { type Finding, fail, ok, reasonOf } from './finding.ts';
 const timeoutMs = 5000;
 const timing = { connectMs: timeoutMs, greetingMs: timeoutMs, silenceMs: timeoutMs };
 
-/** Whether mail and messages could leave, where they are to. No address of a supplier is shown: it may hold a password. */
+/** Checks the configured mail and SMS providers. Shows no URL of a provider, because it may contain a password. */
 export async function checkProviders({ smtpUrl, smsWebhookUrl }: Config): Promise<Finding[]> {
   return [
     ...(smtpUrl === undefined ? [] : [await checkMail(smtpUrl)]),
@@ -25,15 +25,15 @@ async function checkMail(url: string): Promise<Finding> {
   return fail('mail', `the server of SMTP_URL does not let us in: ${reason}`, advice);
 }
 
-/** A connection only: whatever was sent there might become a message. */
+/** Checks the webhook by a connection only: a request could cause a message. */
 async function checkWebhook(text: string): Promise<Finding> {
   const url = new URL(text);
   const isTls = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const target = { host, port: Number(url.port) || (isTls ? 443 : 80) };
-  // A name only: TLS knows no addresses as server names (RFC 6066 3).
-  const named = isIP(host) ? target : { ...target, servername: host };
-  const socket = isTls ? connectTls(named) : connect(target);
+  // TLS allows no IP addresses as server names (RFC 6066 3).
+  const options = isIP(host) ? target : { ...target, servername: host };
+  const socket = isTls ? connectTls(options) : connect(target);
   try {
     await once(socket, isTls ? 'secureConnect' : 'connect', { signal: AbortSignal.timeout(timeoutMs) });
     return ok('messages', 'the server of SMS_WEBHOOK_URL can be reached');

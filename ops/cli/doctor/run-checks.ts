@@ -3,7 +3,7 @@ import { currentEnvironment, type Environment } from '../../../shared/config/con
 import { Vault } from '../../../shared/crypto.ts';
 import type { Report } from '../report.ts';
 import { checkCredentials } from './credentials.ts';
-import { checkDatabase, checkMigrations, checkStandby, openForCheckup } from './database.ts';
+import { checkDatabase, checkMigrations, checkStandby, openForChecks } from './database.ts';
 import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
 
 import { type Finding, reasonOf, warn } from './finding.ts';
@@ -13,7 +13,7 @@ import { checkAdminToken, checkProcess } from './processes.ts';
 import { checkProviders } from './providers.ts';
 
 /**
- * Checks in the order in which one thing depends on another; what cannot be checked is left out.
+ * Runs the checks in the order of their dependencies. Skips a check whose dependency failed.
  *
  * @param env the variables that the processes would start with
  */
@@ -35,7 +35,7 @@ const isFailed = ({ status }: Finding) => status === 'fail';
 
 async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Promise<Finding[]> {
   if (databaseUrl === undefined) return [];
-  const db = openForCheckup(databaseUrl);
+  const db = openForChecks(databaseUrl);
   try {
     const findings = await checkDatabase(db, systemClock);
     if (findings.some(isFailed)) return findings;
@@ -48,7 +48,7 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     const areAppsOpen = !findings.some(({ name, status }) => name === 'secrets' && status === 'fail');
     return areAppsOpen ? [...findings, ...(await checkPlatforms(context))] : findings;
   } catch (error) {
-    return [warn('database', `the check-up broke off: ${reasonOf(error)}`, 'Run it again.')];
+    return [warn('database', `the checks were interrupted: ${reasonOf(error)}`, 'Run it again.')];
   } finally {
     await db.close();
   }

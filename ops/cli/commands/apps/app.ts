@@ -7,17 +7,17 @@ import { type AppReply, appReply, connect } from '../../service.ts';
 
 const pathOf = (appId: string) => `/apps/${encodeURIComponent(appId)}`;
 
-/** `carillon app …`: applications and their options. */
+/** Adds `carillon app …`: applications and their options. */
 export function addAppCommands({ program, act, isJson }: Shell): void {
   const app = program.command('app').description('applications and their options');
   app
     .command('create <name> [option=value...]')
-    .description('make an application and print its keys')
+    .description('create an application and print its keys')
     .addOption(new Option('--edition <edition>', 'home or international').choices(['home', 'international']))
-    .option('--app-id <id>', 'id that an app keeps when it moves in; without it one is made')
+    .option('--app-id <id>', 'id of an app that moves here; without it one is generated')
     .option(
       '--keys-file <file>',
-      'JSON with the appKey, masterKey and hookKey that it keeps, or - for standard input; missing ones are made',
+      'JSON with its existing appKey, masterKey and hookKey, or - for standard input; missing ones are generated',
     )
     .addOption(
       new Option('--plan <plan>', 'commercial or development').choices(['commercial', 'development']),
@@ -30,11 +30,11 @@ export function addAppCommands({ program, act, isJson }: Shell): void {
     .action(act(async (appId: string) => describe(await (await connect()).app(appId))));
   app
     .command('set <appId> <option=value...>')
-    .description('change options, or the name: values are JSON, and what is no JSON is a text')
+    .description('change options, or the name; a value is JSON, else a string')
     .action(act(set));
   app
     .command('delete <appId>')
-    .description('delete an application with all that belongs to it')
+    .description('delete an application with all its data')
     .option('--yes', 'do not ask')
     .action(act((appId: string, { yes }: { yes?: boolean }) => remove(appId, yes || isJson())));
 }
@@ -49,10 +49,10 @@ interface CreateOptions {
 async function create(
   name: string,
   pairs: string[],
-  { edition, plan, appId: asked, keysFile }: CreateOptions,
+  { edition, plan, appId: requestedId, keysFile }: CreateOptions,
 ): Promise<Report> {
   const options = Object.fromEntries(parsePairs(pairs));
-  const appId = asked === undefined ? undefined : parseAppId(asked);
+  const appId = requestedId === undefined ? undefined : parseAppId(requestedId);
   const keys = await readProvidedKeys(keysFile);
   const service = await connect();
   const body = { name, edition, plan, appId, ...keys, ...(pairs.length > 0 ? { options } : {}) };
@@ -79,14 +79,14 @@ async function set(appId: string, pairs: string[]): Promise<Report> {
   return describe(appReply.parse(await service.admin('PATCH', pathOf(appId), body)));
 }
 
-/** A program that asks for JSON is not asked in return. */
-async function remove(appId: string, isSure: boolean): Promise<Report> {
-  if (!isSure) await confirm(`Delete app ${appId} with its users, installations and pushes for good?`);
+/** Deletes an app. With `--json` there is no question. */
+async function remove(appId: string, isConfirmed: boolean): Promise<Report> {
+  if (!isConfirmed) await confirm(`Delete app ${appId} with its users, installations and pushes for good?`);
   const document = await (await connect()).admin('DELETE', pathOf(appId));
   return { document, text: `App ${appId} is deleted.` };
 }
 
-/** An app as people read it: keys first, then every option. */
+/** Describes an app: keys first, then every option. */
 function describe(app: AppReply): Report {
   const rows = [
     ['app id', app.appId],

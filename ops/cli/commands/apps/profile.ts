@@ -25,7 +25,7 @@ const entries = z.object({
 const profilePath = (appId: string, connector: ConnectorId, name: string) =>
   `/apps/${encodeURIComponent(appId)}/profiles/${connector}/${encodeURIComponent(name)}`;
 
-/** `carillon profile …`: the credentials of push gateways, which go in and never come out. */
+/** Adds `carillon profile …`: credentials of push gateways, which can be written but not read. */
 export function addProfileCommands({ program, act }: Shell): void {
   // `profile help` explains credentials; the list of commands stays under --help.
   const profile = program.command('profile').description('credentials of push gateways').helpCommand(false);
@@ -36,18 +36,18 @@ export function addProfileCommands({ program, act }: Shell): void {
     )
     .option('--name <name>', 'name of the profile', '_default')
     .option('--team <id>', 'Apple: Team ID of a .p8 key')
-    .option('--key <id>', 'Apple: Key ID, where the name of the .p8 file does not tell it')
+    .option('--key <id>', 'Apple: Key ID, if the name of the .p8 file does not contain it')
     .option('--topic <bundleIds...>', 'Apple: bundle ids that the key or certificate serves')
-    .option('--environment <name>', 'Apple: prod or dev, where the profile serves one only')
-    .option('--password-file <file>', 'password of a .p12 file; without it you are asked')
+    .option('--environment <name>', 'Apple: prod or dev, if the profile serves only one of them')
+    .option('--password-file <file>', 'password of a .p12 file; without it there is a prompt')
     .option(
       '--secret-file <file>',
-      'Huawei: app secret beside agconnect-services.json; without it you are asked',
+      'Huawei: app secret for agconnect-services.json; without it there is a prompt',
     )
     .action(act(put));
   profile
     .command('help [connector]')
-    .description('what the credentials of a gateway are and where its console shows them')
+    .description('describe the credentials of a gateway and where to find them in its console')
     .action(act(help));
   profile.command('list <appId>').description('profiles of an application').action(act(list));
   profile
@@ -57,7 +57,7 @@ export function addProfileCommands({ program, act }: Shell): void {
     .action(act(remove));
 }
 
-/** The connector that was named, by its id or as people call it. Throws `UsageError`. */
+/** Returns the connector with this id or display name. Throws `UsageError`. */
 function connectorOf(name: string): ConnectorId {
   const connector = findConnector(name);
   if (connector && profileConnectorIds.some((id) => id === connector)) return connector;

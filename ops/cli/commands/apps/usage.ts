@@ -10,7 +10,7 @@ const usage = z.looseObject({
   fees: z.looseObject({ calls: z.number(), recipients: z.number(), total: z.number(), currency: z.string() }),
 });
 
-/** `carillon usage`: what an app used on a day, and what that costs. */
+/** Adds `carillon usage`: usage and cost of an app on a day. */
 export function addUsageCommand({ program, act }: Shell): void {
   program
     .command('usage')
@@ -25,14 +25,14 @@ async function show({ app, day }: { app?: string; day?: string }): Promise<Repor
   const { appId } = await chooseApp(service, app);
   const query = day === undefined ? '' : `?${new URLSearchParams({ day })}`;
   const reply = await service.admin('GET', `/apps/${encodeURIComponent(appId)}/usage${query}`);
-  const told = usage.parse(reply);
-  const { calls, recipients, total, currency } = told.fees;
+  const summary = usage.parse(reply);
+  const { calls, recipients, total, currency } = summary.fees;
   const text = table(
-    ['', told.day, `fee in ${currency}`],
+    ['', summary.day, `fee in ${currency}`],
     [
-      ['push calls', told.calls, calls],
-      ['most push calls in a minute', told.peakCallsPerMinute, ''],
-      ['recipients', told.recipients, recipients],
+      ['push calls', summary.calls, calls],
+      ['most push calls in a minute', summary.peakCallsPerMinute, ''],
+      ['recipients', summary.recipients, recipients],
       ['all', '', total],
     ],
   );

@@ -21,7 +21,7 @@ const user = z.looseObject({
   createdAt: z.string(),
 });
 
-/** `carillon user …`: the users of an app, read and deleted with its master key. */
+/** Adds `carillon user …`: reads and deletes users of an app with its master key. */
 export function addUserCommands({ program, act, isJson }: Shell): void {
   const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
   const users = program.command('user').description('users of an application');

@@ -8,23 +8,23 @@ interface AppOption {
   app?: string;
 }
 
-/** What a record says after each verb. */
+/** State of a push after each verb. */
 const results = { pause: 'is paused', resume: 'goes on', cancel: 'is cancelled' } as const;
 type Verb = keyof typeof results;
 
-/** `carillon pause|resume|cancel` a push that is not done, and `carillon schedule` of those that wait for their time. */
+/** Adds `carillon pause|resume|cancel` for unfinished pushes, and `carillon schedule` for scheduled ones. */
 export function addControlCommands({ program, act }: Shell): void {
   const app = ['--app <appId>', 'the application; not needed when there is only one'] as const;
   program
     .command('pause <objectId>')
-    .description('stop sending a push for now')
+    .description('pause a push')
     .option(...app)
     .action(act((objectId: string, options: AppOption) => control('pause', objectId, options)));
   program
     .command('resume <objectId>')
-    .description('go on with a paused push')
+    .description('resume a paused push')
     .option(...app)
-    .option('--flow-control <per second>', 'at most so many recipients per second from now on, from 1000')
+    .option('--flow-control <per second>', 'limit of recipients per second from now on, at least 1000')
     .action(
       act((objectId: string, options: AppOption & { flowControl?: string }) =>
         control('resume', objectId, options),
@@ -32,18 +32,18 @@ export function addControlCommands({ program, act }: Shell): void {
     );
   program
     .command('cancel <objectId>')
-    .description('end a push: what was not sent is never sent')
+    .description('cancel a push; the remaining recipients do not get it')
     .option(...app)
     .action(act((objectId: string, options: AppOption) => control('cancel', objectId, options)));
-  const schedule = program.command('schedule').description('pushes that wait for their time');
+  const schedule = program.command('schedule').description('scheduled pushes');
   schedule
     .command('list')
-    .description('the pushes that wait, the next one first')
+    .description('list the scheduled pushes, the next one first')
     .option(...app)
     .action(act(listSchedule));
   schedule
     .command('cancel <id>')
-    .description('cancel the push under this number of the list')
+    .description('cancel the push with this number in the list')
     .option(...app)
     .action(act(cancelSchedule));
 }
@@ -75,7 +75,7 @@ async function listSchedule({ app }: AppOption): Promise<Report> {
   const rows = z
     .object({ results: z.array(entry) })
     .parse(reply)
-    // The member is named for the real service; it holds the time of sending (protocol/push.md#scheduled-push-entry).
+    // The public service has this name for the time of sending (protocol/push.md#scheduled-push-entry).
     .results.map((one) => [one.id, new Date(one.expire_time).toISOString(), one.push_msg.id]);
   return {
     document: reply,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
 import { type Report, table } from '../../report.ts';
 
-/** What `POST …/push/explain` answers. */
+/** Reply of `POST …/push/explain`. */
 const explanation = z.looseObject({
   devices: z.number(),
   connectors: z.record(
@@ -22,10 +22,10 @@ const explanation = z.looseObject({
   warnings: z.array(z.string()).default([]),
 });
 
-/** What a push would do, for people; the document is the reply as it came. */
+/** Describes what a push would do. The document is the unchanged reply. */
 export function describeExplanation(reply: unknown): Report {
-  const told = explanation.parse(reply);
-  const shares = Object.entries(told.connectors);
+  const parsed = explanation.parse(reply);
+  const shares = Object.entries(parsed.connectors);
   const rows = shares.map(([connector, { devices, profiles, payloadBytes }]) => [
     displayName(connector),
     devices,
@@ -37,18 +37,18 @@ export function describeExplanation(reply: unknown): Report {
   const problems = shares.flatMap(([id, { problem }]) =>
     problem === undefined ? [] : [`${displayName(id)}: ${problem}`],
   );
-  const time = told.estimatedSeconds === null ? '' : `It takes about ${told.estimatedSeconds} s: `;
+  const time = parsed.estimatedSeconds === null ? '' : `It takes about ${parsed.estimatedSeconds} s: `;
   const text = [
-    `This push would go to ${told.devices} devices. Nothing was sent.`,
+    `This push would go to ${parsed.devices} devices. Nothing was sent.`,
     ...(rows.length > 0 ? ['', table(['connector', 'devices', 'bytes', 'profiles'], rows)] : []),
-    ...section('Warnings', told.warnings),
+    ...section('Warnings', parsed.warnings),
     ...section('Problems', problems),
-    ...section('Limits', told.limits),
+    ...section('Limits', parsed.limits),
     '',
-    `${time}${told.pace}`,
+    `${time}${parsed.pace}`,
     ...section('Database', [
-      ...told.plan,
-      ...(told.warning === undefined ? [] : [`Warning: ${told.warning}`]),
+      ...parsed.plan,
+      ...(parsed.warning === undefined ? [] : [`Warning: ${parsed.warning}`]),
     ]),
   ].join('\n');
   return { document: reply, text };

@@ -24,25 +24,25 @@ interface PushOptions {
   wait: boolean;
 }
 
-/** `carillon push`: sends, and shows how far it is until it is done. */
+/** Adds `carillon push`: sends a push and shows its progress. */
 export function addPushCommand({ program, act, isJson }: Shell): void {
   program
     .command('push')
-    .description('send a push and show how far it is until it is done')
+    .description('send a push and show its progress until it is done')
     .option('--app <appId>', 'the application; not needed when there is only one')
     .option('--alert <text>', 'text of the notification')
     .option('--title <text>', 'title of the notification')
-    .option('--data <json or file>', 'the whole data object; --alert and --title are put into it')
-    .option('--where <json or file>', 'conditions on installations; without any, the push goes to all')
+    .option('--data <json or file>', 'the whole data object; --alert and --title are added to it')
+    .option('--where <json or file>', 'conditions on installations; without it the push goes to all')
     .option('--channels <names...>', 'only subscribers of these channels')
     .option('--prod <dev or prod>', "which of Apple's gateways")
-    .option('--expire <seconds or time>', 'how long it may be delivered, or until when (ISO 8601, or +10m)')
-    .option('--at <time>', 'when it is sent (ISO 8601, or +10m); without it, now')
-    .option('--flow-control <per second>', 'at most so many recipients per second, from 1000')
+    .option('--expire <seconds or time>', 'lifetime in seconds, or time of expiry (ISO 8601, or +10m)')
+    .option('--at <time>', 'time of sending (ISO 8601, or +10m); without it, now')
+    .option('--flow-control <per second>', 'limit of recipients per second, at least 1000')
     .option('--notification-id <id>', 'name of the push, at most 16 letters and digits')
-    .option('--req-id <id>', 'the same one again within 5 minutes sends nothing')
-    .option('--dry-run', 'send nothing: say whom it would reach, how, and which limits would bite')
-    .option('--no-wait', 'end as soon as the push is accepted')
+    .option('--req-id <id>', 'id of the request; a repetition within 5 minutes sends nothing')
+    .option('--dry-run', 'send nothing: show recipients, payloads and the limits that apply')
+    .option('--no-wait', 'exit as soon as the push is accepted')
     .action(act((options: PushOptions) => push(options, isJson())));
 }
 
@@ -81,7 +81,7 @@ async function follow(watched: {
   return { document: record, text: describeResult(record), isBad: record.status !== 'done' };
 }
 
-/** The body of `POST /1.1/push` (protocol/push.md#push-call). Throws `UsageError` for options that make none. */
+/** Creates the body of `POST /1.1/push` (protocol/push.md#push-call). Throws `UsageError` for invalid options. */
 async function bodyOf(options: PushOptions): Promise<Record<string, unknown>> {
   const data = {
     ...(options.data === undefined ? {} : await dictionaryOrFile(options.data)),

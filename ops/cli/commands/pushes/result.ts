@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { connectorIds, displayName, successField } from '../../../../shared/domain/labels.ts';
 import { type Report, table } from '../../report.ts';
 
-/** A push record as `GET /1.1/tables/Notifications/:objectId` gives it (protocol/push-records.md#record-fields). */
+/** Push record of `GET /1.1/tables/Notifications/:objectId` (protocol/push-records.md#record-fields). */
 export const pushRecord = z.looseObject({
   objectId: z.string(),
   status: z.string(),
@@ -15,14 +15,14 @@ export const pushRecord = z.looseObject({
 });
 export type PushRecord = z.infer<typeof pushRecord>;
 
-/** What `POST /1.1/push` answers; warnings are about members that it ignored. */
+/** Reply of `POST /1.1/push`; the warnings are about ignored members. */
 export const acceptedPush = z.looseObject({
   objectId: z.string(),
   createdAt: z.string(),
   warnings: z.array(z.string()).optional(),
 });
 
-/** A report on a push with the warnings of its acceptance: people read them first. */
+/** Adds the warnings of an accepted push to its report, at the top of the text. */
 export function withWarnings(report: Report, warnings: string[] = []): Report {
   if (warnings.length === 0) return report;
   const { document, text } = report;
@@ -33,10 +33,10 @@ export function withWarnings(report: Report, warnings: string[] = []): Report {
   };
 }
 
-/** True until every recipient has its outcome; any other status but `done` is the sentence of a failure. */
+/** Checks whether recipients without an outcome remain. Any other status than `done` is then an error text. */
 export const isOpen = ({ status }: PushRecord): boolean => status === 'in-queue' || status === 'scheduled';
 
-/** Recipients whose outcome is known. */
+/** Returns the number of recipients with an outcome. */
 export const settledOf = ({ outcomes }: PushRecord): number =>
   Object.values(outcomes).reduce((sum, count) => sum + count, 0);
 
@@ -49,19 +49,19 @@ const outcomeNames: Record<string, string> = {
   dropped: 'dropped',
 };
 
-/** The result by connector, then how all recipients ended. */
+/** Describes the successes by connector, then the outcomes of all recipients. */
 export function describeResult(record: PushRecord): string {
   const byField = new Map(connectorIds.map((connector) => [successField(connector), connector]));
   const rows = [...byField].flatMap(([field, connector]) => {
     const count = record[field];
     return typeof count === 'number' ? [[displayName(connector), count]] : [];
   });
-  const ends = Object.entries(record.outcomes).map(([name, count]) => [outcomeNames[name] ?? name, count]);
+  const totals = Object.entries(record.outcomes).map(([name, count]) => [outcomeNames[name] ?? name, count]);
   return [
     `Push ${record.objectId}: ${record.status}`,
     ...(rows.length > 0 ? ['', table(['connector', 'successes'], rows)] : []),
     '',
-    table(['recipients', 'count'], [...ends, ['all', record.devices]]),
+    table(['recipients', 'count'], [...totals, ['all', record.devices]]),
     ...(record.devices === 0 && record.status === 'done'
       ? ['', 'Nothing was sent: no installation meets the conditions.']
       : []),

@@ -2,26 +2,26 @@ import { Presets, SingleBar } from 'cli-progress';
 import { type Clock, sleep } from '../../../../shared/clock.ts';
 import { isOpen, type PushRecord, settledOf } from './result.ts';
 
-/** Quick at first, since most pushes are; then twice a second. */
+/** Polling interval: short at first, because most pushes are quick; then twice a second. */
 const firstPauseMs = 50;
 const longestPauseMs = 500;
 
-/** Where standard error is no terminal, a line comes this often. */
+/** Interval of lines when standard error is not a terminal. */
 const lineEveryMs = 3000;
 
 export interface WatchOptions {
-  /** Shows a bar on standard error where that is a terminal, and a line every few seconds where it is not. */
+  /** Whether to show a bar on standard error, or a line every few seconds when that is not a terminal. */
   isShown: boolean;
   clock: Clock;
 }
 
-/** Reads the record again and again until the push is done or has failed, and gives the last one. */
+/** Polls the record until the push is done or has failed. Returns the last record. */
 export async function watchPush(
   read: () => Promise<PushRecord>,
   { isShown, clock }: WatchOptions,
 ): Promise<PushRecord> {
   const bar = isShown && process.stderr.isTTY ? makeBar() : undefined;
-  const lines = isShown && !bar ? new Lines(clock) : undefined;
+  const lines = isShown && !bar ? new ProgressLines(clock) : undefined;
   const startedAtMs = clock.monotonicMs();
   try {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 1.5, longestPauseMs)) {
@@ -36,11 +36,11 @@ export async function watchPush(
   }
 }
 
-/** How far a push is, in lines: one every few seconds, and one at once when something is wrong. */
-class Lines {
+/** Progress of a push in lines: one every few seconds, and one at once when there is a new hint. */
+class ProgressLines {
   readonly #clock: Clock;
   #lastAtMs: number;
-  #lastTrouble = '';
+  #lastHint = '';
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -49,23 +49,23 @@ class Lines {
 
   show(record: PushRecord): void {
     const nowMs = this.#clock.monotonicMs();
-    const trouble = troubleOf(record);
-    const isNew = trouble !== '' && trouble !== this.#lastTrouble;
+    const hint = hintOf(record);
+    const isNew = hint !== '' && hint !== this.#lastHint;
     if (!isNew && nowMs - this.#lastAtMs < lineEveryMs) return;
     this.#lastAtMs = nowMs;
-    this.#lastTrouble = trouble;
+    this.#lastHint = hint;
     const progress = `${settledOf(record)} of ${record.devices} done`;
-    process.stderr.write(`${[progress, ...(trouble === '' ? [] : [trouble])].join('; ')}\n`);
+    process.stderr.write(`${[progress, ...(hint === '' ? [] : [hint])].join('; ')}\n`);
   }
 }
 
-/** What an open push waits for: a gateway that does not answer, and why. */
-const troubleOf = ({ errors }: PushRecord): string => (typeof errors === 'string' ? errors : '');
+/** Returns the hint on an open push: a gateway that does not answer, and why. */
+const hintOf = ({ errors }: PushRecord): string => (typeof errors === 'string' ? errors : '');
 
 function makeBar(): SingleBar {
   return new SingleBar(
     {
-      format: '{bar} {percentage} % | {value} of {total} | {perSecond} per second{trouble}',
+      format: '{bar} {percentage} % | {value} of {total} | {perSecond} per second{hint}',
       stream: process.stderr,
       hideCursor: true,
       clearOnComplete: false,
@@ -74,15 +74,15 @@ function makeBar(): SingleBar {
   );
 }
 
-/** Shown as soon as the first recipients are known; the total grows while the push is being planned. */
+/** Updates the bar, which starts with the first known recipients; the total grows during planning. */
 function show(bar: SingleBar | undefined, record: PushRecord, elapsedMs: number): void {
   if (!bar || record.devices === 0) return;
   const settled = settledOf(record);
-  if (!bar.isActive) bar.start(record.devices, 0, { perSecond: 0, trouble: '' });
+  if (!bar.isActive) bar.start(record.devices, 0, { perSecond: 0, hint: '' });
   bar.setTotal(record.devices);
-  const trouble = troubleOf(record);
+  const hint = hintOf(record);
   bar.update(settled, {
     perSecond: Math.round((settled * 1000) / Math.max(elapsedMs, 1)),
-    trouble: trouble === '' ? '' : ` | ${trouble}`,
+    hint: hint === '' ? '' : ` | ${hint}`,
   });
 }

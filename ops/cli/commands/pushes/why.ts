@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { Report, Shell } from '../../report.ts';
 import { chooseApp, connect } from '../../service.ts';
 
-const answer = z.looseObject({ sentence: z.string() });
+const whyReply = z.looseObject({ sentence: z.string() });
 
-/** `carillon why`: what became of one device in one push. */
+/** Adds `carillon why`: the outcome of a push for one device. */
 export function addWhyCommand({ program, act }: Shell): void {
   program
     .command('why')
@@ -12,13 +12,13 @@ export function addWhyCommand({ program, act }: Shell): void {
     .argument('<objectId>', 'the push')
     .argument('<installation>', "the device: its installation's objectId, installationId or device token")
     .option('--app <appId>', 'the application; not needed when there is only one')
-    .action(act(tell));
+    .action(act(explain));
 }
 
-async function tell(objectId: string, installation: string, options: { app?: string }): Promise<Report> {
+async function explain(objectId: string, installation: string, options: { app?: string }): Promise<Report> {
   const service = await connect();
   const { appId } = await chooseApp(service, options.app);
   const [app, push, device] = [appId, objectId, installation].map(encodeURIComponent);
   const reply = await service.admin('GET', `/apps/${app}/notifications/${push}/devices/${device}`);
-  return { document: reply, text: answer.parse(reply).sentence };
+  return { document: reply, text: whyReply.parse(reply).sentence };
 }

@@ -15,16 +15,16 @@ const breaker = z.looseObject({
 });
 
 const verbs = {
-  open: 'ask this gateway no more until it is closed or released',
-  close: 'ask this gateway whatever it answers',
-  release: 'go back to what the gateway shows',
+  open: 'send nothing to this gateway until the breaker is closed or released',
+  close: 'send to this gateway regardless of its failures',
+  release: 'let the health of the gateway decide again',
 } as const;
 
-/** `carillon breakers …`: which gateways are not asked at the moment, and forcing one. */
+/** Adds `carillon breakers …`: lists and forces circuit breakers of gateways. */
 export function addBreakerCommands({ program, act }: Shell): void {
   const breakers = program
     .command('breakers')
-    .description('circuit breakers of gateways: an open one is not asked')
+    .description('circuit breakers of gateways; while one is open, nothing is sent')
     .action(act(list));
   for (const [verb, description] of Object.entries(verbs))
     breakers

@@ -1,13 +1,13 @@
 import type { Shell } from '../../report.ts';
 
-/** `carillon doctor`: looks at everything a service needs and says what to do. */
+/** Adds `carillon doctor`: checks the installation and recommends actions. */
 export function addDoctorCommand({ program, act }: Shell): void {
   program
     .command('doctor')
-    .description('look at environment, database, secrets, credentials and processes, and say what to do')
+    .description('check environment, database, secrets, credentials and processes, and recommend actions')
     .action(
       act(async () => {
-        // Database and gateways are loaded for nobody else.
+        // Loaded here, because other commands need neither database nor gateways.
         const { runChecks } = await import('../../doctor/run-checks.ts');
         return runChecks();
       }),

@@ -23,11 +23,11 @@ interface OutboxOptions {
   to?: string;
 }
 
-/** `carillon outbox`: mail and SMS as they were sent, or would have been. */
+/** Adds `carillon outbox`: mail and SMS that were sent, or would be with a provider. */
 export function addOutboxCommand({ program, act }: Shell): void {
   program
     .command('outbox')
-    .description('mail and SMS as they were sent, or would have been, newest first')
+    .description('mail and SMS that were sent, or would be with a provider, newest first')
     .option('--app <appId>', 'the application; not needed when there is only one')
     .addOption(new Option('--kind <kind>', 'sms or mail').choices(['sms', 'mail']))
     .option('--to <address>', 'phone number or mail address')

@@ -4,7 +4,7 @@ import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import { readRunInfo } from '../../../local/run-info.ts';
 import { CommandFailure, type Report, type Shell } from '../../report.ts';
 
-/** Commands that start processes. Each is loaded only when it is asked for, so that the others stay quick. */
+/** Adds the commands that start processes. Each loads its modules when it runs, so that other commands start fast. */
 export function addProcessCommands({ program, act, isJson }: Shell): void {
   program
     .command('up')
@@ -20,16 +20,16 @@ export function addProcessCommands({ program, act, isJson }: Shell): void {
     .action(act(() => startProcess('dispatcher', isJson())));
   program
     .command('migrate')
-    .description('bring the database to the newest version')
+    .description('migrate the database to the current version')
     .action(act(runMigrations));
   program
     .command('bench [name] [args...]')
-    .description('run the benchmark of this name; without one, list them')
+    .description('run a benchmark; without a name, list them')
     .allowUnknownOption()
     .action(act((name: string | undefined, args: string[]) => runBench(name, args, isJson())));
 }
 
-/** Modules that are named by their place, not imported: a command that needs none of them loads none. */
+/** Imports a module by its path when a command needs it. */
 async function load<T extends z.ZodType>(path: string, shape: T): Promise<z.infer<T>> {
   return shape.parse(await import(moduleUrl(path, import.meta.url).href));
 }
@@ -50,7 +50,7 @@ async function runBench(name: string | undefined, args: string[], isJson: boolea
   await bench(name, isJson ? [...args, '--json'] : args);
 }
 
-/** Needs the database only: DATABASE_URL, or the embedded one while it runs. */
+/** Runs the migrations. Needs only the database: DATABASE_URL, or the embedded one while it runs. */
 async function runMigrations(): Promise<Report> {
   const config = readLocalConfig();
   const databaseUrl = config.databaseUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
@@ -63,8 +63,8 @@ async function runMigrations(): Promise<Report> {
   return { document: { ran }, text: ran.length > 0 ? ran.join('\n') : 'The database is up to date.' };
 }
 
-/** A process runs inside this one, so that its command line says which it is. */
+/** Starts an api or a dispatcher in this process, so that the command line shows its name. */
 async function startProcess(name: 'api' | 'dispatcher', isJson: boolean): Promise<undefined> {
-  if (isJson) await (await import('../../announced-process.ts')).startAnnounced(name);
+  if (isJson) await (await import('../../json-process.ts')).startJsonProcess(name);
   else await (name === 'api' ? import('../../../../api/main.ts') : import('../../../../dispatcher/main.ts'));
 }

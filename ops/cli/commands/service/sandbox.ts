@@ -6,13 +6,13 @@ interface Options {
   keep?: string;
 }
 
-/** `sandbox`: stand-ins for all gateways, without a service. */
+/** Adds `carillon sandbox`: simulated gateways without a service. */
 export function addSandboxCommand({ program, act }: Shell): void {
   program
     .command('sandbox')
-    .description('start stand-ins for all gateways, with a page that shows what each received')
-    .option('--port <port>', 'of the page; the gateways take the ports behind it (default: free ones)')
-    .option('--keep <file>', 'keeps what the gateways accept, so that profiles outlive a restart')
+    .description('start simulated gateways, with a page that shows the messages that each received')
+    .option('--port <port>', 'port of the page; the gateways take the next ports (default: free ones)')
+    .option('--keep <file>', 'file for the accepted credentials, so that profiles stay valid after a restart')
     .action(
       act(async ({ keep, port }: Options) => {
         const { startAlone } = await import('../../../sandbox/alone.ts');

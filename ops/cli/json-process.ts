@@ -6,10 +6,10 @@ import { createLogger } from '../../shared/process/logging.ts';
 import { printDocument } from './report.ts';
 
 /**
- * Runs an api or a dispatcher in this process, for `--json`: standard output gets one document when it is
- * ready, and the log goes to standard error. Throws `ConfigError`, or what kept it from starting.
+ * Runs an api or a dispatcher in this process, for `--json`: prints one document on standard output when it is ready, and
+ * writes the log to standard error. Throws `ConfigError`, or the error of the start.
  */
-export async function startAnnounced(name: 'api' | 'dispatcher'): Promise<void> {
+export async function startJsonProcess(name: 'api' | 'dispatcher'): Promise<void> {
   process.title = `carillon ${name}`;
   const config = readConfig();
   const destination = { write: (line: string) => void process.stderr.write(line) };
