@@ -54,24 +54,24 @@ export default [
     session: 'welcome',
     query: anyQuery,
     body: anyObject,
-    handle: async (call, { phones, users }) => {
+    handle: async (call, { phoneLogin, users }) => {
       const failOnNotExist = ['true', '1'].includes(String(call.query.failOnNotExist));
-      const { document, isNew } = await phones.enter(call, call.body, failOnNotExist);
+      const { document, isNew } = await phoneLogin.logInOrSignUp(call, call.body, failOnNotExist);
       return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
     },
   }),
-  sending('/1.1/requestLoginSmsCode', 'Sends a code for a login.', (call, { phones }) =>
-    phones.requestLogin(callerOf(call), call.body),
+  sending('/1.1/requestLoginSmsCode', 'Sends a code for a login.', (call, { phoneCodes }) =>
+    phoneCodes.requestLogin(callerOf(call), call.body),
   ),
   sending(
     '/1.1/requestMobilePhoneVerify',
     'Sends a code that verifies the number of an account.',
-    (call, { phones }) => phones.requestVerification(callerOf(call), call.body),
+    (call, { phoneCodes }) => phoneCodes.requestVerification(callerOf(call), call.body),
   ),
   sending(
     '/1.1/requestPasswordResetBySmsCode',
     'Sends a code that resets the password of an account.',
-    (call, { phones }) => phones.requestReset(callerOf(call), call.body),
+    (call, { phoneCodes }) => phoneCodes.requestReset(callerOf(call), call.body),
   ),
   route({
     method: 'POST',
@@ -95,8 +95,8 @@ export default [
     limit: smallBody,
     session: 'needed',
     body: codeRequest,
-    handle: async (call, { phones }) => {
-      await phones.requestChange(callerOf(call), call.session, call.body);
+    handle: async (call, { phoneCodes }) => {
+      await phoneCodes.requestChange(callerOf(call), call.session, call.body);
       return json({});
     },
   }),

@@ -25,8 +25,8 @@ export default [
     limit: noBody,
     query: anyQuery,
     // Old clients put the token into the query (protocol/clients.md#sessions-in-requests).
-    handle: async ({ app, sessionToken, query }, { ownSession }) =>
-      json(await ownSession.me(app, sessionToken ?? query.session_token)),
+    handle: async ({ app, sessionToken, query }, { currentSession }) =>
+      json(await currentSession.me(app, sessionToken ?? query.session_token)),
   }),
   route({
     method: 'PUT',
@@ -35,7 +35,8 @@ export default [
     auth: 'app',
     limit: smallBody,
     session: 'needed',
-    handle: async (call, { ownSession }) => json(await ownSession.refresh(call, call.params.objectId ?? '')),
+    handle: async (call, { currentSession }) =>
+      json(await currentSession.refresh(call, call.params.objectId ?? '')),
   }),
   route({
     method: 'PUT',
@@ -46,7 +47,7 @@ export default [
     session: 'needed',
     isNullNothing: true,
     body: anyObject,
-    handle: async (call, { ownSession }) =>
-      json(await ownSession.updatePassword(call, call.params.objectId ?? '', call.body)),
+    handle: async (call, { currentSession }) =>
+      json(await currentSession.updatePassword(call, call.params.objectId ?? '', call.body)),
   }),
 ];

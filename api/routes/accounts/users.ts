@@ -7,8 +7,11 @@ import type { Services } from '../../services/services.ts';
 const collection = ['/1.1/users', '/1.1/classes/_User'];
 const member = collection.map((path) => `${path}/:objectId`);
 
-async function signUp(call: AppCall<AnyQuery, JsonObject>, { users }: Services): Promise<Reply> {
-  const { document, isNew } = await users.signUp(call, call.body, isOn(call.query.failOnNotExist));
+async function handleSignUp(
+  call: AppCall<AnyQuery, JsonObject>,
+  { signUp, users }: Services,
+): Promise<Reply> {
+  const { document, isNew } = await signUp.signUp(call, call.body, isOn(call.query.failOnNotExist));
   return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
 }
 
@@ -35,7 +38,7 @@ export default [
     limit: userBody,
     query: anyQuery,
     body: anyObject,
-    handle: signUp,
+    handle: handleSignUp,
   }),
   route({
     method: 'GET',

@@ -3,6 +3,8 @@ import type { Hooks } from '../functions/hooks.ts';
 import type { Messaging } from '../sms/index.ts';
 import { EmailService } from '../verification/emails.ts';
 import { MailLinks } from '../verification/links.ts';
+import { PhoneCodes } from '../verification/phone-codes.ts';
+import { PhoneLogin } from '../verification/phone-login.ts';
 import { PhoneService } from '../verification/phones.ts';
 import { ContactVerification } from './contact-verification.ts';
 import { LoginService } from './login/login.ts';
@@ -11,53 +13,51 @@ import { UserLookup } from './lookup/lookup.ts';
 import { Passwords } from './passwords/passwords.ts';
 import { SessionService } from './sessions/session-service.ts';
 import { Sessions } from './sessions/sessions.ts';
+import { SignUpService } from './sign-up/sign-up.ts';
 import { AuthPlatforms } from './third-party/platforms.ts';
 import { ThirdPartyLogin } from './third-party/third-party-login.ts';
 import { UserHooks } from './user-hooks.ts';
 import { UserStore } from './user-store.ts';
 import { UserService } from './users.ts';
 
-/** The accounts half (protocol/users.md#users), put together; closed with the process. */
+/** Services of users, sessions and verification (protocol/users.md#users). */
 export class Accounts {
   readonly sessions: Sessions;
+  readonly signUp: SignUpService;
   readonly users: UserService;
   readonly lookup: UserLookup;
   readonly login: LoginService;
-  readonly ownSession: SessionService;
+  readonly currentSession: SessionService;
+  readonly phoneCodes: PhoneCodes;
+  readonly phoneLogin: PhoneLogin;
   readonly phones: PhoneService;
   readonly emails: EmailService;
   readonly #passwords = new Passwords();
   readonly #platforms: AuthPlatforms;
 
-  constructor(deps: ApiDeps, { codes, sender }: Messaging, hooks: Hooks) {
-    const hooked = new UserHooks(hooks);
+  constructor(deps: ApiDeps, { codes, sender }: Messaging, functionHooks: Hooks) {
+    const hooks = new UserHooks(functionHooks);
     const sessions = new Sessions(deps);
     const locks = new LoginLocks(deps);
     const links = new MailLinks(deps);
     const store = new UserStore(deps, { sessions, links });
-    const proof = new ContactVerification({ store, sessions });
+    const contacts = new ContactVerification({ store, sessions });
     const passwords = this.#passwords;
     const platforms = new AuthPlatforms(deps);
-    const login = new LoginService(deps, { passwords, sessions, locks, codes, hooked });
+    const login = new LoginService(deps, { passwords, sessions, locks, codes, hooks });
     const thirdParty = new ThirdPartyLogin({ store, login, platforms });
+    const phoneParts = { codes, store, sessions, passwords, hooks, contacts };
     this.#platforms = platforms;
     this.sessions = sessions;
     this.login = login;
     this.lookup = new UserLookup(deps);
-    this.users = new UserService(deps, { passwords, sessions, platforms, store, thirdParty, hooked });
-    this.phones = new PhoneService(deps, {
-      codes,
-      sender,
-      store,
-      sessions,
-      passwords,
-      locks,
-      login,
-      hooked,
-      proof,
-    });
-    this.emails = new EmailService(deps, { links, store, sessions, passwords, hooked, proof });
-    this.ownSession = new SessionService(deps, { passwords, sessions, locks, store });
+    this.signUp = new SignUpService({ passwords, store, thirdParty, hooks });
+    this.users = new UserService(deps, { passwords, sessions, platforms, store, hooks });
+    this.phoneCodes = new PhoneCodes(deps, sender);
+    this.phoneLogin = new PhoneLogin(deps, { ...phoneParts, locks, login });
+    this.phones = new PhoneService(deps, phoneParts);
+    this.emails = new EmailService(deps, { links, store, sessions, passwords, hooks, contacts });
+    this.currentSession = new SessionService(deps, { passwords, sessions, locks, store });
   }
 
   async close(): Promise<void> {

@@ -7,59 +7,59 @@ import type { User, UserView } from '../../../shared/domain/users/user.ts';
 import { type Reader, readerOf } from '../../../shared/query/viewer.ts';
 import type { SessionOwner } from './sessions/sessions.ts';
 
-/** Who asks: with which key, and as which user. */
+/** Caller of the users API: its key, and its user if it has a session. */
 export interface UserCaller {
   app: App;
   isMaster: boolean;
   session: SessionOwner | undefined;
 }
 
-/** Who signs up, and from where. */
+/** Caller of a sign-up, with its network address. */
 export type SignUpCaller = Pick<UserCaller, 'app' | 'isMaster'> & {
   hasHookKey?: boolean | undefined;
   remoteAddress: string;
 };
 
-/** The address that a sign-up counts for; undefined for servers of the app, which sign up whom they serve. */
+/** Returns the network address that a sign-up counts against; undefined for servers of the app, which act for many users. */
 export const signUpIpAddress = ({ isMaster, hasHookKey, remoteAddress }: SignUpCaller): string | undefined =>
   isMaster || hasHookKey ? undefined : remoteAddress;
 
-/** What this caller may write of a user. */
+/** Returns the rules for a caller's changes to a user. */
 export const rulesOf = ({ app: { options }, isMaster }: Pick<UserCaller, 'app' | 'isMaster'>): UserRules => ({
   emailVerification: options.emailVerification,
   isMaster,
   maxBytes: isMaster ? undefined : options.userBytes,
 });
 
-/** Ids of users and roles as they may stand in a path. */
+/** Tells whether a text has the form of a user's or role's id. */
 export const isObjectId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
-/** protocol/users.md#changing-a-user: only the user itself, with its session; the master key bypasses it. Throws 206. */
+/** Throws 206 unless the caller is the user itself or has the master key (protocol/users.md#changing-a-user). */
 export function requireSelf({ isMaster, session }: UserCaller, objectId: string): void {
   if (!isMaster && session?.objectId !== objectId) throw refuse('sessionNeeded');
 }
 
-/** Throws 206 when the session of the call has ended since it was admitted; for a user that is locked. */
+/** Throws 206 when the caller's session has ended since the call began. Takes the locked user. */
 export function requireCurrentSession({ isMaster, session }: UserCaller, user: User): void {
   if (!isMaster && !session?.hash.equals(user.session.hash)) throw refuse('sessionNeeded');
 }
 
-/** An object that may have an ACL: a user or a role. */
+/** Object with an ACL: a user or a role. */
 interface AclObject {
   acl: Acl | null;
 }
 
-/** Throws 403 when the object's ACL does not let the caller change it. */
+/** Throws 403 when the object's ACL denies the caller write access. */
 export function requireWrite({ isMaster, session }: UserCaller, { acl }: AclObject): void {
   if (!isMaster && !mayUser(acl, 'write', session)) throw refuse('forbiddenWriteByAcl');
 }
 
-/** Throws 403 when the object's ACL does not let the caller see it. */
+/** Throws 403 when the object's ACL denies the caller read access. */
 export function requireRead({ isMaster, session }: UserCaller, { acl }: AclObject): void {
   if (!isMaster && !mayUser(acl, 'read', session)) throw refuse('forbiddenReadByAcl');
 }
 
-/** How documents of users get the tokens of their third-party accounts: for the master key only (accounts/README.md). */
+/** Returns the function that decrypts tokens of third-party accounts; undefined without the master key (accounts/README.md). */
 export function tokenOpenerFor(
   { app: { appId }, isMaster }: Pick<UserCaller, 'app' | 'isMaster'>,
   sealer: Sealer,
@@ -67,6 +67,6 @@ export function tokenOpenerFor(
   return isMaster ? (authData) => openedAuthData(sealer, appId, authData) : undefined;
 }
 
-/** For whom queries of this caller are answered. */
+/** Returns the ACL subject that queries of this caller run as. */
 export const readerFor = ({ app, isMaster, session }: UserCaller): Reader =>
   readerOf(app, { isMaster, user: session });

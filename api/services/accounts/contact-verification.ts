@@ -7,18 +7,18 @@ import type { User } from '../../../shared/domain/users/user.ts';
 import type { SessionOwner, Sessions } from './sessions/sessions.ts';
 import type { UserStore } from './user-store.ts';
 
-/** How a caller may prove to be reached. */
+/** Kind of contact of an account. */
 export type Contact = 'email' | 'mobilePhoneNumber';
 
 const flagOf = { email: 'emailVerified', mobilePhoneNumber: 'mobilePhoneVerified' } as const;
 
-/** The other contact goes: it may be the account maker's own, and resets the password. */
+/** Clears the other contact: it may belong to the person who signed up, and could reset the password. */
 const otherContactCleared = {
   email: { mobilePhoneNumber: null, mobilePhoneVerified: false },
   mobilePhoneNumber: { email: null, emailVerified: null },
 } as const;
 
-/** Whose contact it is that an account has, once a caller proves to receive what is sent there. */
+/** Marks contacts as verified, once a caller proves to receive messages there. */
 export class ContactVerification {
   readonly #store: UserStore;
   readonly #sessions: Sessions;
@@ -29,10 +29,10 @@ export class ContactVerification {
   }
 
   /**
-   * Marks a contact of a locked user as verified. Anybody may have signed up with it before: unless it was verified
-   * already, or the caller comes with the account's own session, or the app trusts what was never verified (option
-   * `trustUnverifiedNumbers`), every way into the account that was set before is void: session, password, third-party
-   * accounts, the other contact, links and codes under way. Custom members stay.
+   * Marks a contact of a locked user as verified. Another person may have signed up with it, so this revokes all earlier
+   * access: session, password, third-party accounts, the other contact, pending links and codes. Custom members stay.
+   * Revokes nothing for a contact that is verified already, for a caller with the account's own session, or with the
+   * option `trustUnverifiedNumbers`.
    */
   async verify(
     tx: Handle,
@@ -41,11 +41,11 @@ export class ContactVerification {
   ): Promise<User> {
     const flag = flagOf[contact];
     if (user[flag] === true) return user;
-    const proven = { ...user, [flag]: true };
+    const verified = { ...user, [flag]: true };
     if (app.options.trustUnverifiedNumbers || session?.id === user.id)
-      return this.#store.save(tx, app, { current: user, draft: proven });
+      return this.#store.save(tx, app, { current: user, draft: verified });
     const authData = user.authData === null ? null : {};
-    const draft = { ...proven, ...otherContactCleared[contact], authData };
+    const draft = { ...verified, ...otherContactCleared[contact], authData };
     await this.#store.save(tx, app, { current: user, draft });
     return this.#revokeAccess(tx, app.appId, user);
   }

@@ -10,14 +10,14 @@ import type { SessionOwner } from './sessions/sessions.ts';
 
 export type UserHookCaller = HookCaller & { session?: SessionOwner | undefined };
 
-/** A write of a user, as its hooks see it. */
+/** Write of a user, as its hooks see it. */
 interface Change {
-  /** As sent: it may say which hooks are not to run. */
+  /** Body as sent: it may name hooks to skip. */
   body: JsonObject;
   touched: ReadonlySet<string>;
 }
 
-/** What only the service sets, or never leaves it. */
+/** Members that only the service sets, or that it never reveals. */
 const serviceMembers = new Set([
   'objectId',
   'createdAt',
@@ -30,7 +30,7 @@ const serviceMembers = new Set([
 
 const view = { isOwn: true, hasAcl: true } as const;
 
-/** What an app's function host has to say when users are made, changed, verified or let in (protocol/functions.md#hooks). */
+/** Runs the app's hooks for users: creation, changes, deletion, verification, login (protocol/functions.md#hooks). */
 export class UserHooks {
   readonly #hooks: Hooks;
 
@@ -38,30 +38,30 @@ export class UserHooks {
     this.#hooks = hooks;
   }
 
-  /** `onAuthData`: the accounts of third parties that are to count in place of those sent. Throws 142. */
+  /** Runs `onAuthData`. Returns the changes with the third-party accounts of its reply, if it has any. Throws 142. */
   async onAuthData(caller: UserHookCaller, body: JsonObject, changes: UserChanges): Promise<UserChanges> {
-    const given = [...changes.authData].filter(([, entry]) => entry !== null);
-    if (given.length === 0 || !(await this.#hooks.isNeeded('onAuthData', caller, body))) return changes;
-    const { result } = await this.#hooks.run('onAuthData', caller, { authData: Object.fromEntries(given) });
+    const linked = [...changes.authData].filter(([, entry]) => entry !== null);
+    if (linked.length === 0 || !(await this.#hooks.isNeeded('onAuthData', caller, body))) return changes;
+    const { result } = await this.#hooks.run('onAuthData', caller, { authData: Object.fromEntries(linked) });
     if (!isJsonObject(result)) return changes;
-    const taken = [...changes.authData].filter(([, entry]) => entry === null);
-    const authData: AuthDataChanges = asHookRefusal(() => new Map([...taken, ...readAuthData(result)]));
+    const unlinked = [...changes.authData].filter(([, entry]) => entry === null);
+    const authData: AuthDataChanges = asHookRefusal(() => new Map([...unlinked, ...readAuthData(result)]));
     return { ...changes, authData };
   }
 
-  /** `beforeSave`: the user that is to be made, as the hook wants it. Throws 142. */
+  /** Runs `beforeSave`. Returns the new user with the hook's changes. Throws 142. */
   async beforeSave(caller: UserHookCaller, body: JsonObject, draft: UserDraft): Promise<UserDraft> {
     if (!(await this.#hooks.isNeeded('beforeSave', caller, body))) return draft;
     const object = draftDocument(draft, view);
     const answer = await this.#hooks.run('beforeSave', caller, hookMessage(caller, object));
-    const wanted = differences(object, answer, draft.fields);
+    const changes = hookChanges(object, answer, draft.fields);
     const { emailVerification } = caller.app.options;
     return asHookRefusal(() =>
-      changedUser(draft, readUserChanges(wanted), { emailVerification, isMaster: true }),
+      changedUser(draft, readUserChanges(changes), { emailVerification, isMaster: true }),
     );
   }
 
-  /** `afterSave`. */
+  /** Runs `afterSave` in the background. */
   afterSave(caller: UserHookCaller, body: JsonObject, document: JsonObject): void {
     this.#hooks.runInBackground('afterSave', caller, {
       body,
@@ -69,7 +69,7 @@ export class UserHooks {
     });
   }
 
-  /** `beforeUpdate`: it may refuse, what it changes is not kept (the public service's rule). Throws 142. */
+  /** Runs `beforeUpdate`. Ignores its changes, as the public service does. Throws 142. */
   async beforeUpdate(
     caller: UserHookCaller,
     user: User,
@@ -80,7 +80,7 @@ export class UserHooks {
     await this.#hooks.run('beforeUpdate', caller, hookMessage(caller, object, touched));
   }
 
-  /** `afterUpdate`. */
+  /** Runs `afterUpdate` in the background. */
   afterUpdate(caller: UserHookCaller, document: JsonObject, { body, touched }: Change): void {
     this.#hooks.runInBackground('afterUpdate', caller, {
       body,
@@ -88,7 +88,7 @@ export class UserHooks {
     });
   }
 
-  /** `beforeDelete`, for a user that is asked for once it is known that the hook is there. Throws 142. */
+  /** Runs `beforeDelete`. Calls `find` only if the app has the hook. Throws 142. */
   async beforeDelete(
     caller: UserHookCaller,
     body: JsonObject,
@@ -99,7 +99,7 @@ export class UserHooks {
     if (user) await this.#hooks.run('beforeDelete', caller, hookMessage(caller, userDocument(user, view)));
   }
 
-  /** `afterDelete`. */
+  /** Runs `afterDelete` in the background. */
   afterDelete(caller: UserHookCaller, body: JsonObject, user: User): void {
     this.#hooks.runInBackground('afterDelete', caller, {
       body,
@@ -107,20 +107,20 @@ export class UserHooks {
     });
   }
 
-  /** `onLogin`, of a user who has proven itself. Throws 401 with the hook's words. */
+  /** Runs `onLogin` for an authenticated user. Throws 401 with the hook's text. */
   async onLogin(caller: UserHookCaller, document: JsonObject): Promise<void> {
     if (!(await this.#hooks.isNeeded('onLogin', caller))) return;
     await this.#hooks.run('onLogin', caller, { object: withoutToken(document) });
   }
 
-  /** `onVerified`: an address or a number is confirmed. */
+  /** Runs `onVerified` for an e-mail address or a number, in the background. */
   onVerified(kind: 'sms' | 'email', caller: UserHookCaller, user: User): void {
     const hook = kind === 'sms' ? 'onVerifiedSms' : 'onVerifiedEmail';
     this.#hooks.runInBackground(hook, caller, { message: { object: userDocument(user, view) } });
   }
 }
 
-/** A hook is handed the user, the members that are written, and who writes them. */
+/** Returns the payload of a hook: the user, the written members, and the user of the caller. */
 function hookMessage(caller: UserHookCaller, object: JsonObject, touched?: ReadonlySet<string>): JsonObject {
   const { session } = caller;
   return {
@@ -134,20 +134,20 @@ function withoutToken({ sessionToken: _, ...document }: JsonObject): JsonObject 
 }
 
 /**
- * What a hook changed. An answer that has the user's name is the whole user, so that custom members it lacks are to go;
- * any other names what it changes.
+ * Returns the changes in a hook's reply. A reply with a `username` is the whole user, so missing custom members are
+ * deleted; any other reply contains changed members only.
  */
-function differences(object: JsonObject, answer: JsonObject, custom: JsonObject): JsonObject {
+function hookChanges(object: JsonObject, answer: JsonObject, custom: JsonObject): JsonObject {
   const written = Object.entries(answer).filter(([name, value]) => {
     const before = Object.hasOwn(object, name) ? object[name] : undefined;
     return !serviceMembers.has(name) && (before === undefined || stableText(before) !== stableText(value));
   });
   const isWhole = typeof answer.username === 'string';
-  const gone = Object.keys(custom).filter((name) => isWhole && !Object.hasOwn(answer, name));
-  return Object.fromEntries([...written, ...gone.map((name) => [name, { __op: 'Delete' }])]);
+  const deleted = Object.keys(custom).filter((name) => isWhole && !Object.hasOwn(answer, name));
+  return Object.fromEntries([...written, ...deleted.map((name) => [name, { __op: 'Delete' }])]);
 }
 
-/** What a hook wants must be fit for a user; where it is not, that is said in the sentence of hooks. */
+/** Turns errors in a hook's reply into 142, with the text of hook refusals. */
 function asHookRefusal<T>(read: () => T): T {
   try {
     return read();

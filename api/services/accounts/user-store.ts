@@ -13,7 +13,7 @@ import type { MailLinks } from '../verification/links.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import { takeSignUpBudget } from './sign-up/sign-up-limits.ts';
 
-/** A third-party account belongs to another user. */
+/** Error: a third-party account belongs to another user. */
 export class IdentityTaken extends Error {
   override name = 'IdentityTaken';
 }
@@ -24,17 +24,17 @@ const refusalOfIndex = new Map<string, ErrorName>([
   ['app_user_mobile_phone_number', 'phoneTaken'],
 ]);
 
-/** A user that is to be made. */
+/** Account to create. */
 export interface NewAccount {
   draft: UserDraft;
   passwordHash: string | null;
-  /** Network address that it counts for; undefined where it counts for none (`signUpIpAddress`). */
+  /** Network address that the sign-up counts against; undefined: none (`signUpIpAddress`). */
   ipAddress: string | undefined;
 }
 
 /**
- * The only place that writes what a user is: the row and its third-party accounts, together. What is to happen
- * whenever a user is made or changed happens here.
+ * Writes users: the row and its third-party accounts together. It is the only writer, so effects of every creation or
+ * change belong here.
  */
 export class UserStore {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'clock' | 'vault'>;
@@ -51,9 +51,9 @@ export class UserStore {
   }
 
   /**
-   * Runs `work` in one transaction, again when two users wanted what the other had. Names, addresses and numbers that
-   * another user has are 202, 203 and 214, whichever call was first; third-party accounts are 208. `asker` is given where a
-   * condition is asked, which takes the app's share of those.
+   * Runs `work` in one transaction, again after a deadlock. Throws 202, 203 and 214 for names, addresses and numbers of
+   * other users, 208 for their third-party accounts. A call with a `where` passes `asker`, and so uses the app's share of
+   * query capacity.
    */
   async transaction<T>(work: (tx: Handle) => Promise<T>, asker?: QueryCaller, triesLeft = 3): Promise<T> {
     const { db, queries } = this.#deps;
@@ -70,7 +70,7 @@ export class UserStore {
     }
   }
 
-  /** Makes a user and its session; gives the token too. Throws `IdentityTaken`, 429 as `takeSignUpBudget`. */
+  /** Creates a user and its session. Returns the token too. Throws `IdentityTaken`, 429 as `takeSignUpBudget`. */
   async create(
     tx: Handle,
     app: App,
@@ -88,42 +88,42 @@ export class UserStore {
       session,
       now: this.now(),
     });
-    // Who is found by nothing is new: a UnionID that is taken by now was so by a call of the same moment.
+    // No user matched, so this is a new one; a UnionID already taken means a concurrent sign-up.
     if (draft.authData !== null && (await this.#claimIdentities(tx, appId, user)).length > 0)
       throw new IdentityTaken();
     await this.#sendVerificationMail(tx, app, user);
     return { user, token };
   }
 
-  /** Writes a locked user anew. Throws `IdentityTaken`. */
+  /** Writes a locked user. Throws `IdentityTaken`. */
   async save(tx: Handle, app: App, { current, draft }: { current: User; draft: UserDraft }): Promise<User> {
     const { appId } = app;
     const sealed = this.#sealed(appId, draft);
     const user = await updateUser(tx, appId, { id: current.id, draft: sealed, now: this.now() });
     if (user.email !== current.email) await this.#sendVerificationMail(tx, app, user);
     if (draft.authData === current.authData) return user;
-    // A UnionID that another user has already stays there: it finds users, but names none.
+    // A UnionID of another user stays with that user: it helps to find users, but does not identify one.
     const taken = await this.#claimIdentities(tx, appId, user);
     if (taken.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
       throw new IdentityTaken();
     return user;
   }
 
-  /** Tokens of platforms are stored under CARILLON_SECRET only. */
+  /** Encrypts the tokens of platforms with CARILLON_SECRET. */
   #sealed(appId: string, draft: UserDraft): UserDraft {
     if (draft.authData === null) return draft;
     return { ...draft, authData: sealedAuthData(this.#deps.vault, appId, draft.authData) };
   }
 
-  /** A new address that is to be confirmed gets a mail (protocol/users.md#e-mail-verification). */
+  /** Sends a verification mail to an unverified address (protocol/users.md#e-mail-verification). */
   async #sendVerificationMail(tx: Handle, app: App, user: User): Promise<void> {
     if (user.email === null || user.emailVerified !== false || !app.options.emailVerification) return;
-    // Whoever enters the same address again and again must not fill its box.
+    // Rate-limit verification mails per address.
     if (await this.#links.takeBudget(tx, app, 'verifyEmail', user.email))
       await this.#links.send(tx, app, user, 'verifyEmail');
   }
 
-  /** Makes the accounts of a user its own; gives those that are another's. */
+  /** Writes the third-party accounts of a user. Returns those that belong to another user. */
   #claimIdentities(tx: Handle, appId: string, user: User): Promise<Identity[]> {
     const { own, unions } = identitiesOf(user.authData ?? {});
     return setIdentities(tx, appId, { userId: user.id, identities: [...own, ...unions] });

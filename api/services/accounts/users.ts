@@ -7,18 +7,8 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/objects/operations.ts';
 import type { AuthDataChanges } from '../../../shared/domain/users/auth-data.ts';
 import { openedEntry, shownEntry } from '../../../shared/domain/users/auth-tokens.ts';
-import {
-  changedUser,
-  newUser,
-  readUserChanges,
-  type UserChanges,
-} from '../../../shared/domain/users/changes.ts';
-import {
-  pickUserMembers,
-  type User,
-  type UserDraft,
-  userDocument,
-} from '../../../shared/domain/users/user.ts';
+import { changedUser, readUserChanges, type UserChanges } from '../../../shared/domain/users/changes.ts';
+import { pickUserMembers, type User, userDocument } from '../../../shared/domain/users/user.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { userClass } from '../../../shared/query/schema/classes.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -29,27 +19,24 @@ import {
   requireSelf,
   requireWrite,
   rulesOf,
-  type SignUpCaller,
-  signUpIpAddress,
   type UserCaller,
 } from './caller.ts';
 import type { Passwords } from './passwords/passwords.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import type { AuthPlatforms } from './third-party/platforms.ts';
-import type { LoginResult, ThirdPartyLogin } from './third-party/third-party-login.ts';
 import type { UserHookCaller, UserHooks } from './user-hooks.ts';
 import type { UserStore } from './user-store.ts';
 
-/** What a reply to a change is made of. */
+/** User after a change, as the reply needs it. */
 export interface ChangedUser {
   document: JsonObject;
-  /** The members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
+  /** Members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
   changed: JsonObject;
-  /** A password that the master key set ended the session. */
+  /** New token, when a password that the master key set ended the session. */
   sessionToken?: string;
 }
 
-/** Each of them may wait for a hook. */
+/** Limit of ids per DELETE: each of them may wait for a hook. */
 const maxIdsPerDelete = 100;
 
 interface Parts {
@@ -57,13 +44,12 @@ interface Parts {
   sessions: Sessions;
   platforms: AuthPlatforms;
   store: UserStore;
-  thirdParty: ThirdPartyLogin;
-  hooked: UserHooks;
+  hooks: UserHooks;
 }
 
 type Caller = UserCaller & UserHookCaller;
 
-/** Users (protocol/users.md#calls-for-users). */
+/** Updates and deletes users (protocol/users.md#calls-for-users). */
 export class UserService {
   readonly #deps: ApiDeps;
   readonly #parts: Parts;
@@ -74,96 +60,43 @@ export class UserService {
   }
 
   /**
-   * POST: registers with a password, or registers or logs in with `authData`. The reply is the whole user. Throws 200
-   * to 203, 214, 217, 218 for names, 250 to 252 and 208 for accounts, 211 with `failOnNotExist`, 142 when a hook of
-   * the app's functions refuses, 429 when too many sign up from one address, and as `readUserChanges` and `newUser`.
-   */
-  async signUp(
-    caller: Caller & SignUpCaller,
-    body: JsonObject,
-    failOnNotExist: boolean,
-  ): Promise<LoginResult> {
-    const { hooked } = this.#parts;
-    const entered = await this.#enter(caller, body, failOnNotExist);
-    if (entered.isNew) hooked.afterSave(caller, body, entered.document);
-    else await hooked.onLogin(caller, entered.document);
-    return entered;
-  }
-
-  async #enter(
-    caller: Caller & SignUpCaller,
-    body: JsonObject,
-    failOnNotExist: boolean,
-  ): Promise<LoginResult> {
-    const { app } = caller;
-    const { store, hooked, thirdParty } = this.#parts;
-    const changes = await hooked.onAuthData(caller, body, readUserChanges(body));
-    const drafted = (draft: UserDraft) => hooked.beforeSave(caller, body, draft);
-    const rules = rulesOf(caller);
-    const ipAddress = signUpIpAddress(caller);
-    const passwordHash = async () =>
-      changes.password === undefined ? null : await this.#parts.passwords.hash(app.appId, changes.password);
-    if (changes.isAuthDataCleared || [...changes.authData.values()].includes(null))
-      throw refuse('linkedIdMissing');
-    if (changes.authData.size > 0)
-      return thirdParty.logInOrSignUp(app, {
-        changes,
-        rules,
-        ipAddress,
-        passwordHash,
-        applyHooks: drafted,
-        failOnNotExist,
-      });
-    const { username, password } = changes;
-    // An authData that is empty proves nothing (protocol/known-problems.md#authdata-bypass).
-    if (username === undefined)
-      throw refuse(changes.touched.has('authData') ? 'linkedIdMissing' : 'usernameMissing');
-    if (password === undefined) throw refuse('passwordMissing');
-    const draft = await drafted(newUser(changes, username, rules));
-    const hash = await passwordHash();
-    const made = { draft, passwordHash: hash, ipAddress };
-    const { user, token } = await store.transaction((tx) => store.create(tx, app, made));
-    return { document: { ...userDocument(user, { isOwn: true }), sessionToken: token }, isNew: true };
-  }
-
-  /**
-   * PUT: by the user itself or the master key. Throws 206 for anybody else, 403 when its ACL says so, 1 for an id that
-   * nobody has, 305 when `where` is given and not met, and as `signUp`.
+   * Updates a user (PUT), for the user itself or the master key. Throws 206 for any other caller, 403 when the ACL
+   * denies it, 1 for an unknown id, 305 when the user does not match `where`, and as `SignUpService.signUp`.
    */
   async update(
     caller: Caller,
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<ChangedUser> {
-    const { app } = caller;
     requireSelf(caller, objectId);
+    const { hooks, platforms } = this.#parts;
     const condition = compileRowCondition(where, userClass, readerFor(caller));
-    const { hooked } = this.#parts;
-    const changes = await hooked.onAuthData(caller, body, readUserChanges(body));
+    const changes = await hooks.onAuthData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#deps.db, caller, objectId);
-    requireFreeToSetPassword(caller, before, changes);
-    const checked = this.#newEntries(app, before, changes.authData);
-    await this.#parts.platforms.check(app, checked);
-    const hash =
-      changes.password === undefined
-        ? undefined
-        : await this.#parts.passwords.hash(app.appId, changes.password);
+    requireMaySetPassword(caller, before, changes);
+    const checked = this.#newEntries(caller.app, before, changes.authData);
+    await platforms.check(caller.app, checked);
+    const hash = await this.#hash(caller.app, changes);
     const { touched } = changes;
     const draft = () => changedUser(before, changes, rulesOf(caller));
-    await hooked.beforeUpdate(caller, before, { body, touched, draft });
+    await hooks.beforeUpdate(caller, before, { body, touched, draft });
     const change = async (tx: Handle) => {
       const current = await this.#require(tx, caller, objectId, true);
       requireCurrentSession(caller, current);
-      requireFreeToSetPassword(caller, current, changes);
-      // What was stored before the check, and so was not checked, may have been unlinked since.
-      for (const platform of this.#newEntries(app, current, changes.authData).keys())
+      requireMaySetPassword(caller, current, changes);
+      // An entry that was stored at the check was not checked; it may have been unlinked since.
+      for (const platform of this.#newEntries(caller.app, current, changes.authData).keys())
         if (!checked.has(platform)) throw refuse('conflict');
       await this.#requireCondition(tx, current, condition);
       return this.#write(tx, caller, { current, changes, hash });
     };
     const changed = await this.#parts.store.transaction(change, condition && caller);
-    hooked.afterUpdate(caller, changed.document, { body, touched });
+    hooks.afterUpdate(caller, changed.document, { body, touched });
     return changed;
+  }
+
+  async #hash({ appId }: App, { password }: UserChanges): Promise<string | undefined> {
+    return password === undefined ? undefined : this.#parts.passwords.hash(appId, password);
   }
 
   async #write(
@@ -178,7 +111,7 @@ export class UserService {
     let token: string | undefined;
     if (hash !== undefined) {
       user = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
-      // Who had none keeps the session that set the first one (protocol/users.md#session-tokens: a change ends it).
+      // Only a change of the password ends the session; the first password does not (protocol/users.md#session-tokens).
       if (current.passwordHash !== null && app.options.reloginAfterPasswordChange)
         [user, token] = await sessions.replace(tx, app.appId, { user, now: store.now() });
     }
@@ -188,8 +121,8 @@ export class UserService {
   }
 
   /**
-   * DELETE of one id or of several, comma-joined (protocol/objects.md#create-and-update), one after the other: by the user itself or the master
-   * key. An id that nobody has is deleted already. Throws as `update`, and 116 for too many ids.
+   * Deletes one id, or several comma-joined ones in sequence (protocol/objects.md#create-and-update), for the user itself
+   * or the master key. Ignores unknown ids. Throws as `update`, and 116 for too many ids.
    */
   async delete(
     caller: Caller,
@@ -208,9 +141,9 @@ export class UserService {
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<void> {
     const condition = compileRowCondition(where, userClass, readerFor(caller));
-    const { store, hooked } = this.#parts;
+    const { store, hooks } = this.#parts;
     if (isObjectId(objectId))
-      await hooked.beforeDelete(caller, body, async () => {
+      await hooks.beforeDelete(caller, body, async () => {
         const user = await this.#find(this.#deps.db, caller.app, objectId);
         if (user) requireWrite(caller, user);
         return user;
@@ -228,10 +161,10 @@ export class UserService {
       return user;
     };
     const deleted = await store.transaction(remove, condition && caller);
-    if (deleted) hooked.afterDelete(caller, body, deleted);
+    if (deleted) hooks.afterDelete(caller, body, deleted);
   }
 
-  /** Where a user is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
+  /** Returns the URL of a user, built from PUBLIC_URL and never from a request (protocol/admin-api.md#links). */
   urlOf({ objectId }: JsonObject): string {
     return `${this.#deps.config.publicUrl}/1.1/users/${objectId}`;
   }
@@ -251,7 +184,7 @@ export class UserService {
     return user;
   }
 
-  /** What is not stored already, and was checked then; clients also send back what they were shown, without tokens. */
+  /** Returns the entries that differ from the stored ones. Clients also send back entries as shown, without tokens. */
   #newEntries({ appId }: App, { authData }: User, changes: AuthDataChanges): AuthDataChanges {
     const isKnown = (platform: string, entry: JsonObject) => {
       const stored = authData && Object.hasOwn(authData, platform) ? authData[platform] : undefined;
@@ -268,8 +201,8 @@ export class UserService {
   }
 }
 
-/** Whoever found an open session must not be able to lock its user out: a password is changed with the old one. */
-function requireFreeToSetPassword({ isMaster }: UserCaller, user: User, { password }: UserChanges): void {
+/** Throws 1 for a change without the old password: the holder of a stolen session must not lock the user out. */
+function requireMaySetPassword({ isMaster }: UserCaller, user: User, { password }: UserChanges): void {
   if (password !== undefined && user.passwordHash !== null && !isMaster)
     throw refuse('invalidParameter', 'A password is changed through updatePassword, with the old one.');
 }

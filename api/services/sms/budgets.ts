@@ -23,31 +23,31 @@ import {
 } from '../../../shared/domain/messages/sms.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** What is spent by one message. */
+/** Message that counts against the budgets. */
 export interface CountedMessage {
   app: App;
   phone: Phone;
   kind: SendKind;
   sign: string;
-  /** Undefined for a caller whose address says nothing of whom it serves: a server with the master key. */
+  /** Undefined for a server with the master key, which acts for many users. */
   ipAddress: string | undefined;
 }
 
-/** Longer than any app lives. */
+/** Window of a budget that never renews. */
 const foreverMs = 100 * 365 * dayMs;
-/** Digits at the end of a number that its block leaves open. */
+/** Last digits of a number, which vary within its block. */
 const blockDigits = 4;
 
 /**
- * Counts a message against every budget it falls under, as part of `tx`: refused by one, it is counted by none.
- * Throws 1 within 10 seconds, 601 within a number's other limits, 154 for those of address, block and app
+ * Counts a message against all its budgets as part of `tx`; the rollback after a refusal undoes every count. Throws 1
+ * within 10 seconds, 601 for a number's other limits, 154 for those of network address, block and app
  * (protocol/codes.md#limits, protocol/admin-api.md#options-of-an-app).
  */
-export async function spendBudgets(deps: ApiDeps, tx: Handle, spending: CountedMessage): Promise<void> {
-  const { app, phone, kind, sign, ipAddress } = spending;
+export async function spendBudgets(deps: ApiDeps, tx: Handle, message: CountedMessage): Promise<void> {
+  const { app, phone, kind, sign, ipAddress } = message;
   const now = new Date(deps.clock.now());
   const { appId } = app;
-  await spendNumber(tx, spending, now);
+  await requireNumberBudget(tx, message, now);
   const budgets: Budget[] = [
     { appId, scope: 'block', key: blockOf(phone), limit: blockPerHour, windowMs: hourMs },
     { appId, scope: 'app', key: '', limit: app.options.smsPerAppPerDay, windowMs: dayMs },
@@ -64,7 +64,11 @@ export async function spendBudgets(deps: ApiDeps, tx: Handle, spending: CountedM
   await insertSend(tx, { appId, number: phone.e164, kind, sign }, now);
 }
 
-async function spendNumber(tx: Handle, { app, phone, kind, sign }: CountedMessage, now: Date): Promise<void> {
+async function requireNumberBudget(
+  tx: Handle,
+  { app, phone, kind, sign }: CountedMessage,
+  now: Date,
+): Promise<void> {
   const number = { appId: app.appId, number: phone.e164, kind, sign };
   const history = await readNumberHistory(tx, number, now);
   const limits = numberLimits[kind];
@@ -80,28 +84,29 @@ async function spendNumber(tx: Handle, { app, phone, kind, sign }: CountedMessag
     throw refuse('smsTooFrequent');
 }
 
-/** Pays for a message: the first hundred at home are free, the rest is taken off the balance. Throws 160. */
+/** Charges the app's balance for a message; the first hundred domestic ones are free. Throws 160. */
 export async function chargeMessage(
   { clock }: Pick<ApiDeps, 'clock'>,
   tx: Handle,
   { app, phone }: Pick<CountedMessage, 'app' | 'phone'>,
 ): Promise<void> {
   const { appId, plan } = app;
-  const isHome = isDomesticPhone(phone);
+  const isDomestic = isDomesticPhone(phone);
   const free: Budget = { appId, scope: 'free', key: '', limit: freeMessages, windowMs: foreverMs };
-  if (isHome && (await takeBudget(tx, free, new Date(clock.now())))) return;
-  const price = isHome ? prices.domestic : prices.abroad;
+  if (isDomestic && (await takeBudget(tx, free, new Date(clock.now())))) return;
+  const price = isDomestic ? prices.domestic : prices.abroad;
   if (!(await chargeBalance(tx, appId, price, effectiveOptions(plan, {}).smsBalance)))
     throw refuse('insufficientBalance');
 }
 
 const blockOf = ({ e164 }: Phone) => e164.slice(0, -blockDigits);
 
-/** An address as a digest; of IPv6 the network, since a host has as many addresses there as it likes. */
+/** Returns the digest of a network address; for IPv6 of its /64 network, since a host can use any address in it. */
 export function ipAddressKey({ vault }: Pick<ApiDeps, 'vault'>, ipAddress: string): string {
   return vault.derive(`address ${networkOf(ipAddress)}`).slice(0, 22);
 }
 
+/** Returns an IPv4 address as it is, and the first four groups of an IPv6 address. */
 function networkOf(ipAddress: string): string {
   const mapped = ipAddress.replace(/^::ffff:(?=\d+\.)/i, '');
   if (isIPv4(mapped) || !isIPv6(mapped)) return mapped;

@@ -21,32 +21,31 @@ import {
 import type { ApiDeps } from '../deps.ts';
 import { ipAddressKey } from './budgets.ts';
 
-/** What a code is for and whose it is. */
+/** Scope of a code: the purpose, number and account that it is valid for. */
 export interface CodeScope {
   appId: string;
   purpose: Exclude<SmsType, 'notification'>;
   phone: Phone;
-  /** Account that alone may use it; absent: whoever holds the phone. */
+  /** The only account that may scope the code; absent: any caller with the code. */
   subject?: string | undefined;
 }
 
-/** A code that was right when it was looked at: it counts only once it is spent. */
+/** Code that matched. The caller must still spend it. */
 export interface CheckedCode {
   scope: CodeScope;
   id: string;
 }
 
-/** Which codes may be meant by one that comes without its number. */
+/** Search scope for a code that is submitted without its number. */
 export interface NumberlessCode {
   appId: string;
   purpose: CodeScope['purpose'];
-  /** Network address that it comes from. */
   ipAddress: string;
 }
 
 const codePattern = /^\d{6}$/;
 
-/** Six-digit codes (protocol/codes.md#code-rules): kept as HMACs, tried five times, spent once. */
+/** Issues, checks and spends six-digit codes (protocol/codes.md#code-rules): stored as HMACs, five tries, spent once. */
 export class VerificationCodes {
   readonly #deps: Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'metrics'>;
 
@@ -54,66 +53,66 @@ export class VerificationCodes {
     this.#deps = deps;
   }
 
-  /** Makes a code as part of `tx`; the one before it is void. `ipAddress` is the network address that asks. */
+  /** Issues a code as part of `tx`; the previous code of the scope becomes invalid. `ipAddress` is the caller's. */
   async issue(
     tx: Handle,
-    use: CodeScope,
+    scope: CodeScope,
     { expiresAt, ipAddress }: { expiresAt: Date; ipAddress: string },
   ): Promise<string> {
     const code = String(randomInt(1_000_000)).padStart(6, '0');
     const id = randomUUID();
-    const owner = ownerOf(use);
-    const digest = this.#deps.vault.derive(contextOf(owner, id, code));
-    await putCode(tx, { ...owner, id, digest, expiresAt, askedFrom: ipAddressKey(this.#deps, ipAddress) });
+    const key = keyOf(scope);
+    const digest = this.#deps.vault.derive(derivationContext(key, id, code));
+    await putCode(tx, { ...key, id, digest, expiresAt, askedFrom: ipAddressKey(this.#deps, ipAddress) });
     return code;
   }
 
   /**
-   * Counts a try and compares. Throws 603 for a code that is wrong, expired, used, or not even one: all alike.
-   * The caller spends what it gets in the transaction of what the code is for.
+   * Counts a try and compares. Throws invalidSmsCode (603) for any invalid code, without saying why. The caller spends
+   * the code in the transaction that uses it.
    */
-  async check(use: CodeScope, code: unknown): Promise<CheckedCode> {
+  async check(scope: CodeScope, code: unknown): Promise<CheckedCode> {
     const { db, vault, clock, metrics } = this.#deps;
-    const owner = ownerOf(use);
+    const key = keyOf(scope);
     const text = typeof code === 'string' && codePattern.test(code) ? code : undefined;
-    const found =
+    const stored =
       text === undefined
         ? undefined
-        : await countAttempt(db, owner, { maxAttempts: maxCodeAttempts, now: new Date(clock.now()) });
-    const isRight =
-      found !== undefined &&
+        : await countAttempt(db, key, { maxAttempts: maxCodeAttempts, now: new Date(clock.now()) });
+    const isMatch =
+      stored !== undefined &&
       vault
-        .derivedBy(contextOf(owner, found.id, text ?? ''))
-        .map((digest) => equalInConstantTime(digest, found.digest))
+        .derivedBy(derivationContext(key, stored.id, text ?? ''))
+        .map((digest) => equalInConstantTime(digest, stored.digest))
         .includes(true);
-    if (!found || !isRight) {
-      metrics.smsVerifications.inc({ app: use.appId, outcome: 'wrong' });
+    if (!stored || !isMatch) {
+      metrics.smsVerifications.inc({ app: scope.appId, outcome: 'wrong' });
       throw refuse('invalidSmsCode');
     }
-    return { scope: use, id: found.id };
+    return { scope, id: stored.id };
   }
 
   /**
-   * The number that a code was sent to, for clients that send the code alone (protocol/codes.md#codes-without-a-number, resetPasswordBySmsCode
-   * and verifyMobilePhone): found among the codes that the same network address asked for, so that nobody can guess at
-   * the codes of a whole app. Throws 603 when none fits, or two do, or the address has tried too often.
+   * Finds the number of a code that is submitted alone (protocol/codes.md#codes-without-a-number; resetPasswordBySmsCode
+   * and verifyMobilePhone). Searches only codes that the same network address requested, which prevents guessing among
+   * all codes of an app. Throws 603 for no match, two matches or too many tries.
    */
   async findNumber({ appId, purpose, ipAddress }: NumberlessCode, code: unknown): Promise<Phone> {
     const { db, vault, clock } = this.#deps;
     const askedFrom = ipAddressKey(this.#deps, ipAddress);
     const now = new Date(clock.now());
-    const { tries: limit, windowMs, candidates } = numberlessCode;
+    const { tries: limit, windowMs, maxCandidates } = numberlessCode;
     const budget = { appId, scope: 'codeAlone', key: askedFrom, limit, windowMs } as const;
     const mayTry = typeof code === 'string' && codePattern.test(code) && (await takeBudget(db, budget, now));
-    const asked = mayTry
-      ? await selectCodesAskedFrom(db, { appId, purpose, askedFrom }, { now, limit: candidates })
+    const candidates = mayTry
+      ? await selectCodesAskedFrom(db, { appId, purpose, askedFrom }, { now, limit: maxCandidates })
       : [];
-    const fitting = asked.filter(({ number, id, digest }) =>
+    const matching = candidates.filter(({ number, id, digest }) =>
       vault
-        .derivedBy(contextOf({ appId, purpose, number, subject: '' }, id, String(code)))
+        .derivedBy(derivationContext({ appId, purpose, number, subject: '' }, id, String(code)))
         .some((derived) => equalInConstantTime(derived, digest)),
     );
-    const phone = fitting.length === 1 ? parsePhone(fitting[0]?.number) : undefined;
+    const phone = matching.length === 1 ? parsePhone(matching[0]?.number) : undefined;
     if (!phone) {
       this.#deps.metrics.smsVerifications.inc({ app: appId, outcome: 'wrong' });
       throw refuse('invalidSmsCode');
@@ -121,21 +120,21 @@ export class VerificationCodes {
     return phone;
   }
 
-  /** Throws 603 when somebody else was faster. */
-  async spend(tx: Handle, { scope: use, id }: CheckedCode): Promise<void> {
-    if (!(await spendCode(tx, ownerOf(use), id))) throw refuse('invalidSmsCode');
+  /** Spends a code as part of `tx`. Throws 603 when a concurrent call spent it first. */
+  async spend(tx: Handle, { scope, id }: CheckedCode): Promise<void> {
+    if (!(await spendCode(tx, keyOf(scope), id))) throw refuse('invalidSmsCode');
     const bucket = new Date(Math.floor(this.#deps.clock.now() / pumping.bucketMs) * pumping.bucketMs);
-    await countConversion(tx, { appId: use.appId, prefix: use.phone.callingCode }, 'used', bucket);
-    this.#deps.metrics.smsVerifications.inc({ app: use.appId, outcome: 'right' });
+    await countConversion(tx, { appId: scope.appId, prefix: scope.phone.callingCode }, 'used', bucket);
+    this.#deps.metrics.smsVerifications.inc({ app: scope.appId, outcome: 'right' });
   }
 }
 
-const ownerOf = ({ appId, purpose, phone, subject = '' }: CodeScope): CodeKey => ({
+const keyOf = ({ appId, purpose, phone, subject = '' }: CodeScope): CodeKey => ({
   appId,
   purpose,
   number: phone.e164,
   subject,
 });
 
-const contextOf = ({ appId, purpose, number, subject }: CodeKey, id: string, code: string) =>
+const derivationContext = ({ appId, purpose, number, subject }: CodeKey, id: string, code: string) =>
   `sms code ${appId} ${purpose} ${number} ${subject} ${id} ${code}`;

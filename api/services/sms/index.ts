@@ -6,7 +6,7 @@ import { SmsSender } from './sender.ts';
 import { SmsService } from './sms.ts';
 import { SmsTemplateService } from './templates.ts';
 
-/** Codes, messages and captchas: they use one another, so they are made together. */
+/** Creates the services of codes, messages and captchas, which depend on one another. */
 export function createMessaging(deps: ApiDeps) {
   const codes = new VerificationCodes(deps);
   const pumping = new PumpingGuard(deps);

@@ -6,14 +6,14 @@ import { holdsLink, plainText } from '../../../shared/domain/messages/shown-text
 import type { SmsType } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate, type Template } from '../../../shared/template.ts';
 
-/** The longest message: seven parts of a long SMS. */
+/** Longest message: seven parts of a long SMS. */
 const maxTextChars = 500;
 const maxValueChars = 100;
 
-/** Filled in for every message, whatever the caller sends (protocol/codes.md#templates). */
-const ownVariables = new Set(['name', 'code', 'ttl', 'op', 'sign', 'template']);
+/** Variables that the service sets in every message (protocol/codes.md#templates). */
+const reservedVariables = new Set(['name', 'code', 'ttl', 'op', 'sign', 'template']);
 
-/** What would turn a code into an advertisement or a trap, and what delimits signatures. */
+/** Links, which would allow advertising and phishing, and the delimiters of signatures. */
 const forbidden = /\p{Cc}|[【】]|:\/\/|www\./iu;
 
 const defaults = {
@@ -25,7 +25,7 @@ const defaults = {
   ),
 };
 
-/** What the code is for, where the caller does not say. */
+/** Operation that the text names where the caller does not. */
 const operations: Record<SmsType, { zh: string; en: string }> = {
   general: { zh: '', en: '' },
   notification: { zh: '', en: '' },
@@ -41,6 +41,7 @@ function read(text: string): Template {
   return reading.template;
 }
 
+/** Parameters of a message text. */
 export interface TextParameters {
   app: App;
   phone: Phone;
@@ -49,21 +50,22 @@ export interface TextParameters {
   ttlMinutes: number;
   name?: string | undefined;
   op?: string | undefined;
-  /** A custom template and the values its caller sent. */
+  /** Custom template and the caller's values for it. */
   custom?: { name: string; template: Template; values: JsonObject } | undefined;
 }
 
-/** The text of a message, beginning with its signature, and the variables that went into it. Throws 1, 111, 606. */
+/** Renders the text of a message, beginning with its signature. Also returns its variables. Throws 1, 111, 606. */
 export function renderMessage(
-  wording: TextParameters,
+  parameters: TextParameters,
   code: string | undefined,
 ): { text: string; variables: Record<string, string> } {
-  const { app, phone, type, sign, ttlMinutes, custom } = wording;
+  const { app, phone, type, sign, ttlMinutes, custom } = parameters;
   const language = isDomesticPhone(phone) ? 'zh' : 'en';
   const values: Record<string, string> = {
-    ...(custom ? ownValues(custom.template, custom.values) : {}),
-    name: wording.name === undefined ? checked('name', app.name) : ofCaller('name', wording.name),
-    op: wording.op === undefined ? operations[type][language] : ofCaller('op', wording.op),
+    ...(custom ? callerValues(custom.template, custom.values) : {}),
+    name:
+      parameters.name === undefined ? requirePlain('name', app.name) : requireNoLink('name', parameters.name),
+    op: parameters.op === undefined ? operations[type][language] : requireNoLink('op', parameters.op),
     ttl: String(ttlMinutes),
     sign,
     template: custom?.name ?? '',
@@ -74,12 +76,12 @@ export function renderMessage(
   return { text: language === 'zh' ? `【${sign}】${body}` : `[${sign}] ${body}`, variables: values };
 }
 
-/** The caller's values for the variables that the template names; others are not for it. */
-function ownValues(template: Template, sent: JsonObject): Record<string, string> {
+/** Returns the caller's values for the variables of the template. */
+function callerValues(template: Template, submitted: JsonObject): Record<string, string> {
   const values: Record<string, string> = {};
   for (const name of template.variables) {
-    if (ownVariables.has(name) || !Object.hasOwn(sent, name)) continue;
-    values[name] = checked(name, textOf(name, sent[name]));
+    if (reservedVariables.has(name) || !Object.hasOwn(submitted, name)) continue;
+    values[name] = requirePlain(name, textOf(name, submitted[name]));
   }
   return values;
 }
@@ -90,7 +92,7 @@ function textOf(name: string, value: Json | undefined): string {
   throw refuse('incorrectType', `${name}: expected a text or a number`);
 }
 
-function checked(name: string, value: string): string {
+function requirePlain(name: string, value: string): string {
   if (value.length > maxValueChars)
     throw refuse('invalidParameter', `${name}: must be at most ${maxValueChars} characters`);
   if (forbidden.test(value))
@@ -98,11 +100,11 @@ function checked(name: string, value: string): string {
   return value;
 }
 
-/** A text that the holder of an app key puts into a message to any number: no address of any form. Throws 1. */
-function ofCaller(name: string, value: string): string {
+/** Returns a text that a caller with an app key sends to any number, as plain text. Throws 1 for a link of any form. */
+function requireNoLink(name: string, value: string): string {
   if (holdsLink(value)) throw refuse('invalidParameter', `${name}: must not hold links or addresses`);
-  return checked(name, plainText(value));
+  return requirePlain(name, plainText(value));
 }
 
-/** Whether a text may stand in a message at all. */
+/** Tells whether a text is allowed in a message. */
 export const isAllowedInMessages = (text: string): boolean => !forbidden.test(text);

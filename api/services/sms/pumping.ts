@@ -13,9 +13,9 @@ import type { ApiDeps } from '../deps.ts';
 type PumpingDeps = Pick<ApiDeps, 'db' | 'clock' | 'metrics'>;
 
 /**
- * Against SMS pumping: who has messages sent for a share of their price does not use the codes (protocol/known-problems.md#sms-pumping).
- * Of every app and country the codes sent and used are counted; when hardly any is used, sending there is broken
- * off for an hour, and a metric says so.
+ * Detects SMS pumping: an attacker who earns a share of the price of messages does not use the codes
+ * (protocol/known-problems.md#sms-pumping). Counts the codes sent and used per app and country. When hardly any is used,
+ * sending to that country is suspended for an hour, and a metric shows it.
  */
 export class PumpingGuard {
   readonly #deps: PumpingDeps;
@@ -24,7 +24,7 @@ export class PumpingGuard {
     this.#deps = deps;
   }
 
-  /** Throws 154 while sending to this country is broken off. */
+  /** Throws 154 while sending to this country is suspended. */
   async check(prefix: Prefix): Promise<void> {
     const { db, clock, metrics } = this.#deps;
     const nowMs = clock.now();
@@ -34,19 +34,20 @@ export class PumpingGuard {
       settledBefore: new Date(bucketOf(nowMs) - pumping.bucketMs),
       now: new Date(nowMs),
     });
-    if (openUntil) throw brokenOff(openUntil.getTime() - nowMs);
+    if (openUntil) throw suspended(openUntil.getTime() - nowMs);
     if (sent < pumping.minSent || used >= sent * pumping.minUsedShare) return;
     const until = new Date(nowMs + pumping.openMs);
     if (await openBreaker(db, prefix, { now: new Date(nowMs), until }))
       metrics.smsBreakerTrips.inc({ app: prefix.appId, prefix: prefix.prefix });
-    throw brokenOff(pumping.openMs);
+    throw suspended(pumping.openMs);
   }
 
+  /** Counts a sent code as part of `tx`. */
   async countSent(tx: Handle, prefix: Prefix): Promise<void> {
     await countConversion(tx, prefix, 'sent', new Date(bucketOf(this.#deps.clock.now())));
   }
 
-  /** Writes the breakers that are open on any process into this process's gauge. */
+  /** Updates the gauge of this process with all open breakers. */
   async updateGauge(): Promise<void> {
     const { db, clock, metrics } = this.#deps;
     const open = await listOpenBreakers(db, new Date(clock.now()));
@@ -57,7 +58,7 @@ export class PumpingGuard {
 
 const bucketOf = (ms: number) => Math.floor(ms / pumping.bucketMs) * pumping.bucketMs;
 
-const brokenOff = (ms: number) =>
+const suspended = (ms: number) =>
   new Refusal('thresholdExceeded', {
     text: 'Messages to this country are held back: hardly any of the codes sent there was used.',
     retryAfterSeconds: Math.ceil(ms / 1000),

@@ -18,27 +18,28 @@ import type { VerificationCodes } from './codes.ts';
 import { renderMessage, type TextParameters } from './message-text.ts';
 import type { PumpingGuard } from './pumping.ts';
 
-/** Who asks for a message. */
+/** Caller that requests a message. */
 export interface SmsCaller {
   app: App;
   isMaster: boolean;
   ipAddress: string;
 }
 
+/** Message to send. */
 export interface SmsRequest {
   phone: Phone;
   type: Exclude<SmsType, 'notification'>;
   ttlMinutes: number;
-  /** Account that alone may use the code. */
+  /** The only account that may use the code. */
   subject?: string | undefined;
   isVoice?: boolean;
-  /** As sent: spent when the app protects its messages by captchas. */
+  /** Token of a solved captcha; spent if the app requires captchas. */
   validateToken?: string | undefined;
   name?: string | undefined;
   op?: string | undefined;
   sign?: string | undefined;
   template?: { name: string; values: JsonObject } | undefined;
-  /** There is nobody to send it to, and the caller must not learn of it: all is done, and what it wrote taken back. */
+  /** Does the same work and rolls it back: no account may get the message, and the caller must not learn that. */
   isDryRun?: boolean;
 }
 
@@ -48,14 +49,14 @@ interface Parts {
   captchas: CaptchaService;
 }
 
-/** A message that may be sent, as far as its texts go. */
+/** Message with its signature and template resolved. */
 interface Prepared {
-  wording: TextParameters;
+  parameters: TextParameters;
   type: SmsType;
   kind: SendKind;
 }
 
-/** The one door through which codes and notifications leave (protocol/codes.md#general-code-service). */
+/** Sends all codes and notifications by SMS (protocol/codes.md#general-code-service). */
 export class SmsSender {
   readonly #deps: ApiDeps;
   readonly #parts: Parts;
@@ -66,18 +67,18 @@ export class SmsSender {
   }
 
   /**
-   * Makes a code, counts the message against every budget and posts it, in one transaction. Throws 1, 127, 154,
-   * 160, 600, 601, 604, 605, 606 and 608.
+   * Issues a code, counts the message against all budgets and writes it to the outbox, in one transaction. Throws 1,
+   * 127, 154, 160, 600, 601, 604, 605, 606 and 608.
    */
-  async send(caller: SmsCaller, order: SmsRequest): Promise<void> {
+  async send(caller: SmsCaller, request: SmsRequest): Promise<void> {
     const { app } = caller;
-    const outcome = { type: order.type as SmsType, kind: 'accepted' };
+    const outcome = { type: request.type as SmsType, kind: 'accepted' };
     try {
-      requireReachable(app, order);
-      const prepared = await this.#prepare(app, order);
+      requireReachable(app, request);
+      const prepared = await this.#prepare(app, request);
       outcome.type = prepared.type;
-      await this.#parts.pumping.check({ appId: app.appId, prefix: order.phone.callingCode });
-      await this.#post(caller, order, prepared);
+      await this.#parts.pumping.check({ appId: app.appId, prefix: request.phone.callingCode });
+      await this.#enqueue(caller, request, prepared);
     } catch (error) {
       outcome.kind = error instanceof Refusal ? error.kind : 'failed';
       throw error;
@@ -86,52 +87,58 @@ export class SmsSender {
     }
   }
 
-  /** What a call for a message costs that is answered without one. Throws 608 and 1 where the app wants captchas. */
+  /** Spends the captcha of a call that is refused without a message. Throws 608 and 1 if the app requires captchas. */
   async spendCaptcha({ app }: SmsCaller, validateToken: string | undefined): Promise<void> {
     if (!app.options.captchaForSms) return;
     await this.#deps.db.transaction((tx) => this.#parts.captchas.spend(tx, app.appId, validateToken));
   }
 
-  async #prepare(app: App, order: SmsRequest): Promise<Prepared> {
-    const sign = await this.#sign(app, order.sign);
-    const { phone, ttlMinutes, name, op, isVoice = false } = order;
-    const wording: TextParameters = { app, phone, type: order.type, sign, ttlMinutes, name, op };
-    if (!order.template) return { wording, type: order.type, kind: isVoice ? 'voice' : 'verification' };
-    const found = await findTemplate(this.#deps.db, app.appId, order.template.name);
+  async #prepare(app: App, request: SmsRequest): Promise<Prepared> {
+    const sign = await this.#signature(app, request.sign);
+    const { phone, ttlMinutes, name, op, isVoice = false } = request;
+    const parameters: TextParameters = { app, phone, type: request.type, sign, ttlMinutes, name, op };
+    if (!request.template)
+      return { parameters, type: request.type, kind: isVoice ? 'voice' : 'verification' };
+    const found = await findTemplate(this.#deps.db, app.appId, request.template.name);
     if (!found) throw refuse('smsTemplateNotFound');
     if (!found.active) throw refuse('smsTemplateNotVerified');
     const reading = parseTemplate(found.active.text, { format: 'text' });
     if (!reading.ok) throw refuse('smsTemplateFailed');
-    const custom = { name: found.name, template: reading.template, values: order.template.values };
+    const custom = { name: found.name, template: reading.template, values: request.template.values };
     const isNotification = found.active.type === 'notification';
     if (isNotification && isVoice)
       throw refuse('invalidParameter', 'A voice call reads out a code: a notification has none.');
     return {
-      wording: { ...wording, custom },
-      type: isNotification ? 'notification' : order.type,
+      parameters: { ...parameters, custom },
+      type: isNotification ? 'notification' : request.type,
       kind: isNotification ? 'notification' : isVoice ? 'voice' : 'verification',
     };
   }
 
-  async #sign(app: App, name: string | undefined): Promise<string> {
+  async #signature(app: App, name: string | undefined): Promise<string> {
     const { db } = this.#deps;
-    if (name === undefined) return (await defaultSignature(db, app.appId, app.name)) ?? unsigned();
+    if (name === undefined) return (await defaultSignature(db, app.appId, app.name)) ?? refuseSignature();
     const signature = await findSignature(db, app.appId, name);
-    return signature?.isApproved ? signature.name : unsigned();
+    return signature?.isApproved ? signature.name : refuseSignature();
   }
 
-  async #post(caller: SmsCaller, order: SmsRequest, prepared: Prepared): Promise<void> {
+  async #enqueue(caller: SmsCaller, request: SmsRequest, prepared: Prepared): Promise<void> {
     const { app, isMaster, ipAddress } = caller;
-    const { wording, kind } = prepared;
-    const { phone, isDryRun = false } = order;
+    const { parameters, kind } = prepared;
+    const { phone, isDryRun = false } = request;
     await this.#deps.db.transaction(async (tx) => {
-      if (app.options.captchaForSms) await this.#parts.captchas.spend(tx, app.appId, order.validateToken);
-      const spender = isMaster ? undefined : ipAddress;
-      await spendBudgets(this.#deps, tx, { app, phone, kind, sign: wording.sign, ipAddress: spender });
-      // For nobody the same is done, for its time and its refusals only, and taken back.
+      if (app.options.captchaForSms) await this.#parts.captchas.spend(tx, app.appId, request.validateToken);
+      await spendBudgets(this.#deps, tx, {
+        app,
+        phone,
+        kind,
+        sign: parameters.sign,
+        ipAddress: isMaster ? undefined : ipAddress,
+      });
+      // A dry run takes the same time and fails for the same reasons.
       if (isDryRun) await tx.query('SAVEPOINT dry_run');
       await chargeMessage(this.#deps, tx, { app, phone });
-      await this.#write(tx, caller, order, prepared);
+      await this.#write(tx, caller, request, prepared);
       if (isDryRun) await tx.query('ROLLBACK TO SAVEPOINT dry_run');
     });
   }
@@ -140,16 +147,16 @@ export class SmsSender {
     tx: Handle,
     { app: { appId }, ipAddress }: SmsCaller,
     { phone, subject, ttlMinutes }: SmsRequest,
-    { wording, type, kind }: Prepared,
+    { parameters, type, kind }: Prepared,
   ): Promise<void> {
     const expiresAt = new Date(this.#deps.clock.now() + ttlMinutes * 60_000);
     let code: string | undefined;
     if (type !== 'notification') {
-      const use = { appId, purpose: type, phone, subject };
-      code = await this.#parts.codes.issue(tx, use, { expiresAt, ipAddress });
+      const scope = { appId, purpose: type, phone, subject };
+      code = await this.#parts.codes.issue(tx, scope, { expiresAt, ipAddress });
       await this.#parts.pumping.countSent(tx, { appId, prefix: phone.callingCode });
     }
-    const { text, variables } = renderMessage(wording, code);
+    const { text, variables } = renderMessage(parameters, code);
     const isVoice = kind === 'voice';
     await postMessage(this.#deps, tx, appId, {
       kind: 'sms',
@@ -157,18 +164,18 @@ export class SmsSender {
       type: isVoice ? 'voice' : type,
       text: isVoice ? (code ?? '') : text,
       code,
-      sms: { isVoice, sign: wording.sign, template: wording.custom?.name, variables },
-      // A notification is of use for longer than a code.
+      sms: { isVoice, sign: parameters.sign, template: parameters.custom?.name, variables },
+      // A notification without a code expires after the default of the outbox.
       ...(code === undefined ? {} : { expiresAt }),
     });
   }
 }
 
-function unsigned(): never {
+function refuseSignature(): never {
   throw refuse('invalidSmsSignature');
 }
 
-/** Voice codes are for the home region (protocol/codes.md#voice-codes), texts for what can show them. */
+/** Throws 1 for voice codes outside the home region (protocol/codes.md#voice-codes), 127 for a number that cannot receive the message. */
 function requireReachable(app: App, { phone, isVoice = false }: SmsRequest): void {
   if (isVoice && (app.edition !== 'home' || phone.callingCode !== '+86'))
     throw refuse('invalidParameter', 'Voice codes are not available outside the home region.');

@@ -7,7 +7,7 @@ import type { ApiDeps } from '../deps.ts';
 import type { VerificationCodes } from './codes.ts';
 import type { SmsCaller, SmsSender } from './sender.ts';
 
-/** Body of requestSmsCode, scalars checked; what else it holds are values for a custom template. */
+/** Body of requestSmsCode with validated scalars; its other members are values for a custom template. */
 export interface SmsCodeRequest {
   mobilePhoneNumber?: unknown;
   smsType?: 'sms' | 'voice' | undefined;
@@ -19,7 +19,7 @@ export interface SmsCodeRequest {
   validate_token?: string | undefined;
 }
 
-/** The general code service, which knows no accounts (protocol/codes.md#general-code-service). */
+/** The general code service, independent of accounts (protocol/codes.md#general-code-service). */
 export class SmsService {
   readonly #deps: ApiDeps;
   readonly #sender: SmsSender;
@@ -31,7 +31,7 @@ export class SmsService {
     this.#codes = codes;
   }
 
-  /** Throws 119 when the service is switched off, 212 without a number, and as `SmsSender.send`. */
+  /** Sends a code or a notification. Throws 119 when the service is disabled, 212 without a number, and as `SmsSender.send`. */
   async request(caller: SmsCaller, request: SmsCodeRequest, body: JsonObject): Promise<void> {
     requireGeneralSms(caller.app);
     const phone = requirePhone(request.mobilePhoneNumber);
@@ -61,7 +61,7 @@ function requireGeneralSms(app: App): void {
   if (!app.options.generalSms) throw refuse('notForClients');
 }
 
-/** Throws 212 without a number, 127 for what is none. */
+/** Reads a phone number. Throws 212 when it is missing, 127 when it is invalid. */
 export function requirePhone(value: unknown): Phone {
   if (value === undefined || value === null || value === '') throw refuse('phoneMissing');
   const phone = parsePhone(value);
@@ -69,9 +69,9 @@ export function requirePhone(value: unknown): Phone {
   return phone;
 }
 
-/** Minutes that a code is valid; at most 30 (protocol/codes.md#validity). */
-export function readTtl(ttl: number | undefined, usual: number): number {
-  if (ttl === undefined) return usual;
+/** Reads the validity of a code in minutes, at most 30 (protocol/codes.md#validity). */
+export function readTtl(ttl: number | undefined, defaultTtl: number): number {
+  if (ttl === undefined) return defaultTtl;
   if (ttl < 1 || ttl > codeTtl.max)
     throw refuse('invalidParameter', `ttl: expected 1 to ${codeTtl.max} minutes`);
   return ttl;

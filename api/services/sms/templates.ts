@@ -20,7 +20,7 @@ import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from '../operator/apps.ts';
 import { isAllowedInMessages } from './message-text.ts';
 
-/** `approved`: it is in use as shown; `pending`: what is shown waits, `active` is what is used meanwhile. */
+/** Review status. `approved`: the shown text is in use; `pending`: it waits for review, and `active` is in use. */
 type Status = 'approved' | 'pending';
 
 export interface PublicTemplate extends TemplateText {
@@ -38,7 +38,7 @@ export interface PublicSignature {
   updatedAt: Date;
 }
 
-/** Templates and signatures of messages, with their review (protocol/admin-api.md#sms-texts). */
+/** Manages templates and signatures of messages, and their review (protocol/admin-api.md#sms-texts). */
 export class SmsTemplateService {
   readonly #deps: ApiDeps;
 
@@ -47,8 +47,8 @@ export class SmsTemplateService {
   }
 
   /**
-   * Hands a template in for review, new or in place of an active one. Throws 160 below 200 currency units of
-   * balance (protocol/codes.md#templates), 400 for a text that is no template or no message, 404 without the app.
+   * Submits a template for review, new or to replace an active one. Throws 160 below 200 currency units of balance
+   * (protocol/codes.md#templates), 400 for an invalid text, 404 for an unknown app.
    */
   async putTemplate(appId: string, name: string, text: TemplateText): Promise<PublicTemplate> {
     const app = await requireApp(this.#deps, appId);
@@ -66,17 +66,17 @@ export class SmsTemplateService {
 
   async getTemplate(appId: string, name: string): Promise<PublicTemplate> {
     await requireApp(this.#deps, appId);
-    return publicTemplate((await findTemplate(this.#deps.db, appId, name)) ?? noSuch('template'));
+    return publicTemplate((await findTemplate(this.#deps.db, appId, name)) ?? refuseMissing('template'));
   }
 
   async approveTemplate(appId: string, name: string): Promise<PublicTemplate> {
     await requireApp(this.#deps, appId);
-    return publicTemplate((await approveTemplate(this.#deps.db, appId, name)) ?? noSuch('template'));
+    return publicTemplate((await approveTemplate(this.#deps.db, appId, name)) ?? refuseMissing('template'));
   }
 
   async deleteTemplate(appId: string, name: string): Promise<void> {
     await requireApp(this.#deps, appId);
-    if (!(await deleteTemplate(this.#deps.db, appId, name))) noSuch('template');
+    if (!(await deleteTemplate(this.#deps.db, appId, name))) refuseMissing('template');
   }
 
   async putSignature(appId: string, name: string): Promise<PublicSignature> {
@@ -94,22 +94,24 @@ export class SmsTemplateService {
 
   async getSignature(appId: string, name: string): Promise<PublicSignature> {
     await requireApp(this.#deps, appId);
-    return publicSignature((await findSignature(this.#deps.db, appId, name)) ?? noSuch('signature'));
+    return publicSignature((await findSignature(this.#deps.db, appId, name)) ?? refuseMissing('signature'));
   }
 
   async approveSignature(appId: string, name: string): Promise<PublicSignature> {
     await requireApp(this.#deps, appId);
-    return publicSignature((await approveSignature(this.#deps.db, appId, name)) ?? noSuch('signature'));
+    return publicSignature(
+      (await approveSignature(this.#deps.db, appId, name)) ?? refuseMissing('signature'),
+    );
   }
 
   async deleteSignature(appId: string, name: string): Promise<void> {
     await requireApp(this.#deps, appId);
-    if (!(await deleteSignature(this.#deps.db, appId, name))) noSuch('signature');
+    if (!(await deleteSignature(this.#deps.db, appId, name))) refuseMissing('signature');
   }
 }
 
-function noSuch(what: 'template' | 'signature'): never {
-  throw refuse('notFound', `There is no such ${what}.`);
+function refuseMissing(noun: 'template' | 'signature'): never {
+  throw refuse('notFound', `There is no such ${noun}.`);
 }
 
 function checkName(name: string): void {
@@ -120,7 +122,7 @@ function checkName(name: string): void {
     );
 }
 
-/** Verification and notification only: no links, and a verification shows its code (protocol/codes.md#templates). */
+/** Throws 1 for links, and for a verification without its code (protocol/codes.md#templates). */
 function checkTemplate({ type, text }: TemplateText): void {
   const reading = parseTemplate(text, { format: 'text' });
   if (!reading.ok) throw refuse('invalidParameter', reading.hint);

@@ -29,22 +29,22 @@ interface Parts {
   store: UserStore;
   sessions: Sessions;
   passwords: Passwords;
-  hooked: UserHooks;
-  proof: ContactVerification;
+  hooks: UserHooks;
+  contacts: ContactVerification;
 }
 
-/** Mails that one network address may ask for. */
-const mailsPerAddressAndHour = 500;
+/** Limit of mails that one network address may request per hour. */
+const mailsPerIpAddressAndHour = 500;
 
-/** Ends a transaction whose work was done for its time only. */
+/** Error that rolls a dry run back. */
 class Rollback extends Error {
   override name = 'Rollback';
 }
 
 /**
- * Accounts by e-mail: verification and reset by links (protocol/codes.md#e-mail-and-password-reset). Asking for a mail to an
- * address that no account has is 205 (protocol/errors.md#account-failures). With the option `concealUsers` it gets the same answer, after the
- * same work, as one that an account has.
+ * Verifies e-mail addresses and resets passwords by links (protocol/codes.md#e-mail-and-password-reset). A mail to an
+ * unknown address is 205 (protocol/errors.md#account-failures). With the option `concealUsers` unknown and known addresses
+ * get the same answer after the same work.
  */
 export class EmailService {
   readonly #deps: ApiDeps;
@@ -55,38 +55,38 @@ export class EmailService {
     this.#parts = parts;
   }
 
-  /** Throws 1 when the feature is off or an address gets too many mails, 125, 204, 205. */
+  /** Sends a verification link. Throws 1 when verification is off or for too many mails, 125, 204, 205. */
   async requestVerification(caller: SmsCaller, email: Json | undefined): Promise<void> {
     if (!caller.app.options.emailVerification) throw refuse('emailVerificationOff');
-    await this.#request(caller, 'verifyEmail', { email, isFor: (user) => user.emailVerified !== true });
+    await this.#request(caller, 'verifyEmail', { email, isEligible: (user) => user.emailVerified !== true });
   }
 
-  /** Throws 1 when an address gets too many mails, 125, 204, 205. */
+  /** Sends a reset link. Throws 1 for too many mails, 125, 204, 205. */
   async requestReset(caller: SmsCaller, email: Json | undefined): Promise<void> {
-    await this.#request(caller, 'resetPassword', { email, isFor: () => true });
+    await this.#request(caller, 'resetPassword', { email, isEligible: () => true });
   }
 
-  /** Opens a verification link, and says in a page what became of it. */
+  /** Opens a verification link and returns a page with the result. */
   async verifyPage(token: string, language: Language): Promise<Page> {
     return (await this.#verify(token)) ? verifiedPage(language) : invalidLinkPage(language);
   }
 
-  /** The form for a new password; opening it spends nothing. */
+  /** Returns the form for a new password. Does not spend the link. */
   async resetForm(token: string, language: Language): Promise<Page> {
     const app = await this.#appOfReset(token);
     return app ? passwordForm(app.name, language) : invalidLinkPage(language);
   }
 
-  /** What became of the form that was sent. */
+  /** Handles the submitted form and returns a page with the result. */
   async submitReset(token: string, { password, repeat }: JsonObject, language: Language): Promise<Page> {
     const app = await this.#appOfReset(token);
     if (!app) return invalidLinkPage(language);
-    if (!isPassword(password)) return passwordForm(app.name, language, 'unfit');
-    if (password !== repeat) return passwordForm(app.name, language, 'different');
+    if (!isPassword(password)) return passwordForm(app.name, language, 'invalid');
+    if (password !== repeat) return passwordForm(app.name, language, 'mismatch');
     return (await this.#reset(app, token, password)) ? resetPage(language) : invalidLinkPage(language);
   }
 
-  /** The address is confirmed. False for a link that is forged, used or expired. */
+  /** Marks the address of a link as verified. Returns false for a link that is forged, used or expired. */
   async #verify(token: string): Promise<boolean> {
     const verified = await this.#parts.store.transaction(async (tx) => {
       const opened = await this.#open(tx, 'verifyEmail', token);
@@ -95,19 +95,19 @@ export class EmailService {
       const draft = { ...current, emailVerified: true };
       return { app, user: await this.#parts.store.save(tx, app, { current, draft }) };
     });
-    if (verified) this.#parts.hooked.onVerified('email', { app: verified.app }, verified.user);
+    if (verified) this.#parts.hooks.onVerified('email', { app: verified.app }, verified.user);
     return verified !== undefined;
   }
 
-  /** The app that a reset link belongs to, as long as it can be used. */
+  /** Returns the app of a reset link; undefined for an unusable link. */
   async #appOfReset(token: string): Promise<App | undefined> {
     const link = await this.#parts.links.find('resetPassword', token);
     return link && (await this.#userOf(this.#deps.db, link))?.app;
   }
 
   /**
-   * Sets the password by a reset link, and ends the session; the link proves the address (`ContactVerification.verify`). False
-   * for one that is forged, used or expired.
+   * Sets the password by a reset link and ends the session; the link also verifies the address
+   * (`ContactVerification.verify`). Returns false for a link that is forged, used or expired.
    */
   async #reset(app: App, token: string, password: string): Promise<boolean> {
     const hash = await this.#parts.passwords.hash(app.appId, password);
@@ -116,10 +116,13 @@ export class EmailService {
       if (!opened) return false;
       const { appId } = opened.app;
       const now = this.#parts.store.now();
-      const owner = await this.#parts.proof.verify(tx, opened.app, { user: opened.user, contact: 'email' });
+      const owner = await this.#parts.contacts.verify(tx, opened.app, {
+        user: opened.user,
+        contact: 'email',
+      });
       const user = await setPassword(tx, appId, { id: owner.id, hash, now });
       await this.#parts.sessions.replace(tx, appId, { user, now });
-      // Other reset mails were for the old password.
+      // Earlier reset links end with the old password.
       await deleteLinksOfUser(tx, { appId, userId: user.id, purpose: 'resetPassword' });
       return true;
     });
@@ -128,7 +131,7 @@ export class EmailService {
   async #request(
     caller: SmsCaller,
     purpose: LinkPurpose,
-    { email, isFor }: { email: Json | undefined; isFor: (user: User) => boolean },
+    { email, isEligible }: { email: Json | undefined; isEligible: (user: User) => boolean },
   ): Promise<void> {
     const { app } = caller;
     if (email === undefined || email === null || email === '') throw refuse('emailMissing');
@@ -136,10 +139,10 @@ export class EmailService {
     const user = await findUser(this.#deps.db, app.appId, { key: { email: address } });
     if (!user && !app.options.concealUsers) throw refuse('emailUnknown');
     await this.#deps.db.transaction((tx) => this.#spendBudgets(tx, caller, { purpose, email: address }));
-    const isMeant = user !== undefined && isFor(user);
+    const isDryRun = user === undefined || !isEligible(user);
     const work = this.#parts.store.transaction(async (tx) => {
-      await this.#parts.links.send(tx, app, isMeant ? user : nobodyAt(address), purpose);
-      if (!isMeant) throw new Rollback();
+      await this.#parts.links.send(tx, app, isDryRun ? unknownRecipient(address) : user, purpose);
+      if (isDryRun) throw new Rollback();
     });
     await work.catch((error: unknown) => {
       if (!(error instanceof Rollback)) throw error;
@@ -155,7 +158,7 @@ export class EmailService {
       appId: app.appId,
       scope: 'mailAddress',
       key: ipAddressKey(this.#deps, address),
-      limit: mailsPerAddressAndHour,
+      limit: mailsPerIpAddressAndHour,
       windowMs: hourMs,
     } as const;
     const isGranted =
@@ -164,7 +167,7 @@ export class EmailService {
     if (!isGranted) throw refuse('tooManyMails');
   }
 
-  /** Spends a link and locks its user; undefined when either is gone, or the user has another address by now. */
+  /** Spends a link and locks its user. Returns undefined when either is gone or the user's address has changed. */
   async #open(
     tx: Handle,
     purpose: LinkPurpose,
@@ -194,5 +197,5 @@ function isPassword(value: Json | undefined): value is string {
   }
 }
 
-/** Nobody has the key 0: what is written for it is taken back. */
-const nobodyAt = (email: string): MailRecipient => ({ id: 0, email, username: email });
+/** Returns a recipient for a dry run. No user has the id 0; the transaction is rolled back. */
+const unknownRecipient = (email: string): MailRecipient => ({ id: 0, email, username: email });

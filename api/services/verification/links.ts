@@ -15,10 +15,10 @@ import type { ApiDeps } from '../deps.ts';
 import { postMessage } from '../messages/post-message.ts';
 import { writeMail } from './mails.ts';
 
-/** protocol/codes.md#validity: links are valid for one week. */
+/** Validity of a link: one week (protocol/codes.md#validity). */
 const linkMs = 7 * 24 * 3_600_000;
 
-/** Mails of one purpose to one address. */
+/** Limit of mails of one purpose to one address. */
 const mailsPerDay = 10;
 
 const tokenForm = /^[\w-]{32}$/;
@@ -28,13 +28,13 @@ const paths: Record<LinkPurpose, string> = {
   resetPassword: '/1.1/resetPassword',
 };
 
-/** 192 random bits need no key. */
+/** Hashes a token; 192 random bits need no key. */
 const digestOf = (token: string) => createHash('sha256').update(token).digest();
 
-/** Who gets a mail. */
+/** Recipient of a mail. */
 export type MailRecipient = Pick<User, 'id' | 'email' | 'username'>;
 
-/** Links in mails: made, looked at, spent once (protocol/codes.md#e-mail-and-password-reset). */
+/** Creates, finds and spends links in mails (protocol/codes.md#e-mail-and-password-reset). */
 export class MailLinks {
   readonly #deps: Pick<ApiDeps, 'db' | 'vault' | 'queue' | 'clock' | 'config'>;
 
@@ -42,7 +42,7 @@ export class MailLinks {
     this.#deps = deps;
   }
 
-  /** Mails a user a link as part of `tx`. Its address is built from PUBLIC_URL only (protocol/known-problems.md#links-from-headers). */
+  /** Mails a link to a user as part of `tx`. Its URL comes from PUBLIC_URL only (protocol/known-problems.md#links-from-headers). */
   async send(tx: Handle, app: App, user: MailRecipient, purpose: LinkPurpose): Promise<void> {
     if (user.email === null) return;
     const { clock, config } = this.#deps;
@@ -59,24 +59,24 @@ export class MailLinks {
     await postMessage(this.#deps, tx, app.appId, mail);
   }
 
-  /** Counts a mail of one purpose to one address; false when it has had its share of the day. */
+  /** Counts a mail of one purpose to one address. Returns false when the daily limit is reached. */
   takeBudget(tx: Handle, { appId }: App, purpose: LinkPurpose, email: string): Promise<boolean> {
     const key = this.#deps.vault.derive(`mail ${purpose} ${email}`).slice(0, 22);
     const budget = { appId, scope: 'mail', key, limit: mailsPerDay, windowMs: dayMs } as const;
     return takeBudget(tx, budget, new Date(this.#deps.clock.now()));
   }
 
-  /** Undefined for a token that is forged, used or expired. */
+  /** Finds a link; returns undefined for a token that is forged, used or expired. */
   async find(purpose: LinkPurpose, token: string): Promise<Link | undefined> {
-    return tokenForm.test(token) ? findLink(this.#deps.db, purpose, this.#at(token)) : undefined;
+    return tokenForm.test(token) ? findLink(this.#deps.db, purpose, this.#key(token)) : undefined;
   }
 
-  /** As `look`; of any number at once one gets the link. */
+  /** Spends a link; of concurrent calls one gets it. Returns undefined as `find`. */
   async spend(tx: Handle, purpose: LinkPurpose, token: string): Promise<Link | undefined> {
-    return tokenForm.test(token) ? spendLink(tx, purpose, this.#at(token)) : undefined;
+    return tokenForm.test(token) ? spendLink(tx, purpose, this.#key(token)) : undefined;
   }
 
-  #at(token: string) {
+  #key(token: string) {
     return { digest: digestOf(token), now: new Date(this.#deps.clock.now()) };
   }
 }

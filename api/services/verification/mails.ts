@@ -4,16 +4,16 @@ import type { App, AppOptionsPatch, MailTemplate } from '../../../shared/domain/
 import { shownName } from '../../../shared/domain/messages/shown-text.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 
-/** What a mail is made of (protocol/users.md#mail-templates). */
+/** Values for the template of a mail (protocol/users.md#mail-templates). */
 export interface MailValues {
   appname: string;
   email: string;
-  /** As the user chose it: shortened, and left out where it holds a link. */
+  /** Name as the user chose it. The mail shortens it, and omits it if it contains a link. */
   username: string;
   link: string;
 }
 
-/** Under which names an app may set its own (option `mailTemplates`). */
+/** Names of the mails in the option `mailTemplates`. */
 export const mailTemplateNames = {
   verifyEmail: ['verifyEmail', 'emailVerification'],
   resetPassword: ['resetPassword', 'passwordReset'],
@@ -22,7 +22,7 @@ export const mailTemplateNames = {
 const knownNames: readonly string[] = Object.values(mailTemplateNames).flat();
 const variables = new Set(['appname', 'email', 'username', 'link']);
 
-/** In both languages: who gets a mail did not send the request. */
+/** Texts in both languages: the language of the recipient is unknown. */
 const defaults: Record<LinkPurpose, { subject: string; text: string }> = {
   verifyEmail: {
     subject: '{{appname}}: 请验证您的邮箱 / Please confirm your e-mail address',
@@ -56,19 +56,19 @@ please open this link to set a new password for your {{appname}} account. It is 
   },
 };
 
-/** The mail with the app's own words where it has some, as the outbox takes it. */
-export function writeMail(app: App, purpose: LinkPurpose, sent: MailValues): OutboxMessage {
-  const values = { ...sent, username: shownName(sent.username) };
+/** Renders a mail for the outbox, from the app's template or the default. */
+export function writeMail(app: App, purpose: LinkPurpose, submitted: MailValues): OutboxMessage {
+  const values = { ...submitted, username: shownName(submitted.username) };
   const own = ownTemplate(app, purpose);
-  const usual = defaults[purpose];
-  const html = own.html === undefined ? undefined : fill(own.html, 'html', values);
-  // What names people choose must not end a header line; the transport folds the rest.
-  const subject = fillFirst([own.subject, usual.subject], values).replace(/\s+/g, ' ').trim();
+  const fallback = defaults[purpose];
+  const html = own.html === undefined ? undefined : render(own.html, 'html', values);
+  // A name must not break a header line; the transport folds long lines.
+  const subject = renderFirst([own.subject, fallback.subject], values).replace(/\s+/g, ' ').trim();
   return {
     kind: 'mail',
     to: values.email,
     type: purpose,
-    text: fillFirst([own.text, usual.text], values),
+    text: renderFirst([own.text, fallback.text], values),
     link: values.link,
     mail: {
       fromName: app.name,
@@ -87,28 +87,28 @@ function ownTemplate(app: App, purpose: LinkPurpose): MailTemplate {
   return {};
 }
 
-/** Undefined for a template that was set before a rule which it breaks now: the mail leaves without it. */
-function fill(text: string, format: 'html' | 'text', values: MailValues): string | undefined {
+/** Renders one part; returns undefined for a template that an older version accepted and this one does not. */
+function render(text: string, format: 'html' | 'text', values: MailValues): string | undefined {
   const reading = parseTemplate(text, { format });
   return reading.ok ? reading.template.render({ ...values }) : undefined;
 }
 
-function fillFirst(texts: (string | undefined)[], values: MailValues): string {
+function renderFirst(texts: (string | undefined)[], values: MailValues): string {
   for (const text of texts) {
-    const filled = text === undefined ? undefined : fill(text, 'text', values);
-    if (filled !== undefined) return filled;
+    const rendered = text === undefined ? undefined : render(text, 'text', values);
+    if (rendered !== undefined) return rendered;
   }
-  throw new Error('a mail template cannot be filled in');
+  throw new Error('a mail template cannot be rendered');
 }
 
-/** What is wrong with the mail templates that an operator sets: a sentence, or undefined. */
+/** Returns a hint about an invalid mail template in the options; undefined when all are valid. */
 export function mailTemplateHint({ mailTemplates = {} }: AppOptionsPatch): string | undefined {
   for (const [name, template] of Object.entries(mailTemplates)) {
     if (!knownNames.includes(name))
-      return `mailTemplates: there is no mail called so; expected ${knownNames.join(', ')}`;
+      return `mailTemplates: there is no mail of this name; expected ${knownNames.join(', ')}`;
     for (const part of ['subject', 'html', 'text'] as const) {
-      const problem = partHint(template[part], part);
-      if (problem) return `mailTemplates.${name}.${part}: ${problem}`;
+      const hint = partHint(template[part], part);
+      if (hint) return `mailTemplates.${name}.${part}: ${hint}`;
     }
   }
   return undefined;
@@ -120,6 +120,6 @@ function partHint(text: string | undefined, part: 'subject' | 'html' | 'text'): 
   if (!reading.ok) return reading.hint;
   const unknown = [...reading.template.variables].find((name) => !variables.has(name));
   if (unknown) return `there is no variable ${unknown}; expected ${[...variables].join(', ')}`;
-  if (part !== 'subject' && !reading.template.variables.has('link')) return 'must hold {{link}}';
+  if (part !== 'subject' && !reading.template.variables.has('link')) return 'must contain {{link}}';
   return undefined;
 }

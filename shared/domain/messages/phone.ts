@@ -1,40 +1,40 @@
 import { type CountryCode, type NumberType, parsePhoneNumberFromString } from 'libphonenumber-js/max';
 
-/** A phone number that exists in its country's numbering plan (protocol/users.md#user-fields: E.123, +86 by default). */
+/** Phone number that is valid in its country's numbering plan (protocol/users.md#user-fields: E.123, +86 by default). */
 export interface Phone {
-  /** As it is stored, compared and answered: `+`, country code, number, no blanks. */
+  /** Form for storage, comparison and replies: `+`, country code, number, no blanks. */
   e164: string;
   /** Country calling code with its plus, such as `+86`. */
   callingCode: string;
-  /** What it can be reached by. Numbers of countries that do not tell mobile from fixed can both. */
+  /** Supported kinds of messages; both where the country does not distinguish mobile from fixed numbers. */
   can: { sms: boolean; voice: boolean };
 }
 
-/** A number without a country code belongs here (protocol/users.md#user-fields). */
+/** Country of a number without a country code (protocol/users.md#user-fields). */
 const homeCountry: CountryCode = 'CN';
 
-/** What people write: digits in groups, at most 15 by E.164. Letters, extensions and control characters are none. */
-const written = /^\+?[\d ().-]{3,30}$/;
+/** Accepted spelling: groups of digits (E.164 allows 15), without letters and extensions. */
+const acceptedSpelling = /^\+?[\d ().-]{3,30}$/;
 
-const takesSms: ReadonlySet<NumberType> = new Set<NumberType>(['MOBILE', 'FIXED_LINE_OR_MOBILE', undefined]);
-/** Premium and shared-cost numbers would charge us for calling them. */
-const takesCalls: ReadonlySet<NumberType> = new Set<NumberType>([...takesSms, 'FIXED_LINE', 'VOIP']);
+const smsTypes: ReadonlySet<NumberType> = new Set<NumberType>(['MOBILE', 'FIXED_LINE_OR_MOBILE', undefined]);
+/** Types that voice codes may call; premium and shared-cost numbers would charge the caller. */
+const voiceTypes: ReadonlySet<NumberType> = new Set<NumberType>([...smsTypes, 'FIXED_LINE', 'VOIP']);
 
 /**
- * Reads a phone number as people write it; undefined for anything else, whatever its type. Two ways of writing
- * the same number give the same `e164`.
+ * Parses a phone number as people write it; returns undefined for any other value. Two spellings of a number return the
+ * same `e164`.
  */
 export function parsePhone(text: unknown): Phone | undefined {
-  if (typeof text !== 'string' || !written.test(text.trim())) return undefined;
+  if (typeof text !== 'string' || !acceptedSpelling.test(text.trim())) return undefined;
   const parsed = parsePhoneNumberFromString(text.trim(), { defaultCountry: homeCountry, extract: false });
   if (!parsed?.isValid() || parsed.ext !== undefined) return undefined;
   const type = parsed.getType();
   return {
     e164: parsed.number,
     callingCode: `+${parsed.countryCallingCode}`,
-    can: { sms: takesSms.has(type), voice: takesCalls.has(type) },
+    can: { sms: smsTypes.has(type), voice: voiceTypes.has(type) },
   };
 }
 
-/** Whether a number is of the home edition's country: voice codes and the free quota are for these only. */
+/** Tells whether a number belongs to the home edition's country; voice codes and the free quota are for these only. */
 export const isDomesticPhone = (phone: Phone): boolean => phone.callingCode === '+86';

@@ -13,18 +13,18 @@ import type { Sessions } from '../sessions/sessions.ts';
 import type { UserHookCaller, UserHooks } from '../user-hooks.ts';
 import type { Identifier, LoginLocks } from './login-locks.ts';
 
-/** How somebody proves to be a user. It is asked, and takes as long, when there is no such user. */
+/** Credential of a login. It is checked, and takes as long, for an unknown user too. */
 export interface Credential {
   matches(user: User | undefined): Promise<boolean>;
-  /** What a failed one is answered with. */
+  /** Error for a credential that does not match. */
   refusal: ErrorName;
-  /** The answer where there is no such user, unless the app conceals that; absent: `refusal`. */
+  /** Error for an unknown user, unless the app conceals unknown users; absent: `refusal`. */
   unknownUserRefusal?: ErrorName;
-  /** It allows a few guesses only, however many come at once, so that a right one counts whatever failed beside it. */
+  /** The credential has its own limit of guesses, so a match counts although concurrent guesses locked the account. */
   hasGuessLimit?: boolean;
 }
 
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
+const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
 /** POST /1.1/login (protocol/users.md#calls-for-users). */
 export class LoginService {
@@ -33,7 +33,7 @@ export class LoginService {
   readonly #sessions: Sessions;
   readonly #locks: LoginLocks;
   readonly #codes: VerificationCodes;
-  readonly #hooked: UserHooks;
+  readonly #hooks: UserHooks;
 
   constructor(
     deps: ApiDeps,
@@ -42,7 +42,7 @@ export class LoginService {
       sessions: Sessions;
       locks: LoginLocks;
       codes: VerificationCodes;
-      hooked: UserHooks;
+      hooks: UserHooks;
     },
   ) {
     this.#deps = deps;
@@ -50,23 +50,24 @@ export class LoginService {
     this.#sessions = parts.sessions;
     this.#locks = parts.locks;
     this.#codes = parts.codes;
-    this.#hooked = parts.hooked;
+    this.#hooks = parts.hooks;
   }
 
   /**
-   * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user is 211 (protocol/errors.md#account-failures); with
-   * the option `concealUsers` it gets the answer to a wrong password. Either takes the same work, and counts towards
-   * the lock. Throws 200, 125, 127, 217 without a claim, 201 or 218 without a password, 210 when they do not fit, 216 by the app's option, 219 when locked, 401 by the hook of its function host, 429 when too many wait. With
-   * `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 when they do not fit.
+   * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user is 211
+   * (protocol/errors.md#account-failures), or with the option `concealUsers` the same as a wrong password. Both take the
+   * same work and count towards the lock. Throws 200, 125, 127, 217 for the identifier, 201, 218 for the password, 210
+   * for a wrong one, 216 by the app's option, 219 when locked, 401 by a hook of the app, 429 when too many calls wait.
+   * With `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 for a wrong code.
    */
   async login(caller: UserHookCaller, body: JsonObject): Promise<JsonObject> {
     const { app } = caller;
-    if (isGiven(body.smsCode) && !isGiven(body.password)) return this.#loginByCode(caller, body);
-    const claim = readIdentifier(body);
+    if (isPresent(body.smsCode) && !isPresent(body.password)) return this.#loginByCode(caller, body);
+    const identifier = readIdentifier(body);
     const { password } = body;
-    if (!isGiven(password) || password === '') throw refuse('passwordMissing');
+    if (!isPresent(password) || password === '') throw refuse('passwordMissing');
     if (typeof password !== 'string') throw refuse('invalidPassword');
-    return this.signIn(caller, claim, {
+    return this.signIn(caller, identifier, {
       matches: (user) => this.#matchesPassword(app, { user, password }),
       refusal: 'passwordMismatch',
       unknownUserRefusal: 'userNotFound',
@@ -74,25 +75,25 @@ export class LoginService {
   }
 
   /**
-   * Logs in whoever proves the claim; the reply is the whole user. Throws 216, 219, 401 by `onLogin` and the proof's
-   * refusal.
+   * Logs in the user of an identifier whose credential matches. Returns the whole user. Throws 216, 219, 401 by
+   * `onLogin`, and the credential's refusal.
    */
-  async signIn(caller: UserHookCaller, claim: Identifier, proof: Credential): Promise<JsonObject> {
+  async signIn(caller: UserHookCaller, identifier: Identifier, credential: Credential): Promise<JsonObject> {
     const { app } = caller;
-    const user = await this.#find(app, claim);
-    const target = { user, submitted: claim };
+    const user = await this.#find(app, identifier);
+    const target = { user, submitted: identifier };
     await this.#locks.requireUnlocked(app, target);
-    if (!(await proof.matches(user)) || !user) {
+    if (!(await credential.matches(user)) || !user) {
       await this.#locks.countFailure(app, target);
-      const isToldApart = !user && !app.options.concealUsers;
-      throw refuse((isToldApart ? proof.unknownUserRefusal : undefined) ?? proof.refusal);
+      const isUnknownShown = !user && !app.options.concealUsers;
+      throw refuse((isUnknownShown ? credential.unknownUserRefusal : undefined) ?? credential.refusal);
     }
-    // Failures of the same moment may have locked it while we looked.
-    if (!proof.hasGuessLimit) await this.#locks.requireUnlocked(app, target);
+    // Concurrent failures may have locked the account since the first check.
+    if (!credential.hasGuessLimit) await this.#locks.requireUnlocked(app, target);
     const document = await this.completeLogin(app, user);
-    await this.#hooked.onLogin(caller, document);
-    // protocol/users.md#user-fields: mobilePhone is there where a number was logged in with.
-    return claim.kind === 'mobilePhoneNumber'
+    await this.#hooks.onLogin(caller, document);
+    // A login by number returns mobilePhone too (protocol/users.md#user-fields).
+    return identifier.kind === 'mobilePhoneNumber'
       ? { ...document, mobilePhone: user.mobilePhoneNumber }
       : document;
   }
@@ -100,23 +101,23 @@ export class LoginService {
   #loginByCode(caller: UserHookCaller, { mobilePhoneNumber, smsCode }: JsonObject): Promise<JsonObject> {
     const { app } = caller;
     const phone = requirePhone(mobilePhoneNumber);
-    const use = { appId: app.appId, purpose: 'login', phone } as const;
-    const holds = async (user: User | undefined) => {
-      const checked = await this.#codes.check(use, smsCode);
-      // A number that was taken from this account and given to another is another's.
+    const scope = { appId: app.appId, purpose: 'login', phone } as const;
+    const spendCode = async (user: User | undefined) => {
+      const checked = await this.#codes.check(scope, smsCode);
+      // The number may have moved to another account since.
       if (!user?.mobilePhoneVerified) return false;
       await this.#deps.db.transaction((tx) => this.#codes.spend(tx, checked));
       return true;
     };
-    const claim = { kind: 'mobilePhoneNumber', value: phone.e164 } as const;
-    return this.signIn(caller, claim, {
-      matches: (user) => falseOnInvalidCode(holds(user)),
+    const identifier = { kind: 'mobilePhoneNumber', value: phone.e164 } as const;
+    return this.signIn(caller, identifier, {
+      matches: (user) => falseOnInvalidCode(spendCode(user)),
       refusal: 'invalidSmsCode',
       hasGuessLimit: true,
     });
   }
 
-  /** What a user who has proven itself gets. Throws 216 when the app lets in nobody with an unverified address. */
+  /** Returns the document of an authenticated user with its token. Throws 216 for an unverified e-mail address, by the app's option. */
   async completeLogin(app: App, user: User, db: Handle = this.#deps.db): Promise<JsonObject> {
     if (app.options.forbidUnverifiedEmailLogin && user.email !== null && user.emailVerified === false)
       throw refuse('emailUnverified');
@@ -124,23 +125,23 @@ export class LoginService {
     return { ...userDocument(user, { isOwn: true }), sessionToken };
   }
 
-  /** Whether a password is a user's; a hash of another form is replaced when it is. */
+  /** Tells whether a password is the user's. Replaces an outdated hash when it is. */
   async #matchesPassword(
     { appId }: App,
     { user, password }: { user: User | undefined; password: string },
   ): Promise<boolean> {
     const hash = user?.passwordHash ?? null;
-    const { isMatch: isRight, needsRehash: isOutdated } = await this.#passwords.verify(appId, password, hash);
-    if (isRight && isOutdated && user && hash !== null) {
+    const { isMatch, needsRehash } = await this.#passwords.verify(appId, password, hash);
+    if (isMatch && needsRehash && user && hash !== null) {
       const to = await this.#passwords.hash(appId, password);
       await replaceHash(this.#deps.db, appId, { id: user.id, from: hash, to });
     }
-    return isRight;
+    return isMatch;
   }
 
-  /** A text that no column could hold belongs to nobody. */
+  /** Finds the user of an identifier. Texts that the column cannot hold match no user. */
   async #find({ appId }: App, { kind, value }: Identifier): Promise<User | undefined> {
-    if (value.length > maxClaimLength || value.includes('\0') || !value.isWellFormed()) return undefined;
+    if (value.length > maxIdentifierLength || value.includes('\0') || !value.isWellFormed()) return undefined;
     const key: UserKey = {
       username: { username: value },
       email: { email: value },
@@ -150,28 +151,28 @@ export class LoginService {
   }
 }
 
-const maxClaimLength = 255;
+const maxIdentifierLength = 255;
 
-async function falseOnInvalidCode(proof: Promise<boolean>): Promise<boolean> {
+async function falseOnInvalidCode(check: Promise<boolean>): Promise<boolean> {
   try {
-    return await proof;
+    return await check;
   } catch (error) {
     if (error instanceof Refusal && error.kind === 'invalidSmsCode') return false;
     throw error;
   }
 }
 
-/** Only texts claim anything: an operator where a name belongs is refused (protocol/known-problems.md#operator-injection). */
+/** Reads the identifier of a body. Accepts texts only: refuses an operator object (protocol/known-problems.md#operator-injection). */
 function readIdentifier({ username, email, mobilePhoneNumber }: JsonObject): Identifier {
-  if (isGiven(username)) {
+  if (isPresent(username)) {
     if (username === '') throw refuse('usernameMissing');
     if (typeof username !== 'string') throw refuse('invalidUsername');
     return { kind: 'username', value: username };
   }
-  if (isGiven(email)) {
+  if (isPresent(email)) {
     if (typeof email !== 'string' || email === '') throw refuse('invalidEmail');
     return { kind: 'email', value: email };
   }
-  if (!isGiven(mobilePhoneNumber)) throw refuse('usernameMissing');
+  if (!isPresent(mobilePhoneNumber)) throw refuse('usernameMissing');
   return { kind: 'mobilePhoneNumber', value: readPhone(mobilePhoneNumber) };
 }

@@ -14,7 +14,7 @@ import { includeSourceFor } from '../../queries/included-objects.ts';
 import { isObjectId, readerFor, requireRead, tokenOpenerFor, type UserCaller } from '../caller.ts';
 import { requireStrictQuery } from './strict-queries.ts';
 
-/** Looking users up (protocol/users.md#reading-users). Nothing here shows a session token. */
+/** Reads users (protocol/users.md#reading-users). Never returns a session token. */
 export class UserLookup {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>;
 
@@ -22,7 +22,7 @@ export class UserLookup {
     this.#deps = deps;
   }
 
-  /** Throws 211 when there is none, 403 when its ACL keeps the caller out, 116 for too much to include. */
+  /** Returns a user. Throws 211 for an unknown id, 403 when the ACL denies the caller, 116 for too much to include. */
   async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, userClass);
@@ -41,9 +41,9 @@ export class UserLookup {
   }
 
   /**
-   * GET of the collection: for the master key, or by the app's option; nobody else sees third-party accounts, nor
-   * users whose ACL keeps the caller out. With `isStrict` addresses and numbers are found as a whole only. Throws 403
-   * without the permission, 102/105/106/111 for the query, 116 for too much, 124.
+   * Lists users (GET of the collection), for the master key, or by the app's option without third-party accounts and
+   * without users whose ACL denies the caller. With `isStrict`, e-mail addresses and numbers match as a whole only.
+   * Throws 403 without permission, 102/105/106/111 for the query, 116 for too much, 124 for a timeout.
    */
   async list(
     caller: UserCaller,

@@ -2,12 +2,12 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { Condition, SubqueryTest } from '../../../../shared/query/condition.ts';
 import type { ListQuery } from '../../../../shared/query/list/list.ts';
 
-/** Members that say where a person can be reached. */
+/** Members with contact data. */
 const sensitive = new Set(['email', 'mobilePhoneNumber']);
 
 /**
- * `strictlyQuery` (protocol/users.md#strict-queries): who knows an address or a number as a whole finds its user; nobody finds them by
- * parts, ranges or order. Throws 102.
+ * Checks the rule of `strictlyQuery` (protocol/users.md#strict-queries): a whole e-mail address or number finds its user;
+ * parts, ranges and sorting do not. Throws 102.
  */
 export function requireStrictQuery(list: ListQuery): void {
   if (!isStrictChoice(list))
@@ -17,7 +17,7 @@ export function requireStrictQuery(list: ListQuery): void {
 const isStrictChoice = ({ where, order }: Pick<ListQuery, 'where' | 'order'>): boolean =>
   !order.some(({ field }) => sensitive.has(field.name)) && isStrict(where);
 
-/** The users of an inner query are found by the same rule. */
+/** Checks the same rule in a subquery. */
 const isStrictWithin = ({ query, key }: SubqueryTest): boolean =>
   isStrictChoice(query) && !(key && sensitive.has(key.name));
 

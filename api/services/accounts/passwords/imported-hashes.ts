@@ -4,24 +4,23 @@ import { equalInConstantTime } from '../../../../shared/crypto.ts';
 import { moduleUrl } from '../../../../shared/process/module-url.ts';
 
 /**
- * Hashes that imported users bring: bcrypt, and the salted form that the public service exports (the members
- * `password` and `salt` of `_User`; its documentation tells how to check one: SHA-512 of salt and password, then 512
- * times SHA-512 of the digest, in base64). Each is good for one login, which replaces it.
+ * Salted form that the public service exports (`password` and `salt` of `_User`). Its documentation specifies the
+ * algorithm: SHA-512 of salt and password, then 512 rounds of SHA-512 over the digest, in base64.
  */
 const saltedForm = /^\$lc-sha512\$([A-Za-z0-9_-]*)\$([A-Za-z0-9+/]{86}==)$/;
 const rounds = 512;
-/** Of costs that somebody can wait for; each step doubles the time. */
+/** bcrypt hashes of acceptable cost; each step doubles the time. */
 const bcryptForm = /^\$2[abxy]\$(0[4-9]|1[0-5])\$[./A-Za-z0-9]{53}$/;
 
-/** How an import stores `password` and `salt` of the public service in `password_hash`. */
+/** Encodes `password` and `salt` of the public service as one text for `password_hash`. */
 export function saltedHash({ password, salt }: { password: string; salt: string }): string {
   return `$lc-sha512$${Buffer.from(salt).toString('base64url')}$${password}`;
 }
 
-/** True for a hash that an import may bring. */
+/** Tells whether an import may bring this hash. */
 export const isImportedHash = (hash: string): boolean => bcryptForm.test(hash) || saltedForm.test(hash);
 
-/** True when the password fits a salted hash of the public service. */
+/** Tells whether a password matches a salted hash of the public service. */
 function matchesSalted(password: string, [, salt = '', expected = '']: RegExpExecArray): boolean {
   let digest = createHash('sha512').update(Buffer.from(salt, 'base64url')).update(password).digest();
   for (let i = 0; i < rounds; i += 1) digest = createHash('sha512').update(digest).digest();
@@ -33,13 +32,16 @@ interface WorkerReply {
   isMatch: boolean;
 }
 
-/** Checks foreign hashes. bcrypt is plain JavaScript and takes long, so it has a thread of its own. */
+/**
+ * Verifies hashes of imported users. The first successful login replaces such a hash. bcrypt is plain JavaScript and
+ * slow, so it runs in a thread of its own.
+ */
 export class ImportedHashes {
-  readonly #waiting = new Map<number, { resolve(isMatch: boolean): void; reject(error: Error): void }>();
+  readonly #pending = new Map<number, { resolve(isMatch: boolean): void; reject(error: Error): void }>();
   #worker: Worker | undefined;
   #lastId = 0;
 
-  /** False for a wrong password and for a hash of no known form. */
+  /** Returns false for a wrong password and for an unknown form of hash. */
   verify(password: string, hash: string): Promise<boolean> {
     const salted = saltedForm.exec(hash);
     if (salted) return Promise.resolve(matchesSalted(password, salted));
@@ -52,7 +54,7 @@ export class ImportedHashes {
     const id = this.#lastId;
     const worker = this.#worker;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
+      this.#pending.set(id, { resolve, reject });
       worker.postMessage({ id, password, hash });
     });
   }
@@ -60,23 +62,23 @@ export class ImportedHashes {
   #open(): Worker {
     const worker = new Worker(moduleUrl('./bcrypt-worker.ts', import.meta.url));
     worker.on('message', ({ id, isMatch }: WorkerReply) => {
-      this.#waiting.get(id)?.resolve(isMatch);
-      this.#waiting.delete(id);
+      this.#pending.get(id)?.resolve(isMatch);
+      this.#pending.delete(id);
     });
     const end = (error: unknown) => this.#end(worker, error);
     worker.on('error', end);
-    worker.on('exit', () => end(new Error('the thread for foreign hashes has ended')));
+    worker.on('exit', () => end(new Error('bcrypt thread ended')));
     worker.unref();
     return worker;
   }
 
-  /** Whoever waits for this thread hears of its end; the next question opens another. */
+  /** Rejects the pending calls of an ended thread; the next call starts another. */
   #end(worker: Worker, error: unknown): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
     const failure = error instanceof Error ? error : new Error(String(error));
-    for (const { reject } of this.#waiting.values()) reject(failure);
-    this.#waiting.clear();
+    for (const { reject } of this.#pending.values()) reject(failure);
+    this.#pending.clear();
   }
 
   async close(): Promise<void> {

@@ -12,57 +12,58 @@ const argon2Form = /^\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]+\
 const currentForm = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/;
 
 /**
- * Hashing runs on the four threads that Node keeps for such work, which names and files need too; one core is
- * left to the rest of the process.
+ * Hashes computed at once. They run on the four threads of libuv's pool, which DNS and files need too; one core stays
+ * free for the rest of the process.
  */
 const atOnce = Math.min(3, Math.max(1, availableParallelism() - 1));
-/** Calls of one app that may wait, in turns with those of other apps; more are answered 429. */
+/** Calls of one app that may wait, in fair order with other apps; more get 429. */
 const maxWaiting = 1000;
 const retryAfterSeconds = 5;
 
+/** Result of comparing a password with a hash. */
 export interface PasswordCheck {
   isMatch: boolean;
-  /** The hash is not of today's form: make a new one. */
+  /** The hash has an outdated form or cost and should be replaced. */
   needsRehash: boolean;
 }
 
 /**
- * Passwords as Argon2id (develop/architecture.md#secrets), off the main thread. Every check costs one hash, whether there is something
- * to compare with or not, so that the time says nothing about an account (protocol/known-problems.md#timing-of-logins).
+ * Hashes and verifies passwords with Argon2id (develop/architecture.md#secrets), off the main thread. Every check
+ * computes one hash, even for an unknown account, so that its time reveals nothing
+ * (protocol/known-problems.md#timing-of-logins).
  */
 export class Passwords {
   readonly #queue: FairQueue;
   readonly #importedHashes = new ImportedHashes();
-  /** Of a password that nobody knows. */
+  /** Hash of a random password. */
   readonly #dummy = argon2(randomBytes(32), cost);
 
-  /** `limits` are those of this process. */
   constructor(limits: { atOnce: number; maxWaiting: number } = { atOnce, maxWaiting }) {
     this.#queue = new FairQueue(limits);
   }
 
-  /** Throws 429 when a thousand calls of this app wait already. */
+  /** Hashes a password. Throws 429 when 1000 calls of this app are waiting. */
   hash(appId: string, password: string): Promise<string> {
     return this.#run(appId, () => argon2(password, cost));
   }
 
-  /** Compares with `hash`, or with nothing at all for as long. Throws as `hash`. */
+  /** Compares a password with a hash, or with the dummy hash when there is none. Throws as `hash`. */
   verify(appId: string, password: string, hash: string | null): Promise<PasswordCheck> {
     return this.#run(appId, async () => {
-      // Nobody has such a password: nothing tells by the time that it was not compared.
-      const sent = Buffer.byteLength(password) > maxPasswordBytes ? '' : password;
+      // Over-long passwords never match; hash an empty string to keep timing constant.
+      const text = Buffer.byteLength(password) > maxPasswordBytes ? '' : password;
       if (hash === null) {
-        await argon2Verify(await this.#dummy, sent);
+        await argon2Verify(await this.#dummy, text);
         return { isMatch: false, needsRehash: false };
       }
       const isMatch = argon2Form.test(hash)
-        ? await argon2Verify(hash, sent)
-        : await this.#matchesImported(sent, hash);
+        ? await argon2Verify(hash, text)
+        : await this.#matchesImported(text, hash);
       return { isMatch, needsRehash: !currentForm.test(hash) };
     });
   }
 
-  /** A right one is hashed anew afterwards; a wrong one takes as long as any. */
+  /** Compares with an imported hash. A mismatch computes the dummy hash too, to take as long as any other. */
   async #matchesImported(password: string, hash: string): Promise<boolean> {
     const isMatch = await this.#importedHashes.verify(password, hash);
     if (!isMatch) await argon2Verify(await this.#dummy, password);

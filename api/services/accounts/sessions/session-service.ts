@@ -18,7 +18,7 @@ interface Parts {
   store: UserStore;
 }
 
-/** What a user does with its own session: look, renew it, change the password (protocol/users.md#session-tokens). */
+/** Reads and renews the session of a user, and changes its password (protocol/users.md#session-tokens). */
 export class SessionService {
   readonly #deps: ApiDeps;
   readonly #parts: Parts;
@@ -28,14 +28,14 @@ export class SessionService {
     this.#parts = parts;
   }
 
-  /** The user of a token, as login gives it. Throws 211 for an invalid token (protocol/clients.md#sessions-in-requests). */
+  /** Returns the user of a token, as login does. Throws 211 for an invalid token (protocol/clients.md#sessions-in-requests). */
   async me(app: App, token: unknown): Promise<JsonObject> {
     const user = await this.#parts.sessions.findUser(app, token);
     if (!user || typeof token !== 'string') throw refuse('userNotFound');
     return { ...userDocument(user, { isOwn: true }), sessionToken: token };
   }
 
-  /** Ends the session and begins another. Throws 206 for others than the user and the master key, 211. */
+  /** Replaces the session. Throws 206 for any caller but the user and the master key, 211. */
   async refresh(caller: UserCaller, objectId: string): Promise<JsonObject> {
     requireSelf(caller, objectId);
     const { store, sessions } = this.#parts;
@@ -50,21 +50,21 @@ export class SessionService {
   }
 
   /**
-   * Changes the password of the caller, who must know the old one; the session ends by the app's option. Wrong ones
-   * count together with those of logins. Throws 206 for others than the user, 201, 210, 211, 218, 219.
+   * Changes the password of the caller, who must know the old one. The session ends where the app's option says so.
+   * Wrong passwords count together with failed logins. Throws 206 for any other caller, 201, 210, 211, 218, 219.
    */
   async updatePassword(caller: UserCaller, objectId: string, body: JsonObject): Promise<JsonObject> {
     requireSelf({ ...caller, isMaster: false }, objectId);
     const { app } = caller;
     const { passwords, locks } = this.#parts;
-    const old = requireText(body.old_password);
-    const password = readPassword(requireText(body.new_password));
+    const old = requirePassword(body.old_password);
+    const password = readPassword(requirePassword(body.new_password));
     const user = await findUser(this.#deps.db, app.appId, { key: { objectId } });
     if (!user) throw refuse('userNotFound');
     const target = { user, submitted: { kind: 'username', value: user.username } } as const;
     await locks.requireUnlocked(app, target);
-    const { isMatch: isRight } = await passwords.verify(app.appId, old, user.passwordHash);
-    if (!isRight) {
+    const { isMatch } = await passwords.verify(app.appId, old, user.passwordHash);
+    if (!isMatch) {
       await locks.countFailure(app, target);
       throw refuse('passwordMismatch');
     }
@@ -76,7 +76,7 @@ export class SessionService {
     const { store, sessions } = this.#parts;
     return store.transaction(async (tx) => {
       const user = await findUser(tx, app.appId, { key: { id: verified.id }, isLocked: true });
-      // The old password was compared with a hash that was replaced meanwhile.
+      // The hash that the old password was compared with has been replaced since.
       if (user?.passwordHash !== verified.passwordHash) throw refuse('passwordMismatch');
       const saved = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
       const [changed, token] = app.options.reloginAfterPasswordChange
@@ -88,8 +88,8 @@ export class SessionService {
   }
 }
 
-/** Throws 201 when there is none, 218 when it is no text. */
-function requireText(value: unknown): string {
+/** Returns a submitted password. Throws 201 when it is missing, 218 when it is not a text. */
+function requirePassword(value: unknown): string {
   if (value === undefined || value === null || value === '') throw refuse('passwordMissing');
   if (typeof value !== 'string') throw refuse('invalidPassword');
   return value;

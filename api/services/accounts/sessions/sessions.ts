@@ -8,7 +8,7 @@ import type { AclUser } from '../../../../shared/domain/objects/acl.ts';
 import type { SessionSecret, User } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 
-/** Who a valid session token belongs to. */
+/** User that a valid session token belongs to. */
 export interface TokenOwner {
   id: number;
   objectId: string;
@@ -16,14 +16,14 @@ export interface TokenOwner {
   hash: Buffer;
 }
 
-/** The user whose session a call carries, with the roles that count in ACLs. */
+/** User whose session a call carries, with the roles that count in ACLs. */
 export type SessionOwner = TokenOwner & AclUser;
 
 const tokenLength = 25;
 const tokenCount = 36n ** BigInt(tokenLength);
 const nonceBytes = 16;
 
-/** Ours, and what an import may bring. */
+/** Tokens of this service and of imports. */
 const tokenForm = /^[A-Za-z0-9_-]{16,128}$/;
 
 const sealContext = (appId: string, objectId: string): string => `session ${appId} ${objectId}`;
@@ -31,9 +31,9 @@ const sealContext = (appId: string, objectId: string): string => `session ${appI
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 /**
- * Session tokens (develop/architecture.md#secrets): 25 characters `[a-z0-9]`, derived by HMAC from CARILLON_SECRET and a stored nonce,
- * found by their hash. So the same token is given out at every login until it is replaced, and the database alone
- * holds none. There is no memory of tokens: one that was replaced is unknown to every process at once.
+ * Session tokens (develop/architecture.md#secrets): 25 characters `[a-z0-9]`, derived by HMAC from CARILLON_SECRET and
+ * a stored nonce, found by their hash. Every login returns the same token until it is replaced, and the database holds
+ * no token. Nothing is cached: a replaced token is invalid in every process at once.
  */
 export class Sessions {
   readonly #deps: Pick<ApiDeps, 'db' | 'vault'>;
@@ -42,7 +42,7 @@ export class Sessions {
     this.#deps = deps;
   }
 
-  /** The session of a user that is being made, or another one for a user. */
+  /** Creates a session for a new user, or another one for an existing user. */
   create(appId: string, objectId: string): SessionSecret & { token: string } {
     const nonce = randomBytes(nonceBytes);
     const token = this.#tokens(appId, objectId, nonce)[0] ?? '';
@@ -50,9 +50,9 @@ export class Sessions {
   }
 
   /**
-   * The session of a user who is imported with the token that its devices hold: it goes on, and is given out at every
-   * login, until it is replaced. Sealed with CARILLON_SECRET it stands where others have their nonce. Undefined for a
-   * text that is no token.
+   * Creates the session of an imported user from the token that its devices hold. The token stays valid, and every
+   * login returns it, until it is replaced. It is stored encrypted in place of the nonce. Returns undefined for an
+   * invalid token.
    */
   createFromToken(appId: string, objectId: string, token: string): SessionSecret | undefined {
     if (!tokenForm.test(token)) return undefined;
@@ -60,16 +60,16 @@ export class Sessions {
   }
 
   /**
-   * The token of a user, made under whichever key of CARILLON_SECRET. When that key is gone the user gets another
-   * one: whoever drops a key wants what was made with it to end.
+   * Returns the token of a user, whichever key of CARILLON_SECRET it was derived with. Replaces the session when that
+   * key was removed: removing a key ends the sessions made with it.
    */
   async currentToken(db: Handle, appId: string, user: User): Promise<string> {
-    const known = this.#storedToken(appId, user);
-    if (known !== undefined) return known;
+    const stored = this.#storedToken(appId, user);
+    if (stored !== undefined) return stored;
     const session = this.create(appId, user.objectId);
     const changed = await replaceSession(db, appId, { id: user.id, to: session, from: user.session.hash });
     if (changed) return session.token;
-    // Somebody else was faster.
+    // A concurrent call replaced the session first.
     const current = await findUser(db, appId, { key: { id: user.id } });
     const token = current && this.#storedToken(appId, current);
     if (token === undefined) throw refuse('userNotFound');
@@ -88,14 +88,14 @@ export class Sessions {
     return [changed, session.token];
   }
 
-  /** Whose token this is; undefined for anything that is none. */
+  /** Returns the owner of a token; undefined for an invalid token. */
   async findOwner(app: App, token: unknown): Promise<TokenOwner | undefined> {
     const hash = this.#hashOf(token);
     const owner = hash && (await findSessionOwner(this.#deps.db, app.appId, hash));
     return owner && { ...owner, hash };
   }
 
-  /** As `ownerOf`, with all there is of the user. */
+  /** Returns the whole user of a token; undefined for an invalid token. */
   async findUser(app: App, token: unknown): Promise<User | undefined> {
     const hash = this.#hashOf(token);
     return hash && findUser(this.#deps.db, app.appId, { key: { sessionHash: hash } });
@@ -109,7 +109,7 @@ export class Sessions {
     return this.#tokens(appId, objectId, session.nonce).find((token) => digestOf(token).equals(session.hash));
   }
 
-  /** What the nonce gives under each key, the first key's first; the one that was adopted, as far as a key opens it. */
+  /** Returns the tokens of a nonce, one per key, the first key's first; or the imported token, if a key decrypts it. */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
     if (nonce.length !== nonceBytes) return this.#importedToken(appId, objectId, nonce);
     const derived = this.#deps.vault.derivedBy(`session ${appId} ${objectId} ${nonce.toString('hex')}`);

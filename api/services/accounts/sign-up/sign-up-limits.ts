@@ -7,11 +7,9 @@ import type { ApiDeps } from '../../deps.ts';
 import { ipAddressKey } from '../../sms/budgets.ts';
 
 /**
- * Counts a new user against what its network address may store in this app per hour and day, as part of `tx` (options
- * `signUpsPerAddressPerHour`, `signUpBytesPerAddressPerDay`). Throws 429 with the seconds until the count begins again;
- * what is refused is not counted.
- *
- * @param ipAddress undefined for a caller whose address says nothing of whom it serves: a server of the app
+ * Counts a new user against the limits of its network address (options `signUpsPerAddressPerHour`,
+ * `signUpBytesPerAddressPerDay`), as part of `tx`. Throws 429 with the seconds until the window ends; the rollback of
+ * `tx` undoes the count. Counts nothing for a server of the app, which has no `ipAddress` (`signUpIpAddress`).
  */
 export async function takeSignUpBudget(
   deps: Pick<ApiDeps, 'vault' | 'clock'>,

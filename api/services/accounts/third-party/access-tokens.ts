@@ -8,13 +8,14 @@ import type {
 import { formPost } from '../../../../shared/http/client.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
+/** Access token to check, with the app's settings for its platform. */
 export interface AccessTokenRequest {
   platform: 'weixin' | 'qq' | 'weibo';
   entry: JsonObject;
   settings: AccessTokenCheck;
 }
 
-/** What is asked of a platform: id and token as sent; whoever checks them has the platform's own words. */
+/** Id and token as the client sent them. */
 interface TokenClaim {
   uid: string;
   token: string;
@@ -22,8 +23,8 @@ interface TokenClaim {
 }
 
 /**
- * Asks a platform whether a token belongs to the account that it came with. Undefined when it says no. Throws 503
- * when it cannot be asked.
+ * Asks a platform whether a token belongs to the account that it came with. Returns undefined when it does not. Throws
+ * 503 when the platform cannot be reached.
  */
 export async function checkAccessToken(
   clients: PlatformClients,
@@ -32,8 +33,8 @@ export async function checkAccessToken(
   const { access_token: token } = entry;
   if (typeof token !== 'string' || token === '') return undefined;
   const claim = { uid: identityOf(platform, entry).uid, token, hasUnion: entry.unionid !== undefined };
-  const ask = { weixin: checkWeixin, qq: checkQq, weibo: checkWeibo }[platform];
-  return ask(clients, settings, claim);
+  const check = { weixin: checkWeixin, qq: checkQq, weibo: checkWeibo }[platform];
+  return check(clients, settings, claim);
 }
 
 const query = (members: Record<string, string>): string => new URLSearchParams(members).toString();
@@ -44,7 +45,7 @@ const weixinReply = z.object({
   unionid: z.string().optional(),
 });
 
-/** `sns/auth` says whether token and openid fit; `sns/userinfo` says the same and tells the UnionID. */
+/** Checks token and openid by `sns/auth`, or by `sns/userinfo`, which also returns the UnionID. */
 async function checkWeixin(
   clients: PlatformClients,
   { endpoint, ca }: AccessTokenCheck,
@@ -61,7 +62,7 @@ async function checkWeixin(
 
 const qqReply = z.object({ client_id: z.string(), openid: z.string(), unionid: z.string().optional() });
 
-/** `oauth2.0/me` names the account and the app that a token was made for. */
+/** Checks a token by `oauth2.0/me`, which returns its account and app. */
 async function checkQq(
   clients: PlatformClients,
   { endpoint, ca, appId }: AccessTokenCheck,
@@ -79,7 +80,7 @@ async function checkQq(
 const idLike = z.union([z.string(), z.number()]).transform(String);
 const weiboReply = z.object({ uid: idLike, appkey: idLike, expire_in: z.number() });
 
-/** `oauth2/get_token_info` names the account, the app and the seconds that are left. */
+/** Checks a token by `oauth2/get_token_info`, which returns its account, app and remaining seconds. */
 async function checkWeibo(
   clients: PlatformClients,
   { endpoint, ca, appId }: AccessTokenCheck,
@@ -87,7 +88,7 @@ async function checkWeibo(
 ): Promise<PlatformConfirmation | undefined> {
   const request = formPost('/oauth2/get_token_info', { access_token: token });
   const reply = weiboReply.safeParse(await clients.fetchJson({ baseUrl: endpoint, ca }, request));
-  const isFit =
+  const isValid =
     reply.success && reply.data.uid === uid && reply.data.appkey === appId && reply.data.expire_in > 0;
-  return isFit ? {} : undefined;
+  return isValid ? {} : undefined;
 }

@@ -10,23 +10,23 @@ import type {
 } from '../../../../shared/domain/users/auth-platforms.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
-/** Keys are asked for again after this, or when a token names one that is not among them. */
+/** Lifetime of a cached key set. A token with an unknown key refreshes it earlier, but at most every `minRefetchMs`. */
 const maxAgeMs = 10 * 60_000;
 const minRefetchMs = 30_000;
-const maxSets = 100;
-/** Clocks of platforms and ours differ. */
+const maxKeySets = 100;
+/** Tolerated difference between a platform's clock and this one. */
 const clockToleranceSeconds = 30;
 
 const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
 
 interface CachedKeys {
   keys: Promise<JSONWebKeySet>;
-  askedAtMs: number;
+  fetchedAtMs: number;
 }
 
 /**
- * Identity tokens (JWT) of platforms such as `lc_apple`: signature by the platform's key set, algorithm, audience,
- * issuer, expiry and subject (protocol/users.md#checked-platforms). Key addresses inside a token are never followed.
+ * Verifies identity tokens (JWT) of platforms such as `lc_apple`: signature by the platform's key set, algorithm,
+ * audience, issuer, expiry and subject (protocol/users.md#checked-platforms). Ignores key URLs inside a token.
  */
 export class IdentityTokens {
   readonly #clients: PlatformClients;
@@ -38,7 +38,7 @@ export class IdentityTokens {
     this.#clock = clock;
   }
 
-  /** Undefined when the token does not prove the entry's `uid`. Throws 503 when the keys cannot be had. */
+  /** Returns undefined when the token does not prove the entry's `uid`. Throws 503 when the keys cannot be fetched. */
   async check(entry: JsonObject, settings: IdentityTokenCheck): Promise<PlatformConfirmation | undefined> {
     const { identity_token: token } = entry;
     if (typeof token !== 'string') return undefined;
@@ -54,7 +54,7 @@ export class IdentityTokens {
       if (!(error instanceof errors.JOSEError)) throw error;
       if (!(error instanceof errors.JWKSNoMatchingKey) || !this.#mayRefetch(settings)) return undefined;
     }
-    // The platform may have a new key.
+    // The platform may have rotated its keys.
     this.#cache.delete(settings.jwksUrl);
     return this.#subjectOf(token, settings);
   }
@@ -78,7 +78,9 @@ export class IdentityTokens {
   #mayRefetch({ jwks, jwksUrl }: IdentityTokenCheck): boolean {
     const known = this.#cache.get(jwksUrl);
     return (
-      jwks === undefined && known !== undefined && this.#clock.monotonicMs() - known.askedAtMs > minRefetchMs
+      jwks === undefined &&
+      known !== undefined &&
+      this.#clock.monotonicMs() - known.fetchedAtMs > minRefetchMs
     );
   }
 
@@ -86,10 +88,10 @@ export class IdentityTokens {
     if (jwks) return Promise.resolve(jwks);
     const nowMs = this.#clock.monotonicMs();
     const known = this.#cache.get(jwksUrl);
-    if (known && nowMs - known.askedAtMs < maxAgeMs) return known.keys;
-    if (this.#cache.size >= maxSets) this.#cache.clear();
+    if (known && nowMs - known.fetchedAtMs < maxAgeMs) return known.keys;
+    if (this.#cache.size >= maxKeySets) this.#cache.clear();
     const keys = this.#fetch(jwksUrl, ca);
-    this.#cache.set(jwksUrl, { keys, askedAtMs: nowMs });
+    this.#cache.set(jwksUrl, { keys, fetchedAtMs: nowMs });
     keys.catch(() => this.#cache.delete(jwksUrl));
     return keys;
   }
@@ -102,7 +104,7 @@ export class IdentityTokens {
     );
     const found = keySet.safeParse(reply);
     if (!found.success)
-      throw new Refusal('unavailable', { text: 'The platform gave no keys.', retryAfterSeconds: 5 });
+      throw new Refusal('unavailable', { text: 'The platform returned no keys.', retryAfterSeconds: 5 });
     return found.data;
   }
 }

@@ -2,11 +2,11 @@ import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { createHttpClient, type HttpClient, type HttpRequest } from '../../../../shared/http/client.ts';
 
-/** Somebody waits for the login. */
+/** Short timeouts: a login waits for the reply. */
 const timing = { connectMs: 3000, requestMs: 5000, drainMs: 1000 };
 const maxClients = 100;
 
-/** Connections to platforms, kept by address. */
+/** HTTP clients of platforms, cached by URL and certificate. */
 export class PlatformClients {
   readonly #clock: Clock;
   readonly #clients = new Map<string, HttpClient>();
@@ -16,8 +16,8 @@ export class PlatformClients {
   }
 
   /**
-   * The body of a successful answer as JSON, undefined for an answer that is none. Throws 503 when the platform gave
-   * no answer, or one that says that it is ill itself.
+   * Returns the body of a successful reply as JSON; undefined for any other reply below 500. Throws 503 when the platform
+   * did not reply or answered with a 5xx.
    */
   async fetchJson(at: { baseUrl: string; ca?: string | undefined }, request: HttpRequest): Promise<unknown> {
     const reply = await this.#client(at).request(request);

@@ -19,8 +19,8 @@ import { IdentityTokens } from './identity-tokens.ts';
 import { PlatformClients } from './platform-clients.ts';
 
 /**
- * Whether third-party authorization data is true, for the platforms that an app configures (protocol/users.md#checked-platforms,
- * protocol/admin-api.md#platform-checks). Every platform of a request is checked: none rides on another (protocol/known-problems.md#authdata-bypass).
+ * Verifies third-party authorization data with the platforms that an app configures (protocol/users.md#checked-platforms,
+ * protocol/admin-api.md#platform-checks). Checks every platform of a request (protocol/known-problems.md#authdata-bypass).
  */
 export class AuthPlatforms {
   readonly #clients: PlatformClients;
@@ -32,8 +32,8 @@ export class AuthPlatforms {
   }
 
   /**
-   * Throws 250 to 252 when a platform does not vouch for its entry, or the app's options say of no way to check one that
-   * must be checked; 503 when it cannot be asked.
+   * Throws 250 to 252 when a platform rejects its entry, or when an entry must be checked and the app's options have no
+   * settings for its platform; 503 when a platform cannot be reached.
    */
   async check(app: App, changes: AuthDataChanges): Promise<void> {
     const { authPlatforms } = app.options;
@@ -44,9 +44,9 @@ export class AuthPlatforms {
         requireToken(platform, entry);
         const check = checkOf(authPlatforms, platform);
         if (!check) requireUncheckedAllowed(app, platform, entry);
-        const vouched = check && (await this.#confirm(platform, entry, check));
-        // Where tokens are checked, nobody is found by a UnionID that is only claimed.
-        if (isChecking && unionOf(entry) && vouched?.unionid !== entry.unionid)
+        const confirmation = check && (await this.#confirm(platform, entry, check));
+        // Where tokens are checked, a UnionID counts only if the platform confirms it.
+        if (isChecking && unionOf(entry) && confirmation?.unionid !== entry.unionid)
           throw refuse('invalidLinkedSession', 'The UnionID could not be confirmed: invalid authData.');
       }),
     );
@@ -57,14 +57,14 @@ export class AuthPlatforms {
     entry: JsonObject,
     check: PlatformCheck | 'unusable',
   ): Promise<PlatformConfirmation> {
-    const vouched =
+    const confirmation =
       check === 'unusable'
         ? undefined
         : check.kind === 'identity'
           ? await this.#identityTokens.check(entry, check.settings)
           : await checkAccessToken(this.#clients, { platform: check.kind, entry, settings: check.settings });
-    if (!vouched) throw refuse(platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
-    return vouched;
+    if (!confirmation) throw refuse(platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
+    return confirmation;
   }
 
   close(): Promise<void> {
@@ -73,8 +73,8 @@ export class AuthPlatforms {
 }
 
 /**
- * Throws 251 for an entry of a platform that `authPlatforms` does not name and that must be checked: one with an identity
- * token in place of an access token, and every one where the app lets in checked platforms only.
+ * Throws 251 for an unchecked platform (not in `authPlatforms`) that must be checked: one with identity tokens, and every
+ * one with the option `checkedPlatformsOnly`.
  */
 function requireUncheckedAllowed({ options }: App, platform: string, entry: JsonObject): void {
   if (platform === anonymous) return;

@@ -21,9 +21,10 @@ import type { LoginService } from '../login/login.ts';
 import type { UserStore } from '../user-store.ts';
 import type { AuthPlatforms } from './platforms.ts';
 
-/** How often a call looks again for the one that was faster. */
+/** Retries after a concurrent sign-up with the same account. */
 const maxTries = 10;
 
+/** Result of a call that logs in or signs up. */
 export interface LoginResult {
   document: JsonObject;
   isNew: boolean;
@@ -32,16 +33,16 @@ export interface LoginResult {
 export interface ThirdPartyRequest {
   changes: UserChanges;
   rules: UserRules;
-  /** Network address that a new user counts for. */
+  /** Network address that a new user counts against. */
   ipAddress: string | undefined;
-  /** Of the password that a new user brings along; asked for once it is known that there is a new one. */
+  /** Hashes the password of the body; called for a new user only. */
   passwordHash: () => Promise<string | null>;
-  /** What is to be stored of a new user. */
+  /** Runs `beforeSave` for a new user. */
   applyHooks: (draft: UserDraft) => Promise<UserDraft>;
   failOnNotExist: boolean;
 }
 
-/** Registration and login by third-party authorization data (protocol/users.md#third-party-accounts). */
+/** Logs in and signs up by third-party authorization data (protocol/users.md#third-party-accounts). */
 export class ThirdPartyLogin {
   readonly #parts: { store: UserStore; login: LoginService; platforms: AuthPlatforms };
 
@@ -50,25 +51,25 @@ export class ThirdPartyLogin {
   }
 
   /**
-   * Logs in the user whose account it is, or makes one; many calls with the same account at the same time end in
-   * one user. Throws 208 when the platforms sent belong to several users, 211 with `failOnNotExist`, 251 or 252
-   * when a platform says no, 429 when too many sign up from one address.
+   * Logs in the user of a third-party account, or creates one. Concurrent calls with the same account create one user.
+   * Throws 208 when the accounts belong to several users, 211 with `failOnNotExist`, 251 or 252 when a platform rejects
+   * the token, 429 for too many sign-ups from one network address.
    */
   async logInOrSignUp(app: App, request: ThirdPartyRequest): Promise<LoginResult> {
     await this.#parts.platforms.check(app, request.changes.authData);
     let passwordHash: string | null | undefined;
     for (let tries = 0; tries < maxTries; tries += 1) {
-      const entered = await this.#logIn(app, request);
-      if (entered) return { document: entered, isNew: false };
+      const existing = await this.#logIn(app, request);
+      if (existing) return { document: existing, isNew: false };
       if (request.failOnNotExist) throw refuse('userNotFound');
       passwordHash ??= await request.passwordHash();
-      const made = await this.#signUp(app, request, passwordHash);
-      if (made) return { document: made, isNew: true };
+      const created = await this.#signUp(app, request, passwordHash);
+      if (created) return { document: created, isNew: true };
     }
     throw refuse('accountLinked');
   }
 
-  /** Undefined when the accounts belong to nobody. */
+  /** Logs in the user of the accounts; returns undefined when there is none. */
   #logIn(
     app: App,
     { changes: { authData: changes }, rules }: ThirdPartyRequest,
@@ -78,7 +79,7 @@ export class ThirdPartyLogin {
       const id = await findOwner(tx, app, changes);
       const user =
         id === undefined ? undefined : await findUser(tx, app.appId, { key: { id }, isLocked: true });
-      // Accounts change hands only while their user is locked: now it is certain.
+      // Accounts change their user only under the user's lock, so the second look-up is final.
       if (!user || (await findOwner(tx, app, changes)) !== id) return undefined;
       const draft = { ...user, authData: changedAuthData(user.authData, changes) };
       requireSize(draft, user, rules);
@@ -86,17 +87,17 @@ export class ThirdPartyLogin {
     });
   }
 
-  /** Undefined when somebody else made the user meanwhile, with the account or the name of this call. */
+  /** Creates the user; returns undefined when a concurrent call created it with the same account or name. */
   async #signUp(
     app: App,
-    { changes, rules, ipAddress, applyHooks: drafted }: ThirdPartyRequest,
+    { changes, rules, ipAddress, applyHooks }: ThirdPartyRequest,
     passwordHash: string | null,
   ): Promise<JsonObject | undefined> {
-    const draft = await drafted(newUser(changes, changes.username ?? newUsername(), rules));
+    const draft = await applyHooks(newUser(changes, changes.username ?? newUsername(), rules));
     const { store } = this.#parts;
     try {
-      const made = { draft, passwordHash, ipAddress };
-      const { user, token } = await store.transaction((tx) => store.create(tx, app, made));
+      const account = { draft, passwordHash, ipAddress };
+      const { user, token } = await store.transaction((tx) => store.create(tx, app, account));
       return { ...userDocument(user, { isOwn: true }), sessionToken: token };
     } catch (error) {
       const isTaken = error instanceof Refusal && takenKinds.has(error.kind);
@@ -107,10 +108,10 @@ export class ThirdPartyLogin {
   }
 }
 
-/** What the call that was faster may have taken. */
+/** Conflicts with a concurrent sign-up. */
 const takenKinds = new Set<ErrorName>(['accountLinked', 'usernameTaken', 'emailTaken', 'phoneTaken']);
 
-/** Whose accounts these are: by their own ids, else by their UnionIDs. Throws 208 when they are several users'. */
+/** Returns the id of the user of these accounts, by their own ids, else by their UnionIDs. Throws 208 for several users. */
 async function findOwner(tx: Handle, { appId }: App, changes: AuthDataChanges): Promise<number | undefined> {
   const entries = [...changes].flatMap(([platform, entry]) => (entry ? [[platform, entry] as const] : []));
   const { own, unions } = identitiesOf(Object.fromEntries(entries));

@@ -1,0 +1,79 @@
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { newUser, readUserChanges, type UserChanges } from '../../../../shared/domain/users/changes.ts';
+import { type UserDraft, userDocument } from '../../../../shared/domain/users/user.ts';
+import { rulesOf, type SignUpCaller, signUpIpAddress } from '../caller.ts';
+import type { Passwords } from '../passwords/passwords.ts';
+import type { LoginResult, ThirdPartyLogin } from '../third-party/third-party-login.ts';
+import type { UserHookCaller, UserHooks } from '../user-hooks.ts';
+import type { UserStore } from '../user-store.ts';
+
+interface Parts {
+  passwords: Passwords;
+  store: UserStore;
+  thirdParty: ThirdPartyLogin;
+  hooks: UserHooks;
+}
+
+type Caller = UserHookCaller & SignUpCaller;
+
+/** POST /1.1/users (protocol/users.md#calls-for-users). */
+export class SignUpService {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Signs up with a password, or signs up or logs in with `authData`. Returns the whole user. Throws 200 to 203, 214,
+   * 217, 218 for names, 250 to 252 and 208 for third-party accounts, 211 with `failOnNotExist`, 142 when a hook of the
+   * app refuses, 429 for too many sign-ups from one network address, and as `readUserChanges` and `newUser`.
+   */
+  async signUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
+    const { hooks } = this.#parts;
+    const result = await this.#logInOrSignUp(caller, body, failOnNotExist);
+    if (result.isNew) hooks.afterSave(caller, body, result.document);
+    else await hooks.onLogin(caller, result.document);
+    return result;
+  }
+
+  async #logInOrSignUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
+    const { hooks, thirdParty } = this.#parts;
+    const changes = await hooks.onAuthData(caller, body, readUserChanges(body));
+    if (changes.isAuthDataCleared || [...changes.authData.values()].includes(null))
+      throw refuse('linkedIdMissing');
+    const applyHooks = (draft: UserDraft) => hooks.beforeSave(caller, body, draft);
+    if (changes.authData.size === 0) return this.#signUpWithPassword(caller, changes, applyHooks);
+    return thirdParty.logInOrSignUp(caller.app, {
+      changes,
+      rules: rulesOf(caller),
+      ipAddress: signUpIpAddress(caller),
+      passwordHash: () => this.#hash(caller, changes),
+      applyHooks,
+      failOnNotExist,
+    });
+  }
+
+  async #signUpWithPassword(
+    caller: Caller,
+    changes: UserChanges,
+    applyHooks: (draft: UserDraft) => Promise<UserDraft>,
+  ): Promise<LoginResult> {
+    const { username, password } = changes;
+    // An empty authData proves nothing (protocol/known-problems.md#authdata-bypass).
+    if (username === undefined)
+      throw refuse(changes.touched.has('authData') ? 'linkedIdMissing' : 'usernameMissing');
+    if (password === undefined) throw refuse('passwordMissing');
+    const draft = await applyHooks(newUser(changes, username, rulesOf(caller)));
+    const passwordHash = await this.#hash(caller, changes);
+    const account = { draft, passwordHash, ipAddress: signUpIpAddress(caller) };
+    const { store } = this.#parts;
+    const { user, token } = await store.transaction((tx) => store.create(tx, caller.app, account));
+    return { document: { ...userDocument(user, { isOwn: true }), sessionToken: token }, isNew: true };
+  }
+
+  async #hash({ app }: Caller, { password }: UserChanges): Promise<string | null> {
+    return password === undefined ? null : this.#parts.passwords.hash(app.appId, password);
+  }
+}

@@ -1,0 +1,97 @@
+import { findUser } from '../../../shared/db/tables/users/users.ts';
+import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts';
+import type { Json } from '../../../shared/domain/json.ts';
+import { codeTtl } from '../../../shared/domain/messages/sms.ts';
+import type { User } from '../../../shared/domain/users/user.ts';
+import type { SessionOwner } from '../accounts/sessions/sessions.ts';
+import type { ApiDeps } from '../deps.ts';
+import type { SmsCaller, SmsSender } from '../sms/sender.ts';
+import { readTtl, requirePhone } from '../sms/sms.ts';
+
+/** Body of a call that requests a code. */
+export interface CodeRequest {
+  mobilePhoneNumber?: Json | undefined;
+  validate_token?: string | undefined;
+  ttl?: number | undefined;
+}
+
+/** Condition on the account of a number, and the error for an account that does not meet it (absent: no error). */
+interface Requirement {
+  isMet: (user: User) => boolean;
+  refusal?: ErrorName;
+}
+
+const isVerified = (user: User): boolean => user.mobilePhoneVerified;
+const verifiedNumber: Requirement = { isMet: isVerified, refusal: 'phoneUnverified' };
+
+/**
+ * Sends codes to the phones of accounts (protocol/codes.md#phone-accounts). A number without an account is 213, and an
+ * unverified number 215 where a verified one is required (protocol/errors.md#account-failures). With the option
+ * `concealUsers` these calls get the same answer as others and count against the same limits, but send no message
+ * (protocol/known-problems.md#enumeration).
+ */
+export class PhoneCodes {
+  readonly #deps: Pick<ApiDeps, 'db'>;
+  readonly #sender: SmsSender;
+
+  constructor(deps: Pick<ApiDeps, 'db'>, sender: SmsSender) {
+    this.#deps = deps;
+    this.#sender = sender;
+  }
+
+  /** Sends a login code to a verified number. Throws as `SmsSender.send`, 127, 212, 213, 215. */
+  requestLogin(caller: SmsCaller, request: CodeRequest): Promise<void> {
+    return this.#request(caller, 'login', request, verifiedNumber);
+  }
+
+  /** Sends a code that verifies the number of an account, unless it is verified already. */
+  requestVerification(caller: SmsCaller, request: CodeRequest): Promise<void> {
+    return this.#request(caller, 'verifyPhone', request, { isMet: (user) => !isVerified(user) });
+  }
+
+  /** Sends a code that resets the password, to a verified number. */
+  requestReset(caller: SmsCaller, request: CodeRequest): Promise<void> {
+    return this.#request(caller, 'resetPassword', request, verifiedNumber);
+  }
+
+  /** Sends a code to the new number of the caller. Only the caller's account can use it. */
+  async requestChange(
+    caller: SmsCaller,
+    session: SessionOwner | undefined,
+    request: CodeRequest,
+  ): Promise<void> {
+    // Calls with the master key have no session, and so no account to change.
+    if (!session) throw refuse('sessionNeeded');
+    await this.#sender.send(caller, {
+      phone: requirePhone(request.mobilePhoneNumber),
+      type: 'changePhone',
+      ttlMinutes: readTtl(request.ttl, codeTtl.forPhoneChange),
+      subject: session.objectId,
+      validateToken: request.validate_token,
+    });
+  }
+
+  async #request(
+    caller: SmsCaller,
+    type: 'login' | 'verifyPhone' | 'resetPassword',
+    request: CodeRequest,
+    requirement: Requirement,
+  ): Promise<void> {
+    const { app } = caller;
+    const phone = requirePhone(request.mobilePhoneNumber);
+    const user = await findUser(this.#deps.db, app.appId, { key: { mobilePhoneNumber: phone.e164 } });
+    const isMet = user !== undefined && requirement.isMet(user);
+    const refusal = user ? (isMet ? undefined : requirement.refusal) : 'phoneUnknown';
+    if (refusal && !app.options.concealUsers) {
+      await this.#sender.spendCaptcha(caller, request.validate_token);
+      throw refuse(refusal);
+    }
+    await this.#sender.send(caller, {
+      phone,
+      type,
+      ttlMinutes: codeTtl.default,
+      validateToken: request.validate_token,
+      isDryRun: !isMet,
+    });
+  }
+}

@@ -1,0 +1,113 @@
+import type { Handle } from '../../../shared/db/pool.ts';
+import { findUser } from '../../../shared/db/tables/users/users.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
+import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import type { Phone } from '../../../shared/domain/messages/phone.ts';
+import { newUser, readUserChanges } from '../../../shared/domain/users/changes.ts';
+import { type User, userDocument } from '../../../shared/domain/users/user.ts';
+import { rulesOf, type SignUpCaller, signUpIpAddress } from '../accounts/caller.ts';
+import type { ContactVerification } from '../accounts/contact-verification.ts';
+import type { LoginService } from '../accounts/login/login.ts';
+import type { LockTarget, LoginLocks } from '../accounts/login/login-locks.ts';
+import type { Passwords } from '../accounts/passwords/passwords.ts';
+import type { LoginResult } from '../accounts/third-party/third-party-login.ts';
+import type { UserHookCaller, UserHooks } from '../accounts/user-hooks.ts';
+import type { NewAccount, UserStore } from '../accounts/user-store.ts';
+import type { ApiDeps } from '../deps.ts';
+import type { CheckedCode, VerificationCodes } from '../sms/codes.ts';
+import { requirePhone } from '../sms/sms.ts';
+
+interface Parts {
+  codes: VerificationCodes;
+  store: UserStore;
+  passwords: Passwords;
+  locks: LoginLocks;
+  login: LoginService;
+  hooks: UserHooks;
+  contacts: ContactVerification;
+}
+
+type Caller = UserHookCaller & SignUpCaller;
+
+/** POST /1.1/usersByMobilePhone (protocol/codes.md#phone-accounts). */
+export class PhoneLogin {
+  readonly #deps: Pick<ApiDeps, 'db'>;
+  readonly #parts: Parts;
+
+  constructor(deps: Pick<ApiDeps, 'db'>, parts: Parts) {
+    this.#deps = deps;
+    this.#parts = parts;
+  }
+
+  /**
+   * Logs in the user of a number, or signs one up, with a code of the general service. Verifies an unverified number
+   * (`ContactVerification.verify`). Wrong codes count towards the lock as at login. Throws 603, 211 with
+   * `failOnNotExist`, 219, and as a sign-up.
+   */
+  async logInOrSignUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
+    const { app } = caller;
+    const { hooks, locks, store } = this.#parts;
+    const { mobilePhoneNumber, smsCode, ...members } = body;
+    const phone = requirePhone(mobilePhoneNumber);
+    const known = await this.#find(this.#deps.db, app, phone);
+    const target: LockTarget = { user: known, submitted: { kind: 'mobilePhoneNumber', value: phone.e164 } };
+    await locks.requireUnlocked(app, target);
+    const code = await this.#checkCode(app, { phone, target }, smsCode);
+    const account = known || failOnNotExist ? undefined : await this.#newAccount(caller, phone, members);
+    const result = await store.transaction(async (tx) => {
+      const user = await this.#find(tx, app, phone, true);
+      if (!user && !account) throw refuse(failOnNotExist ? 'userNotFound' : 'conflict');
+      await this.#parts.codes.spend(tx, code);
+      if (user) return { document: await this.#logIn(tx, caller, user), isNew: false };
+      if (!account) throw refuse('conflict');
+      return { document: await this.#signUp(tx, app, account), isNew: true };
+    });
+    if (result.isNew) hooks.afterSave(caller, body, result.document);
+    else await hooks.onLogin(caller, result.document);
+    return { ...result, document: { ...result.document, mobilePhone: phone.e164 } };
+  }
+
+  async #logIn(tx: Handle, { app, session }: Caller, user: User): Promise<JsonObject> {
+    const { contacts, login } = this.#parts;
+    const verified = await contacts.verify(tx, app, { user, contact: 'mobilePhoneNumber', session });
+    return login.completeLogin(app, verified, tx);
+  }
+
+  async #signUp(tx: Handle, app: App, account: NewAccount): Promise<JsonObject> {
+    const { user, token } = await this.#parts.store.create(tx, app, account);
+    return { ...userDocument(user, { isOwn: true }), sessionToken: token };
+  }
+
+  /** Checks a code, and counts a wrong one towards the lock. */
+  async #checkCode(
+    app: App,
+    { phone, target }: { phone: Phone; target: LockTarget },
+    smsCode: Json | undefined,
+  ): Promise<CheckedCode> {
+    try {
+      return await this.#parts.codes.check({ appId: app.appId, purpose: 'general', phone }, smsCode);
+    } catch (error) {
+      if (error instanceof Refusal && error.kind === 'invalidSmsCode')
+        await this.#parts.locks.countFailure(app, target);
+      throw error;
+    }
+  }
+
+  /** Returns the account to create. The number is the user name where the body has none (protocol/users.md#user-fields). */
+  async #newAccount(caller: Caller, phone: Phone, members: JsonObject): Promise<NewAccount> {
+    const changes = readUserChanges(members);
+    // Set again after the hook: a hook cannot undo what the code proves.
+    const verified = { mobilePhoneNumber: phone.e164, mobilePhoneVerified: true };
+    const user = newUser(changes, changes.username ?? phone.e164, rulesOf(caller));
+    const hooked = await this.#parts.hooks.beforeSave(caller, members, { ...user, ...verified });
+    const { password } = changes;
+    const passwordHash =
+      password === undefined ? null : await this.#parts.passwords.hash(caller.app.appId, password);
+    return { draft: { ...hooked, ...verified }, passwordHash, ipAddress: signUpIpAddress(caller) };
+  }
+
+  #find(db: Handle, { appId }: App, phone: Phone, isLocked = false): Promise<User | undefined> {
+    return findUser(db, appId, { key: { mobilePhoneNumber: phone.e164 }, isLocked });
+  }
+}
