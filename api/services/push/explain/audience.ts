@@ -5,18 +5,18 @@ import type { DeviceGroup } from '../../../../shared/db/tables/installations/aud
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 
-/** What would go by one connector. */
+/** Devices that a push reaches through one connector. */
 export interface ConnectorShare {
   devices: number;
   /** Devices by the profile that serves them. */
   profiles: Map<string, number>;
-  /** Devices by the reason why they cannot be sent to. */
+  /** Devices without a profile, by the reason. */
   problems: Map<string, number>;
   /** Devices by their type: the message is rendered for each type. */
   types: Map<string, number>;
 }
 
-/** Routes every group as planning would route its devices. */
+/** Routes every group of devices as planning does. */
 export function splitByConnector(groups: DeviceGroup[], router: Router): Map<ConnectorId, ConnectorShare> {
   const shares = new Map<ConnectorId, ConnectorShare>();
   for (const group of groups) {
@@ -42,7 +42,7 @@ function addTo(counts: Map<string, number>, key: string, n: number): void {
   counts.set(key, (counts.get(key) ?? 0) + n);
 }
 
-/** What a connector would send, rendered for the commonest type of its devices. */
+/** Describes the share of a connector, with the message as rendered for its most frequent device type. */
 export function describeShare(id: ConnectorId, share: ConnectorShare, message: PushMessage): JsonObject {
   const problems = [...share.problems].map(([problem, n]) => `${problem} (${n} devices)`);
   const connector = connectors.get(id);

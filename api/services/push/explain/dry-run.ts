@@ -13,14 +13,14 @@ import type { ApiDeps } from '../../deps.ts';
 import { findMissingProfile } from '../missing-profiles.ts';
 import { expiryOf } from '../pushes.ts';
 import { describeShare, splitByConnector } from './audience.ts';
+import { estimateDuration } from './duration.ts';
 import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
-import { paceOf } from './pace.ts';
 import { planOf } from './plan.ts';
 
-/** The most the count may take; beyond it the caller gets 124. */
-const scanTimeoutMs = 30_000;
+/** Time limit of the count; the caller gets 124 after it. */
+const countTimeoutMs = 30_000;
 
-/** Says what a push would do, and does nothing: every statement runs in one READ ONLY transaction. */
+/** Describes what a push would do. All statements run in one READ ONLY transaction. */
 export class DryRunService {
   readonly #deps: ApiDeps;
 
@@ -29,8 +29,8 @@ export class DryRunService {
   }
 
   /**
-   * Takes the body of POST /1.1/push, or of POST /1.1/push/devices where it has `device_ids`; refuses what
-   * those would refuse as malformed. Limits that would refuse or cut the push are sentences in the reply.
+   * Takes the body of POST /1.1/push, or of POST /1.1/push/devices when it has `device_ids`. Throws the same refusals for
+   * a malformed body; limits that would refuse or shorten the push are messages in the reply.
    */
   async explain(appId: string, draft: PushDraft): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);
@@ -42,30 +42,30 @@ export class DryRunService {
     const createdAt = new Date(nowMs);
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
     const push = { objectId: newPushObjectId(), pushOrder, expiresAt, createdAt };
-    // Looks with a connection of its own: not while this call holds another one.
+    // Needs a connection of its own, so it runs before this call takes one.
     const missing = await findMissingProfile(this.#deps, app, pushOrder);
     const profiles = await this.#deps.appCache.profiles(appId);
-    const plan = { ...draft, app, push, timing, profiles, missing, nowMs };
-    const report = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, plan), {
-      timeoutMs: scanTimeoutMs,
+    const inputs = { ...draft, app, push, timing, profiles, missing, nowMs };
+    const report = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, inputs), {
+      timeoutMs: countTimeoutMs,
     });
     return warnings.length > 0 ? { ...report, warnings } : report;
   }
 }
 
-type Plan = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'>;
+type DryRunInputs = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'>;
 
-async function measure(tx: Handle, plan: Plan): Promise<JsonObject> {
-  const { app, push, profiles, nowMs } = plan;
+async function measure(tx: Handle, inputs: DryRunInputs): Promise<JsonObject> {
+  const { app, push, profiles, nowMs } = inputs;
   const { pushOrder } = push;
   const params = new Params();
   const text = targetCondition(app, pushOrder, { params, nowMs });
   const { groups, devices } = await countAudience(tx, { text, values: params.values });
   const shares = splitByConnector(groups, new Router(app, profiles, push));
-  const pace = await paceOf(tx, app, { order: pushOrder, shares });
+  const duration = await estimateDuration(tx, app, { pushOrder, shares });
   const isTruncated = groups.length >= maxGroups;
-  const limits = await limitsOf(tx, { ...plan, ...pace, shares, devices, isTruncated });
-  const shown = [...shares].map(([id, share]) => [id, describeShare(id, share, toPushMessage(push))]);
-  const report = await planOf(tx, app, { order: pushOrder, nowMs, devices });
-  return { devices, connectors: Object.fromEntries(shown), limits, ...pace, ...report };
+  const limits = await limitsOf(tx, { ...inputs, ...duration, shares, devices, isTruncated });
+  const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, toPushMessage(push))]);
+  const report = await planOf(tx, app, { pushOrder, nowMs, devices });
+  return { devices, connectors: Object.fromEntries(connectors), limits, ...duration, ...report };
 }

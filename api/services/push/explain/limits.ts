@@ -29,11 +29,11 @@ export interface LimitInputs extends PushDraft {
   devices: number;
   estimatedSeconds: number | null;
   nowMs: number;
-  /** The kinds of devices were too many to look at all of them. */
+  /** The recipients form too many groups, so the smallest groups are not in `shares`. */
   isTruncated: boolean;
 }
 
-/** Every limit that would refuse, cut or stretch this push, as sentences; the refusals first. */
+/** Returns a message for each limit that would refuse, shorten or delay this push; refusals come first. */
 export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<string[]> {
   return [
     ...bodySize(inputs),
@@ -75,7 +75,7 @@ async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<string
   ];
 }
 
-/** Profiles that serve a limited number of devices per push (protocol/push.md#development-certificates). */
+/** Lists profiles that serve a limited number of devices per push (protocol/push.md#development-certificates). */
 function massLimits({ app, profiles, shares, push }: LimitInputs): string[] {
   return new Router(app, profiles, push).massLimits().flatMap(({ connector, profile, devices, error }) => {
     const share = shares.get(connector);
@@ -88,18 +88,18 @@ async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: LimitInputs
   const cap = app.options.dailyRecipientCap;
   const day = new Date(timing.pushTime?.getTime() ?? nowMs).toISOString().slice(0, 10);
   const { recipients: used } = await readUsage(tx, app.appId, day);
-  const left = Math.max(0, cap - used);
-  if (devices <= left) return [];
+  const remaining = Math.max(0, cap - used);
+  if (devices <= remaining) return [];
   return [
-    `The daily recipient cap of ${cap} leaves ${left} on ${day}: ${devices - left} devices would be counted capped.`,
+    `The daily recipient cap of ${cap} leaves ${remaining} on ${day}: ${devices - remaining} devices would be counted capped.`,
   ];
 }
 
 function flowControl({ body, push }: LimitInputs): string[] {
-  const asked = body.flow_control;
+  const requested = body.flow_control;
   const used = push.pushOrder.flowControl;
-  if (typeof asked !== 'number' || used === null || asked >= used) return [];
-  return [`flow_control ${asked} counts as ${used}, the least there is.`];
+  if (typeof requested !== 'number' || used === null || requested >= used) return [];
+  return [`flow_control ${requested} counts as ${used}, the least there is.`];
 }
 
 function expiry({ push, timing, nowMs, estimatedSeconds }: LimitInputs): string[] {

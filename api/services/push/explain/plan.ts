@@ -5,47 +5,49 @@ import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { isScanNeeded } from '../../../../shared/query/targets/cost.ts';
 import { targetQuery } from '../../../../shared/query/targets/targets.ts';
 
-/** Reading fewer rows than this without an index is no matter (issue: "more than a few thousand rows"). */
-const manyRows = 5000;
+/** Rows that a query may read without an index before the reply warns. */
+const maxUnindexedRows = 5000;
 
-/** Indexes over every row of an app: a filter behind them reads all of it. */
+/** Indexes over every row of an app: a scan with a filter reads all of it. */
 const wholeAppIndexes = new Set(['installation_pkey', 'installation_updated_at']);
 
+/** Part of the reply that shows the query plan. */
 export interface PlanReport {
   plan: string[];
   warning?: string;
 }
 
 /**
- * The plan of the planner's own statement as lines, with a warning where the database would read many
- * installations without an index for the condition. `devices` is how many it would find.
+ * Returns the database's plan for the statement that finds the recipients, with a warning when it reads many
+ * installations without an index for the condition. `devices` is the number of recipients.
  */
 export async function planOf(
   tx: Handle,
   app: App,
-  { order, nowMs, devices }: { order: PushOrder; nowMs: number; devices: number },
+  { pushOrder, nowMs, devices }: { pushOrder: PushOrder; nowMs: number; devices: number },
 ): Promise<PlanReport> {
-  const query = targetQuery(app, order, { afterId: 0, nowMs });
+  const query = targetQuery(app, pushOrder, { afterId: 0, nowMs });
   const root = await explainStatement(tx, query);
   const plan = linesOf(root, 0);
-  const isNeeded = isScanNeeded(order);
+  const isNeeded = isScanNeeded(pushOrder);
   const scan = findScan(root, isNeeded);
-  if (!scan || !isNarrowed(order)) return { plan };
-  const read = await rowsRead(tx, app.appId, scan);
-  const isWasteful = isNeeded || devices * 2 < read;
-  if (read <= manyRows || !isWasteful) return { plan };
+  if (!scan || !isNarrowed(pushOrder)) return { plan };
+  const rows = await estimatedRows(tx, app.appId, scan);
+  const isWasteful = isNeeded || devices * 2 < rows;
+  if (rows <= maxUnindexedRows || !isWasteful) return { plan };
   return {
     plan,
-    warning: `No index serves this condition: the database reads about ${read} installations to find ${devices}.`,
+    warning: `No index serves this condition: the database reads about ${rows} installations to find ${devices}.`,
   };
 }
 
+/** Tells whether the push has a condition, so that it does not go to all devices. */
 const isNarrowed = ({ target }: PushOrder): boolean =>
   target.kind === 'devices' ||
   (target.channels !== null && target.channels.length > 0) ||
   (typeof target.where === 'object' && target.where !== null && Object.keys(target.where).length > 0);
 
-/** A node as EXPLAIN shows it, but for its conditions. */
+/** Writes a node and its children as EXPLAIN does, without the conditions. */
 function linesOf(node: PlanNode, depth: number): string[] {
   const on = node.relation === undefined ? '' : ` on ${node.relation}`;
   const using = node.index === undefined ? '' : ` using ${node.index}`;
@@ -55,8 +57,8 @@ function linesOf(node: PlanNode, depth: number): string[] {
 }
 
 /**
- * The step that reads a table, an index or an app as a whole, if there is one. A condition that no index
- * answers may still be put to the index of custom members: then all of that is read.
+ * Finds a node that reads a whole table, index or app. PostgreSQL may also use the index of custom members for a
+ * condition that it cannot answer, and then reads all of that index.
  */
 function findScan(node: PlanNode, isNeeded: boolean): PlanNode | undefined {
   if (node.type === 'Seq Scan' && node.relation === 'installation') return node;
@@ -69,8 +71,8 @@ function findScan(node: PlanNode, isNeeded: boolean): PlanNode | undefined {
   return undefined;
 }
 
-/** What such a step reads by the database's statistics: the whole table, or the whole app. */
-async function rowsRead(tx: Handle, appId: string, scan: PlanNode): Promise<number> {
+/** Returns the rows of the whole table or app, by the statistics of the database. */
+async function estimatedRows(tx: Handle, appId: string, scan: PlanNode): Promise<number> {
   const statement = wholeAppIndexes.has(scan.index ?? '')
     ? { text: 'SELECT FROM installation WHERE app_id = $1', values: [appId] }
     : { text: 'SELECT FROM installation', values: [] };

@@ -20,28 +20,29 @@ import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { type Clause, targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { type InboxState, traceText } from './trace-text.ts';
+import { type InboxState, type PushTrace, traceText } from './trace-text.ts';
 
-/** What is known of a device that still exists. */
-interface Present {
+/** Device that still exists, as it is now. */
+interface CurrentDevice {
   device: TracedDevice;
-  /** The first clause that does not hold as things are now. */
-  broken: Clause | undefined;
+  /** The first clause of the push that the device does not meet now. */
+  unmetClause: Clause | undefined;
   isFresh: boolean;
   route: Route;
 }
 
-interface Facts {
+/** Rows that tell how a push and a device met. */
+interface TraceFacts {
   push: Push;
-  present: Present | undefined;
+  current: CurrentDevice | undefined;
   batch: TracedBatch | undefined;
   failure: TracedFailure | undefined;
-  letter: InboxState | null;
-  /** Why the gateway that the device still waits for could not be asked last. */
+  inbox: InboxState | null;
+  /** Last failure of the gateway that the device still waits for. */
   trouble: GatewayFailure | undefined;
 }
 
-/** "Why did this device not get it?", answered for one push and one device. */
+/** Explains why a device did or did not get a push. */
 export class PushTraceService {
   readonly #deps: ApiDeps;
 
@@ -50,8 +51,8 @@ export class PushTraceService {
   }
 
   /**
-   * `device` is an installation's objectId, installationId or device token. What was planned is told as it
-   * was, the rest as it would be now. Throws 404 for an unknown app or device, 404/101 for an unknown push.
+   * `device` is an installation's objectId, installationId or device token. The reply shows a planned device as it was
+   * planned, and any other as it would be planned now. Throws 404 for an unknown app or device, 404/101 for an unknown push.
    */
   async explain(appId: string, publicId: string, device: string): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);
@@ -60,14 +61,16 @@ export class PushTraceService {
       ? await findPushByPublicId(this.#deps.db, appId, publicId)
       : undefined;
     if (!push) throw refuse('objectNotFound');
-    // PostgreSQL refuses NUL, and no device has such a name.
-    const name = device.includes('\0') ? '' : device;
-    const found = await findDevice(this.#deps.db, appId, name);
-    const facts = found ? await this.#ofPresent(app, push, found) : await this.#ofDeleted(push, name);
-    return this.#tell(app, facts, found?.object_id ?? name);
+    // PostgreSQL refuses NUL, so no device has such an id.
+    const deviceId = device.includes('\0') ? '' : device;
+    const found = await findDevice(this.#deps.db, appId, deviceId);
+    const facts = found
+      ? await this.#factsOfDevice(app, push, found)
+      : await this.#factsOfDeleted(push, deviceId);
+    return traceReply(app, facts, found?.object_id ?? deviceId);
   }
 
-  async #ofPresent(app: App, push: Push, device: TracedDevice): Promise<Facts> {
+  async #factsOfDevice(app: App, push: Push, device: TracedDevice): Promise<TraceFacts> {
     const { db, clock, queries } = this.#deps;
     const params = new Params([app.appId]);
     const clauses = targetClauses(app, push.pushOrder, { params, nowMs: clock.now() });
@@ -81,23 +84,23 @@ export class PushTraceService {
       this.#deps.appCache.profiles(app.appId),
     ]);
     const isFresh = holds?.[clauses.findIndex(({ kind }) => kind === 'fresh')] ?? false;
-    const present = {
+    const current = {
       device,
-      broken: clauses.find((_, i) => !holds?.[i]),
+      unmetClause: clauses.find((_, i) => !holds?.[i]),
       isFresh,
       route: new Router(app, profiles, push).route(device),
     };
-    const letter = batch?.connector === 'channel' ? await this.#letterOf(push, batch, device.id) : null;
-    return { push, present, batch, failure, letter, trouble: await this.#troubleOf(batch, app.appId) };
+    const inbox = batch?.connector === 'channel' ? await this.#inboxState(push, batch, device.id) : null;
+    return { push, current, batch, failure, inbox, trouble: await this.#troubleOf(batch, app.appId) };
   }
 
-  /** A device that was deleted for its dead token left its public id with the reason. */
-  async #ofDeleted(push: Push, objectId: string): Promise<Facts> {
+  /** Looks up a device that was deleted for its dead token: the failure holds its public id. */
+  async #factsOfDeleted(push: Push, objectId: string): Promise<TraceFacts> {
     const { db } = this.#deps;
     const failure = await findFailure(db, push, { objectId });
     if (!failure) throw refuse('notFound', 'There is no such installation.');
     const batch = await findBatchOfDevice(db, push, failure.installation);
-    return { push, present: undefined, batch, failure, letter: null, trouble: undefined };
+    return { push, current: undefined, batch, failure, inbox: null, trouble: undefined };
   }
 
   async #troubleOf(batch: TracedBatch | undefined, appId: string): Promise<GatewayFailure | undefined> {
@@ -105,67 +108,56 @@ export class PushTraceService {
     return findGatewayFailure(this.#deps.db, { ...batch, appId });
   }
 
-  async #letterOf(push: Push, batch: TracedBatch, installation: number): Promise<InboxState | null> {
+  async #inboxState(push: Push, batch: TracedBatch, installation: number): Promise<InboxState | null> {
     const isExpired = push.expiresAt.getTime() <= this.#deps.clock.now();
     if (await hasPendingMessage(this.#deps.db, push, installation)) return isExpired ? 'expired' : 'waiting';
     if (batch.outcome !== 'sent') return null;
-    // Letters that expired are deleted as well, so that afterwards nobody knows.
+    // Expired messages are deleted like acknowledged ones, so the two cannot be told apart later.
     return isExpired ? 'gone' : 'acknowledged';
-  }
-
-  #tell(app: App, facts: Facts, installation: string): JsonObject {
-    const { push, present, batch, failure, letter, trouble } = facts;
-    const isPlanned = batch !== undefined || failure !== undefined;
-    const clause = isPlanned ? undefined : present?.broken;
-    const outcome: Outcome | null = batch?.outcome ?? (batch ? null : (failure?.outcome ?? null));
-    const isTold = failure !== undefined && outcome !== null && outcome !== 'sent';
-    const at = isTold ? failure.createdAt : outcome === null ? null : (batch?.settledAt ?? null);
-    return {
-      installation,
-      isMatched: isPlanned || clause === undefined,
-      clause: clause?.text ?? null,
-      isValid: present?.device.valid ?? null,
-      isFresh: present?.isFresh ?? null,
-      updatedAt: present?.device.updated_at.toISOString() ?? null,
-      route: routeOf(facts),
-      batch: batch ? { id: batch.id, attempt: batch.attempt, settled: batch.isSettled } : null,
-      outcome,
-      repeats: batch?.unanswered ?? 0,
-      status: isTold ? failure.status : null,
-      reason: isTold ? failure.reason : null,
-      letter,
-      gatewayFailure: trouble ? { reason: trouble.reason, at: trouble.at.toISOString() } : null,
-      at: at?.toISOString() ?? null,
-      sentence: traceText({
-        push,
-        clause,
-        device: present?.device,
-        route: routeOf(facts),
-        batch,
-        outcome,
-        failure: isTold ? failure : undefined,
-        letter,
-        trouble,
-        validityDays: app.options.installationValidityDays,
-      }),
-    };
   }
 }
 
-/** The way that was taken, or the one that would be taken now. */
-function routeOf({ present, batch, failure }: Facts): {
-  connector: string;
-  profile: string;
-  problem?: string;
-} {
+/** Writes the reply; `letter` and `sentence` are its wire names. */
+function traceReply(app: App, facts: TraceFacts, installation: string): JsonObject {
+  const { push, current, batch, failure: lastFailure, inbox, trouble } = facts;
+  const isPlanned = batch !== undefined || lastFailure !== undefined;
+  const clause = isPlanned ? undefined : current?.unmetClause;
+  const outcome: Outcome | null = batch?.outcome ?? (batch ? null : (lastFailure?.outcome ?? null));
+  const isFinalFailure = outcome !== null && outcome !== 'sent';
+  const failure = isFinalFailure ? lastFailure : undefined;
+  const route = routeOf(facts);
+  const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
+  const trace = { push, clause, device: current?.device, route, batch, outcome, failure, inbox, trouble };
+  return {
+    installation,
+    isMatched: isPlanned || clause === undefined,
+    clause: clause?.text ?? null,
+    isValid: current?.device.valid ?? null,
+    isFresh: current?.isFresh ?? null,
+    updatedAt: current?.device.updated_at.toISOString() ?? null,
+    route,
+    batch: batch ? { id: batch.id, attempt: batch.attempt, settled: batch.isSettled } : null,
+    outcome,
+    repeats: batch?.unanswered ?? 0,
+    status: failure?.status ?? null,
+    reason: failure?.reason ?? null,
+    letter: inbox,
+    gatewayFailure: trouble ? { reason: trouble.reason, at: trouble.at.toISOString() } : null,
+    at: at?.toISOString() ?? null,
+    sentence: traceText({ ...trace, validityDays: app.options.installationValidityDays }),
+  };
+}
+
+/** Returns the route that was taken, or the one that would be taken now. */
+function routeOf({ current, batch, failure }: TraceFacts): PushTrace['route'] {
   if (batch) {
     const { connector, profile } = batch;
-    // Batches that no profile serves were written with an empty name and one reason for all.
+    // A batch that no profile serves has an empty profile name and one reason for all devices.
     return profile === '' && failure
       ? { connector, profile, problem: failure.reason }
       : { connector, profile };
   }
   if (failure) return { connector: failure.connector, profile: '' };
-  const { connector = '', profile = '', error: problem } = present?.route ?? {};
+  const { connector = '', profile = '', error: problem } = current?.route ?? {};
   return problem === undefined ? { connector, profile } : { connector, profile, problem };
 }

@@ -6,11 +6,12 @@ import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import type { Clause } from '../../../../shared/query/targets/clauses.ts';
 
 /**
- * A message of our own channel: in the inbox, deleted by its acknowledgement, in the inbox past its time,
- * or gone after its time, when nobody knows any more whether it was acknowledged.
+ * State of a message for the device channel: in the inbox, acknowledged and deleted, in the inbox after its expiry, or
+ * deleted after its expiry with an acknowledgement or without one.
  */
 export type InboxState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
 
+/** Facts of a push and a device that the text describes. */
 export interface PushTrace {
   push: Push;
   clause: Clause | undefined;
@@ -19,12 +20,12 @@ export interface PushTrace {
   batch: TracedBatch | undefined;
   outcome: Outcome | null;
   failure: TracedFailure | undefined;
-  letter: InboxState | null;
+  inbox: InboxState | null;
   trouble: GatewayFailure | undefined;
   validityDays: number;
 }
 
-/** The whole story of a device and a push in one or two sentences for people. */
+/** Describes in one or two sentences what happened between a device and a push. */
 export function traceText(trace: PushTrace): string {
   if (trace.outcome !== null) return outcomeText(trace, trace.outcome);
   if (trace.batch) return pendingText(trace, trace.batch);
@@ -32,17 +33,17 @@ export function traceText(trace: PushTrace): string {
 }
 
 function outcomeText(trace: PushTrace, outcome: Outcome): string {
-  const { failure, device, letter, push } = trace;
-  const way = routeText(trace);
+  const { failure, device, inbox, push } = trace;
+  const route = routeText(trace);
   const deleted = device ? '' : ' The installation was deleted since.';
   if (outcome === 'sent')
-    return letter
-      ? inboxText(letter, push.expiresAt)
-      : `It was handed over to ${way}${timeText(trace)}.${repeatsText(trace)}${deleted}`;
+    return inbox
+      ? inboxText(inbox, push.expiresAt)
+      : `It was handed over to ${route}${timeText(trace)}.${repeatsText(trace)}${deleted}`;
   const why = failure ? failureText(failure) : 'the reason is no longer kept';
   switch (outcome) {
     case 'invalid_token':
-      return `${way} said that the address of this device is dead (${why})${timeText(trace)}.${deleted}`;
+      return `${route} said that the address of this device is dead (${why})${timeText(trace)}.${deleted}`;
     case 'expired':
       return `The push expired before it was sent to this device (${why}).${deleted}`;
     case 'capped':
@@ -51,14 +52,14 @@ function outcomeText(trace: PushTrace, outcome: Outcome): string {
       return `It was dropped and not sent: ${why}.${deleted}`;
     case 'failed':
       return failure && failure.status > 0
-        ? `${way} did not take it (${why})${timeText(trace)}.${deleted}`
-        : `It could not be sent by ${way}: ${why}.${deleted}`;
+        ? `${route} did not take it (${why})${timeText(trace)}.${deleted}`
+        : `It could not be sent by ${route}: ${why}.${deleted}`;
   }
 }
 
-function inboxText(letter: InboxState, expiresAt: Date): string {
+function inboxText(state: InboxState, expiresAt: Date): string {
   const end = expiresAt.toISOString();
-  switch (letter) {
+  switch (state) {
     case 'waiting':
       return `Its message waits in the inbox until ${end}: the device has not acknowledged it yet.`;
     case 'acknowledged':
@@ -70,7 +71,7 @@ function inboxText(letter: InboxState, expiresAt: Date): string {
   }
 }
 
-/** An earlier try may have arrived as well. */
+/** Mentions requests without an answer: their messages may have arrived as well. */
 function repeatsText({ batch }: PushTrace): string {
   const times = batch?.unanswered ?? 0;
   if (times === 0) return '';
@@ -102,7 +103,7 @@ function pendingText(trace: PushTrace, batch: TracedBatch): string {
   return `It was matched and goes by ${routeText(trace)}: ${next}.${waitText(trace, batch)}`;
 }
 
-/** What it waits for: a gateway that cannot be asked, or else why the last try failed. */
+/** Tells why the device waits: its gateway cannot be reached, or the last try failed. */
 function waitText({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): string {
   if (trouble) return ` ${gatewayFailureText(connector, trouble.reason)} (at ${trouble.at.toISOString()}).`;
   return lastReason === null ? '' : ` The last try: ${lastReason}.`;

@@ -5,24 +5,25 @@ import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import type { ConnectorShare } from './audience.ts';
 
-export interface Pace {
-  /** At the pace that was asked for; null where none was. */
+/** Part of the reply that tells how long sending takes. */
+export interface DurationEstimate {
+  /** Null without `flow_control`. */
   estimatedSeconds: number | null;
-  /** What the estimate rests on, or what is known instead. */
+  /** Rate of the estimate, or of the last large push; wire name. */
   pace: string;
 }
 
-/** How long sending would take (protocol/delivery.md#promise-5: `flow_control` is reached when the gateways allow it). */
-export async function paceOf(
+/** Estimates how long sending takes if the gateways allow the rate of `flow_control` (protocol/delivery.md#promise-5). */
+export async function estimateDuration(
   tx: Handle,
   app: App,
-  { order, shares }: { order: PushOrder; shares: Map<ConnectorId, ConnectorShare> },
-): Promise<Pace> {
-  const devices = sendable(shares);
-  if (order.flowControl !== null)
+  { pushOrder, shares }: { pushOrder: PushOrder; shares: Map<ConnectorId, ConnectorShare> },
+): Promise<DurationEstimate> {
+  const devices = countServed(shares);
+  if (pushOrder.flowControl !== null)
     return {
-      estimatedSeconds: Math.ceil(devices / order.flowControl),
-      pace: `${order.flowControl} recipients per second were asked for, if the gateways allow it.`,
+      estimatedSeconds: Math.ceil(devices / pushOrder.flowControl),
+      pace: `${pushOrder.flowControl} recipients per second were asked for, if the gateways allow it.`,
     };
   const past = await readPastRate(tx, app.appId);
   const known =
@@ -32,8 +33,8 @@ export async function paceOf(
   return { estimatedSeconds: null, pace: `No pace was asked for; ${known}.` };
 }
 
-/** Devices that some profile serves. */
-function sendable(shares: Map<ConnectorId, ConnectorShare>): number {
+/** Counts the devices that a profile serves. */
+function countServed(shares: Map<ConnectorId, ConnectorShare>): number {
   let devices = 0;
   for (const share of shares.values()) for (const n of share.profiles.values()) devices += n;
   return devices;
