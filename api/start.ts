@@ -89,9 +89,9 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   const app = createApp({ ...shared, onExchange });
   const server = await listen(app.callback(), config, { ...serverLimits, ...options.serverLimits });
   stack.add('http', () => closeServer(server));
-  const addressOf = (request: IncomingMessage) => remoteAddressOf(app, request);
+  const ipAddressOf = (request: IncomingMessage) => remoteAddressOf(app, request);
   const limits = { ...channelLimits, ...options.channelLimits };
-  const channel = new Channel(server, { db, appCache, listener, metrics, clock, log, addressOf }, limits);
+  const channel = new Channel(server, { db, appCache, listener, metrics, clock, log, ipAddressOf }, limits);
   stack.add('channel', () => channel.close());
   await channel.start();
   stack.add('readiness', () => services.health.markStopping());

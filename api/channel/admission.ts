@@ -2,11 +2,12 @@ import { isIPv6 } from 'node:net';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { ChannelLimits } from './limits.ts';
 
-/** Where connections come from, and how many. */
+/** Source of connections, with its counts. */
 export interface Origin {
+  /** IP address, of IPv6 the /64 prefix. */
   readonly address: string;
   connections: number;
-  /** Asked for in this minute, refused ones too. */
+  /** Upgrades requested in this minute, including refused ones. */
   upgrades: number;
 }
 
@@ -16,14 +17,13 @@ export type AdmissionLimits = Pick<
 >;
 
 const windowMs = 60_000;
-/** A place may be free again this soon. */
 const retryAfterSeconds = 10;
 
 /**
- * Whom connections are counted for. Who has one address of IPv6 has a network of 2^64 of them (RFC 6177),
- * and would else never be counted twice.
+ * Returns the key under which connections of an address are counted. Of IPv6 that is the /64 prefix: a single
+ * customer has 2^64 addresses (RFC 6177).
  */
-export function originOf(address: string): string {
+export function originKey(address: string): string {
   if (!isIPv6(address) || address.includes('.')) return address;
   const [head = '', tail] = address.split('::');
   const front = head === '' ? [] : head.split(':');
@@ -33,7 +33,7 @@ export function originOf(address: string): string {
   return groups.slice(0, 4).join(':');
 }
 
-/** How many connections this process holds and is asked for, by remote address; decides on further ones. */
+/** Admission control: limits connections and upgrades of this process, in total and by remote address. */
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #origins = new Map<string, Origin>();
@@ -45,9 +45,9 @@ export class Admission {
     this.#limits = limits;
   }
 
-  /** Counts one upgrade. Gives where it comes from; throws 429 or 503, with when to come again. */
-  ask(address: string, nowMs: number): Origin {
-    const origin = this.#originAt(originOf(address));
+  /** Counts an upgrade and returns its origin. Throws 429 or 503 with a retry time when a limit is reached. */
+  admit(address: string, nowMs: number): Origin {
+    const origin = this.#originOf(originKey(address));
     origin.upgrades += 1;
     const { connections, connectionsPerAddress, upgradesPerAddress } = this.#limits;
     const secondsLeft = Math.max(1, Math.ceil((this.#windowEndsAtMs - nowMs) / 1000));
@@ -57,17 +57,17 @@ export class Admission {
     return origin;
   }
 
-  entered(origin: Origin): void {
+  onOpened(origin: Origin): void {
     origin.connections += 1;
     this.#connections += 1;
   }
 
-  left(origin: Origin): void {
+  onClosed(origin: Origin): void {
     origin.connections -= 1;
     this.#connections -= 1;
   }
 
-  /** Begins the next minute when it is time. Gives how many were refused in the one that ended. */
+  /** Starts the next minute when it is due. Returns the number of upgrades refused in the one that ended. */
   tick(nowMs: number): number {
     if (nowMs < this.#windowEndsAtMs) return 0;
     this.#windowEndsAtMs = nowMs + windowMs;
@@ -85,7 +85,7 @@ export class Admission {
     return new Refusal(kind, { retryAfterSeconds: retryAfter });
   }
 
-  #originAt(address: string): Origin {
+  #originOf(address: string): Origin {
     const known = this.#origins.get(address);
     if (known) return known;
     const origin = { address, connections: 0, upgrades: 0 };

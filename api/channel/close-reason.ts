@@ -1,6 +1,6 @@
 /**
- * Why a connection is closed: WebSocket close codes below 4000 are the standard's, the others those of
- * the public service (protocol/errors.md#channel-codes), with its names as reasons.
+ * WebSocket close codes and reasons. Codes below 4000 are those of RFC 6455, the others those of the public service
+ * (protocol/errors.md#channel-codes).
  */
 export const closeReasons = {
   goingAway: { code: 1001, reason: 'GOING_AWAY' },

@@ -1,10 +1,10 @@
-/** Runs at most `width` tasks at a time, the others in the order they came: a share of the database pool. */
+/** Runs at most `limit` tasks at a time, in the order of their arrival: caps the use of the database pool. */
 export class ConcurrencyLimiter {
   #free: number;
   readonly #queue: (() => void)[] = [];
 
-  constructor(width: number) {
-    this.#free = width;
+  constructor(limit: number) {
+    this.#free = limit;
   }
 
   async run<T>(task: () => Promise<T>): Promise<T> {

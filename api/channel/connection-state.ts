@@ -5,13 +5,13 @@ import type { ChannelLimits } from './limits.ts';
 import type { ClientCommand, OtherServiceRequest } from './protocols/protocol.ts';
 
 /**
- * The life of one connection, without input or output: what was heard and what time it is go in; the
- * next state and what is to be done come out. A state that cannot do something has no method for it:
- * only a `Member` can be given letters. Drawing: README.md. Times are monotonic milliseconds.
+ * State machine of one connection, without input or output. Commands and the time go in; the next state and the
+ * actions to carry out come out. A state has only the methods that it allows: only `Authenticated` takes messages.
+ * Diagram: README.md. Times are monotonic milliseconds.
  */
 export type ConnectionState = Unauthenticated | Authenticating | Authenticated | Closed;
 
-/** What the socket and the database are to do next. */
+/** Work for the socket and the database that follows from a step. */
 export type Action =
   | { kind: 'openSession'; appId: string; installationId: string }
   | { kind: 'loggedIn'; serial: number | undefined }
@@ -28,16 +28,13 @@ export interface Step {
 
 const step = (next: ConnectionState, ...actions: Action[]): Step => ({ next, actions });
 
-const closeWith = (reason: CloseReason): Step => ({
-  next: new Closed(),
-  actions: [{ kind: 'close', reason }],
-});
+const closeWith = (reason: CloseReason): Step => step(new Closed(), { kind: 'close', reason });
 
 type Login = Omit<Extract<ClientCommand, { kind: 'login' }>, 'kind'>;
 
-/** Connected, and nobody knows who it is. */
+/** State of a new connection: waits for the login command. */
 export class Unauthenticated {
-  readonly state = 'unauthenticated';
+  readonly name = 'unauthenticated';
   readonly #limits: ChannelLimits;
   readonly #loginByMs: number;
 
@@ -71,16 +68,16 @@ export class Unauthenticated {
   }
 }
 
-/** Has said who it is; the database is being asked. */
+/** State after the login command, while the database opens the session. */
 export class Authenticating {
-  readonly state = 'authenticating';
+  readonly name = 'authenticating';
   readonly appId: string;
   readonly installationId: string;
   readonly #limits: ChannelLimits;
-  readonly #seatedByMs: number;
+  readonly #sessionByMs: number;
   readonly #serial: number | undefined;
-  /** The last heartbeat, until it is answered. */
-  #owedBeat: { serial?: number } | undefined;
+  /** Last heartbeat that is not answered yet. */
+  #pendingHeartbeat: { serial?: number } | undefined;
   #earlyAcks: number[] = [];
 
   constructor(login: Login, limits: ChannelLimits, loginByMs: number) {
@@ -88,16 +85,16 @@ export class Authenticating {
     this.appId = login.appId;
     this.installationId = login.installationId;
     this.#limits = limits;
-    this.#seatedByMs = loginByMs + limits.sessionWithinMs;
+    this.#sessionByMs = loginByMs + limits.sessionWithinMs;
   }
 
-  /** Clients send a heartbeat right behind the login: its answer then says that the login succeeded. */
+  /** Delays the answer to a heartbeat: clients send one right after the login and take its answer for success. */
   receive(command: ClientCommand): Step {
     switch (command.kind) {
       case 'unparseable':
         return closeWith('unparseable');
       case 'heartbeat':
-        this.#owedBeat = command;
+        this.#pendingHeartbeat = command;
         return step(this);
       case 'otherService':
         return step(this, { kind: 'rejectRequest', request: command.request });
@@ -114,7 +111,7 @@ export class Authenticating {
 
   onSessionOpened(session: DeviceSession, nowMs: number): Step {
     const actions: Action[] = [{ kind: 'loggedIn', serial: this.#serial }];
-    if (this.#owedBeat) actions.push({ kind: 'heartbeat', serial: this.#owedBeat.serial });
+    if (this.#pendingHeartbeat) actions.push({ kind: 'heartbeat', serial: this.#pendingHeartbeat.serial });
     if (this.#earlyAcks.length > 0) actions.push({ kind: 'ack', pushIds: this.#earlyAcks });
     return step(new Authenticated(session, this, this.#limits, nowMs), ...actions);
   }
@@ -123,22 +120,22 @@ export class Authenticating {
     return closeWith(reason);
   }
 
-  /** That the answer is late is our fault, not the device's. */
+  /** Closes with 1013 (try again later) when the server takes too long. */
   tick(nowMs: number): Step {
-    return nowMs >= this.#seatedByMs ? closeWith('tryAgainLater') : step(this);
+    return nowMs >= this.#sessionByMs ? closeWith('tryAgainLater') : step(this);
   }
 }
 
-/** Logged in: gets letters and acknowledges them. */
+/** State of a device with an open session: takes messages and acknowledges them. */
 export class Authenticated {
-  readonly state = 'authenticated';
+  readonly name = 'authenticated';
   readonly session: DeviceSession;
-  /** There are letters stored that it has not been given. */
+  /** The database has messages for the device that were not sent on this connection. */
   hasBacklog = false;
   readonly #installationId: string;
   readonly #limits: ChannelLimits;
   readonly #unacknowledged = new Set<number>();
-  #heardAtMs: number;
+  #lastActivityMs: number;
   #isPinged = false;
 
   constructor(
@@ -150,7 +147,7 @@ export class Authenticated {
     this.session = session;
     this.#installationId = from.installationId;
     this.#limits = limits;
-    this.#heardAtMs = nowMs;
+    this.#lastActivityMs = nowMs;
   }
 
   receive(command: ClientCommand): Step {
@@ -164,7 +161,7 @@ export class Authenticated {
           ? step(this)
           : step(this, { kind: 'ack', pushIds: command.pushIds });
       case 'login':
-        return this.#isSelf(command)
+        return this.#isSameDevice(command)
           ? step(this, { kind: 'loggedIn', serial: command.serial })
           : closeWith('invalidLogin');
       case 'invalidLogin':
@@ -176,14 +173,14 @@ export class Authenticated {
     }
   }
 
-  /** Any sign of life, a pong too. */
+  /** Records that a frame of any kind arrived, pongs included. */
   onActivity(nowMs: number): void {
-    this.#heardAtMs = nowMs;
+    this.#lastActivityMs = nowMs;
     this.#isPinged = false;
   }
 
   tick(nowMs: number): Step {
-    const silentMs = nowMs - this.#heardAtMs;
+    const silentMs = nowMs - this.#lastActivityMs;
     const { pingAfterMs, pongWithinMs } = this.#limits;
     if (silentMs >= pingAfterMs + pongWithinMs && this.#isPinged) return closeWith('readTimeout');
     if (silentMs < pingAfterMs || this.#isPinged) return step(this);
@@ -191,7 +188,7 @@ export class Authenticated {
     return step(this, { kind: 'ping' });
   }
 
-  /** Pushes that were sent on this connection and are not acknowledged yet. */
+  /** Pushes that were sent on this connection and not acknowledged. */
   get unacknowledged(): number[] {
     return [...this.#unacknowledged];
   }
@@ -204,34 +201,34 @@ export class Authenticated {
     return this.unacknowledgedCount < this.#limits.unacknowledgedMessages;
   }
 
-  /** Those of `letters` that are to be sent now; they count as on their way from here on. */
-  take(letters: DeviceMessage[]): DeviceMessage[] {
+  /** Returns the messages to send now and counts them as unacknowledged. */
+  take(messages: DeviceMessage[]): DeviceMessage[] {
     const taken: DeviceMessage[] = [];
-    for (const letter of letters) {
-      if (this.#unacknowledged.has(letter.pushId)) continue;
+    for (const message of messages) {
+      if (this.#unacknowledged.has(message.pushId)) continue;
       if (!this.canTakeMessages) {
         this.hasBacklog = true;
         break;
       }
-      this.#unacknowledged.add(letter.pushId);
-      taken.push(letter);
+      this.#unacknowledged.add(message.pushId);
+      taken.push(message);
     }
     return taken;
   }
 
-  /** The acknowledgement of a letter is stored: there is room for another. */
+  /** Makes room for another message: the acknowledgement of this one is stored. */
   onAcknowledged(pushId: number): void {
     this.#unacknowledged.delete(pushId);
   }
 
-  #isSelf(login: { appId: string; installationId: string }): boolean {
+  #isSameDevice(login: { appId: string; installationId: string }): boolean {
     return login.appId === this.session.appId && login.installationId === this.#installationId;
   }
 }
 
-/** Told to go, or gone. What it acknowledges before its socket closes still counts. */
+/** State of a connection that is closing or closed. Acknowledgements count until the socket closes. */
 export class Closed {
-  readonly state = 'closed';
+  readonly name = 'closed';
 
   receive(command: ClientCommand): Step {
     return command.kind === 'ack' ? step(this, { kind: 'ack', pushIds: command.pushIds }) : step(this);

@@ -14,17 +14,17 @@ import type { Frame, Protocol } from './protocols/protocol.ts';
 
 export interface CloseEvent {
   code: number;
-  /** What the WebSocket library complained of. */
+  /** Error that the WebSocket library reported. */
   error: Error | undefined;
 }
 
-/** What a connection asks of the rest of the channel. */
+/** Callbacks of a connection to the channel. */
 export interface ConnectionOwner {
   openSession(connection: Connection, login: { appId: string; installationId: string }): void;
   ack(session: DeviceSession, pushIds: number[]): void;
-  /** It is behind, and can take letters again. */
+  /** The connection has a backlog and can take messages again. */
   wantsMessages(connection: Connection): void;
-  closed(connection: Connection, why: CloseEvent): void;
+  closed(connection: Connection, event: CloseEvent): void;
 }
 
 export interface ConnectionDeps {
@@ -35,28 +35,29 @@ export interface ConnectionDeps {
   monotonicMs(): number;
 }
 
-/** One socket and its session: carries out what the session says, and never throws for what a device does. */
+/** One socket and its state: carries out the actions of the state machine. Never throws for input of a device. */
 export class Connection {
-  /** A read of its letters is under way; new ones wait for it, so that they arrive in order. */
+  /** A read of its inbox is in progress; new messages wait for it, so that they arrive in order. */
   isPulling = false;
-  /** Where it was seated; kept after it is gone. */
+  /** Session of the device; kept after the connection is closed. */
   session: NewDeviceSession | undefined;
   readonly #deps: ConnectionDeps;
   #state: ConnectionState;
-  #frames = 0;
-  /** Frames that the device's network did not take yet, and when it last took one. */
-  #unsent = 0;
-  #tookAtMs = 0;
-  #leavesByMs: number | undefined;
+  #framesInTick = 0;
+  /** Frames that the network has not accepted yet. */
+  #unsentFrames = 0;
+  /** When the network last accepted a frame. */
+  #lastSentMs = 0;
+  #closeByMs: number | undefined;
   #error: Error | undefined;
 
   constructor(deps: ConnectionDeps) {
     this.#deps = deps;
     this.#state = new Unauthenticated(deps.limits, deps.monotonicMs());
     const { socket } = deps;
-    socket.on('message', (data: Buffer, isBinary: boolean) => this.#hear(data, isBinary));
-    socket.on('ping', () => this.#count());
-    socket.on('pong', () => this.#heard());
+    socket.on('message', (data: Buffer, isBinary: boolean) => this.#receive(data, isBinary));
+    socket.on('ping', () => this.#countFrame());
+    socket.on('pong', () => this.#onActivity());
     socket.on('error', (error) => {
       this.#error = error;
     });
@@ -64,45 +65,44 @@ export class Connection {
       this.#state = new Closed();
       deps.owner.closed(this, { code, error: this.#error });
     });
-    // Every frame is one buffer: the default would be an array of fragments or an ArrayBuffer by setting.
+    // Delivers every frame as one Buffer; other settings deliver fragments or an ArrayBuffer.
     socket.binaryType = 'nodebuffer';
   }
 
   get authenticated(): Authenticated | undefined {
-    return this.#state.state === 'authenticated' ? this.#state : undefined;
+    return this.#state.name === 'authenticated' ? this.#state : undefined;
   }
 
-  /** Waits for the answer to its login. */
   get isAuthenticating(): boolean {
-    return this.#state.state === 'authenticating';
+    return this.#state.name === 'authenticating';
   }
 
-  /** The device does not read as fast as it is written to. */
+  /** The device reads more slowly than the server writes. */
   get isBackpressured(): boolean {
     return this.#deps.socket.bufferedAmount > this.#deps.limits.bufferedBytes;
   }
 
   onSessionOpened(session: NewDeviceSession): void {
-    if (this.#state.state !== 'authenticating') return;
+    if (this.#state.name !== 'authenticating') return;
     this.session = session;
     this.#apply(this.#state.onSessionOpened(session, this.#deps.monotonicMs()));
   }
 
   onLoginRejected(reason: CloseReason): void {
-    if (this.#state.state === 'authenticating') this.#apply(this.#state.onLoginRejected(reason));
+    if (this.#state.name === 'authenticating') this.#apply(this.#state.onLoginRejected(reason));
   }
 
-  /** Closes it from our side, whatever its state. */
+  /** Closes the connection from the server, in any state. */
   close(reason: CloseReason): void {
     this.#apply({ next: new Closed(), actions: [{ kind: 'close', reason }] });
   }
 
   /**
-   * Asks the device to move to another process: it gets no further letters here, and what it acknowledges until
-   * it goes still counts. False where its language has no word for that, and when it is being closed.
+   * Asks the device to move to another process. It gets no further messages here; its acknowledgements count until
+   * the socket closes. Returns false where the protocol has no such command or the connection is closing.
    */
   sendGoAway(): boolean {
-    const frame = this.#leavesByMs === undefined ? this.#deps.protocol.goAway() : undefined;
+    const frame = this.#closeByMs === undefined ? this.#deps.protocol.goAway() : undefined;
     if (!frame) return false;
     this.#state = new Closed();
     this.#send(frame);
@@ -113,61 +113,61 @@ export class Connection {
     this.#deps.socket.terminate();
   }
 
-  /** A new letter, told by a notice. What cannot be sent now is read from the database later. */
-  offer(letter: DeviceMessage): void {
-    const authenticated = this.authenticated;
-    if (!authenticated) return;
-    if (this.isPulling || authenticated.hasBacklog || this.isBackpressured) authenticated.hasBacklog = true;
-    else this.#deliver([letter], false);
+  /** Sends a new message, or leaves it to a later read of the inbox when the device cannot take it now. */
+  offer(message: DeviceMessage): void {
+    const state = this.authenticated;
+    if (!state) return;
+    if (this.isPulling || state.hasBacklog || this.isBackpressured) state.hasBacklog = true;
+    else this.#deliver([message], false);
   }
 
-  /** Letters read from the database, oldest first. Those that waited before its login are sent apart. */
-  deliverWaiting(letters: InboxMessage[]): void {
+  /** Sends messages read from the inbox, oldest first; those from before the login go into a frame of their own. */
+  deliverFromInbox(messages: InboxMessage[]): void {
     const newest = this.session?.newestInboxId ?? 0;
     this.#deliver(
-      letters.filter(({ inboxId }) => inboxId <= newest),
+      messages.filter(({ inboxId }) => inboxId <= newest),
       true,
     );
     this.#deliver(
-      letters.filter(({ inboxId }) => inboxId > newest),
+      messages.filter(({ inboxId }) => inboxId > newest),
       false,
     );
   }
 
   onAcknowledged(pushId: number): void {
     this.authenticated?.onAcknowledged(pushId);
-    this.#askForLetters();
+    this.#requestMessages();
   }
 
-  /** Looks at deadlines; called every `tickEveryMs`. */
+  /** Checks deadlines; called every `tickEveryMs`. */
   tick(nowMs: number): void {
-    this.#frames = 0;
+    this.#framesInTick = 0;
     const { readWithinMs } = this.#deps.limits;
-    if (this.#leavesByMs !== undefined && nowMs >= this.#leavesByMs) this.terminate();
-    else if (this.#unsent > 0 && nowMs - this.#tookAtMs >= readWithinMs) this.close('readTimeout');
+    if (this.#closeByMs !== undefined && nowMs >= this.#closeByMs) this.terminate();
+    else if (this.#unsentFrames > 0 && nowMs - this.#lastSentMs >= readWithinMs) this.close('readTimeout');
     else this.#apply(this.#state.tick(nowMs));
   }
 
-  /** Sends what the session takes of `letters`, in one frame. */
-  #deliver(letters: DeviceMessage[], isOffline: boolean): void {
-    const taken = this.authenticated?.take(letters) ?? [];
+  /** Sends the messages that the state takes, in one frame. */
+  #deliver(messages: DeviceMessage[], isOffline: boolean): void {
+    const taken = this.authenticated?.take(messages) ?? [];
     if (taken.length > 0) this.#send(this.#deps.protocol.data(taken, isOffline));
   }
 
-  #hear(data: Buffer, isBinary: boolean): void {
-    if (this.#count()) this.#apply(this.#state.receive(this.#deps.protocol.parse(data, isBinary)));
+  #receive(data: Buffer, isBinary: boolean): void {
+    if (this.#countFrame()) this.#apply(this.#state.receive(this.#deps.protocol.parse(data, isBinary)));
   }
 
-  /** False when it is one frame too many. */
-  #count(): boolean {
-    this.#heard();
-    this.#frames += 1;
-    const isFine = this.#frames <= this.#deps.limits.framesPerTick;
-    if (!isFine) this.close('tooManyFrames');
-    return isFine;
+  /** Counts a frame of the device. Closes the connection and returns false when there are too many. */
+  #countFrame(): boolean {
+    this.#onActivity();
+    this.#framesInTick += 1;
+    const isAllowed = this.#framesInTick <= this.#deps.limits.framesPerTick;
+    if (!isAllowed) this.close('tooManyFrames');
+    return isAllowed;
   }
 
-  #heard(): void {
+  #onActivity(): void {
     this.authenticated?.onActivity(this.#deps.monotonicMs());
   }
 
@@ -180,13 +180,13 @@ export class Connection {
           owner.openSession(this, action);
           break;
         case 'loggedIn':
-          this.#answer(protocol.loggedIn(action.serial));
+          this.#reply(protocol.loggedIn(action.serial));
           break;
         case 'heartbeat':
-          this.#answer(protocol.heartbeat(action.serial));
+          this.#reply(protocol.heartbeat(action.serial));
           break;
         case 'rejectRequest':
-          this.#answer(protocol.rejection(action.request));
+          this.#reply(protocol.rejection(action.request));
           break;
         case 'ping':
           if (socket.readyState === socket.OPEN) socket.ping();
@@ -201,40 +201,38 @@ export class Connection {
   }
 
   #close(reason: CloseReason): void {
-    if (this.#leavesByMs !== undefined) return;
-    this.#leavesByMs = this.#deps.monotonicMs() + this.#deps.limits.closeWithinMs;
+    if (this.#closeByMs !== undefined) return;
+    this.#closeByMs = this.#deps.monotonicMs() + this.#deps.limits.closeWithinMs;
     this.#send(this.#deps.protocol.closeNotice(reason));
     this.#deps.socket.close(closeReasons[reason].code, closeReasons[reason].reason);
   }
 
-  /** Who asks and does not read is not answered: many small answers cost more memory than their bytes. */
-  #answer(frame: Frame | undefined): void {
-    if (this.#unsent < this.#deps.limits.unsentFrames) this.#send(frame);
+  /** Drops replies to a client that does not read: small replies cost more memory than their size. */
+  #reply(frame: Frame | undefined): void {
+    if (this.#unsentFrames < this.#deps.limits.unsentFrames) this.#send(frame);
   }
 
   #send(frame: Frame | undefined): void {
     const { socket, monotonicMs } = this.#deps;
     if (!frame || socket.readyState !== socket.OPEN) return;
-    if (this.#unsent === 0) this.#tookAtMs = monotonicMs();
-    this.#unsent += 1;
-    socket.send(frame.data, { binary: frame.isBinary }, () => this.#sent());
+    if (this.#unsentFrames === 0) this.#lastSentMs = monotonicMs();
+    this.#unsentFrames += 1;
+    socket.send(frame.data, { binary: frame.isBinary }, () => this.#onSent());
   }
 
-  #sent(): void {
-    this.#unsent -= 1;
-    this.#tookAtMs = this.#deps.monotonicMs();
-    this.#askForLetters();
+  #onSent(): void {
+    this.#unsentFrames -= 1;
+    this.#lastSentMs = this.#deps.monotonicMs();
+    this.#requestMessages();
   }
 
-  /** Without room it does not ask: while that came to nothing, the acknowledgement that makes room would be missed. */
-  #askForLetters(): void {
-    const { authenticated } = this;
-    if (
-      authenticated?.hasBacklog &&
-      authenticated.canTakeMessages &&
-      !this.isPulling &&
-      !this.isBackpressured
-    )
+  /**
+   * Requests messages only when the state can take some: a read without room would return nothing, and the
+   * acknowledgement that makes room could arrive during it and be missed.
+   */
+  #requestMessages(): void {
+    const state = this.authenticated;
+    if (state?.hasBacklog && state.canTakeMessages && !this.isPulling && !this.isBackpressured)
       this.#deps.owner.wantsMessages(this);
   }
 }

@@ -33,99 +33,99 @@ export interface DeliveryDeps {
   presence: Presence;
 }
 
-/** Letters of a notice that are read at a time. */
-const noticePage = 1000;
-/** Messages kept in memory: a push to a million is a thousand notices of one message. */
-const messagesKept = 256;
-/** Devices that are read for at the same time. */
-const pullLanes = 3;
-/** Devices that logged in are asked for together whether they have letters: most have none. */
-const askedTogether = 100;
+/** Inbox rows read at a time for a notification. */
+const notificationPage = 1000;
+/** Messages cached in memory: a push to a million devices is one message in a thousand notifications. */
+const messagesCached = 256;
+/** Devices whose inboxes are read at the same time. */
+const concurrentPulls = 3;
+/** Devices checked by one query after their login; most have an empty inbox. */
+const devicesPerCheck = 100;
 
-/** Brings letters from the database to the connections of this process, and acknowledgements back. */
+/** Sends messages from the database to the connections of this process, and stores their acknowledgements. */
 export class Delivery {
   readonly #deps: DeliveryDeps;
-  readonly #lanes = new ConcurrencyLimiter(pullLanes);
-  readonly #haveLetters: QueryBatcher<DeviceSession, boolean>;
+  readonly #pulls = new ConcurrencyLimiter(concurrentPulls);
+  readonly #havePending: QueryBatcher<DeviceSession, boolean>;
   readonly #messages = new Map<string, DeviceMessage>();
-  readonly #receipts: WriteBuffer<Acknowledgement>;
-  /** Notices not looked at yet, one per app: further ones widen it. */
-  readonly #notices = new Map<string, InboxNotification>();
-  #isReading = false;
+  readonly #acknowledgements: WriteBuffer<Acknowledgement>;
+  /** Notifications to process, one per app: further ones extend its range. */
+  readonly #notifications = new Map<string, InboxNotification>();
+  #isProcessing = false;
 
   constructor(deps: DeliveryDeps) {
     this.#deps = deps;
-    this.#haveLetters = new QueryBatcher({
+    this.#havePending = new QueryBatcher({
       concurrency: 1,
-      size: askedTogether,
+      size: devicesPerCheck,
       keyOf: ({ sessionId }) => String(sessionId),
-      run: (seats) => havePendingMessages(deps.db, seats),
+      run: (sessions) => havePendingMessages(deps.db, sessions),
     });
-    this.#receipts = new WriteBuffer({
+    this.#acknowledgements = new WriteBuffer({
       name: 'acknowledgements',
       delayMs: deps.limits.writeDelayMs,
-      write: (receipts) => this.#settle(receipts),
+      write: (acknowledgements) => this.#storeAcknowledgements(acknowledgements),
       log: deps.log,
     });
   }
 
-  /** Letters were deposited: those for devices of this node are sent. */
-  onNotice(payload: string): void {
-    const told = parseInboxNotification(payload);
-    if (!told) return;
-    const known = this.#notices.get(told.appId);
-    this.#notices.set(told.appId, known ? widen(known, told) : told);
-    if (!this.#isReading) void this.#readNotices();
+  /** Sends new messages to the devices of this node. */
+  onNotification(payload: string): void {
+    const notification = parseInboxNotification(payload);
+    if (!notification) return;
+    const waiting = this.#notifications.get(notification.appId);
+    this.#notifications.set(notification.appId, waiting ? merge(waiting, notification) : notification);
+    if (!this.#isProcessing) void this.#processNotifications();
   }
 
   ack({ appId, installation }: DeviceSession, pushIds: number[]): void {
-    for (const pushId of pushIds) this.#receipts.add({ appId, installation, pushId });
+    for (const pushId of pushIds) this.#acknowledgements.add({ appId, installation, pushId });
   }
 
-  /** Sends what waits for a device that logged in. Never throws. */
-  welcome(connection: Connection): Promise<void> {
-    return this.#whilePulling(connection, async (member) => {
-      const hasLetters = await this.#haveLetters.load(member.session);
-      if (hasLetters || member.hasBacklog) await this.#lanes.run(() => this.#pullPages(connection));
+  /** Sends the pending messages of a device that logged in. Never throws. */
+  onLogin(connection: Connection): Promise<void> {
+    return this.#whilePulling(connection, async (state) => {
+      const hasPending = await this.#havePending.load(state.session);
+      if (hasPending || state.hasBacklog) await this.#pulls.run(() => this.#pullPages(connection));
     });
   }
 
-  /** Reads what waits for a device until it has all, is clogged, or owes acknowledgements. Never throws. */
+  /** Sends pending messages until none is left or the device cannot take more. Never throws. */
   pull(connection: Connection): Promise<void> {
-    return this.#whilePulling(connection, () => this.#lanes.run(() => this.#pullPages(connection)));
+    return this.#whilePulling(connection, () => this.#pulls.run(() => this.#pullPages(connection)));
   }
 
-  /** Looks after every device of this node that has letters it was not given: for missed notices. */
+  /** Pulls for every device of this node that has messages it was not sent: covers missed notifications. */
   async pullAll(): Promise<void> {
     const { db, presence } = this.#deps;
     const devices = await devicesWithMessages(db, presence.nodeId);
     await Promise.all(
-      devices.map(async ({ appId, installation, letters }) => {
+      devices.map(async ({ appId, installation, messages }) => {
         const connection = presence.find(appId, installation);
-        if (connection?.authenticated && connection.authenticated.unacknowledgedCount < letters)
-          await this.pull(connection);
+        const state = connection?.authenticated;
+        if (connection && state && state.unacknowledgedCount < messages) await this.pull(connection);
       }),
     );
   }
 
-  /** Stores the acknowledgements that wait. */
+  /** Stores the buffered acknowledgements. */
   close(): Promise<void> {
-    return this.#receipts.drain();
+    return this.#acknowledgements.drain();
   }
 
-  async #whilePulling(connection: Connection, read: (member: Authenticated) => Promise<void>): Promise<void> {
-    const member = connection.authenticated;
-    if (!member) return;
+  async #whilePulling(connection: Connection, read: (state: Authenticated) => Promise<void>): Promise<void> {
+    const state = connection.authenticated;
+    if (!state) return;
     if (connection.isPulling) {
-      member.hasBacklog = true;
+      state.hasBacklog = true;
       return;
     }
     connection.isPulling = true;
     try {
-      await read(member);
+      await read(state);
     } catch (error) {
-      member.hasBacklog = true;
-      this.#deps.log.warn({ err: error }, 'letters could not be read');
+      state.hasBacklog = true;
+      this.#deps.log.warn({ err: error }, 'could not read the messages of a device');
     } finally {
       connection.isPulling = false;
     }
@@ -133,37 +133,37 @@ export class Delivery {
 
   async #pullPages(connection: Connection): Promise<void> {
     const { db, clock, limits } = this.#deps;
-    for (let member = connection.authenticated; member; member = connection.authenticated) {
-      member.hasBacklog = connection.isBackpressured || !member.canTakeMessages;
-      if (member.hasBacklog) return;
-      const { appId, installation } = member.session;
+    for (let state = connection.authenticated; state; state = connection.authenticated) {
+      state.hasBacklog = connection.isBackpressured || !state.canTakeMessages;
+      if (state.hasBacklog) return;
+      const { appId, installation } = state.session;
       const page = await readInbox(db, appId, installation, {
-        except: member.unacknowledged,
+        except: state.unacknowledged,
         now: new Date(clock.now()),
         limit: limits.pageMessages,
       });
-      connection.deliverWaiting(page);
-      if (page.length < limits.pageMessages && !member.hasBacklog) return;
+      connection.deliverFromInbox(page);
+      if (page.length < limits.pageMessages && !state.hasBacklog) return;
     }
   }
 
-  async #readNotices(): Promise<void> {
-    this.#isReading = true;
-    for (let notice = this.#nextNotice(); notice; notice = this.#nextNotice()) {
+  async #processNotifications(): Promise<void> {
+    this.#isProcessing = true;
+    for (let next = this.#nextNotification(); next; next = this.#nextNotification()) {
       try {
-        await this.#deliver(notice);
+        await this.#deliver(next);
       } catch (error) {
-        // The look after all devices, every few seconds, finds these letters.
-        this.#deps.log.warn({ err: error }, 'new letters could not be read');
+        // The periodic sweep finds these messages.
+        this.#deps.log.warn({ err: error }, 'could not read new messages');
       }
     }
-    this.#isReading = false;
+    this.#isProcessing = false;
   }
 
-  #nextNotice(): InboxNotification | undefined {
-    const [notice] = this.#notices.values();
-    if (notice) this.#notices.delete(notice.appId);
-    return notice;
+  #nextNotification(): InboxNotification | undefined {
+    const [notification] = this.#notifications.values();
+    if (notification) this.#notifications.delete(notification.appId);
+    return notification;
   }
 
   async #deliver({ appId, fromId, toId }: InboxNotification): Promise<void> {
@@ -173,48 +173,48 @@ export class Delivery {
         db,
         presence.nodeId,
         { appId, fromId: nextId, toId },
-        noticePage,
+        notificationPage,
       );
-      const messages = await this.#messagesOf(appId, page.messageIds);
+      const messages = await this.#messagesById(appId, page.messageIds);
       const nowMs = clock.now();
       page.installations.forEach((installation, i) => {
-        const letter = messages.get(page.messageIds[i] ?? 0);
-        if (letter && letter.expiresAtMs > nowMs) presence.find(appId, installation)?.offer(letter);
+        const message = messages.get(page.messageIds[i] ?? 0);
+        if (message && message.expiresAtMs > nowMs) presence.find(appId, installation)?.offer(message);
       });
       nextId = page.nextId;
     }
   }
 
-  async #messagesOf(appId: string, ids: number[]): Promise<Map<number, DeviceMessage>> {
+  async #messagesById(appId: string, ids: number[]): Promise<Map<number, DeviceMessage>> {
     const found = new Map<number, DeviceMessage>();
     const missing = new Set<number>();
     for (const id of ids) {
-      const known = this.#messages.get(`${appId}/${id}`);
-      if (known) found.set(id, known);
+      const cached = this.#messages.get(`${appId}/${id}`);
+      if (cached) found.set(id, cached);
       else missing.add(id);
     }
     if (missing.size === 0) return found;
-    for (const [id, letter] of await findMessages(this.#deps.db, appId, [...missing])) {
-      found.set(id, letter);
-      this.#keep(`${appId}/${id}`, letter);
+    for (const [id, message] of await findMessages(this.#deps.db, appId, [...missing])) {
+      found.set(id, message);
+      this.#cache(`${appId}/${id}`, message);
     }
     return found;
   }
 
-  #keep(key: string, letter: DeviceMessage): void {
-    this.#messages.set(key, letter);
+  #cache(key: string, message: DeviceMessage): void {
+    this.#messages.set(key, message);
     const [oldest] = this.#messages.keys();
-    if (this.#messages.size > messagesKept && oldest !== undefined) this.#messages.delete(oldest);
+    if (this.#messages.size > messagesCached && oldest !== undefined) this.#messages.delete(oldest);
   }
 
-  async #settle(receipts: Acknowledgement[]): Promise<void> {
+  async #storeAcknowledgements(acknowledgements: Acknowledgement[]): Promise<void> {
     const { db, presence } = this.#deps;
-    await acknowledgeMessages(db, receipts);
-    for (const { appId, installation, pushId } of receipts)
+    await acknowledgeMessages(db, acknowledgements);
+    for (const { appId, installation, pushId } of acknowledgements)
       presence.find(appId, installation)?.onAcknowledged(pushId);
   }
 }
 
-function widen(a: InboxNotification, b: InboxNotification): InboxNotification {
+function merge(a: InboxNotification, b: InboxNotification): InboxNotification {
   return { appId: a.appId, fromId: Math.min(a.fromId, b.fromId), toId: Math.max(a.toId, b.toId) };
 }

@@ -1,34 +1,32 @@
-/** Soft numbers of the channel; tests hand in shorter ones. */
+/** Limits of the channel; tests pass smaller ones. */
 export interface ChannelLimits {
   /** Connections of this process: each costs memory and a file descriptor. */
   connections: number;
   /**
-   * Connections of one remote address (of IPv6: of one /64) to this process. Far above what one network has:
-   * a carrier puts thousands of phones behind one address, and a proxy that is not counted in
-   * `TRUSTED_PROXIES` puts all of them there.
+   * Connections of one remote address (of IPv6: of one /64) to this process. High, because a carrier puts thousands
+   * of phones behind one address, and a proxy missing from `TRUSTED_PROXIES` puts all devices behind its own.
    */
   connectionsPerAddress: number;
-  /** Upgrades of one remote address in a minute: all of its devices may come back at once, and once more. */
+  /** Upgrades of one remote address in a minute: twice its connections, so that all its devices can return twice. */
   upgradesPerAddress: number;
   /**
-   * Connections of one app to this process: the rest stays for other apps. Over all processes there is no
-   * limit: a count that all share would be one row for which every login waits, and more processes are how
-   * an app is given more room.
+   * Connections of one app to this process; the rest stays free for other apps. There is no limit over all
+   * processes, since every login would wait for the row of a shared count. More processes give an app more room.
    */
   connectionsPerApp: number;
-  /** Size of a frame from a device: a login, or the acknowledgement of some hundred messages. */
+  /** Size of a frame from a device: enough for the acknowledgement of some hundred messages. */
   frameBytes: number;
-  /** Interval of the check of deadlines. */
+  /** Interval at which deadlines are checked. */
   tickEveryMs: number;
   /** Frames of one device between two ticks; a device needs one every few seconds. */
   framesPerTick: number;
   /** Time from the connection to the login command. */
   loginWithinMs: number;
-  /** Further time for our answer: when all devices return at once, the last logins wait for seconds. */
+  /** Further time to open the session: when all devices return at once, the last logins wait for seconds. */
   sessionWithinMs: number;
   /** Silence after which the device is pinged. Long, since a ping wakes a phone's radio. */
   pingAfterMs: number;
-  /** Time for any sign of life after the ping. */
+  /** Time for any frame after the ping. */
   pongWithinMs: number;
   /** Time for devices to move to another process when this one stops; afterwards they are closed. */
   goAwayWithinMs: number;
@@ -36,11 +34,11 @@ export interface ChannelLimits {
   closeWithinMs: number;
   /** Unsent output above which a device gets no further messages until it has read. */
   bufferedBytes: number;
-  /** Unsent frames above which the server does not answer a device. */
+  /** Unsent frames above which the server drops replies to a device. */
   unsentFrames: number;
-  /** Time for a device to read something of the unsent output, whatever it sends in that time. */
+  /** Time for a device to read some of the unsent output, even when it sends frames in that time. */
   readWithinMs: number;
-  /** Messages sent to one device and not acknowledged; more follow when some are acknowledged. */
+  /** Messages sent to one device and not acknowledged; further ones wait for acknowledgements. */
   unacknowledgedMessages: number;
   /** Messages read for one device at a time; they are sent in one frame. */
   pageMessages: number;
@@ -50,7 +48,7 @@ export interface ChannelLimits {
   sweepEveryMs: number;
   /** Time without a heartbeat after which a node counts as dead. */
   deadAfterMs: number;
-  /** Time for which acknowledgements and disconnections are collected to be written together. */
+  /** Time for which acknowledgements and closed sessions are collected for one write. */
   writeDelayMs: number;
   /** Shortest interval at which a login refreshes `updatedAt` of an installation. */
   touchEveryMs: number;

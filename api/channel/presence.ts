@@ -32,212 +32,212 @@ export interface PresenceDeps {
   limits: ChannelLimits;
 }
 
-/**
- * Statements that seat devices at the same time, and devices of one: the rest of the pool stays for the api's
- * other work when all devices return.
- */
-const loginLanes = 2;
-const loginsTogether = 100;
+/** Login statements at the same time: the rest of the pool stays free for other requests when all devices return. */
+const concurrentLogins = 2;
+/** Devices of one login statement. */
+const devicesPerLogin = 100;
 
 interface Login extends DeviceName {
   connection: Connection;
 }
 
+/** Result of a login; undefined when the connection closed while it waited. */
+type LoginResult = NewDeviceSession | CloseReason | undefined;
+
 const keyOf = (appId: string, installation: number) => `${appId}/${installation}`;
 
-/** Who is connected to this process, and how the other processes know. */
+/** Devices connected to this process, and their sessions in the database, by which other processes know them. */
 export class Presence {
-  /** This process among those that serve devices. */
+  /** Id of this process among those that serve devices. */
   readonly nodeId = randomUUID();
   readonly #deps: PresenceDeps;
-  readonly #members = new Map<string, Connection>();
-  readonly #logins: QueryBatcher<Login, NewDeviceSession | CloseReason | undefined>;
-  readonly #departures: WriteBuffer<DeviceSession>;
+  readonly #connections = new Map<string, Connection>();
+  readonly #logins: QueryBatcher<Login, LoginResult>;
+  readonly #closedSessions: WriteBuffer<DeviceSession>;
   /**
-   * Takeovers we were told of while a login was under way: a notice may overtake the answer to the login
-   * that it ends. By device; the highest session id, and when it was told.
+   * Takeovers notified while a login was in progress, by device: the notification can arrive before the result of
+   * the login that it ends. Holds the highest session id and when it arrived.
    */
-  readonly #takeovers = new Map<string, { sessionId: number; toldAtMs: number }>();
-  /** Members and applicants by app. */
-  readonly #ofApp = new Map<string, number>();
-  #joining = 0;
-  /** A login found that this node had been taken for dead: its other seats are still to be restored. */
-  #wasBuried = false;
+  readonly #takeovers = new Map<string, { sessionId: number; receivedAtMs: number }>();
+  /** Devices logged in or logging in, by app. */
+  readonly #devicesByApp = new Map<string, number>();
+  #loginsInProgress = 0;
+  /** A login found that this node had been removed: its other sessions must be restored. */
+  #wasRemoved = false;
 
   constructor(deps: PresenceDeps) {
     this.#deps = deps;
     this.#logins = new QueryBatcher({
-      concurrency: loginLanes,
-      size: loginsTogether,
+      concurrency: concurrentLogins,
+      size: devicesPerLogin,
       keyOf: ({ appId, installationId }) => `${appId}/${installationId}`,
-      run: (logins) => this.#seat(logins),
+      run: (logins) => this.#openSessions(logins),
     });
-    this.#departures = new WriteBuffer({
-      name: 'departures',
+    this.#closedSessions = new WriteBuffer({
+      name: 'closed sessions',
       delayMs: deps.limits.writeDelayMs,
-      write: (seats) => closeSessions(deps.db, seats),
+      write: (sessions) => closeSessions(deps.db, sessions),
       log: deps.log,
     });
   }
 
   find(appId: string, installation: number): Connection | undefined {
-    return this.#members.get(keyOf(appId, installation));
+    return this.#connections.get(keyOf(appId, installation));
   }
 
-  /** Seats a connection or refuses it. True when it was seated. Never throws. */
-  async join(connection: Connection, login: DeviceName): Promise<boolean> {
-    if ((this.#ofApp.get(login.appId) ?? 0) >= this.#deps.limits.connectionsPerApp) {
+  /** Opens a session for a connection or rejects its login. Returns whether it was opened. Never throws. */
+  async logIn(connection: Connection, login: DeviceName): Promise<boolean> {
+    if ((this.#devicesByApp.get(login.appId) ?? 0) >= this.#deps.limits.connectionsPerApp) {
       connection.onLoginRejected('tryAgainLater');
       return false;
     }
-    this.#countApp(login.appId, 1);
-    this.#joining += 1;
-    const answer = await this.#ask(connection, login);
-    this.#joining -= 1;
-    const isSeated = this.#answer(connection, answer);
-    if (!isSeated) this.#countApp(login.appId, -1);
-    return isSeated;
+    this.#countDevice(login.appId, 1);
+    this.#loginsInProgress += 1;
+    const result = await this.#requestSession(connection, login);
+    this.#loginsInProgress -= 1;
+    const isOpen = this.#applyResult(connection, result);
+    if (!isOpen) this.#countDevice(login.appId, -1);
+    return isOpen;
   }
 
-  /** Takes a connection that ended out; its seat is freed unless another login has taken it. */
-  leave(connection: Connection): void {
-    const { session: seat } = connection;
-    if (!seat) return;
-    const key = keyOf(seat.appId, seat.installation);
-    if (this.#members.get(key) !== connection) return;
-    this.#members.delete(key);
-    this.#countApp(seat.appId, -1);
-    this.#count();
-    this.#departures.add(seat);
+  /** Removes a closed connection, and closes its session unless another login has taken it over. */
+  remove(connection: Connection): void {
+    const { session } = connection;
+    if (!session) return;
+    const key = keyOf(session.appId, session.installation);
+    if (this.#connections.get(key) !== connection) return;
+    this.#connections.delete(key);
+    this.#countDevice(session.appId, -1);
+    this.#updateMetric();
+    this.#closedSessions.add(session);
   }
 
-  /** A login somewhere took over from another: that one closes (protocol/channel.md#delivery-on-the-channel, error 4101). */
-  onNotice(payload: string): void {
-    const told = parseSessionNotification(payload);
-    if (!told) return;
-    const connection = this.find(told.appId, told.installation);
-    const seat = connection?.authenticated?.session;
-    if (seat && seat.sessionId < told.sessionId) connection.close('duplicatedLogin');
-    else if (this.#joining > 0) this.#remember(told);
+  /** Closes a connection whose device logged in elsewhere (protocol/channel.md#delivery-on-the-channel, error 4101). */
+  onNotification(payload: string): void {
+    const takeover = parseSessionNotification(payload);
+    if (!takeover) return;
+    const connection = this.find(takeover.appId, takeover.installation);
+    const session = connection?.authenticated?.session;
+    if (session && session.sessionId < takeover.sessionId) connection.close('duplicatedLogin');
+    else if (this.#loginsInProgress > 0) this.#rememberTakeover(takeover);
   }
 
-  /** Says that this node lives, and buries others. True when this node had been taken for dead. */
-  async beat(): Promise<boolean> {
+  /** Records a heartbeat of this node and removes expired ones. Returns true when this node had been removed. */
+  async heartbeat(): Promise<boolean> {
     const { db, limits } = this.#deps;
-    const isNew = (await recordHeartbeat(db, this.nodeId)) || this.#wasBuried;
-    this.#wasBuried = false;
+    const isNew = (await recordHeartbeat(db, this.nodeId)) || this.#wasRemoved;
+    this.#wasRemoved = false;
     await removeDeadNodes(db, limits.deadAfterMs);
-    for (const [key, { toldAtMs }] of this.#takeovers)
-      if (toldAtMs < this.#deps.clock.monotonicMs() - limits.deadAfterMs) this.#takeovers.delete(key);
+    for (const [key, { receivedAtMs }] of this.#takeovers)
+      if (receivedAtMs < this.#deps.clock.monotonicMs() - limits.deadAfterMs) this.#takeovers.delete(key);
     return isNew;
   }
 
   /**
-   * Makes the database and this process agree after notices were missed or the node was taken for dead:
-   * seats that were lost are restored, connections whose device logged in elsewhere are closed.
+   * Reconciles this process with the database after missed notifications or the removal of this node: restores
+   * lost sessions and closes connections whose device logged in elsewhere.
    */
   async reconcile(): Promise<void> {
-    const before = [...this.#members.values()].flatMap(
+    const before = [...this.#connections.values()].flatMap(
       (connection) => connection.authenticated?.session ?? [],
     );
     await recordHeartbeat(this.#deps.db, this.nodeId);
     await restoreSessions(this.#deps.db, this.nodeId, before);
-    const seats = await sessionsOfNode(this.#deps.db, this.nodeId);
-    const seated = new Set(seats.map((seat) => seat.sessionId));
+    const stored = await sessionsOfNode(this.#deps.db, this.nodeId);
+    const storedIds = new Set(stored.map((session) => session.sessionId));
     for (const { appId, installation, sessionId } of before) {
       const connection = this.find(appId, installation);
-      if (connection?.authenticated?.session.sessionId === sessionId && !seated.has(sessionId))
+      if (connection?.authenticated?.session.sessionId === sessionId && !storedIds.has(sessionId))
         connection.close('duplicatedLogin');
     }
   }
 
   async close(): Promise<void> {
-    await this.#departures.drain();
+    await this.#closedSessions.drain();
     await removeNode(this.#deps.db, this.nodeId);
   }
 
-  /** Undefined when the connection ended while it waited. */
-  async #ask(connection: Connection, login: DeviceName): Promise<NewDeviceSession | CloseReason | undefined> {
+  async #requestSession(connection: Connection, login: DeviceName): Promise<LoginResult> {
     const { appCache, log } = this.#deps;
     try {
       if (!(await appCache.app(login.appId))) return 'appNotAvailable';
       return await this.#logins.load({ ...login, connection });
     } catch (error) {
-      log.warn({ err: error }, 'a device could not log in');
+      log.warn({ err: error }, 'login of a device failed');
       return 'tryAgainLater';
     }
   }
 
-  async #seat(logins: Login[]): Promise<(NewDeviceSession | CloseReason | undefined)[]> {
+  async #openSessions(logins: Login[]): Promise<LoginResult[]> {
     const waiting = logins.filter(({ connection }) => connection.isAuthenticating);
-    const seats = waiting.length === 0 ? [] : await this.#write(waiting);
-    const answers = new Map(waiting.map((login, i) => [login, seats[i] ?? ('invalidLogin' as const)]));
-    return logins.map((login) => answers.get(login));
+    const sessions = waiting.length === 0 ? [] : await this.#storeSessions(waiting);
+    const results = new Map(waiting.map((login, i) => [login, sessions[i] ?? ('invalidLogin' as const)]));
+    return logins.map((login) => results.get(login));
   }
 
-  async #write(devices: DeviceName[]): Promise<(NewDeviceSession | undefined)[]> {
+  async #storeSessions(devices: DeviceName[]): Promise<(NewDeviceSession | undefined)[]> {
     const { db, clock, limits } = this.#deps;
     const nowMs = clock.now();
-    const seating = {
+    const request = {
       nodeId: this.nodeId,
       now: new Date(nowMs),
       touchedBefore: new Date(nowMs - limits.touchEveryMs),
     };
     try {
-      return await openSessions(db, devices, seating);
+      return await openSessions(db, devices, request);
     } catch (error) {
       if (!isMissingReference(error) && !isDeadlock(error)) throw error;
-      if (await recordHeartbeat(db, this.nodeId)) this.#wasBuried = true;
-      return openSessions(db, devices, seating);
+      if (await recordHeartbeat(db, this.nodeId)) this.#wasRemoved = true;
+      return openSessions(db, devices, request);
     }
   }
 
-  #answer(connection: Connection, answer: NewDeviceSession | CloseReason | undefined): boolean {
-    if (answer === undefined) return false;
-    if (typeof answer === 'string') {
-      connection.onLoginRejected(answer);
+  #applyResult(connection: Connection, result: LoginResult): boolean {
+    if (result === undefined) return false;
+    if (typeof result === 'string') {
+      connection.onLoginRejected(result);
       return false;
     }
-    // Its socket closed while the database was asked.
-    if (!connection.isAuthenticating) this.#departures.add(answer);
-    return connection.isAuthenticating && this.#admit(connection, answer);
+    // The socket closed during the query.
+    if (!connection.isAuthenticating) this.#closedSessions.add(result);
+    return connection.isAuthenticating && this.#addConnection(connection, result);
   }
 
-  #admit(connection: Connection, seat: NewDeviceSession): boolean {
-    const key = keyOf(seat.appId, seat.installation);
-    const other = this.#members.get(key);
+  #addConnection(connection: Connection, session: NewDeviceSession): boolean {
+    const key = keyOf(session.appId, session.installation);
+    const previous = this.#connections.get(key);
     const latest = Math.max(
-      other?.authenticated?.session.sessionId ?? 0,
+      previous?.authenticated?.session.sessionId ?? 0,
       this.#takeovers.get(key)?.sessionId ?? 0,
     );
-    if (latest > seat.sessionId) {
+    if (latest > session.sessionId) {
       connection.onLoginRejected('duplicatedLogin');
       return false;
     }
-    this.#members.set(key, connection);
-    connection.onSessionOpened(seat);
-    if (other) {
-      this.#countApp(seat.appId, -1);
-      other.close('duplicatedLogin');
+    this.#connections.set(key, connection);
+    connection.onSessionOpened(session);
+    if (previous) {
+      this.#countDevice(session.appId, -1);
+      previous.close('duplicatedLogin');
     }
-    this.#count();
+    this.#updateMetric();
     return true;
   }
 
-  #remember({ appId, installation, sessionId }: DeviceSession): void {
+  #rememberTakeover({ appId, installation, sessionId }: DeviceSession): void {
     const key = keyOf(appId, installation);
     const known = this.#takeovers.get(key)?.sessionId ?? 0;
-    const toldAtMs = this.#deps.clock.monotonicMs();
-    this.#takeovers.set(key, { sessionId: Math.max(known, sessionId), toldAtMs });
+    const receivedAtMs = this.#deps.clock.monotonicMs();
+    this.#takeovers.set(key, { sessionId: Math.max(known, sessionId), receivedAtMs });
   }
 
-  #countApp(appId: string, by: 1 | -1): void {
-    const count = (this.#ofApp.get(appId) ?? 0) + by;
-    if (count > 0) this.#ofApp.set(appId, count);
-    else this.#ofApp.delete(appId);
+  #countDevice(appId: string, by: 1 | -1): void {
+    const count = (this.#devicesByApp.get(appId) ?? 0) + by;
+    if (count > 0) this.#devicesByApp.set(appId, count);
+    else this.#devicesByApp.delete(appId);
   }
 
-  #count(): void {
-    this.#deps.metrics.channelConnections.set(this.#members.size);
+  #updateMetric(): void {
+    this.#deps.metrics.channelConnections.set(this.#connections.size);
   }
 }

@@ -17,12 +17,12 @@ import type { Protocol } from './protocols/protocol.ts';
 
 export interface ChannelDeps extends Omit<PresenceDeps, 'limits'> {
   listener: Listener;
-  /** Who asks, as the HTTP side sees it (`TRUSTED_PROXIES`). */
-  addressOf(request: IncomingMessage): string;
+  /** Remote IP address of a request, by the rules of the HTTP API (`TRUSTED_PROXIES`). */
+  ipAddressOf(request: IncomingMessage): string;
 }
 
-/** What a client offers to speak; a header that is missing offers the language without a name. */
-function offeredBy(request: IncomingMessage): string[] {
+/** Returns the sub-protocols that a client offers; a missing header offers the protocol without a name. */
+function offeredProtocols(request: IncomingMessage): string[] {
   return (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
 }
 
@@ -36,12 +36,12 @@ export class Channel {
   readonly #sockets: WebSocketServer;
   readonly #admission: Admission;
   readonly #connections = new Map<Connection, Origin>();
-  readonly #endings: (() => void)[] = [];
-  readonly #duties = new Set<string>();
+  readonly #closers: (() => void)[] = [];
+  readonly #runningTasks = new Set<string>();
   #isOpen = false;
   #onEmpty = () => {};
 
-  /** Takes over the server's `upgrade` requests; until `start` is done they are answered 503. */
+  /** Handles the server's `upgrade` requests; answers 503 until `start` has resolved. */
   constructor(server: Server, deps: ChannelDeps, limits: ChannelLimits = channelLimits) {
     this.#deps = deps;
     this.#limits = limits;
@@ -49,15 +49,15 @@ export class Channel {
     this.#presence = new Presence({ ...deps, limits });
     this.#delivery = new Delivery({ ...deps, limits, presence: this.#presence });
     this.#owner = {
-      openSession: (connection, login) => void this.#seat(connection, login),
+      openSession: (connection, login) => void this.#openSession(connection, login),
       ack: (session, pushIds) => this.#delivery.ack(session, pushIds),
       wantsMessages: (connection) => void this.#delivery.pull(connection),
-      closed: (connection, reason) => this.#closed(connection, reason),
+      closed: (connection, event) => this.#onClosed(connection, event),
     };
     this.#sockets = new WebSocketServer({
       noServer: true,
       clientTracking: false,
-      // Costs memory for every connection and gains little on messages of at most 4 kB.
+      // Compression costs memory for every connection and gains little on messages of at most 4 kB.
       perMessageDeflate: false,
       maxPayload: limits.frameBytes,
       handleProtocols: (offered) => chooseProtocol(offered)?.name ?? false,
@@ -65,32 +65,32 @@ export class Channel {
     server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
   }
 
-  /** Makes this process known to the others and begins to listen for letters. */
+  /** Registers this process as a node and starts listening for new messages. */
   async start(): Promise<void> {
     const { listener } = this.#deps;
-    await this.#presence.beat();
-    this.#endings.push(
-      await listener.listen(sessionTopic, (payload) => this.#presence.onNotice(payload)),
+    await this.#presence.heartbeat();
+    this.#closers.push(
+      await listener.listen(sessionTopic, (payload) => this.#presence.onNotification(payload)),
       await listener.listen(inboxTopic, (payload) => {
         if (payload === '') void this.#inBackground('recover', () => this.#recover());
-        else this.#delivery.onNotice(payload);
+        else this.#delivery.onNotification(payload);
       }),
     );
     this.#every(this.#limits.tickEveryMs, () => this.#tick());
-    this.#every(this.#limits.heartbeatEveryMs, () => this.#inBackground('beat', () => this.#beat()));
-    this.#every(this.#limits.sweepEveryMs, () =>
-      this.#inBackground('look after', () => this.#delivery.pullAll()),
+    this.#every(this.#limits.heartbeatEveryMs, () =>
+      this.#inBackground('heartbeat', () => this.#heartbeat()),
     );
+    this.#every(this.#limits.sweepEveryMs, () => this.#inBackground('sweep', () => this.#delivery.pullAll()));
     this.#isOpen = true;
   }
 
   /**
-   * Lets every device go, stores what they acknowledged, and leaves the list of nodes. Those that can be asked to
-   * move are asked and given a moment; the others, and those that stay, are closed with 1001.
+   * Closes all connections, stores their acknowledgements and removes this node. Devices whose protocol has a
+   * goaway command get time to move first; the others, and those that stay, are closed with 1001.
    */
   async close(): Promise<void> {
     this.#isOpen = false;
-    for (const end of this.#endings) end();
+    for (const closer of this.#closers) closer();
     let isMoving = false;
     for (const connection of this.#connections.keys())
       if (connection.sendGoAway()) isMoving = true;
@@ -105,7 +105,7 @@ export class Channel {
 
   #every(ms: number, run: () => unknown): void {
     const timer = setInterval(run, ms);
-    this.#endings.push(() => clearInterval(timer));
+    this.#closers.push(() => clearInterval(timer));
   }
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -121,39 +121,42 @@ export class Channel {
     }
   }
 
-  /** The language of a request, and where it comes from. Throws the refusal of one that is not let in. */
+  /** Returns the protocol and the origin of a request. Throws a `Refusal` when it is not admitted. */
   #admit(request: IncomingMessage): { protocol: Protocol; origin: Origin } {
-    const { addressOf, clock } = this.#deps;
+    const { ipAddressOf, clock } = this.#deps;
     if (request.url?.split('?')[0] !== channelPath) throw new Refusal('notFound');
     if (!this.#isOpen) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
-    const origin = this.#admission.ask(addressOf(request), clock.monotonicMs());
-    const protocol = chooseProtocol(offeredBy(request));
+    const origin = this.#admission.admit(ipAddressOf(request), clock.monotonicMs());
+    const protocol = chooseProtocol(offeredProtocols(request));
     if (!protocol) throw new Refusal('invalidParameter', { text: 'None of the sub-protocols is known.' });
     return { protocol, origin };
   }
 
   #accept(socket: WebSocket, protocol: Protocol, origin: Origin): void {
     const monotonicMs = () => this.#deps.clock.monotonicMs();
-    this.#admission.entered(origin);
+    this.#admission.onOpened(origin);
     this.#connections.set(
       new Connection({ socket, protocol, limits: this.#limits, owner: this.#owner, monotonicMs }),
       origin,
     );
   }
 
-  async #seat(connection: Connection, login: { appId: string; installationId: string }): Promise<void> {
-    if (await this.#presence.join(connection, login)) await this.#delivery.welcome(connection);
+  async #openSession(
+    connection: Connection,
+    login: { appId: string; installationId: string },
+  ): Promise<void> {
+    if (await this.#presence.logIn(connection, login)) await this.#delivery.onLogin(connection);
   }
 
-  #closed(connection: Connection, { code, error }: CloseEvent): void {
+  #onClosed(connection: Connection, { code, error }: CloseEvent): void {
     this.#deps.log.debug(
-      { code, problem: error?.message, appId: connection.session?.appId },
+      { code, error: error?.message, appId: connection.session?.appId },
       'device disconnected',
     );
     const origin = this.#connections.get(connection);
-    if (origin) this.#admission.left(origin);
+    if (origin) this.#admission.onClosed(origin);
     this.#connections.delete(connection);
-    this.#presence.leave(connection);
+    this.#presence.remove(connection);
     if (this.#connections.size === 0) this.#onEmpty();
   }
 
@@ -161,44 +164,44 @@ export class Channel {
     const nowMs = this.#deps.clock.monotonicMs();
     for (const connection of this.#connections.keys()) connection.tick(nowMs);
     const refused = this.#admission.tick(nowMs);
-    if (refused > 0) this.#deps.log.warn({ refused }, 'connections were refused: too many');
+    if (refused > 0) this.#deps.log.warn({ refused }, 'connections refused: limit reached');
   }
 
-  async #beat(): Promise<void> {
-    if (await this.#presence.beat()) await this.#recover();
+  async #heartbeat(): Promise<void> {
+    if (await this.#presence.heartbeat()) await this.#recover();
   }
 
-  /** Notices were missed: who is seated and what was deposited meanwhile is read again. */
+  /** Reads sessions and pending messages again after missed notifications. */
   async #recover(): Promise<void> {
     await this.#presence.reconcile();
     await this.#delivery.pullAll();
   }
 
-  /** Runs a duty beside the traffic, not twice at a time; its failure is logged, and its next turn comes. */
-  async #inBackground(duty: string, run: () => Promise<void>): Promise<void> {
-    if (this.#duties.has(duty)) return;
-    this.#duties.add(duty);
+  /** Runs a periodic task unless its previous run is still in progress; logs its failure. */
+  async #inBackground(task: string, run: () => Promise<void>): Promise<void> {
+    if (this.#runningTasks.has(task)) return;
+    this.#runningTasks.add(task);
     try {
       await run();
     } catch (error) {
-      this.#deps.log.warn({ err: error, duty }, 'the channel could not reach the database');
+      this.#deps.log.warn({ err: error, task }, 'periodic task of the channel failed');
     } finally {
-      this.#duties.delete(duty);
+      this.#runningTasks.delete(task);
     }
   }
 
   async #untilEmpty(withinMs: number): Promise<void> {
     if (this.#connections.size === 0) return;
-    const patience = new AbortController();
+    const timer = new AbortController();
     const empty = new Promise<void>((resolve) => {
       this.#onEmpty = resolve;
     });
-    await Promise.race([empty, sleep(withinMs, patience.signal)]);
-    patience.abort();
+    await Promise.race([empty, sleep(withinMs, timer.signal)]);
+    timer.abort();
   }
 }
 
-/** Answers an upgrade as a call would be answered (protocol/errors.md#error-replies), and ends the connection. */
+/** Answers an upgrade with an error reply of the HTTP API (protocol/errors.md#error-replies) and closes the socket. */
 function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Refusal): void {
   const body = JSON.stringify({ code, error: message });
   const headers = [
@@ -208,7 +211,7 @@ function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Re
     `Content-Length: ${Buffer.byteLength(body)}`,
     ...(retryAfterSeconds === undefined ? [] : [`Retry-After: ${retryAfterSeconds}`]),
   ];
-  // A client that keeps its half open must not keep ours.
+  // Destroys the socket even when the client keeps its half open.
   socket.once('finish', () => socket.destroy());
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
 }

@@ -3,25 +3,25 @@ import type { Logger } from '../../shared/process/logging.ts';
 
 export interface WriteBufferOptions<T> {
   name: string;
-  /** Items wait this long for company. */
+  /** Delay before a write, in which further items join it. */
   delayMs: number;
   write(items: T[]): Promise<void>;
   log: Logger;
 }
 
-/** Items of one write. */
+/** Most items of one write. */
 const writeSize = 1000;
-/** Beyond this many the database has been gone for long: what is dropped is delivered again some day. */
+/** Items kept while the database is away. Dropping more is safe: devices get those messages again. */
 const maxWaiting = 100_000;
 const retryAfterMs = 500;
 
 /**
- * Gathers small writes of many connections into few statements: a thousand devices that acknowledge one
- * push would else queue for the same row. One write at a time; a failed one is tried again.
+ * Combines small writes of many connections into few statements, so that a thousand devices that acknowledge one
+ * push do not queue for its row. Runs one write at a time and repeats a failed one.
  */
 export class WriteBuffer<T> {
   readonly #options: WriteBufferOptions<T>;
-  readonly #hurry = new AbortController();
+  readonly #flush = new AbortController();
   #waiting: T[] = [];
   #work: Promise<void> | undefined;
 
@@ -37,18 +37,18 @@ export class WriteBuffer<T> {
     });
   }
 
-  /** Writes what waits without further delay, and tries only once. */
+  /** Writes the waiting items without delay; tries only once. */
   async drain(): Promise<void> {
-    this.#hurry.abort();
+    this.#flush.abort();
     await this.#work;
   }
 
   async #writeAll(): Promise<void> {
     let pauseMs = this.#options.delayMs;
     while (this.#waiting.length > 0) {
-      await sleep(pauseMs, this.#hurry.signal);
+      await sleep(pauseMs, this.#flush.signal);
       const isWritten = await this.#write(this.#waiting.splice(0, writeSize));
-      if (!isWritten && this.#hurry.signal.aborted) return;
+      if (!isWritten && this.#flush.signal.aborted) return;
       pauseMs = isWritten ? 0 : retryAfterMs;
     }
   }
@@ -58,7 +58,7 @@ export class WriteBuffer<T> {
       await this.#options.write(items);
       return true;
     } catch (error) {
-      this.#options.log.warn({ err: error, what: this.#options.name }, 'could not write, trying again');
+      this.#options.log.warn({ err: error, buffer: this.#options.name }, 'write failed, will retry');
       this.#waiting = [...items, ...this.#waiting];
       return false;
     }

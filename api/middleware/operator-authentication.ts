@@ -2,7 +2,7 @@ import type { Context } from 'koa';
 import type { Clock } from '../../shared/clock.ts';
 import { isBearer } from '../../shared/crypto.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { originOf } from '../channel/admission.ts';
+import { originKey } from '../channel/admission.ts';
 
 /** Wrong tokens of one address in a window; one more and the window is closed to it. */
 const maxFailedAttempts = 10;
@@ -41,7 +41,7 @@ export class OperatorAuthenticator {
   /** Throws 401, 429 with the seconds left, and 415 for a body that is not `application/json`. */
   authenticate(ctx: Context): void {
     const sent = ctx.get('authorization');
-    const origin = originOf(ctx.ip);
+    const origin = originKey(ctx.ip);
     this.#checkFailures(origin);
     if (!isBearer(sent, this.#adminToken)) {
       // What holds no token is no guess.

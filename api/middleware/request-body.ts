@@ -4,7 +4,7 @@ import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { measureJson } from '../../shared/domain/json.ts';
 import { BodyBudget } from '../../shared/http/body/budget.ts';
 import { BodyReader, declaredBytes, defaultBodyMs, isCompressed } from '../../shared/http/body/reader.ts';
-import { originOf } from '../channel/admission.ts';
+import { originKey } from '../channel/admission.ts';
 import { maxBodyBytes, smallBytes } from '../route.ts';
 
 const mb = 1024 * 1024;
@@ -63,7 +63,7 @@ export class BodyMemory {
 
   /** The account of a request: of a sender without a key, or of one who is known, with the app whose key it has. */
   open(address: string, sender: BodySender) {
-    const origin = `address ${originOf(address)}`;
+    const origin = `address ${originKey(address)}`;
     if (!sender) return this.#unauthenticated.open([origin]);
     return this.#authenticated.open(sender.appId === undefined ? [origin] : [origin, `app ${sender.appId}`]);
   }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { AttemptResult, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
-import { enqueueFailed, stopping, unfit } from './errors.ts';
+import { enqueueFailed, stopping, unrenderable } from './errors.ts';
 import { renderChannelContent } from './payload.ts';
 
 interface Group {
@@ -8,7 +8,7 @@ interface Group {
   recipients: Recipient[];
 }
 
-/** Android devices get content of their own, all others the same. */
+/** Groups recipients by content: Android devices get their own, all others the same. */
 function groupByContent(recipients: Recipient[]): Group[] {
   const android = recipients.filter(({ deviceType }) => deviceType === 'android');
   const others = recipients.filter(({ deviceType }) => deviceType !== 'android');
@@ -19,8 +19,8 @@ function groupByContent(recipients: Recipient[]): Group[] {
 }
 
 /**
- * Sends by storing: a letter that is in the mailbox is `sent`, whether its device is connected or not.
- * One deposit per content, all or nothing, so all recipients of it share one outcome.
+ * Sends by storing: a stored message counts as `sent`, whether its device is connected or not. Stores once per
+ * content, all or nothing, so all recipients of a content share one result.
  */
 export class ChannelSender implements Sender {
   readonly #context: SenderContext;
@@ -36,7 +36,7 @@ export class ChannelSender implements Sender {
     }
   }
 
-  /** Holds nothing open: the message store is the worker's. */
+  /** Does nothing: the message store belongs to the worker. */
   async close(): Promise<void> {}
 
   async #sendGroup(request: SendRequest, { deviceType, recipients }: Group): Promise<AttemptResult> {
@@ -50,10 +50,10 @@ export class ChannelSender implements Sender {
           expiresAtMs: message.expiresAtMs,
           recipients,
         })
-      : unfit(rendering.error);
+      : unrenderable(rendering.error);
   }
 
-  async #enqueue(letter: {
+  async #enqueue(message: {
     pushId: string;
     content: JsonObject;
     expiresAtMs: number;
@@ -63,7 +63,7 @@ export class ChannelSender implements Sender {
     const startedAtMs = clock.monotonicMs();
     const secondsSoFar = () => (clock.monotonicMs() - startedAtMs) / 1000;
     try {
-      await messageStore.enqueue(letter);
+      await messageStore.enqueue(message);
     } catch {
       onCall({ status: 0, reason: 'mailbox unavailable', seconds: secondsSoFar() });
       return enqueueFailed;

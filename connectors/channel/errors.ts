@@ -1,10 +1,6 @@
 import type { AttemptResult } from '../contract/connector.ts';
 
-/**
- * Our own channel has no gateway that could refuse: it writes to our database, or it does not.
- */
-
-/** The letters could not be stored; storing them again hides a repeat, so it is always worth another try. */
+/** Result of a failed store: always a retry, since repeated messages are skipped. */
 export const enqueueFailed: AttemptResult = {
   kind: 'retry',
   status: 0,
@@ -12,10 +8,10 @@ export const enqueueFailed: AttemptResult = {
   afterMs: null,
 };
 
-/** Nothing was stored, since the process stops. */
+/** Result when the process stops before the store. */
 export const stopping: AttemptResult = { kind: 'retry', status: 0, reason: 'stopping', afterMs: 0 };
 
-/** The content does not fit this kind of device: it will not fit later either. */
-export function unfit(problem: string): AttemptResult {
-  return { kind: 'rejected', outcome: 'failed', status: 400, reason: problem };
+/** Returns the permanent failure of content that this type of device cannot take. */
+export function unrenderable(error: string): AttemptResult {
+  return { kind: 'rejected', outcome: 'failed', status: 400, reason: error };
 }

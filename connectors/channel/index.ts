@@ -4,15 +4,15 @@ import type { Connector } from '../contract/connector.ts';
 import { ChannelSender } from './client.ts';
 import { renderChannelContent } from './payload.ts';
 
-/** Our own channel takes no credentials: the devices log in to us. */
+/** Empty: devices of our own channel log in to this service. */
 const credentials = z.strictObject({});
 
-/** Our own persistent channel (protocol/channel.md#delivery-on-the-channel): letters are stored, api processes deliver them. */
+/** Connector of our own channel (protocol/channel.md#delivery-on-the-channel): stores messages that api processes deliver. */
 export const channel: Connector<z.infer<typeof credentials>, JsonObject> = {
   id: 'channel',
-  // A repeat is hidden without a collapse id: the mailbox passes over whom it has a letter for.
+  // Repeats need no collapse id: the message store skips recipients that have the message.
   can: { passThrough: true, badge: false, collapse: true },
-  // One deposit takes a whole batch; a call's body is under 4096 bytes, and the server adds some members.
+  // One call stores a whole batch; the body of a push is under 4096 bytes, and the server adds some members.
   limits: { recipientsPerRequest: 1000, bodyBytes: 8192 },
   tokenField: 'installationId',
   credentials,

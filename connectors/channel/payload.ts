@@ -12,19 +12,19 @@ const androidMembers: Record<string, keyof typeof typeNames> = {
   action: 'string',
 };
 
-/** Members of `data` that belong to every kind of device; a custom member may be called `mi` or `fcm`. */
+/** Selects members of `data` for every type of device. A member named `mi` or `fcm` is a vendor's only if it is an object. */
 function isForAll([name, value]: [string, Json]): boolean {
   return !dataKeyOwners.has(name) || !isJsonObject(value);
 }
 
-/** `fromEntries` defines members, where an assignment to `__proto__` would do something else. */
-function ownMembers(data: JsonObject, deviceType: string): [string, Json][] {
+/** Returns entries, not an object, for `fromEntries`: an assignment to `__proto__` would change the prototype. */
+function contentMembers(data: JsonObject, deviceType: string): [string, Json][] {
   const android = data.android;
-  const own = deviceType === 'android' && isJsonObject(android) ? Object.entries(android) : [];
-  return [...Object.entries(data).filter(isForAll), ...own];
+  const overrides = deviceType === 'android' && isJsonObject(android) ? Object.entries(android) : [];
+  return [...Object.entries(data).filter(isForAll), ...overrides];
 }
 
-/** What the server adds for the device (protocol/channel.md#message-members). */
+/** Returns the members that the server adds for the device (protocol/channel.md#message-members). */
 function addedMembers(message: PushMessage): [string, Json][] {
   const added: [string, Json][] = [];
   const [channel, ...more] = message.channels ?? [];
@@ -35,7 +35,7 @@ function addedMembers(message: PushMessage): [string, Json][] {
   return added;
 }
 
-function androidProblem(content: JsonObject): string | undefined {
+function androidError(content: JsonObject): string | undefined {
   if (isShown(content) && isEmpty(content.alert)) return 'Android content needs an alert.';
   for (const [name, type] of Object.entries(androidMembers))
     if (Object.hasOwn(content, name) && typeof content[name] !== type)
@@ -43,7 +43,7 @@ function androidProblem(content: JsonObject): string | undefined {
   return undefined;
 }
 
-/** The client shows a notification unless the message is silent or names a receiver of its own (protocol/channel.md#message-members). */
+/** The client shows a notification unless the message is silent or has an action (protocol/channel.md#message-members). */
 const isShown = ({ action, silent }: JsonObject): boolean =>
   silent !== true && (typeof action !== 'string' || action === '');
 
@@ -51,12 +51,12 @@ const isEmpty = (alert: Json | undefined): boolean =>
   alert === undefined || (typeof alert === 'string' && alert.trim() === '');
 
 /**
- * What our own channel hands to a device: the default members of `data`, on Android with those of its
- * `android` object over them (protocol/push.md#content: merged, not replaced), and what the server adds. Pure.
- * Android content is checked by protocol/push.md#android-content; other types (`web`, …) may hold anything.
+ * Renders the content for a device: the default members of `data`, on Android overridden by those of its `android`
+ * object (merged, not replaced: protocol/push.md#content), and the members that the server adds. Pure.
+ * Checks Android content (protocol/push.md#android-content); other device types (`web`, …) take any.
  */
 export function renderChannelContent(message: PushMessage, deviceType: string): Rendering<JsonObject> {
-  const content = Object.fromEntries([...ownMembers(message.data, deviceType), ...addedMembers(message)]);
-  const problem = deviceType === 'android' ? androidProblem(content) : undefined;
-  return problem === undefined ? { ok: true, payload: content } : { ok: false, error: problem };
+  const content = Object.fromEntries([...contentMembers(message.data, deviceType), ...addedMembers(message)]);
+  const error = deviceType === 'android' ? androidError(content) : undefined;
+  return error === undefined ? { ok: true, payload: content } : { ok: false, error };
 }

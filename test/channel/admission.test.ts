@@ -1,7 +1,7 @@
 import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Admission, originOf } from '../../api/channel/admission.ts';
+import { Admission, originKey } from '../../api/channel/admission.ts';
 import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
 
@@ -35,26 +35,26 @@ describe('counting by remote address', () => {
     ['::1', '0:0:0:0'],
     ['not an address', 'not an address'],
   ])('%s counts as %s', (address, origin) => {
-    expect(originOf(address)).toBe(origin);
+    expect(originKey(address)).toBe(origin);
   });
 
   test('upgrades are counted by the minute, connections until they end', () => {
     const admission = new Admission({ connections: 10, connectionsPerAddress: 2, upgradesPerAddress: 4 });
     admission.tick(0);
-    const phone = admission.ask('203.0.113.9', 0);
-    admission.entered(phone);
-    admission.entered(admission.ask('203.0.113.9', 0));
-    expect(() => admission.ask('203.0.113.9', 1)).toThrow('Too many requests.');
-    admission.left(phone);
-    admission.entered(admission.ask('203.0.113.9', 2));
-    admission.left(phone);
-    expect(() => admission.ask('203.0.113.9', 18_000)).toThrow(
+    const phone = admission.admit('203.0.113.9', 0);
+    admission.onOpened(phone);
+    admission.onOpened(admission.admit('203.0.113.9', 0));
+    expect(() => admission.admit('203.0.113.9', 1)).toThrow('Too many requests.');
+    admission.onClosed(phone);
+    admission.onOpened(admission.admit('203.0.113.9', 2));
+    admission.onClosed(phone);
+    expect(() => admission.admit('203.0.113.9', 18_000)).toThrow(
       expect.objectContaining({ status: 429, retryAfterSeconds: 42 }),
     );
     expect(admission.tick(59_999)).toBe(0);
     expect(admission.tick(60_000), 'refused in this minute').toBe(2);
-    admission.entered(admission.ask('203.0.113.9', 60_000));
-    expect(() => admission.ask('203.0.113.9', 60_000), 'two still there').toThrow();
+    admission.onOpened(admission.admit('203.0.113.9', 60_000));
+    expect(() => admission.admit('203.0.113.9', 60_000), 'two still there').toThrow();
   });
 });
 

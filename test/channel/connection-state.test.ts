@@ -14,10 +14,7 @@ const letter = (pushId: number) => ({ pushId, content: '{}', expiresAtMs: 1 });
 
 const applicant = () => new Authenticating(login, limits, limits.loginWithinMs);
 const member = (own = {}) => new Authenticated(seat, login, { ...limits, ...own }, 0);
-const farewellOf = (step: { next: ConnectionState; actions: unknown[] }) => [
-  step.next.state,
-  ...step.actions,
-];
+const farewellOf = (step: { next: ConnectionState; actions: unknown[] }) => [step.next.name, ...step.actions];
 const leaves = (reason: string) => ['closed', { kind: 'close', reason }];
 
 describe('a stranger', () => {
@@ -25,7 +22,7 @@ describe('a stranger', () => {
 
   test('becomes an applicant by its login', () => {
     const step = stranger().receive(login);
-    expect(step.next.state).toBe('authenticating');
+    expect(step.next.name).toBe('authenticating');
     expect(step.actions).toEqual([{ kind: 'openSession', appId: 'app', installationId: 'device' }]);
   });
 
@@ -38,7 +35,7 @@ describe('a stranger', () => {
   test('leaves for what cannot be understood, for a bad login, and for lateness', () => {
     expect(farewellOf(stranger().receive({ kind: 'unparseable' }))).toEqual(leaves('unparseable'));
     expect(farewellOf(stranger().receive({ kind: 'invalidLogin' }))).toEqual(leaves('invalidLogin'));
-    expect(stranger().tick(limits.loginWithinMs - 1).next.state).toBe('unauthenticated');
+    expect(stranger().tick(limits.loginWithinMs - 1).next.name).toBe('unauthenticated');
     expect(farewellOf(stranger().tick(limits.loginWithinMs))).toEqual(leaves('loginTimeout'));
   });
 });
@@ -49,7 +46,7 @@ describe('an applicant', () => {
     expect(applying.receive({ kind: 'heartbeat' }).actions).toEqual([]);
     expect(applying.receive({ kind: 'ack', pushIds: [3] }).actions).toEqual([]);
     const step = applying.onSessionOpened(seat, 0);
-    expect(step.next.state).toBe('authenticated');
+    expect(step.next.name).toBe('authenticated');
     expect(step.actions).toEqual([
       { kind: 'loggedIn' },
       { kind: 'heartbeat' },
@@ -68,7 +65,7 @@ describe('an applicant', () => {
   test('leaves when it is refused, and when the database takes too long', () => {
     expect(farewellOf(applicant().onLoginRejected('invalidLogin'))).toEqual(leaves('invalidLogin'));
     const lateMs = limits.loginWithinMs + limits.sessionWithinMs;
-    expect(applicant().tick(lateMs - 1).next.state).toBe('authenticating');
+    expect(applicant().tick(lateMs - 1).next.name).toBe('authenticating');
     expect(farewellOf(applicant().tick(lateMs)), 'not its fault').toEqual(leaves('tryAgainLater'));
     expect(farewellOf(applicant().receive({ kind: 'unparseable' }))).toEqual(leaves('unparseable'));
   });
@@ -108,7 +105,7 @@ describe('a member', () => {
       { kind: 'ack', pushIds: [4, 5] },
     ]);
     expect(member().receive({ kind: 'ack', pushIds: [] }).actions).toEqual([]);
-    expect(member().receive(login).next.state).toBe('authenticated');
+    expect(member().receive(login).next.name).toBe('authenticated');
     expect(farewellOf(member().receive({ ...login, installationId: 'x' }))).toEqual(leaves('invalidLogin'));
   });
 });

@@ -4,7 +4,7 @@ import type { Protocol } from './protocol.ts';
 
 const byName = new Map([jsonProtocol, ...protobufProtocols].map((protocol) => [protocol.name, protocol]));
 
-/** The first language that we speak of those offered, most wanted first; without an offer it is JSON. */
+/** Returns the first offered protocol that the server supports. The empty name stands for JSON. */
 export function chooseProtocol(offered: Iterable<string>): Protocol | undefined {
   for (const name of offered) {
     const protocol = byName.get(name);

@@ -6,7 +6,7 @@ import { type ClientCommand, loginMembers, type Protocol, pushIdsOf } from './pr
 
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
 
-function valueIn(data: Buffer): unknown {
+function parseValue(data: Buffer): unknown {
   try {
     return parseJson(data.toString('utf8'));
   } catch {
@@ -32,39 +32,39 @@ function parseCommand(command: { [key: string]: unknown }): ClientCommand {
 const text = (data: string | Buffer) => ({ data, isBinary: false });
 const heartbeat = text('{}');
 
-/** The text of one letter goes to all its devices: it is built once. */
+/** Frames of single messages: a message goes to many devices, its frame is built once. */
 const singles = new WeakMap<DeviceMessage, Buffer>();
 
-function dataFrame(letters: DeviceMessage[]): string {
-  const ids = letters.map(({ pushId }) => `"${pushId}"`).join(',');
-  return `{"cmd":"data","ids":[${ids}],"msg":[${letters.map(({ content }) => content).join(',')}]}`;
+function dataFrame(messages: DeviceMessage[]): string {
+  const ids = messages.map(({ pushId }) => `"${pushId}"`).join(',');
+  return `{"cmd":"data","ids":[${ids}],"msg":[${messages.map(({ content }) => content).join(',')}]}`;
 }
 
-function singleFrame(letter: DeviceMessage): Buffer {
-  const known = singles.get(letter);
+function singleFrame(message: DeviceMessage): Buffer {
+  const known = singles.get(message);
   if (known) return known;
-  const frame = Buffer.from(dataFrame([letter]));
-  singles.set(letter, frame);
+  const frame = Buffer.from(dataFrame([message]));
+  singles.set(message, frame);
   return frame;
 }
 
-/** The JSON language (protocol/channel.md#json-form): text frames, no sub-protocol, `{}` answered with `{}`. */
+/** JSON protocol (protocol/channel.md#json-form): text frames, no sub-protocol; replies to `{}` with `{}`. */
 export const jsonProtocol: Protocol = {
   name: '',
   parse(data, isBinary) {
-    const value = isBinary ? undefined : valueIn(data);
+    const value = isBinary ? undefined : parseValue(data);
     return isJsonObject(value) ? parseCommand(value) : { kind: 'unparseable' };
   },
   heartbeat: () => heartbeat,
   loggedIn: () => undefined,
-  data: (letters) => {
-    const [first, ...more] = letters;
-    return text(first && more.length === 0 ? singleFrame(first) : dataFrame(letters));
+  data: (messages) => {
+    const [first, ...more] = messages;
+    return text(first && more.length === 0 ? singleFrame(first) : dataFrame(messages));
   },
   rejection: () => undefined,
   goAway: () => undefined,
-  closeNotice: (farewell) =>
-    closeReasons[farewell].code < 4000
+  closeNotice: (reason) =>
+    closeReasons[reason].code < 4000
       ? undefined
-      : text(JSON.stringify({ cmd: 'error', ...closeReasons[farewell] })),
+      : text(JSON.stringify({ cmd: 'error', ...closeReasons[reason] })),
 };

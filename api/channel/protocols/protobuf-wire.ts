@@ -1,9 +1,9 @@
 import { Reader, Writer } from 'protobufjs/minimal.js';
 
 /**
- * The schema `push_server.messages2` (proto2, protocol/channel.md#protobuf-form), as far as pushes need it, and its bytes. It is
- * written onto the library's reader and writer: its reflection would compile code at run time. Fields that are
- * not named here are passed over, at any depth that the library allows.
+ * Reader and writer of the schema `push_server.messages2` (proto2, protocol/channel.md#protobuf-form), limited to what
+ * pushes need. Uses the reader and writer of the library without its reflection, which compiles code at run time.
+ * Ignores other fields, at any depth that the library allows.
  */
 export const commands = {
   session: 0,
@@ -30,7 +30,7 @@ export const commands = {
   goaway: 21,
 } as const;
 
-/** On the wire a field is announced by its number and the form of its value: a varint, or a length and bytes. */
+/** Tags of fields: field number and wire type, a varint or length-delimited bytes. */
 const number = (field: number) => field << 3;
 const bytes = (field: number) => (field << 3) | 2;
 
@@ -52,7 +52,7 @@ const error = { code: number(1), reason: bytes(2), detail: bytes(4) };
 const ack = { ids: bytes(10) };
 const loggedin = { pushDisabled: number(1) };
 
-/** What a device sent; members that it left out are undefined. */
+/** Command that a device sent; absent members are undefined. */
 export interface Command {
   cmd?: number;
   appId?: string;
@@ -63,7 +63,7 @@ export interface Command {
   ackIds: string[];
 }
 
-/** Reads the field that `tag` announces into `command`; false when it is none of ours. */
+/** Reads the field of `tag` into `command`; returns false for an unknown field. */
 type ReadField = (command: Command, tag: number, reader: Reader) => boolean;
 
 function readFields(command: Command, buffer: Uint8Array, readField: ReadField): Command {
@@ -109,56 +109,56 @@ const readGeneric: ReadField = (command, tag, reader) => {
   }
 };
 
-/** Reads one `GenericCommand`. Throws when the bytes are not one. */
+/** Reads one `GenericCommand`. Throws when the bytes are invalid. */
 export function readCommand(buffer: Uint8Array): Command {
   return readFields({ ackIds: [] }, buffer, readGeneric);
 }
 
-/** What we say; members that are undefined are left out. */
-export interface Reply {
+/** Command to a device; undefined members are omitted. */
+export interface ServerCommand {
   cmd: keyof typeof commands;
   peerId?: string | undefined;
   serial?: number | undefined;
   service?: number | undefined;
-  /** `msg` in JSON text, as many as ids. */
+  /** `msg`: JSON texts, one per id. */
   data?: { ids: string[]; msg: string[]; isOffline: boolean };
   error?: { code: number; reason: string; detail?: string };
   loggedin?: { pushDisabled: boolean };
 }
 
-function writeData(writer: Writer, { ids, msg, isOffline }: NonNullable<Reply['data']>): void {
+function writeData(writer: Writer, { ids, msg, isOffline }: NonNullable<ServerCommand['data']>): void {
   for (const id of ids) writer.uint32(data.ids).string(id);
   for (const json of msg) writer.uint32(data.msg).fork().uint32(jsonObject.data).string(json).ldelim();
   if (isOffline) writer.uint32(data.offline).bool(true);
 }
 
-function writeError(writer: Writer, { code, reason, detail }: NonNullable<Reply['error']>): void {
+function writeError(writer: Writer, { code, reason, detail }: NonNullable<ServerCommand['error']>): void {
   writer.uint32(error.code).int32(code).uint32(error.reason).string(reason);
   if (detail !== undefined) writer.uint32(error.detail).string(detail);
 }
 
-/** Writes one `GenericCommand`, its fields by ascending number. */
-export function writeCommand(reply: Reply): Buffer {
-  const writer = Writer.create().uint32(generic.cmd).int32(commands[reply.cmd]);
-  if (reply.peerId !== undefined) writer.uint32(generic.peerId).string(reply.peerId);
-  if (reply.serial !== undefined) writer.uint32(generic.serial).int32(reply.serial);
-  if (reply.service !== undefined) writer.uint32(generic.service).int32(reply.service);
-  if (reply.data) {
+/** Writes one `GenericCommand`, its fields in ascending order. */
+export function writeCommand(command: ServerCommand): Buffer {
+  const writer = Writer.create().uint32(generic.cmd).int32(commands[command.cmd]);
+  if (command.peerId !== undefined) writer.uint32(generic.peerId).string(command.peerId);
+  if (command.serial !== undefined) writer.uint32(generic.serial).int32(command.serial);
+  if (command.service !== undefined) writer.uint32(generic.service).int32(command.service);
+  if (command.data) {
     writer.uint32(generic.dataMessage).fork();
-    writeData(writer, reply.data);
+    writeData(writer, command.data);
     writer.ldelim();
   }
-  if (reply.error) {
+  if (command.error) {
     writer.uint32(generic.errorMessage).fork();
-    writeError(writer, reply.error);
+    writeError(writer, command.error);
     writer.ldelim();
   }
-  if (reply.loggedin)
+  if (command.loggedin)
     writer
       .uint32(generic.loggedinMessage)
       .fork()
       .uint32(loggedin.pushDisabled)
-      .bool(reply.loggedin.pushDisabled)
+      .bool(command.loggedin.pushDisabled)
       .ldelim();
   const written = writer.finish();
   return Buffer.from(written.buffer, written.byteOffset, written.byteLength);

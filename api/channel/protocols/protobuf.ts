@@ -3,11 +3,11 @@ import { closeReasons } from '../close-reason.ts';
 import { type Command, commands, readCommand, writeCommand } from './protobuf-wire.ts';
 import { type ClientCommand, type Frame, loginMembers, type Protocol, pushIdsOf } from './protocol.ts';
 
-/** The service of pushes; the others (live queries, instant messages) are not ours. */
+/** Service number of pushes; the others are live queries and instant messages. */
 const pushService = 0;
 
-/** Commands that ask something of a service that we do not have: whoever sent one waits for an answer. */
-const foreignCommands: ReadonlySet<number | undefined> = new Set([
+/** Commands of services that this server does not have; their senders wait for a reply. */
+const otherServiceCommands: ReadonlySet<number | undefined> = new Set([
   commands.session,
   commands.conv,
   commands.direct,
@@ -22,22 +22,22 @@ const foreignCommands: ReadonlySet<number | undefined> = new Set([
   commands.blacklist,
 ]);
 
-/** The public service's word for a service that is switched off for an app. */
+/** Error of the public service for a service that is disabled for an app. */
 const noSuchService = {
   code: closeReasons.appNotAvailable.code,
   reason: closeReasons.appNotAvailable.reason,
   detail: 'Only pushes are served here.',
 };
 
-function foreign({ service, peerId, serial }: Command): ClientCommand {
+function otherService({ service, peerId, serial }: Command): ClientCommand {
   return { kind: 'otherService', request: { service, peerId, serial } };
 }
 
-function incomingOf(command: Command): ClientCommand {
+function toClientCommand(command: Command): ClientCommand {
   const isForPushes = (command.service ?? pushService) === pushService;
   switch (command.cmd) {
     case commands.login: {
-      if (!isForPushes) return foreign(command);
+      if (!isForPushes) return otherService(command);
       const result = loginMembers.safeParse(command);
       return result.success
         ? { kind: 'login', ...result.data, serial: command.serial }
@@ -48,14 +48,14 @@ function incomingOf(command: Command): ClientCommand {
     case commands.echo:
       return { kind: 'heartbeat', serial: command.serial };
     default:
-      return foreignCommands.has(command.cmd) ? foreign(command) : { kind: 'other' };
+      return otherServiceCommands.has(command.cmd) ? otherService(command) : { kind: 'other' };
   }
 }
 
-/** How a language packs the bytes of a command into a frame. */
+/** Encoding of a command's bytes in a frame. */
 interface Packing {
   pack(command: Buffer): Frame;
-  /** The bytes of a command; undefined when the frame is none of this language. */
+  /** Returns the bytes of a command; undefined for a frame of another encoding. */
   unpack(data: Buffer, isBinary: boolean): Buffer | undefined;
 }
 
@@ -76,29 +76,29 @@ const base64: Packing = {
 
 function parse(command: Buffer): ClientCommand {
   try {
-    return incomingOf(readCommand(command));
+    return toClientCommand(readCommand(command));
   } catch {
     return { kind: 'unparseable' };
   }
 }
 
 /**
- * One protobuf language (protocol/channel.md#protobuf-form). `peerId` stays empty in whatever concerns pushes: clients find the
- * receiver by it, and only the one without a name gets pushes.
+ * Builds a protobuf protocol (protocol/channel.md#protobuf-form). Commands about pushes carry no `peerId`: clients choose
+ * the receiver by it, and pushes go to the one without a name.
  */
 function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
-  /** The frame of one letter goes to all its devices: it is built once. */
+  /** Frames of single messages: a message goes to many devices, its frame is built once. */
   const singles = new WeakMap<DeviceMessage, Frame>();
-  const dataFrame = (letters: DeviceMessage[], isOffline: boolean) => {
-    const ids = letters.map(({ pushId }) => String(pushId));
-    const msg = letters.map(({ content }) => content);
+  const dataFrame = (messages: DeviceMessage[], isOffline: boolean) => {
+    const ids = messages.map(({ pushId }) => String(pushId));
+    const msg = messages.map(({ content }) => content);
     return pack(writeCommand({ cmd: 'data', data: { ids, msg, isOffline } }));
   };
-  const singleFrame = (letter: DeviceMessage) => {
-    const known = singles.get(letter);
+  const singleFrame = (message: DeviceMessage) => {
+    const known = singles.get(message);
     if (known) return known;
-    const frame = dataFrame([letter], false);
-    singles.set(letter, frame);
+    const frame = dataFrame([message], false);
+    singles.set(message, frame);
     return frame;
   };
   const goAway = pack(writeCommand({ cmd: 'goaway' }));
@@ -113,20 +113,20 @@ function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
       pack(
         writeCommand({ cmd: 'loggedin', serial, service: pushService, loggedin: { pushDisabled: false } }),
       ),
-    data(letters, isOffline) {
-      const [first, ...more] = letters;
-      return first && more.length === 0 && !isOffline ? singleFrame(first) : dataFrame(letters, isOffline);
+    data(messages, isOffline) {
+      const [first, ...more] = messages;
+      return first && more.length === 0 && !isOffline ? singleFrame(first) : dataFrame(messages, isOffline);
     },
     rejection: (request) => pack(writeCommand({ cmd: 'error', ...request, error: noSuchService })),
     goAway: () => goAway,
-    closeNotice: (farewell) =>
-      closeReasons[farewell].code < 4000
+    closeNotice: (reason) =>
+      closeReasons[reason].code < 4000
         ? undefined
-        : pack(writeCommand({ cmd: 'error', error: closeReasons[farewell] })),
+        : pack(writeCommand({ cmd: 'error', error: closeReasons[reason] })),
   };
 }
 
-/** The languages of Android and realtime clients; the older name says the same in pushes. */
+/** Protocols of Android and realtime clients; for pushes both protobuf versions are the same. */
 export const protobufProtocols: readonly Protocol[] = [
   protobufProtocol('lc.protobuf2.3', binary),
   protobufProtocol('lc.protobuf2.1', binary),

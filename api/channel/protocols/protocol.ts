@@ -2,57 +2,57 @@ import { z } from 'zod';
 import type { DeviceMessage } from '../../../shared/db/tables/channel/inbox.ts';
 import type { CloseReason } from '../close-reason.ts';
 
-/** What a device says, whatever language it speaks. Serials are numbers by which it knows the answer again. */
+/** Command of a device, the same for all protocols. A serial is a number that the reply repeats. */
 export type ClientCommand =
   | { kind: 'login'; appId: string; installationId: string; serial?: number }
-  /** A login whose members cannot be anybody's. */
+  /** Login whose ids are malformed. */
   | { kind: 'invalidLogin' }
   | { kind: 'heartbeat'; serial?: number }
   | { kind: 'ack'; pushIds: number[] }
   | { kind: 'otherService'; request: OtherServiceRequest }
-  /** Well formed, but nothing that concerns pushes. */
+  /** Well-formed command that does not concern pushes. */
   | { kind: 'other' }
   | { kind: 'unparseable' };
 
-/** A request to another service that shares the socket with pushes elsewhere, as instant messages. */
+/** Request to another service of the same socket, such as instant messages, which this server does not have. */
 export interface OtherServiceRequest {
   service: number | undefined;
   peerId: string | undefined;
   serial: number | undefined;
 }
 
-/** Text or binary frame, as the WebSocket library takes it. */
+/** Text or binary frame for the WebSocket library. */
 export interface Frame {
   data: string | Buffer;
   isBinary: boolean;
 }
 
-/** A language on the wire: what devices say becomes `Incoming`, what we say becomes frames. Pure. */
+/** Wire protocol: parses frames into commands and builds frames. Pure. */
 export interface Protocol {
   /** WebSocket sub-protocol; empty for none. */
   name: string;
   parse(data: Buffer, isBinary: boolean): ClientCommand;
-  /** Answer to a heartbeat; undefined where the WebSocket's own ping serves. */
+  /** Returns the reply to a heartbeat; undefined where the protocol uses WebSocket pings instead. */
   heartbeat(serial: number | undefined): Frame | undefined;
-  /** Answer to a successful login, where the language has one. */
+  /** Returns the reply to a successful login, where the protocol has one. */
   loggedIn(serial: number | undefined): Frame | undefined;
-  /** `isOffline`: they waited while the device was away. */
+  /** Returns a frame with messages. `isOffline`: they were stored before the login. */
   data(data: DeviceMessage[], isOffline: boolean): Frame;
-  /** Answer to a request that we do not serve; the connection stays. */
+  /** Returns the error reply to a request for another service; the connection stays open. */
   rejection(request: OtherServiceRequest): Frame | undefined;
-  /** Asks the device to connect anew through the router, where the language has a word for it. */
+  /** Returns the command that asks a device to reconnect through the router, where the protocol has one. */
   goAway(): Frame | undefined;
-  /** Said before the socket closes, where the language has a word for it. */
+  /** Returns the error command sent before the socket closes, where the protocol has one. */
   closeNotice(closeNotice: CloseReason): Frame | undefined;
 }
 
-/** NUL and other control characters never reach SQL; lengths leave room beyond any real id. */
+/** Ids of a login. Control characters never reach SQL; the lengths exceed those of real ids. */
 export const loginMembers = z.object({
   appId: z.string().regex(/^[\w-]{1,64}$/),
   installationId: z.string().regex(/^[^\p{Cc}\p{Cs}]{1,256}$/u),
 });
 
-/** Letter ids are the ids of pushes; anything else was never given out. */
+/** Parses acknowledged message ids, which are push ids; ignores all others. */
 export function pushIdsOf(ids: (string | number)[]): number[] {
   return ids
     .map(String)

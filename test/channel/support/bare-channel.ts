@@ -31,8 +31,8 @@ export async function startBareChannel(
   const server = createServer();
   const sockets: Socket[] = [];
   server.on('connection', (socket) => sockets.push(socket));
-  const addressOf = (request: IncomingMessage) => request.socket.remoteAddress ?? '';
-  const deps = { db, appCache, listener, metrics, clock: systemClock, log: silentLog, addressOf };
+  const ipAddressOf = (request: IncomingMessage) => request.socket.remoteAddress ?? '';
+  const deps = { db, appCache, listener, metrics, clock: systemClock, log: silentLog, ipAddressOf };
   const channel = new Channel(server, deps, { ...channelLimits, ...limits });
   await channel.start();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,7 +1,7 @@
 import type { Handle } from '../../pool.ts';
 import type { InboxNotification } from './messages.ts';
 
-/** A message as devices get it. */
+/** Message of a push, as devices get it. */
 export interface DeviceMessage {
   pushId: number;
   /** JSON text of the content. */
@@ -9,24 +9,24 @@ export interface DeviceMessage {
   expiresAtMs: number;
 }
 
-/** A message that lies in a device's inbox, and its place there. */
+/** Message in the inbox of a device, with its row id. */
 export interface InboxMessage extends DeviceMessage {
   inboxId: number;
 }
 
-interface LetterRow {
+interface MessageRow {
   push_id: number;
   content: string;
   expires_at: Date;
 }
 
-function toLetter(row: LetterRow): DeviceMessage {
+function toMessage(row: MessageRow): DeviceMessage {
   return { pushId: row.push_id, content: row.content, expiresAtMs: row.expires_at.getTime() };
 }
 
 /**
- * One page of what waits for an installation, oldest first. `except` are the pushes that are on their way
- * to it: leaving them out instead of reading behind the last one finds letters that were committed late.
+ * Reads a page of the pending messages of an installation, oldest first. `except` lists the pushes already sent to it.
+ * Excluding them, instead of reading after the last row id, also finds messages whose transactions committed late.
  */
 export async function readInbox(
   db: Handle,
@@ -34,17 +34,17 @@ export async function readInbox(
   installation: number,
   page: { except: number[]; now: Date; limit: number },
 ): Promise<InboxMessage[]> {
-  const { rows } = await db.query<LetterRow & { id: number }>(
+  const { rows } = await db.query<MessageRow & { id: number }>(
     `SELECT i.id, i.push_id, m.content::text AS content, m.expires_at
        FROM channel_inbox i JOIN channel_message m ON m.app_id = i.app_id AND m.id = i.message_id
       WHERE i.app_id = $1 AND i.installation = $2 AND i.push_id <> ALL ($3::bigint[]) AND m.expires_at > $4
       ORDER BY i.id LIMIT $5`,
     [appId, installation, page.except, page.now, page.limit],
   );
-  return rows.map((row) => ({ ...toLetter(row), inboxId: row.id }));
+  return rows.map((row) => ({ ...toMessage(row), inboxId: row.id }));
 }
 
-/** Whether letters wait for the devices, in their order; expired ones count until they are deleted. */
+/** Returns for each device whether it has pending messages; expired ones count until they are deleted. */
 export async function havePendingMessages(
   db: Handle,
   devices: { appId: string; installation: number }[],
@@ -59,23 +59,23 @@ export async function havePendingMessages(
   return devices.map((_, i) => found.has(i + 1));
 }
 
-/** The devices of a page of letters that are connected to one node, with their messages, by letter. */
+/** Devices of one node in a page of inbox rows, and the id of the message for each. */
 export interface NodePage {
   installations: number[];
   messageIds: number[];
-  /** Where the next page begins; undefined after the last. */
+  /** First row id of the next page; undefined after the last. */
   nextId: number | undefined;
 }
 
 /**
- * Reads `limit` letters of a notice and gives those whose devices are connected to this node. The lateral
- * look-ups keep the planner from joining the tables as a whole, which it does by stale statistics and
- * which costs a second instead of milliseconds.
+ * Reads up to `limit` inbox rows of a notification and returns those of devices connected to this node. The lateral
+ * subquery keeps the planner from joining whole tables, which it does with stale statistics and which takes a second
+ * instead of milliseconds.
  */
 export async function messagesForNode(
   db: Handle,
   nodeId: string,
-  notice: InboxNotification,
+  notification: InboxNotification,
   limit: number,
 ): Promise<NodePage> {
   const { rows } = await db.query<{
@@ -94,7 +94,7 @@ export async function messagesForNode(
        FROM page p LEFT JOIN LATERAL (
          SELECT c.node_id FROM channel_session c
           WHERE c.app_id = $2 AND c.installation = p.installation LIMIT 1) s ON true`,
-    [nodeId, notice.appId, notice.fromId, notice.toId, limit],
+    [nodeId, notification.appId, notification.fromId, notification.toId, limit],
   );
   const { read = 0, lastId = null, installations, messageIds } = rows[0] ?? {};
   return {
@@ -104,32 +104,32 @@ export async function messagesForNode(
   };
 }
 
-/** Messages by their id; those that were deleted are missing. */
+/** Returns messages by id; deleted ones are missing. */
 export async function findMessages(
   db: Handle,
   appId: string,
   ids: number[],
 ): Promise<Map<number, DeviceMessage>> {
-  const { rows } = await db.query<LetterRow & { id: number }>(
+  const { rows } = await db.query<MessageRow & { id: number }>(
     `SELECT id, push_id, content::text AS content, expires_at
        FROM channel_message WHERE app_id = $1 AND id = ANY ($2::bigint[])`,
     [appId, ids],
   );
-  return new Map(rows.map((row) => [row.id, toLetter(row)]));
+  return new Map(rows.map((row) => [row.id, toMessage(row)]));
 }
 
-/** Devices connected to this node that have letters, and how many: for when notices may have been missed. */
+/** Returns the devices of this node that have pending messages, with their number, 1000 at most. */
 export async function devicesWithMessages(
   db: Handle,
   nodeId: string,
-): Promise<{ appId: string; installation: number; letters: number }[]> {
-  const { rows } = await db.query<{ appId: string; installation: number; letters: number }>(
-    `SELECT s.app_id AS "appId", s.installation, waiting.letters
+): Promise<{ appId: string; installation: number; messages: number }[]> {
+  const { rows } = await db.query<{ appId: string; installation: number; messages: number }>(
+    `SELECT s.app_id AS "appId", s.installation, waiting.messages
        FROM channel_session s CROSS JOIN LATERAL (
-         SELECT count(*) AS letters FROM (
+         SELECT count(*) AS messages FROM (
            SELECT FROM channel_inbox i
             WHERE i.app_id = s.app_id AND i.installation = s.installation LIMIT 1000) found) waiting
-      WHERE s.node_id = $1 AND waiting.letters > 0`,
+      WHERE s.node_id = $1 AND waiting.messages > 0`,
     [nodeId],
   );
   return rows;

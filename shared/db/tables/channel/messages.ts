@@ -3,39 +3,39 @@ import type { JsonObject } from '../../../domain/json.ts';
 import type { Handle } from '../../pool.ts';
 
 /**
- * Letters of our own channel: stored before a device is woken, deleted by its acknowledgement, kept for
- * the next connection until they expire (protocol/channel.md#delivery-on-the-channel). A device has at most one letter of a push, so
- * the push's id is the letter's id on the wire, the same however often it is delivered or deposited.
+ * Message of a push for devices of our own channel. It is stored before delivery, kept until it expires, and deleted
+ * from the inbox of a device by its acknowledgement (protocol/channel.md#delivery-on-the-channel). A device has at most
+ * one message of a push, so the message id on the wire is the push id, the same at every delivery.
  */
 export interface MessageToEnqueue {
   appId: string;
-  /** Internal id of the push record. */
+  /** Internal id of the push. */
   pushId: number;
-  /** What the devices get, rendered. */
+  /** Rendered content. */
   content: JsonObject;
   expiresAt: Date;
-  /** Internal ids of the installations, at most some 1000. */
+  /** Internal ids of the installations, about 1000 at most. */
   installations: number[];
 }
 
-/** That a device has read its letter of a push. */
+/** Acknowledgement of a device: it has the message of a push. */
 export interface Acknowledgement {
   appId: string;
   installation: number;
   pushId: number;
 }
 
-/** Letters `fromId` to `toId` of an app were deposited: the payload of `inboxNotices`. */
+/** Payload of `inboxTopic`: inbox rows `fromId` to `toId` of an app are new. */
 export interface InboxNotification {
   appId: string;
   fromId: number;
   toId: number;
 }
 
-/** NOTIFY channel that wakes the api processes; the payload is an `InboxNotice` in JSON. */
+/** NOTIFY topic that wakes the api processes; the payload is an `InboxNotification` in JSON. */
 export const inboxTopic = 'carillon_inbox';
 
-const depositStatement = `
+const enqueueStatement = `
   WITH known AS (
     SELECT id FROM channel_message WHERE app_id = $1 AND push_id = $2 AND digest = $3
   ), made AS (
@@ -54,27 +54,27 @@ const depositStatement = `
     INSERT INTO channel_deposit (app_id, push_id, lowest, highest, installations, expires_at)
     SELECT $1, $2, min(installation), max(installation), array_agg(installation ORDER BY installation), $5
       FROM fresh HAVING count(*) > 0
-  ), letters AS (
+  ), added AS (
     INSERT INTO channel_inbox (app_id, installation, push_id, message_id)
     SELECT $1, installation, $2, message_id FROM fresh ORDER BY installation
     ON CONFLICT (app_id, installation, push_id) DO NOTHING RETURNING id
   ), span AS (
-    SELECT count(*) AS deposited, min(id) AS from_id, max(id) AS to_id FROM letters
+    SELECT count(*) AS enqueued, min(id) AS from_id, max(id) AS to_id FROM added
   )
-  SELECT EXISTS (SELECT FROM message) AS has_message, deposited,
-         CASE WHEN deposited > 0 THEN pg_notify('${inboxTopic}',
+  SELECT EXISTS (SELECT FROM message) AS has_message, enqueued,
+         CASE WHEN enqueued > 0 THEN pg_notify('${inboxTopic}',
            json_build_object('appId', $1::text, 'fromId', from_id, 'toId', to_id)::text) END
     FROM span`;
 
 /**
- * Deposits one letter for each installation and wakes the api processes, in one statement: all or
- * nothing. Installations that this push was deposited for before are passed over, their letters read or
- * not, so that it can be repeated after any failure. Gives the number of new letters.
+ * Adds a message to the inbox of each installation and wakes the api processes, in one statement: all or nothing.
+ * Skips installations that ever got a message of this push, acknowledged or not, so that the call can be repeated
+ * after any failure. Returns the number of new inbox rows.
  */
-export async function enqueueMessage(db: Handle, letters: MessageToEnqueue): Promise<number> {
-  const { appId, pushId, expiresAt, installations } = letters;
+export async function enqueueMessage(db: Handle, message: MessageToEnqueue): Promise<number> {
+  const { appId, pushId, expiresAt, installations } = message;
   if (installations.length === 0) return 0;
-  const content = JSON.stringify(letters.content);
+  const content = JSON.stringify(message.content);
   const digest = createHash('sha256').update(content).digest();
   let lowest = Number.POSITIVE_INFINITY;
   let highest = Number.NEGATIVE_INFINITY;
@@ -83,20 +83,20 @@ export async function enqueueMessage(db: Handle, letters: MessageToEnqueue): Pro
     highest = Math.max(highest, id);
   }
   const values = [appId, pushId, digest, content, expiresAt, installations, lowest, highest];
-  // Another deposit may write the message while ours runs; our next try finds it.
+  // A concurrent call may insert the same message; the next try finds it.
   for (let i = 0; i < 3; i += 1) {
-    const { rows } = await db.query<{ has_message: boolean; deposited: number }>(depositStatement, values);
-    if (rows[0]?.has_message) return rows[0].deposited;
+    const { rows } = await db.query<{ has_message: boolean; enqueued: number }>(enqueueStatement, values);
+    if (rows[0]?.has_message) return rows[0].enqueued;
   }
   throw new Error('the message of a push could neither be written nor found');
 }
 
 /**
- * Deletes read letters and counts them on their push records (`lcSuccesses`, protocol/push-records.md#successes), however far
- * the record is. A letter counts once, whoever acknowledges it how often: only a deleted row is counted.
- * Rows are locked in one order, so that processes that do this at the same time do not block each other.
+ * Deletes acknowledged messages from inboxes and adds their number to the push records (`lcSuccesses`,
+ * protocol/push-records.md#successes), in any state of the record. Counts deleted rows only, so a repeated
+ * acknowledgement counts once. Locks rows in one order, so that concurrent calls do not deadlock.
  */
-export async function acknowledgeMessages(db: Handle, receipts: Acknowledgement[]): Promise<number> {
+export async function acknowledgeMessages(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
   const { rows } = await db.query<{ acked: number }>(
     `WITH asked AS (
        SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
@@ -117,18 +117,18 @@ export async function acknowledgeMessages(db: Handle, receipts: Acknowledgement[
      )
      SELECT count(*) AS acked FROM deleted`,
     [
-      receipts.map((receipt) => receipt.appId),
-      receipts.map((receipt) => receipt.installation),
-      receipts.map((receipt) => receipt.pushId),
+      acknowledgements.map((ack) => ack.appId),
+      acknowledgements.map((ack) => ack.installation),
+      acknowledgements.map((ack) => ack.pushId),
     ],
   );
   return rows[0]?.acked ?? 0;
 }
 
-/** A deposit under way when its message expires must not lose the message: statements end long before. */
+/** Grace period: `enqueueMessage` in progress at the expiry must still find its message. Statements end much sooner. */
 const graceMs = 10 * 60_000;
 
-/** Not as IN (…): a plan may run that several times, and the limit would hold for each run. */
+/** Joined with a CTE instead of IN (…): a plan may run the subquery of IN several times, each with its own limit. */
 const expiredStatements = [
   `WITH old AS MATERIALIZED (
      SELECT i.app_id, i.id FROM channel_message m
@@ -144,8 +144,8 @@ const expiredStatements = [
 ];
 
 /**
- * Deletes letters that expired ten minutes ago or earlier, and what belongs to them: at most `limit` rows.
- * Gives their number; fewer than `limit` means that nothing is left to do.
+ * Deletes messages that expired at least ten minutes ago, with their inbox rows and recipient lists: at most `limit`
+ * rows. Returns their number; fewer than `limit` means that none is left.
  */
 export async function deleteExpiredMessages(db: Handle, now: Date, limit: number): Promise<number> {
   const before = new Date(now.getTime() - graceMs);

@@ -1,8 +1,8 @@
 import type { Handle } from '../../pool.ts';
 
 /**
- * Who is connected where. A session id is higher than that of every earlier login of the same
- * installation, whichever process took it: of two sessions the one with the lower id is closed.
+ * Session of a connected device. Session ids of an installation grow with every login, at any process: of two
+ * sessions the one with the lower id is closed.
  */
 export interface DeviceSession {
   appId: string;
@@ -10,16 +10,16 @@ export interface DeviceSession {
   sessionId: number;
 }
 
-/** A seat that was just taken. */
+/** Session that was just opened. */
 export interface NewDeviceSession extends DeviceSession {
-  /** The newest letter that waited for the device; 0 for none. */
+  /** Highest inbox row id of the device at the login; 0 for an empty inbox. */
   newestInboxId: number;
 }
 
-/** NOTIFY channel that tells of a login that took over from another; the payload is a `SessionSeat`. */
+/** NOTIFY topic of takeovers, logins that end another session; the payload is a `DeviceSession` in JSON. */
 export const sessionTopic = 'carillon_session';
 
-/** A device by the names that it gives itself. */
+/** Device, as its login command names it. */
 export interface DeviceName {
   appId: string;
   installationId: string;
@@ -33,20 +33,20 @@ export interface SessionRequest {
 }
 
 /**
- * Seats devices, each named once, at a node, refreshes their `updatedAt` (protocol/installations.md#installation-fields: whenever the app is opened)
- * and tells the processes that held them before, in one statement. Undefined in the place of one whose app has
- * no such valid installation. Throws when the node was removed.
+ * Opens sessions of devices, each named once, at a node, refreshes their `updatedAt`
+ * (protocol/installations.md#installation-fields) and notifies the processes that had sessions of them, in one
+ * statement. Returns undefined for a device without a valid installation. Throws when the node was removed.
  */
 export async function openSessions(
   db: Handle,
   devices: DeviceName[],
   { nodeId, now, touchedBefore }: SessionRequest,
 ): Promise<(NewDeviceSession | undefined)[]> {
-  // A new session id is drawn after its row is locked: concurrent logins get them in the order of commit. Rows
-  // are locked in one order, and installations that somebody else writes are not waited for: they are fresh.
-  // The commit does not wait for the disk: after a crash of the database the processes restore their seats,
-  // and when all devices return at once that wait is most of the time.
-  // The `+ 0` has the device's letters looked at: for a plain maximum the app's would be searched from the end.
+  // The session id is drawn after its row is locked, so concurrent logins get ids in the order of their commits. Rows
+  // are locked in one order. Installations locked by others are skipped: that writer refreshes them.
+  // The commit does not wait for the disk, which would take most of the time when all devices return at once: after
+  // a crash of the database the processes restore their sessions.
+  // The `+ 0` makes the planner read the inbox of the device; for a plain max() it would scan the app's from the end.
   const { rows } = await db.query<Omit<NewDeviceSession, 'appId'> & { n: number }>(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
@@ -59,7 +59,7 @@ export async function openSessions(
         WHERE d.updated_at < $5 FOR NO KEY UPDATE OF i SKIP LOCKED
      ), touched AS (
        UPDATE installation i SET updated_at = $4 FROM old WHERE i.app_id = old.app_id AND i.id = old.id
-     ), seated AS (
+     ), opened AS (
        INSERT INTO channel_session AS s (app_id, installation, node_id)
        SELECT app_id, id, $3 FROM device ORDER BY app_id, id
        ON CONFLICT (app_id, installation)
@@ -72,7 +72,7 @@ export async function openSessions(
             CASE WHEN s.is_takeover THEN pg_notify('${sessionTopic}', json_build_object('appId', s.app_id,
               'installation', s.installation, 'sessionId', s.session_id)::text) END,
             set_config('synchronous_commit', 'off', true)
-       FROM seated s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
+       FROM opened s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
     [
       devices.map(({ appId }) => appId),
       devices.map(({ installationId }) => installationId),
@@ -81,54 +81,54 @@ export async function openSessions(
       touchedBefore,
     ],
   );
-  const seats = new Map(rows.map((row) => [row.n, row]));
+  const opened = new Map(rows.map((row) => [row.n, row]));
   return devices.map(({ appId }, i) => {
-    const row = seats.get(i + 1);
+    const row = opened.get(i + 1);
     if (!row) return undefined;
     const { installation, sessionId, newestInboxId } = row;
     return { appId, installation, sessionId, newestInboxId };
   });
 }
 
-function columnsOf(seats: DeviceSession[]): unknown[] {
+function columnsOf(sessions: DeviceSession[]): unknown[] {
   return [
-    seats.map((seat) => seat.appId),
-    seats.map((seat) => seat.installation),
-    seats.map((seat) => seat.sessionId),
+    sessions.map((session) => session.appId),
+    sessions.map((session) => session.installation),
+    sessions.map((session) => session.sessionId),
   ];
 }
 
 /**
- * Frees seats whose connections ended; those that were taken over stay with their new sessions. Rows are locked in
- * the order in which `seatDevices` does it: devices that move from one process to another are in both.
+ * Closes sessions whose connections ended; a session that was taken over has a new id and stays. Locks rows in the
+ * order of `openSessions`: devices that move between processes are in both statements.
  */
-export async function closeSessions(db: Handle, seats: DeviceSession[]): Promise<void> {
+export async function closeSessions(db: Handle, sessions: DeviceSession[]): Promise<void> {
   await db.query(
-    `WITH left_seats AS MATERIALIZED (
+    `WITH ended AS MATERIALIZED (
        SELECT s.app_id, s.installation
          FROM channel_session s JOIN unnest($1::text[], $2::bigint[], $3::bigint[])
               AS f (app_id, installation, session_id) USING (app_id, installation, session_id)
         ORDER BY s.app_id, s.installation FOR UPDATE OF s
      )
-     DELETE FROM channel_session s USING left_seats l
+     DELETE FROM channel_session s USING ended l
       WHERE s.app_id = l.app_id AND s.installation = l.installation`,
-    columnsOf(seats),
+    columnsOf(sessions),
   );
 }
 
-/** Seats sessions again that were lost with their node; a session of another process wins. */
-export async function restoreSessions(db: Handle, nodeId: string, seats: DeviceSession[]): Promise<void> {
+/** Restores sessions that were removed with their node; a newer session at another process wins. */
+export async function restoreSessions(db: Handle, nodeId: string, sessions: DeviceSession[]): Promise<void> {
   await db.query(
     `INSERT INTO channel_session (app_id, installation, session_id, node_id)
      SELECT s.app_id, s.installation, s.session_id, $4
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS s (app_id, installation, session_id)
       ORDER BY 1, 2
      ON CONFLICT (app_id, installation) DO NOTHING`,
-    [...columnsOf(seats), nodeId],
+    [...columnsOf(sessions), nodeId],
   );
 }
 
-/** The sessions that the database knows at this node. */
+/** Returns the stored sessions of a node. */
 export async function sessionsOfNode(db: Handle, nodeId: string): Promise<DeviceSession[]> {
   const { rows } = await db.query<DeviceSession>(
     `SELECT app_id AS "appId", installation, session_id AS "sessionId"
@@ -138,7 +138,7 @@ export async function sessionsOfNode(db: Handle, nodeId: string): Promise<Device
   return rows;
 }
 
-/** Says that a node lives. True when it was not known: it is new, or was taken for dead. */
+/** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
 export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
   const { rows } = await db.query<{ isNew: boolean }>(
     `INSERT INTO channel_node AS n (id) VALUES ($1)
@@ -148,7 +148,7 @@ export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boole
   return rows[0]?.isNew ?? false;
 }
 
-/** Removes nodes that were not heard of for `silentMs`, with their sessions. */
+/** Removes nodes without a heartbeat for `silentMs`, with their sessions. */
 export async function removeDeadNodes(db: Handle, silentMs: number): Promise<void> {
   await db.query(`DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [
     silentMs,
