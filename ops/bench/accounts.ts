@@ -11,14 +11,14 @@ const defaultSeconds = 10;
 const defaultClients = 16;
 const users = 50;
 const password = 'the password of a benchmark';
-/** Devices of the pushes that run meanwhile, one push after the other. */
+/** Devices of the concurrent pushes, one push after the other. */
 const devices = 20_000;
-/** Between two cheap calls. */
+/** Pause between two cheap calls. */
 const pauseMs = 10;
 
 const anything = z.unknown();
 
-/** What was measured while people logged in, or nobody did. */
+/** Measurements of one round. */
 interface Round {
   /** The last push may end later than the last login. */
   seconds: number;
@@ -30,9 +30,8 @@ interface Round {
 }
 
 /**
- * Logins with a password by `args[1]` clients (16) that ask again as soon as they are answered, for `args[0]` seconds
- * (10), and what a cheap call (`GET /1.1/date`) takes meanwhile: on an idle service, under logins, and under logins while
- * pushes run.
+ * Measures logins with a password by `args[1]` clients (16) without pause for `args[0]` seconds (10), and the duration of a
+ * cheap call (`GET /1.1/date`) in three rounds: on an idle service, during logins, and during logins and pushes.
  */
 export function benchAccounts(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -51,7 +50,7 @@ export function benchAccounts(args: string[], log: (line: string) => void): Prom
     await writeInstallations(bench, pushing.appId, devices);
     await pushAndWait(bench, pushing, { where: { badge: 1 } });
     const rounds = { seconds, app, pushing };
-    log(`nobody logs in: ${seconds} s`);
+    log(`no logins: ${seconds} s`);
     const idle = await round(bench, { ...rounds, clients: 0, hasPushes: false });
     log(`${clients} clients log in: ${seconds} s`);
     const logins = await round(bench, { ...rounds, clients, hasPushes: false });
@@ -106,7 +105,7 @@ async function logIn(bench: Bench, app: BenchApp, n: number): Promise<void> {
   await callAsMaster(bench, app, { path: '/1.1/login', body }, z.object({ sessionToken: z.string() }));
 }
 
-/** Milliseconds that each call took. */
+/** Repeats a call. Returns the milliseconds that each call took. */
 async function repeat(
   isOver: () => boolean,
   restMs: number,
@@ -122,7 +121,7 @@ async function repeat(
   return tookMs;
 }
 
-/** Pushes to all devices, one after the other; gives how many were sent. */
+/** Sends pushes to all devices, one after the other. Returns the number of sent recipients. */
 async function pushUntil(bench: Bench, app: BenchApp, isOver: () => boolean): Promise<number> {
   let sent = 0;
   while (!isOver()) sent += (await pushAndWait(bench, app, {})).successes;

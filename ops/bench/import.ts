@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { systemClock } from '../../shared/clock.ts';
 import { currentEnvironment } from '../../shared/config/config.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { readArgs } from './harness/arguments.ts';
@@ -29,7 +30,7 @@ const cities = [
   'Lhasa',
   'Wuhan',
 ];
-/** A tenth of the devices, half of those by level. */
+/** Condition for half of a tenth of the devices. */
 const where = { city: 'Chengdu', level: { $lt: 50 } };
 const isMeant = (i: number): boolean => i % cities.length === 1 && levelOf(i) < 50;
 const levelOf = (i: number): number => Math.floor(i / cities.length) % 100;
@@ -42,8 +43,8 @@ const importReply = z.object({
 });
 
 /**
- * Imports `args[0]` installations (a million by default) from a file of the export's form through the command line,
- * imports them once more, and pushes to a `where` over them. The service is running meanwhile, on a durable database.
+ * Imports `args[0]` installations (a million by default) from an export file by the command line, imports them a second
+ * time, and sends a push to a `where` over them, while the service runs on a durable database.
  */
 export async function benchImport(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -71,7 +72,7 @@ async function run(bench: Bench, { path, rows, log }: Job): Promise<Figure[]> {
   const app = await createApp(bench);
   log('importing');
   const first = await runImport(bench, app, path);
-  log('importing the same again');
+  log('importing the same file a second time');
   const again = await runImport(bench, app, path);
   if (first.imported !== rows || again.alreadyThere !== rows)
     throw new Error(`${rows} rows: ${first.imported} imported, ${again.alreadyThere} there afterwards`);
@@ -104,19 +105,19 @@ async function run(bench: Bench, { path, rows, log }: Job): Promise<Figure[]> {
   ];
 }
 
-/** What the condition is looked up in. */
+/** Returns the index that the plan uses for the condition. */
 function indexIn(plan: string[]): string {
   const names = plan.flatMap((step) => /using (\S+)/.exec(step)?.[1] ?? []);
   return names.length > 0 ? names.join(' and ') : 'reading all of them';
 }
 
-/** A process of its own, as an operator runs it. */
+/** Runs the import in a separate process, as an operator does. */
 async function runImport({ db }: Bench, app: BenchApp, path: string) {
   const child = spawn(process.execPath, [commandLine, 'import', path, '--app', app.appId, '--json'], {
     env: { ...currentEnvironment(), DATABASE_URL: db.url },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  // What it has used last: both figures only grow.
+  // The last values are the totals, because both only grow.
   let use = { cpuSeconds: 0, peakMegabytes: 0 };
   const watch = setInterval(async () => {
     const now = await processUse(child.pid);
@@ -132,11 +133,11 @@ async function runImport({ db }: Bench, app: BenchApp, path: string) {
   }
 }
 
-/** Device number i has `i` in the last eight digits of its token (arrivals.ts), and what a real one has beside it. */
+/** Writes the export. Device number i has `i` in the last eight digits of its token (gateway/arrivals.ts). */
 async function writeExport(path: string, rows: number, topic: string): Promise<void> {
   const file = createWriteStream(path);
   file.write('#filetype:JSON-streaming {"type":"Class","class":"_Installation"}\n');
-  const updatedAt = new Date().toISOString();
+  const updatedAt = new Date(systemClock.now()).toISOString();
   for (let i = 0; i < rows; i += 1)
     if (!file.write(`${JSON.stringify(installation(i, { topic, updatedAt }))}\n`)) await once(file, 'drain');
   file.end();

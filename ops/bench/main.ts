@@ -40,7 +40,7 @@ const benchmarks = new Map<string, Benchmark>([
     'accounts',
     {
       description:
-        'logins, and what a cheap call takes under them, without and with pushes [seconds] [clients]',
+        'logins, and the duration of a cheap call during them, without and with pushes [seconds] [clients]',
       run: benchAccounts,
     },
   ],
@@ -84,8 +84,7 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'neighbour',
     {
-      description:
-        'a push and a health check of one app while another does its worst with its app key [seconds] [clients]',
+      description: 'a push and a health check of one app under the load of a hostile app [seconds] [clients]',
       run: benchNeighbour,
     },
   ],

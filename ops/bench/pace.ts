@@ -11,14 +11,13 @@ const defaultRate = 2000;
 const defaultDispatchers = 2;
 
 /**
- * One push to `args[0]` devices (30,000) with `flow_control` `args[1]` (2,000) by two dispatcher processes:
- * how much the fullest and the emptiest second of it carried, by what arrived at the gateway, a quick one that
- * seldom stands still. Any second counts, whichever hundredth it begins with.
+ * Measures one push to `args[0]` devices (30,000) with `flow_control` `args[1]` (2,000) by two dispatcher processes: the
+ * most and the fewest arrivals per second at a quick gateway, which seldom stalls. Seconds begin at every hundredth.
  */
 export function benchPace(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
   const [devices = defaultDevices, rate = defaultRate] = numbers;
-  if (!(devices / rate >= 3)) throw new Error('the push has to take three seconds at least');
+  if (!(devices / rate >= 3)) throw new Error('the push has to take at least three seconds');
   const setup: Setup = { dispatchers: defaultDispatchers, gateway: 'quick', ...setups[0] };
   return withBench(log, setup, async (bench) => {
     const app = await createApp(bench);

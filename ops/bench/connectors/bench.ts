@@ -19,10 +19,10 @@ import { type ProcessUse, processUse } from '../harness/process-use.ts';
 import { memoryContext } from './memory.ts';
 
 const defaultRecipients = 20_000;
-/** As a dispatcher makes them (develop/architecture.md#batches), and as many at a time as a thread of one has under way. */
+/** Size of a dispatcher's batches (develop/architecture.md#batches), and number of concurrent batches per thread. */
 const batchSize = 1000;
 const batchesAtOnce = 4;
-/** At most so many before those that are measured: connections, access tokens, and code that is compiled by then. */
+/** Batches before the measured ones at most, to open connections, fetch access tokens and compile code. */
 const maxWarmUp = 8;
 const stopMs = 3000;
 
@@ -35,14 +35,14 @@ const summary = z.record(
   z.object({ accepted: z.number(), devices: z.number(), violations: z.number() }),
 );
 
-/** The sandbox process of a benchmark. */
+/** Sandbox process of a benchmark. */
 interface Sandbox extends z.infer<typeof info> {
   use(): Promise<ProcessUse | undefined>;
 }
 
 /**
- * Each connector alone, without database and dispatcher, sends one push to `args[0]` recipients (20,000 by default)
- * of its sandbox gateway, a process of its own on this machine. Fails unless each was taken once.
+ * Sends one push with each connector alone, without database and dispatcher, to `args[0]` recipients (20,000 by default) of
+ * its sandbox gateway, a separate process on this machine. Fails unless the gateway accepts each recipient once.
  */
 export async function benchConnectors(
   args: string[],
@@ -77,7 +77,7 @@ async function withSandbox<T>(
   try {
     await child.start();
     const [ready] = messages;
-    if (!ready) throw new Error('the sandbox did not say where it listens');
+    if (!ready) throw new Error('the sandbox did not report its address');
     return await work({ ...ready, use: () => processUse(child.pid) });
   } finally {
     await child.stop(stopMs);
@@ -130,7 +130,7 @@ function open({ profiles }: Sandbox, id: SandboxConnector): Sender {
 
 function aMessage(pushId: string): PushMessage {
   const createdAtMs = systemClock.now();
-  // vivo sends messages of this category at any hour.
+  // vivo delivers messages of this category at any hour.
   const data = { alert: 'Your order has been shipped', title: 'Good news', vivo: { category: 'ORDER' } };
   return { objectId: pushId, data, prod: 'prod', createdAtMs, expiresAtMs: createdAtMs + 3_600_000 };
 }
@@ -154,7 +154,7 @@ function batchesOf(connector: SandboxConnector, first: number, count: number): R
   );
 }
 
-/** Sends all batches, a few at a time. Throws what the first recipient met that was not taken. */
+/** Sends all batches, a few at a time. Throws the result of the first recipient that was not accepted. */
 async function send(sender: Sender, message: PushMessage, batches: readonly Recipient[][]): Promise<void> {
   const { signal } = new AbortController();
   const waiting = [...batches];

@@ -1,7 +1,7 @@
 import type { SenderContext, StoredToken } from '../../../connectors/contract/connector.ts';
 import { systemClock } from '../../../shared/clock.ts';
 
-/** What a worker thread hands to a sender, kept in this process: a benchmark of connectors needs no database. */
+/** Creates a sender context that keeps its state in this process, because the benchmark has no database. */
 export function memoryContext(): SenderContext {
   const kept = new Map<string, StoredToken>();
   const claimed = new Set<string>();
@@ -22,7 +22,7 @@ export function memoryContext(): SenderContext {
       release: async (credential) => void claimed.delete(credential),
     },
     quota: { closed: async () => null, close: async () => undefined },
-    // As long as a real one: most gateways are told it with each message.
+    // As long as a real one, because most messages contain it.
     callbackUrl: `https://push.example.com/callbacks/vendor_a/${'a'.repeat(24)}/${'s'.repeat(24)}`,
     onCall: () => undefined,
   };

@@ -1,7 +1,7 @@
-/** The number that a benchmark's device token carries in its last eight digits (seed.ts). */
+/** Returns the number in the last eight digits of a benchmark's device token (harness/seed.ts). */
 export const numberOfToken = (token: string): number => Number.parseInt(token.slice(-8), 16);
 
-/** Which numbers were seen, one bit each: exact for millions of devices in next to no memory. */
+/** Set of seen numbers with one bit each: exact for millions of devices in little memory. */
 export class SeenNumbers {
   #bits = new Uint8Array(1024);
   distinct = 0;
@@ -33,10 +33,10 @@ export class SeenNumbers {
   }
 }
 
-/** Requests are counted by the hundredth of a second. */
+/** Duration that one counter covers. */
 export const bucketMs = 10;
 
-/** How many requests came when. Times are milliseconds since 1970, as all processes of a machine read them. */
+/** Numbers of requests over time. Times are milliseconds since 1970, which all processes of a machine share. */
 export class Arrivals {
   #originMs = 0;
   #buckets: number[] = [];
@@ -56,7 +56,7 @@ export class Arrivals {
     this.#buckets[place] = (this.#buckets[place] ?? 0) + 1;
   }
 
-  /** By the hundredth of a second from the first arrival to the last. */
+  /** Arrivals per bucket from the first arrival to the last. */
   get buckets(): readonly number[] {
     return this.#buckets;
   }
@@ -69,7 +69,7 @@ export class Arrivals {
   }
 }
 
-/** What each whole second held that begins in one of the buckets and ends before the last. */
+/** Returns the arrivals of each whole second that begins with a bucket and ends before the last bucket. */
 export function secondsOf(buckets: readonly number[]): number[] {
   const perSecond = 1000 / bucketMs;
   const counts: number[] = [];

@@ -1,12 +1,12 @@
 /**
- * The APNs of a benchmark, in a process of its own: it counts, writes down when what came, and remembers no
- * request, so that it can take millions. It is the measuring instrument: where the machine lets it, it has
- * processor time before those that it measures, as a gateway elsewhere would.
+ * APNs of a benchmark in a separate process: counts requests and arrival times, and stores no request, so that it can
+ * accept millions. It runs with a higher priority than the measured processes if possible, like a gateway elsewhere.
  */
 import { setPriority } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { z } from 'zod';
 import { HeaderDecoder } from '../../../connectors/http2/hpack/decoder.ts';
+import { currentEnvironment } from '../../../shared/config/config.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 import { createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
@@ -25,13 +25,13 @@ closeOnSignals({ log, stack });
 try {
   setPriority(instrumentPriority);
 } catch {
-  // Only root may; the figures say how long the gateway stood still.
+  // Only root may raise the priority; the figures include the longest stall of the gateway.
 }
 const delay = monitorEventLoopDelay({ resolution: 5 });
 delay.enable();
 const seen = new SeenNumbers();
 const arrivals = new Arrivals();
-/** When the devices with the lowest numbers were reached first. */
+/** Times of the first requests to the devices with the lowest numbers. */
 const firstSeenMs = new Map<number, number>();
 
 function arrived(token: string): void {
@@ -42,7 +42,7 @@ function arrived(token: string): void {
   if (number <= firstDevices && !firstSeenMs.has(number)) firstSeenMs.set(number, atMs);
 }
 
-/** Reads of every request to whom it goes, and takes it. */
+/** Starts a gateway that reads only the path of each request, and accepts all. */
 function startQuickGateway(maxStreams: number) {
   return startQuickPeer(maxStreams, () => {
     const headers = new HeaderDecoder();
@@ -57,10 +57,11 @@ function startQuickGateway(maxStreams: number) {
   });
 }
 
-const maxStreams = Number(process.env.BENCH_STREAMS ?? 1000);
+const env = currentEnvironment();
+const maxStreams = Number(env.BENCH_STREAMS ?? 1000);
 const credentials = createApnsCredentials();
 const gateway =
-  process.env.BENCH_GATEWAY === 'quick'
+  env.BENCH_GATEWAY === 'quick'
     ? await startQuickGateway(maxStreams)
     : await startApnsGateway({
         keys: [credentials],

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import type { Environment } from '../../../shared/config/config.ts';
 import { Supervised } from '../../local/supervised.ts';
 
-/** Of devices up to this number the gateway knows when each was reached first. */
+/** Highest device number for which the gateway records the time of the first request. */
 export const firstDevices = 4096;
 
 const observation = z.object({
   /** Requests since the last `forget`. */
   total: z.number(),
-  /** Different devices among them, and requests to devices that had one before. */
+  /** Distinct devices among them, and repeated requests to the same device. */
   distinct: z.number(),
   repeats: z.number(),
   /** First and last arrival, milliseconds since 1970; 0 when there was none. */
@@ -17,7 +17,7 @@ const observation = z.object({
   /** Arrivals by the hundredth of a second, from the first on. */
   buckets: z.array(z.number()),
   firstSeenMs: z.array(z.tuple([z.number(), z.number()])),
-  /** How long the gateway itself once did nothing: arrivals of that time are counted after it. */
+  /** Longest stall of the gateway process; arrivals during a stall are counted after it. */
   stallMs: z.number(),
 });
 export type Observation = z.infer<typeof observation>;
@@ -31,12 +31,12 @@ const apns = z.object({
   topics: z.array(z.string()),
 });
 
-/** The gateway process of a benchmark (gateway-process.ts). */
+/** Gateway process of a benchmark (gateway-process.ts). */
 export interface BenchGateway {
   apns: z.infer<typeof apns>;
   readonly pid: number | undefined;
   observe(): Promise<Observation>;
-  /** Forgets what came until now; gives it once more. */
+  /** Resets the counters and returns their last values. */
   forget(): Promise<Observation>;
   stop(): Promise<void>;
 }
@@ -61,9 +61,9 @@ export async function startBenchGateway(
     onMessage: (message) => {
       if ('apns' in message) access = apns.parse(message.apns);
       else if ('answer' in message) {
-        const told = answer.parse(message);
-        waiting.get(told.answer)?.(told.observation);
-        waiting.delete(told.answer);
+        const parsed = answer.parse(message);
+        waiting.get(parsed.answer)?.(parsed.observation);
+        waiting.delete(parsed.answer);
       }
     },
   });
@@ -74,7 +74,7 @@ export async function startBenchGateway(
       gateway.send({ ask: asked, forget });
     });
   await gateway.start();
-  if (!access) throw new Error('the gateway did not say where it listens');
+  if (!access) throw new Error('the gateway did not report its address');
   return {
     apns: access,
     get pid() {

@@ -1,34 +1,34 @@
 import { parseArgs } from 'node:util';
 
-/** One way to run the service in a benchmark. */
+/** Configuration of the service in a benchmark. */
 export interface Setup {
   /** Worker threads of each dispatcher; one per core when absent. */
   threads?: number;
   /** Dispatcher processes; one when absent. */
   dispatchers?: number;
-  /** Streams the gateway allows at a time on a connection; 1000, as APNs does, when absent. */
+  /** Concurrent streams that the gateway allows on a connection; 1000 as with APNs when absent. */
   streams?: number;
-  /** See `gatewayKinds`; strict when absent. */
+  /** Kind of the gateway; strict when absent. */
   gateway?: GatewayKind;
 }
 
 /**
- * `strict` is the sandbox APNs, which checks every request and takes more of the machine than who sends to it;
- * `quick` takes next to nothing and checks nothing, so that the machine is the dispatcher's.
+ * Kinds of gateways. `strict` is the sandbox APNs, which checks every request and uses more CPU than the dispatcher;
+ * `quick` checks nothing and leaves the CPU to the dispatcher.
  */
 export const gatewayKinds = ['strict', 'quick'] as const;
 export type GatewayKind = (typeof gatewayKinds)[number];
 
 export interface BenchArgs {
-  /** Numbers without a name, in order. */
+  /** Positional numbers, in order. */
   numbers: number[];
-  /** Every combination that was asked for: `--threads 1,2 --dispatchers 1,2` are four. */
+  /** All requested combinations: `--threads 1,2 --dispatchers 1,2` are four. */
   setups: Setup[];
 }
 
 /**
- * Arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]` and `--gateway strict|quick`.
- * Throws a sentence at what it does not know.
+ * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]` and `--gateway strict|quick`.
+ * Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
   const { values, positionals } = parseArgs({

@@ -13,29 +13,29 @@ import type { Setup } from './arguments.ts';
 
 const stopMs = 6000;
 
-/** A service of its own for a benchmark, on a durable database in a temporary directory. */
+/** Separate service for a benchmark, on a durable database in a temporary directory. */
 export interface Bench {
   url: string;
   adminToken: string;
   gateway: BenchGateway;
-  /** The database itself, for seeding and for looking closer than the api lets one. */
+  /** Direct access to the database, for seeding and for details that the api does not return. */
   db: Database;
-  /** Processes by what they are. */
+  /** Process ids by role. */
   pids(): { api: number | undefined; dispatchers: (number | undefined)[] };
 }
 
-/** Starts the service, does `work` with it, and leaves nothing behind. */
+/** Starts the service, runs `work` with it, and removes everything afterwards. */
 export async function withBench<T>(
   log: (line: string) => void,
   setup: Setup,
   work: (bench: Bench) => Promise<T>,
 ): Promise<T> {
   const dataDir = await mkdtemp(join(tmpdir(), 'carillon-bench-'));
-  const open: (() => Promise<unknown>)[] = [];
+  const closers: (() => Promise<unknown>)[] = [];
   try {
-    return await work(await startBench({ dataDir, log, setup, open }));
+    return await work(await startBench({ dataDir, log, setup, closers }));
   } finally {
-    for (const close of open.reverse()) await close();
+    for (const close of closers.reverse()) await close();
     await rm(dataDir, { recursive: true, force: true });
   }
 }
@@ -44,53 +44,38 @@ interface BenchStart {
   dataDir: string;
   log: (line: string) => void;
   setup: Setup;
-  /** Where whatever opens puts how it is closed. */
-  open: (() => Promise<unknown>)[];
+  /** Functions that close the opened resources, in order of opening. */
+  closers: (() => Promise<unknown>)[];
 }
 
-async function startBench({ dataDir, log, setup, open }: BenchStart): Promise<Bench> {
-  const host = '127.0.0.1';
-  const { threads, streams, gateway: kind } = setup;
-  const env = {
-    ...currentEnvironment(),
-    LOG_LEVEL: 'warn',
-    ...(threads === undefined ? {} : { DISPATCHER_THREADS: String(threads) }),
-    ...(streams === undefined ? {} : { BENCH_STREAMS: String(streams) }),
-    ...(kind === undefined ? {} : { BENCH_GATEWAY: kind }),
-  };
+const host = '127.0.0.1';
+
+async function startBench({ dataDir, log, setup, closers }: BenchStart): Promise<Bench> {
+  const env = environmentOf(setup);
   const gateway = await startBenchGateway(env, log);
-  open.push(() => gateway.stop());
+  closers.push(() => gateway.stop());
   const port = await choosePort({ asked: 0, usual: 0, host, variable: 'PORT' });
   const metricsPort = await choosePort({ asked: 0, usual: 0, host, variable: 'METRICS_PORT' });
   const adminToken = randomBytes(24).toString('base64url');
   const secret = randomBytes(32).toString('base64');
   const url = `http://${host}:${port}`;
-  const service = new LocalService({
-    dataDir,
-    databaseUrl: undefined,
-    host,
-    port,
-    publicUrl: url,
-    metricsPort,
-    adminToken,
-    secret,
-    env,
-    log,
-  });
+  const access = { host, port, publicUrl: url, metricsPort, adminToken, secret };
+  const service = new LocalService({ ...access, dataDir, databaseUrl: undefined, env, log });
   await service.start();
-  open.push(() => service.stop());
-  const further = {
+  closers.push(() => service.stop());
+  const { databaseUrl } = service;
+  const ofDispatcher = {
     ...env,
     HOST: host,
     PUBLIC_URL: url,
     METRICS_PORT: '0',
-    DATABASE_URL: service.databaseUrl,
+    DATABASE_URL: databaseUrl,
     CARILLON_ADMIN_TOKEN: adminToken,
     CARILLON_SECRET: secret,
   };
-  const others = await startOthers((setup.dispatchers ?? 1) - 1, { env: further, log, open });
-  const db = new Database({ url: service.databaseUrl, applicationName: 'bench', statementTimeoutMs: 0 });
-  open.push(() => db.close());
+  const others = await startDispatchers((setup.dispatchers ?? 1) - 1, { env: ofDispatcher, log, closers });
+  const db = new Database({ url: databaseUrl, applicationName: 'bench', statementTimeoutMs: 0 });
+  closers.push(() => db.close());
   const pids = () => ({
     api: service.apiPid,
     dispatchers: [service.dispatcherPid, ...others.map(({ pid }) => pid)],
@@ -98,10 +83,20 @@ async function startBench({ dataDir, log, setup, open }: BenchStart): Promise<Be
   return { url, adminToken, gateway, db, pids };
 }
 
-/** Further dispatchers on the same database. */
-async function startOthers(
+function environmentOf({ threads, streams, gateway }: Setup): Environment {
+  return {
+    ...currentEnvironment(),
+    LOG_LEVEL: 'warn',
+    ...(threads === undefined ? {} : { DISPATCHER_THREADS: String(threads) }),
+    ...(streams === undefined ? {} : { BENCH_STREAMS: String(streams) }),
+    ...(gateway === undefined ? {} : { BENCH_GATEWAY: gateway }),
+  };
+}
+
+/** Starts additional dispatchers on the same database. */
+async function startDispatchers(
   count: number,
-  { env, log, open }: Pick<BenchStart, 'log' | 'open'> & { env: Environment },
+  { env, log, closers }: Pick<BenchStart, 'log' | 'closers'> & { env: Environment },
 ): Promise<Supervised[]> {
   const others: Supervised[] = [];
   for (let i = 0; i < count; i++) {
@@ -112,7 +107,7 @@ async function startOthers(
       env,
       log,
     });
-    open.push(() => other.stop(stopMs));
+    closers.push(() => other.stop(stopMs));
     await other.start();
     others.push(other);
   }

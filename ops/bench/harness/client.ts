@@ -9,7 +9,7 @@ const record = z.object({ status: z.string(), devices: z.number(), successes: z.
 const createdApp = z.object({ appId: z.string(), masterKey: z.string() });
 export type BenchApp = z.infer<typeof createdApp>;
 
-/** One HTTP call whose answer is checked; throws with the body when it is refused. */
+/** Sends an HTTP request and parses the reply. Throws an error with the body when the request is refused. */
 export async function call<T>(url: string, init: RequestInit, shape: z.ZodType<T>): Promise<T> {
   const response = await fetch(url, init);
   const body = await response.text();
@@ -28,7 +28,7 @@ const masterHeaders = (app: BenchApp) => ({
   'content-type': 'application/json',
 });
 
-/** An app with a profile for the benchmark's APNs. */
+/** Creates an app with a profile for the benchmark's APNs. */
 export async function createApp(bench: Bench): Promise<BenchApp> {
   const { url, gateway } = bench;
   const headers = adminHeaders(bench);
@@ -42,14 +42,14 @@ export async function createApp(bench: Bench): Promise<BenchApp> {
   return app;
 }
 
-/** Accepts a push; gives its object id. */
+/** Sends a push. Returns its object id. */
 export async function push(bench: Bench, app: BenchApp, body: object): Promise<string> {
   const whole = JSON.stringify({ data: { alert: 'Benchmark' }, ...body });
   const init = { method: 'POST', headers: masterHeaders(app), body: whole };
   return (await call(`${bench.url}/1.1/push`, init, z.object({ objectId: z.string() }))).objectId;
 }
 
-/** Any call of the public API with the master key: a POST where there is a body. */
+/** Calls the public API with the master key: with POST if there is a body. */
 export function callAsMaster<T>(
   bench: Bench,
   app: BenchApp,
@@ -72,8 +72,8 @@ export async function control(
 }
 
 /**
- * Waits until a push is done. Looks into the table, not through the api, which would add up its batches
- * each time; the record that it gives is the api's.
+ * Waits until a push is done. Polls the table, because the api would add up the batches each time. Returns the record of
+ * the api.
  */
 export async function untilDone(
   bench: Bench,
@@ -95,7 +95,7 @@ export async function untilDone(
   return call(path, { headers: masterHeaders(app) }, record);
 }
 
-/** Waits until all recipients of a push were found and put into batches. */
+/** Waits until all recipients of a push are in batches. */
 export async function untilPlanned({ db }: Bench, { appId }: BenchApp, objectId: string): Promise<void> {
   for (;;) {
     const { rows } = await db.query<{ is_planned: boolean }>(
@@ -107,7 +107,7 @@ export async function untilPlanned({ db }: Bench, { appId }: BenchApp, objectId:
   }
 }
 
-/** The plan of the query that finds the recipients of a push, as the dry run tells it. Nothing is sent. */
+/** Returns the query plan for the recipients of a push, from the dry run. Sends nothing. */
 export async function planOf(bench: Bench, app: BenchApp, body: object): Promise<string[]> {
   const path = `${bench.url}/console/api/apps/${app.appId}/push/explain`;
   const whole = JSON.stringify({ data: { alert: 'Benchmark' }, ...body });
@@ -115,7 +115,7 @@ export async function planOf(bench: Bench, app: BenchApp, body: object): Promise
   return (await call(path, init, z.object({ plan: z.array(z.string()) }))).plan;
 }
 
-/** Sends a push and waits until its record is done; seconds from the answer to that. */
+/** Sends a push and waits until it is done. Returns the seconds from the reply until then. */
 export async function pushAndWait(
   bench: Bench,
   app: BenchApp,

@@ -1,11 +1,11 @@
-/** One figure of a benchmark, with its unit in the name. */
+/** Figure of a benchmark. */
 export interface Figure {
   name: string;
   value: number;
   unit: string;
 }
 
-/** Median, 95th percentile and maximum of durations in milliseconds. */
+/** Returns median, 95th percentile and maximum of durations in milliseconds. */
 export function spread(name: string, valuesMs: readonly number[]): Figure[] {
   const sorted = [...valuesMs].sort((a, b) => a - b);
   const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;

@@ -1,25 +1,26 @@
 import { readFile } from 'node:fs/promises';
 
-/** Clock ticks per second in /proc: fixed by Linux. */
+/** Clock ticks per second in /proc, a constant of Linux. */
 const ticksPerSecond = 100;
 
-/** What a process used so far, as Linux counts it. Undefined where there is no /proc. */
+/** Resource usage of a process so far. */
 export interface ProcessUse {
-  /** Processor time of all its threads, own and the kernel's for it. */
+  /** User and system CPU time of all its threads. */
   cpuSeconds: number;
-  /** The most memory it ever had resident (VmHWM). */
+  /** Peak resident memory (VmHWM). */
   peakMegabytes: number;
-  /** What it has resident now (VmRSS). */
+  /** Current resident memory (VmRSS). */
   residentMegabytes: number;
 }
 
+/** Reads the resource usage from Linux. Returns undefined where there is no /proc. */
 export async function processUse(pid: number | undefined): Promise<ProcessUse | undefined> {
   try {
     const [stat, status] = await Promise.all([
       readFile(`/proc/${pid}/stat`, 'utf8'),
       readFile(`/proc/${pid}/status`, 'utf8'),
     ]);
-    // The name in parentheses may hold spaces; utime and stime are the 14th and 15th field (proc(5)).
+    // The name in parentheses may contain spaces; utime and stime are the 14th and 15th field (proc(5)).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const megabytes = (line: RegExp) => (Number(line.exec(status)?.[1]) * 1024) / 1e6;
     return {

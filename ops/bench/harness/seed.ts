@@ -1,11 +1,11 @@
 import type { Bench } from './bench-service.ts';
 
-/** From this many rows on, indexes are built once instead of row by row. */
+/** Rows from which on indexes are built after the insert instead of row by row. */
 const manyRows = 50_000;
 
 /**
- * Straight into the table: what is measured is sending, not registering. Device number i has `i` in the last
- * eight digits of its token (arrivals.ts) and as its object id; the first has badge 1.
+ * Writes installations directly into the table, because the benchmark measures sending and not registration. Device number i
+ * has `i` in the last eight digits of its token (gateway/arrivals.ts) and as its object id; the first has badge 1.
  */
 export async function writeInstallations(
   { db, gateway }: Pick<Bench, 'db' | 'gateway'>,
@@ -35,7 +35,7 @@ interface Index {
   definition: string;
 }
 
-/** Drops what can be built again: all but the primary key. Gives how. */
+/** Drops all indexes but the primary key. Returns their definitions. */
 async function dropIndexes(db: Bench['db']): Promise<Index[]> {
   const { rows } = await db.query<Index>(
     `SELECT c.relname AS name, pg_get_indexdef(i.indexrelid) AS definition
