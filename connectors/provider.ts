@@ -1,26 +1,28 @@
 /**
- * The contract of a supplier: how mail and SMS leave (develop/architecture.md#connectors). Like a gateway's connector it takes one
- * message, tries once, gives back what became of it as data, and knows no queue and no database.
+ * Contract of a provider of mail or SMS (develop/architecture.md#connectors). Like a gateway's connector, a provider takes
+ * one message, tries once, returns the result as data, and uses neither queue nor database.
  */
 
 interface Envelope {
-  /** The same at every try of this message, so that a supplier can hide a repeat. */
+  /** The same at every try of this message, so that a provider can drop duplicates. */
   id: string;
   appId: string;
-  /** What it is for, such as `general` or `resetPassword`. */
+  /** Purpose, such as `general` or `resetPassword`. */
   type: string;
   to: string;
   text: string;
 }
 
+/** Mail to send. */
 export interface MailMessage extends Envelope {
   fromName: string;
   subject: string;
   html?: string | undefined;
 }
 
+/** SMS or voice call to send. */
 export interface SmsMessage extends Envelope {
-  /** A call that reads out the code, in place of a text. */
+  /** True: a call that reads the code aloud, in place of a text. */
   isVoice: boolean;
   code?: string | undefined;
   sign: string;
@@ -29,16 +31,17 @@ export interface SmsMessage extends Envelope {
   expiresAtMs: number;
 }
 
-/** What became of one try. `reason` is one of a bounded set: it is stored and counted, and names no recipient. */
+/** Result of one try. `reason` comes from a bounded set, is stored and counted, and contains no personal data. */
 export type ProviderResult =
   | { kind: 'sent' }
-  /** Refused for good: the same message would be refused again. */
+  /** Refused permanently. */
   | { kind: 'refused'; reason: string }
-  /** Not taken, or no answer: worth another try after `afterMs` (null: the dispatcher's back-off). */
+  /** Not accepted, or no response: retry after `afterMs` (null: the dispatcher's back-off). */
   | { kind: 'retry'; reason: string; afterMs: number | null };
 
+/** Client of a provider. */
 export interface Provider<M> {
-  /** Never rejects for an answer; resolves within its deadline. */
+  /** Sends a message. Resolves for any response, within its deadline. */
   send(message: M): Promise<ProviderResult>;
   close(): Promise<void>;
 }

@@ -4,22 +4,23 @@ import type { MailMessage, Provider, SmsMessage } from './provider.ts';
 import { openSmsWebhook } from './sms/index.ts';
 import { openSmtp } from './smtp/index.ts';
 
-/** The suppliers that are set; where one is absent, messages stay in the outbox and go nowhere (protocol/operation.md#environment). */
+/** Configured providers. Without one, its messages stay in the outbox (protocol/operation.md#environment). */
 export interface Providers {
   mail: Provider<MailMessage> | undefined;
   sms: Provider<SmsMessage> | undefined;
 }
 
+/** Settings of the providers, from the environment. */
 export interface ProviderSettings {
   smtpUrl?: string | undefined;
   smsWebhookUrl?: string | undefined;
   publicUrl: string;
 }
 
-/** Keys of the webhook's signatures, one per key of CARILLON_SECRET, the newest first (connectors/sms/README.md). */
+/** Returns the signing keys of the webhook, one per key of CARILLON_SECRET, the newest first (connectors/sms/README.md). */
 export const webhookKeys = (vault: Vault): string[] => vault.derivedBy('sms webhook');
 
-/** Opens what the environment names; connects with the first message. */
+/** Opens the configured providers. They connect with the first message. */
 export function openProviders(
   { smtpUrl, smsWebhookUrl, publicUrl }: ProviderSettings,
   { vault, clock }: { vault: Vault; clock: Clock },

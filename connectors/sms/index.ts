@@ -8,19 +8,20 @@ import {
 } from '../../shared/http/client.ts';
 import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';
 
+/** Options of the SMS webhook. */
 export interface SmsWebhookOptions {
-  /** Where messages are posted. User and password in it become basic authentication. */
+  /** URL that receives messages. Its user and password become basic authentication. */
   url: string;
-  /** Keys to sign with, the newest first: one signature each, so that a key can be changed without a gap. */
+  /** Signing keys, the newest first. Each makes one signature, so that a key can be replaced without downtime. */
   keys: string[];
   clock: Clock;
   timing?: HttpTiming;
 }
 
-/** At once; further messages wait in the queue. */
+/** Concurrent connections; further messages wait in the queue. */
 const maxConnections = 8;
 
-/** SMS and voice calls over a generic webhook (README.md has the wire form). */
+/** Opens the provider that sends SMS and voice calls through a webhook (README.md has the wire form). */
 export function openSmsWebhook(options: SmsWebhookOptions): Provider<SmsMessage> {
   const { url, keys, clock, timing = defaultHttpTiming } = options;
   const { origin, path, authorization } = readWebhookUrl(url);
@@ -61,7 +62,7 @@ function bodyOf(message: SmsMessage): string {
   });
 }
 
-/** What is signed: id, time and body, so that none of them can be exchanged. */
+/** Returns the headers of a request. The signatures cover id, timestamp and body. */
 export function signatureHeaders(
   keys: string[],
   { id, body, epochMs }: { id: string; body: string; epochMs: number },
@@ -76,15 +77,15 @@ export function signatureHeaders(
   };
 }
 
-/** Answers that may differ next time: too early, timed out, conflict in progress, too many, and any 5xx. */
+/** Temporary statuses: too early, timed out, conflict in progress, too many requests. */
 const transient = new Set([408, 423, 425, 429]);
 
-/** What an answer means; its body is not read. */
+/** Returns the result of a response. Ignores the body. */
 export function readReply(reply: HttpResult): ProviderResult {
   if (reply.kind !== 'response') return { kind: 'retry', reason: reply.reason, afterMs: null };
   const { status, retryAfterMs } = reply;
   if (status >= 200 && status < 300) return { kind: 'sent' };
-  // It has a message of this id already.
+  // The webhook already has a message with this id.
   if (status === 409) return { kind: 'sent' };
   const reason = `status_${status}`;
   if (status >= 500 || transient.has(status)) return { kind: 'retry', reason, afterMs: retryAfterMs };

@@ -2,6 +2,7 @@ import { createTransport } from 'nodemailer';
 import type { MailMessage, Provider, ProviderResult } from '../provider.ts';
 import { readFailure } from './errors.ts';
 
+/** Options of the SMTP provider. */
 export interface SmtpOptions {
   /** `smtp://` (STARTTLS where offered) or `smtps://`, with user and password; `?from=` names the sender. */
   url: string;
@@ -10,23 +11,24 @@ export interface SmtpOptions {
   timing?: SmtpTiming;
 }
 
+/** Timeouts of a connection. */
 export interface SmtpTiming {
   connectMs: number;
   greetingMs: number;
-  /** Silence of the server in the middle of a mail. */
+  /** Longest silence of the server during a mail. */
   silenceMs: number;
 }
 
 const defaultTiming: SmtpTiming = { connectMs: 10_000, greetingMs: 10_000, silenceMs: 30_000 };
 
-/** Connections kept to the server, and mails sent over each before it is renewed. */
+/** Pooled connections, and mails per connection. */
 const maxConnections = 4;
 const maxMessages = 100;
 
-/** An address as an envelope takes it: one, without blanks, brackets, commas or control characters. */
+/** Address that an envelope accepts: a single one, without blanks, brackets, commas or control characters. */
 const singleAddress = /^[^\s<>,;:"()[\]\\@]+@[^\s<>,;:"()[\]\\@]+$/;
 
-/** Mail over SMTP (protocol/codes.md#e-mail-and-password-reset). The only home of nodemailer. */
+/** Opens the SMTP provider (protocol/codes.md#e-mail-and-password-reset). Only this folder imports nodemailer. */
 export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Provider<MailMessage> {
   const { transportUrl, from } = readSmtpUrl(url, host);
   const transport = createTransport({
@@ -37,11 +39,11 @@ export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Pr
     connectionTimeout: timing.connectMs,
     greetingTimeout: timing.greetingMs,
     socketTimeout: timing.silenceMs,
-    // Templates and addresses come from outside: nothing in them may name a file or a URL to read.
+    // Templates and addresses are untrusted: they must not make the library read a file or a URL.
     disableFileAccess: true,
     disableUrlAccess: true,
   });
-  // The pool tells of an idle connection that broke; each mail hears of its own failure.
+  // Emitted for broken idle connections; a failed mail rejects its own promise.
   transport.on('error', () => undefined);
   return {
     send: (message) => sendMail(transport, { from, host }, message),
@@ -50,8 +52,8 @@ export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Pr
 }
 
 /**
- * Whether the server greets us, and takes user and password where the URL has them: null, or the reason in the words of
- * `readFailure`. Nothing is sent.
+ * Checks that the server accepts a connection, and user and password if the URL has them. Returns null, or the reason as
+ * `readFailure`. Sends nothing.
  */
 export async function checkSmtp(url: string, timing: SmtpTiming = defaultTiming): Promise<string | null> {
   const { transportUrl } = readSmtpUrl(url, 'localhost');
@@ -77,7 +79,7 @@ interface Sender {
   host: string;
 }
 
-/** The part of a transport that is used here. */
+/** Part of the library's transport that this module uses. */
 interface Transport {
   sendMail(mail: Parameters<ReturnType<typeof createTransport>['sendMail']>[0]): Promise<unknown>;
 }
@@ -90,7 +92,7 @@ async function sendMail(
   if (!singleAddress.test(message.to)) return { kind: 'refused', reason: 'address' };
   try {
     await transport.sendMail({
-      // As objects: a text would be read as a list of addresses.
+      // As objects: the library parses a text as a list of addresses.
       from: { name: message.fromName, address: from },
       to: { name: '', address: message.to },
       envelope: { from, to: message.to },
@@ -98,7 +100,7 @@ async function sendMail(
       text: message.text,
       ...(message.html === undefined ? {} : { html: message.html }),
       messageId: `<${message.id}.${message.appId}@${host}>`,
-      // Automatic answers are not wanted (RFC 3834 5).
+      // Suppresses automatic replies (RFC 3834 5).
       headers: { 'Auto-Submitted': 'auto-generated' },
     });
     return { kind: 'sent' };
@@ -107,7 +109,7 @@ async function sendMail(
   }
 }
 
-/** Takes our own parameter off the URL; what is left is the library's to read. */
+/** Separates the `from` parameter from the URL of the library. */
 function readSmtpUrl(url: string, host: string): { transportUrl: string; from: string } {
   const parsed = new URL(url);
   const from = parsed.searchParams.get('from') ?? `no-reply@${host}`;

@@ -7,16 +7,16 @@ import { deleteExpiredLinks } from '../../shared/db/tables/users/link-tokens.ts'
 import { deleteExpiredCodes } from '../../shared/db/tables/users/verification-codes.ts';
 
 const hourMs = 3_600_000;
-/** The longest window that a limit counts over is a day. */
+/** More than a day, the longest window of a limit. */
 const sendRetentionMs = 25 * hourMs;
-/** Longer than the hour over which the use of codes is measured, and than a breaker stays open. */
+/** More than the window of the conversion rate, and than the time that a breaker stays open. */
 const conversionRetentionMs = 3 * hourMs;
-/** Messages hold addresses and numbers: kept as long as push records. */
+/** Retention of messages, which contain addresses and numbers: the same as of push records. */
 const messageRetentionMs = 7 * 24 * hourMs;
 
 /**
- * Removes codes, captchas and links that have expired, messages after seven days, and counts that no limit asks for;
- * at most `limit` rows of each. Gives the most that it removed of one.
+ * Deletes expired codes, captchas and links, messages after seven days, and counts outside every window; at most `limit`
+ * rows of each table. Returns the largest number that it deleted from one table.
  */
 export async function cleanVerification(db: Handle, nowMs: number, limit: number): Promise<number> {
   const now = new Date(nowMs);

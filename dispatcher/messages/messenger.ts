@@ -20,17 +20,18 @@ import { Consumer, type JobContext } from '../../shared/queue/consumer.ts';
 import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../../shared/queue/queue.ts';
 
-/** Messages in work at the same time. */
-const messagesAtOnce = 16;
-/** Finds messages whose time to be tried again has come; NOTIFY tells of new ones. */
+/** Messages sent at the same time. */
+const maxConcurrent = 16;
+/** Interval of the poll for retries; NOTIFY announces new messages. */
 const pollMs = 1000;
-/** What messages in work get at the end before they are put back. */
+/** Time that messages in progress get at a stop, before their jobs go back to the queue. */
 const graceMs = 3000;
 
-/** Back-off: doubled from try to try. */
+/** Back-off, doubled at each try. */
 const firstBackoffMs = 1000;
 const maxBackoffMs = 10 * 60_000;
 
+/** Dependencies of the messenger. */
 export interface MessengerDeps {
   db: Database;
   vault: Vault;
@@ -40,20 +41,20 @@ export interface MessengerDeps {
   metrics: Metrics;
 }
 
-/** Opens the suppliers and takes messages; both end with the stack. */
+/** Opens the providers and starts to send messages. The stack closes both. */
 export async function startMessenger(
   deps: MessengerDeps,
   settings: ProviderSettings,
   { stack, listener }: { stack: ClosingStack; listener: Listener },
 ): Promise<void> {
   const providers = openProviders(settings, deps);
-  stack.add('suppliers', () => Promise.all([providers.mail?.close(), providers.sms?.close()]));
+  stack.add('providers', () => Promise.all([providers.mail?.close(), providers.sms?.close()]));
   const consumer = new Consumer({
     queue: deps.queue,
     listener,
     log: deps.log,
     kind: messageJob,
-    capacity: messagesAtOnce,
+    capacity: maxConcurrent,
     pollMs,
     handle: (job, shift) => sendMessage(deps, providers, job, shift),
   });
@@ -62,9 +63,9 @@ export async function startMessenger(
 }
 
 /**
- * Hands one message to its supplier and records what became of it, in one transaction with the end of the job.
- * A message that cannot be sent now is tried again until it expires. A process that dies in between sends it
- * twice, under the same id. False when it is told to stop before there is an answer.
+ * Sends one message through its provider and records the result, in one transaction with the end of the job. Retries a
+ * message until it expires. After a crash between sending and recording the message is sent twice, with the same id.
+ * Returns false when it is stopped before the provider responds.
  */
 export async function sendMessage(
   deps: MessengerDeps,
@@ -78,13 +79,13 @@ export async function sendMessage(
     await deps.queue.complete(messageJob, job, deps.db);
     return true;
   }
-  const ending = await tryOnce(deps, providers, message, { id: `${messageId}`, appId, signal });
-  if (ending === 'stopped') return false;
-  await record(deps, job, message, ending);
+  const outcome = await trySend(deps, providers, message, { id: `${messageId}`, appId, signal });
+  if (outcome === 'stopped') return false;
+  await record(deps, job, message, outcome);
   return true;
 }
 
-/** Undefined when there is nothing to send; one that was sealed with a key that is gone is given up. */
+/** Reads the message; returns undefined when there is nothing to send. Fails one that was encrypted with a retired key. */
 async function readMessage(
   { db, vault, log }: MessengerDeps,
   { data: { appId, messageId } }: Job<MessageJob>,
@@ -93,15 +94,16 @@ async function readMessage(
     return await findWaitingMessage(db, vault, appId, messageId);
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
-    log.error({ err: error, app: appId, messageId }, 'a message cannot be read');
+    log.error({ err: error, app: appId, messageId }, 'cannot decrypt a message');
     await settleMessage(db, appId, messageId, { state: 'failed', reason: 'unreadable' });
     return undefined;
   }
 }
 
+/** Outcome of a try: the final result, or a retry. */
 type SendOutcome = MessageResult | Extract<ProviderResult, { kind: 'retry' }>;
 
-async function tryOnce(
+async function trySend(
   { clock }: MessengerDeps,
   providers: Providers,
   message: WaitingMessage,
@@ -110,14 +112,14 @@ async function tryOnce(
   const send = senderFor(providers, message, { id, appId });
   if (!send) return { state: 'kept', reason: null };
   if (message.expiresAt.getTime() <= clock.now()) return { state: 'failed', reason: 'expired' };
-  const sending = await Promise.race([send(), aborted(signal)]);
-  if (sending === 'stopped' || sending.kind === 'retry') return sending;
-  return sending.kind === 'sent'
+  const result = await Promise.race([send(), aborted(signal)]);
+  if (result === 'stopped' || result.kind === 'retry') return result;
+  return result.kind === 'sent'
     ? { state: 'sent', reason: null }
-    : { state: 'failed', reason: sending.reason };
+    : { state: 'failed', reason: result.reason };
 }
 
-/** How this message is sent; undefined when no supplier is set for its kind. */
+/** Returns the call that sends this message; undefined when its kind has no provider. */
 function senderFor(
   providers: Providers,
   message: WaitingMessage,
@@ -143,47 +145,47 @@ async function record(
   deps: MessengerDeps,
   job: Job<MessageJob>,
   message: WaitingMessage,
-  ending: SendOutcome,
+  outcome: SendOutcome,
 ): Promise<void> {
   const { appId, messageId } = job.data;
   const { db, queue, metrics, log } = deps;
-  const settlement = 'state' in ending ? ending : expiredResult(deps, message, ending);
+  const result = 'state' in outcome ? outcome : expiredResult(deps, message, outcome);
   await db.transaction(async (tx) => {
     if (!(await queue.complete(messageJob, job, tx))) return;
-    if (settlement) await settleMessage(tx, appId, messageId, settlement);
-    else if ('kind' in ending && (await countTry(tx, appId, messageId, ending.reason)))
+    if (result) await settleMessage(tx, appId, messageId, result);
+    else if ('kind' in outcome && (await countTry(tx, appId, messageId, outcome.reason)))
       await queue.send(messageJob, [job.data], {
         tx,
-        startAfter: await dueIn(tx, retryDelay(message, ending)),
+        startAfter: await dueIn(tx, retryDelay(message, outcome)),
         priority: message.kind === 'sms' ? 1 : 0,
       });
   });
-  const outcome = settlement?.state ?? 'retried';
-  metrics.messages.inc({ kind: message.kind, outcome });
-  if (outcome === 'failed' || outcome === 'retried')
+  const label = result?.state ?? 'retried';
+  metrics.messages.inc({ kind: message.kind, outcome: label });
+  if (label === 'failed' || label === 'retried')
     log.warn(
-      { app: appId, messageId, messageKind: message.kind, outcome, reason: ending.reason },
+      { app: appId, messageId, messageKind: message.kind, outcome: label, reason: outcome.reason },
       'a message was not taken',
     );
 }
 
-/** A message that would be tried again after it has expired is given up. */
+/** Returns the failure of a message that expires before its next try; undefined otherwise. */
 function expiredResult(
   { clock }: MessengerDeps,
   message: WaitingMessage,
-  ending: Extract<SendOutcome, { kind: 'retry' }>,
+  retry: Extract<SendOutcome, { kind: 'retry' }>,
 ): MessageResult | undefined {
   const isOver =
-    clock.now() + retryDelay(message, { ...ending, isLeast: true }) >= message.expiresAt.getTime();
-  return isOver ? { state: 'failed', reason: ending.reason } : undefined;
+    clock.now() + retryDelay(message, { ...retry, isMinimum: true }) >= message.expiresAt.getTime();
+  return isOver ? { state: 'failed', reason: retry.reason } : undefined;
 }
 
-/** What the supplier asked for, else a back-off of which half is left to chance. */
+/** Returns the delay that the provider asked for, else a back-off with 50 % jitter. */
 function retryDelay(
   { attempts }: Pick<WaitingMessage, 'attempts'>,
-  { afterMs, isLeast = false }: { afterMs: number | null; isLeast?: boolean },
+  { afterMs, isMinimum = false }: { afterMs: number | null; isMinimum?: boolean },
 ): number {
   if (afterMs !== null) return Math.min(Math.max(afterMs, firstBackoffMs), maxBackoffMs * 6);
   const full = Math.min(firstBackoffMs * 2 ** Math.min(attempts, 20), maxBackoffMs);
-  return isLeast ? full / 2 : full / 2 + randomInt(full / 2 + 1);
+  return isMinimum ? full / 2 : full / 2 + randomInt(full / 2 + 1);
 }

@@ -15,7 +15,7 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type CaptchaShape, drawCaptcha, newCaptchaText } from './image.ts';
 
-/** Query of requestCaptcha, within its ranges (protocol/codes.md#captchas). */
+/** Validated query of requestCaptcha (protocol/codes.md#captchas). */
 export interface CaptchaRequest extends Partial<CaptchaShape> {
   /** Seconds. */
   ttl?: number | undefined;
@@ -23,12 +23,12 @@ export interface CaptchaRequest extends Partial<CaptchaShape> {
 
 const defaults = { width: 85, height: 30, size: 4, ttl: 60 };
 const maxAttempts = 3;
-/** How long a solved captcha can be made use of. */
+/** Validity of the token of a solved captcha. */
 const validateTokenMs = 5 * 60_000;
 
 type CaptchaDeps = Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'config'>;
 
-/** Image captchas in front of SMS sending (protocol/codes.md#captchas). */
+/** Image captchas that protect the sending of SMS (protocol/codes.md#captchas). */
 export class CaptchaService {
   readonly #deps: CaptchaDeps;
 
@@ -36,7 +36,7 @@ export class CaptchaService {
     this.#deps = deps;
   }
 
-  /** Throws 119 unless the app protects its messages by captchas, 403 for a size or ttl that needs the master key. */
+  /** Creates a captcha. Throws 119 unless the app requires captchas, 403 for a size or ttl that requires the master key. */
   async request(
     { app, isMaster }: { app: App; isMaster: boolean },
     request: CaptchaRequest,
@@ -54,7 +54,7 @@ export class CaptchaService {
     return { captcha_token: id.token, captcha_url: `${config.publicUrl}/1.1/captchaImage?${query}` };
   }
 
-  /** The PNG. Throws 404 when there is no such captcha, or not any more. */
+  /** Returns the image as PNG. Throws 404 for an unknown or expired captcha. */
   async image(appId: string, token: string): Promise<Buffer> {
     const now = new Date(this.#deps.clock.now());
     const image = await findCaptchaImage(this.#deps.db, { appId, token }, now);
@@ -62,21 +62,21 @@ export class CaptchaService {
     return image;
   }
 
-  /** Gives a token that one message can be had for. Throws 119, and 1 for a wrong answer or a dead captcha alike. */
+  /** Returns a validate token, which pays for one message. Throws 119, and 1 for a wrong answer or an unusable captcha. */
   async verify(app: App, token: string, code: string): Promise<{ validate_token: string }> {
     requireCaptchas(app);
     const { db, clock } = this.#deps;
     const id = { appId: app.appId, token };
     const sealed = await countCaptchaAttempt(db, id, { maxAttempts, now: new Date(clock.now()) });
     if (!sealed || !equalInConstantTime(this.#open(id, sealed).toLowerCase(), code.trim().toLowerCase()))
-      throw wrong();
+      throw wrongCaptcha();
     const validateToken = randomBytes(18).toString('base64url');
     const expiresAt = new Date(clock.now() + validateTokenMs);
-    if (!(await solveCaptcha(db, id, { digest: digestOf(validateToken), expiresAt }))) throw wrong();
+    if (!(await solveCaptcha(db, id, { digest: digestOf(validateToken), expiresAt }))) throw wrongCaptcha();
     return { validate_token: validateToken };
   }
 
-  /** Spends a validate token as part of `tx`. Throws 608 without one, or when it is not good any more. */
+  /** Spends a validate token as part of `tx`. Throws 608 for a missing or invalid one. */
   async spend(tx: Handle, appId: string, validateToken: string | undefined): Promise<void> {
     if (validateToken === undefined || validateToken === '') throw refuse('validateTokenMissing');
     const token = { digest: digestOf(validateToken), now: new Date(this.#deps.clock.now()) };
@@ -84,7 +84,7 @@ export class CaptchaService {
       throw refuse('validateTokenMissing', 'The validate token is wrong, expired or used.');
   }
 
-  /** For tests of other programs, which cannot read images: 404 unless this is one. */
+  /** Returns the answer, for tests of client programs. Throws 404 outside a test instance. */
   async reveal(appId: string, token: string): Promise<{ code: string }> {
     const { db, config } = this.#deps;
     const id = { appId, token };
@@ -102,9 +102,9 @@ function requireCaptchas(app: App): void {
   if (!app.options.captchaForSms) throw refuse('notForClients');
 }
 
-const wrong = () => refuse('wrongCaptcha');
+const wrongCaptcha = () => refuse('wrongCaptcha');
 
 const contextOf = ({ appId, token }: { appId: string; token: string }) => `captcha ${appId} ${token}`;
 
-/** 144 random bits need no key. */
+/** Hashes a token; 144 random bits need no key. */
 const digestOf = (token: string) => createHash('sha256').update(token).digest();

@@ -3,14 +3,15 @@ import { renderAsync } from '@resvg/resvg-js';
 import svgCaptcha from 'svg-captcha';
 import { z } from 'zod';
 
-/** Letters and digits that nobody mixes up. */
+/** Letters and digits that are easy to tell apart. */
 const alphabet = 'ACEFHKLMNPRTUVWXYZ3679';
 
-/** The library's drawing function is its module itself, which its types leave out. */
+/** The library's module is its drawing function, which its types omit. */
 const drawGlyph = z
   .custom<(text: string, options: object) => string>((value) => typeof value === 'function')
   .parse(svgCaptcha);
 
+/** Size of a captcha. */
 export interface CaptchaShape {
   /** Pixels. */
   width: number;
@@ -19,7 +20,7 @@ export interface CaptchaShape {
   size: number;
 }
 
-/** A text for people to read, unpredictable. */
+/** Returns a random text for a captcha. */
 export function newCaptchaText(size: number): string {
   let text = '';
   for (let i = 0; i < size; i += 1) text += alphabet[randomInt(alphabet.length)];
@@ -27,9 +28,9 @@ export function newCaptchaText(size: number): string {
 }
 
 /**
- * Draws a text as a PNG. Each character is turned, sheared and scaled on its own, then all are bent along one
- * wave; lines of the same colours run across and through them. Glyphs are outlines of a font in the package, so
- * no font of the machine is needed. The pixels are computed off the main thread.
+ * Draws a text as a PNG. Rotates, shears and scales each character, then bends all along one wave and draws lines of
+ * the same colours over them. Glyphs are outlines of a font in the package, so no system font is needed. Rendering runs
+ * off the main thread.
  */
 export async function drawCaptcha(text: string, shape: CaptchaShape): Promise<Buffer> {
   const image = await renderAsync(captchaSvg(text, shape), { font: { loadSystemFonts: false } });
@@ -38,17 +39,17 @@ export async function drawCaptcha(text: string, shape: CaptchaShape): Promise<Bu
 
 export function captchaSvg(text: string, { width, height }: CaptchaShape): string {
   const step = width / (text.length + 0.4);
-  // The font's capitals are half as high as its size.
+  // Capitals of this font are half its size high.
   const fontSize = Math.min(height * 1.45, step * 2.1);
   const stroke = (fontSize * 0.024).toFixed(2);
   const wave = newWave(height);
   const glyphs = [...text].map((char, i) => {
     const color = darkColor();
-    const place = { x: step * (i + 0.7) + between(-0.08, 0.08) * step, y: height / 2 };
-    return `<path fill="${color}" stroke="${color}" stroke-width="${stroke}" d="${placed(glyphPath(char, fontSize), place, wave)}"/>`;
+    const centre = { x: step * (i + 0.7) + between(-0.08, 0.08) * step, y: height / 2 };
+    return `<path fill="${color}" stroke="${color}" stroke-width="${stroke}" d="${transformed(glyphPath(char, fontSize), centre, wave)}"/>`;
   });
   const lines = Array.from({ length: 2 }, () => line(width, height, darkColor(), between(0.8, 1.4)));
-  // A line in the colour of the ground cuts the characters into pieces that are no letters.
+  // A line in the background colour cuts the characters into pieces.
   const cut = line(width, height, '#fff', between(0.8, 1.2));
   const dots = Array.from({ length: Math.round((width * height) / 130) }, () => dot(width, height));
   return (
@@ -70,8 +71,8 @@ interface Point {
 
 type Wave = (point: Point) => Point;
 
-/** Outlines consist of coordinate pairs throughout, so bending every pair bends the character. */
-function placed(path: string, { x, y }: Point, wave: Wave): string {
+/** Transforms an outline. It consists of coordinate pairs only, so bending each pair bends the character. */
+function transformed(path: string, { x, y }: Point, wave: Wave): string {
   const angle = between(-0.32, 0.32);
   const shear = between(-0.25, 0.25);
   const scale = between(0.88, 1.08);
@@ -79,7 +80,7 @@ function placed(path: string, { x, y }: Point, wave: Wave): string {
   return path.replace(/(-?[\d.]+)[\s,]*(-?[\d.]+)/g, (_all, a: string, b: string) => {
     const [px, py] = [Number(a) + shear * Number(b), Number(b)];
     const bent = wave({ x: x + px * cos - py * sin, y: y + px * sin + py * cos });
-    // A minus may have been all that parted this pair from the one before.
+    // The blank is required: a minus may have been the only separator.
     return ` ${bent.x.toFixed(2)} ${bent.y.toFixed(2)}`;
   });
 }
@@ -106,7 +107,7 @@ function dot(width: number, height: number): string {
   return `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${r.toFixed(1)}" fill="${darkColor()}"/>`;
 }
 
-/** Dark enough to be read on white. */
+/** Returns a random colour that is readable on white. */
 const darkColor = () => `hsl(${randomInt(360)},${randomInt(45, 80)}%,${randomInt(20, 34)}%)`;
 
 const between = (low: number, high: number) => low + (randomInt(1_000_001) / 1_000_000) * (high - low);

@@ -16,7 +16,7 @@ import { includeSourceFor } from '../queries/included-objects.ts';
 type Query = Record<string, unknown>;
 type Found = { results: JsonObject[]; count?: number };
 
-/** Looking roles up: anybody with a key sees those that their ACL shows to it. */
+/** Reads roles. Any caller with a key reads the roles that their ACL allows. */
 export class RoleLookup {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries'>;
   readonly #users: Pick<UserLookup, 'list'>;
@@ -27,8 +27,8 @@ export class RoleLookup {
   }
 
   /**
-   * `{}` when there is none (protocol/queries.md#reads-by-id). Throws 403 when its ACL does not show it to the caller, 102 or 105 for bad
-   * `keys` and `include`, 116 for too much.
+   * Returns a role, or `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 403 when the ACL denies the caller,
+   * 102 or 105 for invalid `keys` and `include`, 116 for too much.
    */
   async get(caller: UserCaller, objectId: string, query: Query): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
@@ -46,9 +46,9 @@ export class RoleLookup {
   }
 
   /**
-   * GET of the collection. `redirectClassNameForKey` names a relation, and asks for its members instead: SDKs send it
-   * where they do not know the members' class, and read it from the reply. Throws 102, 105, 106 or 111 for the query,
-   * 116 for too much, 124, and as the list of the members' class.
+   * Lists roles (GET of the collection). With `redirectClassNameForKey`, which names a relation, lists its members
+   * instead: SDKs send it where they do not know the class of the members, and read the class from the reply. Throws
+   * 102, 105, 106 or 111 for the query, 116 for too much, 124 for a timeout, and as the list of the members' class.
    */
   async list(caller: UserCaller, query: Query): Promise<Found & { className?: string }> {
     const { redirectClassNameForKey: key } = query;

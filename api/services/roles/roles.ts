@@ -27,18 +27,18 @@ import { roleClass } from '../../../shared/query/schema/classes.ts';
 import { isObjectId, readerFor, requireWrite, type UserCaller } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** A saved role, and what the reply to a save is made of. */
+/** Saved role, as the reply needs it. */
 export interface SavedRole {
   document: JsonObject;
-  /** The members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
+  /** Members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
   changed: JsonObject;
 }
 
 const maxIdsPerDelete = 100;
-/** How often a change that met another one is tried. */
+/** Tries of a change after deadlocks. */
 const maxTries = 3;
 
-/** Roles (protocol/roles.md#role-fields): who may write one says its ACL. */
+/** Creates, updates and deletes roles, as their ACLs allow (protocol/roles.md#role-fields). */
 export class RoleService {
   readonly #deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>;
   readonly #roleCache: RoleCache;
@@ -49,8 +49,8 @@ export class RoleService {
   }
 
   /**
-   * POST. Throws 403 where the app's option `allowRoleCreate` is off, 137 when another role has the name, 154 beyond its
-   * option `maxRoles`, 128 for members that are not there, and as `readRoleChanges` and `newRole`.
+   * Creates a role (POST). Throws 403 unless the app's option `allowRoleCreate` is on, 137 for a taken name, 154 beyond the
+   * option `maxRoles`, 128 for unknown members, and as `readRoleChanges` and `newRole`.
    */
   async create(caller: UserCaller, body: JsonObject): Promise<SavedRole> {
     const { app, isMaster } = caller;
@@ -62,13 +62,13 @@ export class RoleService {
         throw refuse('thresholdExceeded', `The app has ${app.options.maxRoles} roles (option maxRoles).`);
       const role = await insertRole(tx, app.appId, { objectId: newObjectId(), draft, now: this.#now() });
       await writeMembers(tx, app, role, changes.members);
-      return replyParts(role, changes);
+      return savedRole(role, changes);
     });
   }
 
   /**
-   * PUT. Throws 1 for an id that no role has, 403 when its ACL does not let the caller write it, 305 when `where` is
-   * given and not met, 117 for another name, and as `create`.
+   * Updates a role (PUT). Throws 1 for an unknown id, 403 when the ACL denies it, 305 when the role does not match `where`,
+   * 117 for another name, and as `create`.
    */
   async update(
     caller: UserCaller,
@@ -90,13 +90,13 @@ export class RoleService {
       const draft = changedRole(current, changes);
       const role = await updateRole(tx, app.appId, { id: current.id, draft, now: this.#now() });
       await writeMembers(tx, app, role, changes.members);
-      return replyParts(role, changes);
+      return savedRole(role, changes);
     });
   }
 
   /**
-   * DELETE of one id or of several, comma-joined (protocol/objects.md#create-and-update), one after the other; an id that no role has is
-   * deleted already. Throws as `update`, and 116 for too many ids.
+   * Deletes one id, or several comma-joined ones in sequence (protocol/objects.md#create-and-update). Ignores unknown ids.
+   * Throws as `update`, and 116 for too many ids.
    */
   async delete(caller: UserCaller, objectIds: string, where: unknown): Promise<void> {
     const { app } = caller;
@@ -114,14 +114,14 @@ export class RoleService {
       });
   }
 
-  /** Where a role is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
+  /** Returns the URL of a role, built from PUBLIC_URL and never from a request (protocol/admin-api.md#links). */
   urlOf({ objectId }: JsonObject): string {
     return `${this.#deps.config.publicUrl}/1.1/roles/${objectId}`;
   }
 
   /**
-   * Runs `work` in one transaction, with a condition in the app's share of those; again when it met the deletion of
-   * a member. This process knows the result at once, the others within a second.
+   * Runs `work` in one transaction, again after a deadlock with the deletion of a member. A call with a condition uses the
+   * app's share of query capacity. This process sees the new roles at once, other processes within a second.
    */
   async #change<T>(
     caller: UserCaller,
@@ -161,7 +161,7 @@ async function requireCondition(
   if (condition && !(await rowMeets(tx, { table: 'role', id }, condition))) throw refuse('noEffect');
 }
 
-/** Does the steps in their order. Throws 128 when a member that is to be added is not there. */
+/** Applies the steps in order. Throws 128 when a member to add does not exist. */
 async function writeMembers(tx: Handle, { appId }: App, { id }: Role, steps: MemberStep[]): Promise<void> {
   for (const { relation, isAdded, objectIds } of steps) {
     const members = { roleId: id, relation, objectIds };
@@ -172,7 +172,7 @@ async function writeMembers(tx: Handle, { appId }: App, { id }: Role, steps: Mem
 
 const memberMissing = () => refuse('invalidRelation', 'Invalid relation data: a member does not exist.');
 
-function replyParts(role: Role, { touched }: RoleChanges): SavedRole {
+function savedRole(role: Role, { touched }: RoleChanges): SavedRole {
   const document = roleDocument(role, { hasAcl: true });
   const changed = Object.fromEntries(Object.entries(document).filter(([name]) => touched.has(name)));
   return { document, changed };
