@@ -17,19 +17,34 @@ export const errorReply = component(
   z.strictObject({ code: z.int(), error: z.string().describe('Sentence for people.') }),
 );
 
+const permissions = z.strictObject({ read: z.literal(true).optional(), write: z.literal(true).optional() });
+
 export const acl = component(
   'Acl',
   z
-    .record(
-      z.string(),
-      z.strictObject({ read: z.literal(true).optional(), write: z.literal(true).optional() }),
-    )
+    .record(z.string(), permissions)
     .describe('Permissions by user id, `role:<name>`, or `*` for every caller.'),
 );
 
-/** List of objects; `count` is present with `count=1`. */
+/** List of objects. */
 export const listOf = <S extends z.ZodType>(item: S) =>
-  z.strictObject({ results: z.array(item), count: count.optional() });
+  z.strictObject({
+    results: z.array(item),
+    count: count.optional().describe('Number of all matches, with `count=1`.'),
+  });
+
+/** Page of a scan. */
+export const pageOf = <S extends z.ZodType>(item: S) =>
+  z.strictObject({
+    results: z.array(item),
+    cursor: z.string().nullable().describe('Cursor of the next page; null after the last one.'),
+  });
 
 /** List of the admin API. */
 export const resultsOf = <S extends z.ZodType>(item: S) => z.strictObject({ results: z.array(item) });
+
+/** Members of every stored object. */
+export const stored = { objectId: z.string(), createdAt: timestamp, updatedAt: timestamp };
+
+/** Reply to an update: the id and time, and with `fetchWhenSave=true` the new values of the members that were written. */
+export const updated = { objectId: stored.objectId, updatedAt: stored.updatedAt };

@@ -2,7 +2,6 @@ import type { z } from 'zod';
 import { type Area, areaOf, areas } from '../../api/openapi/areas.ts';
 import type { Access, Route } from '../../api/route.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
-import { devicesBody, queryBody } from '../../shared/domain/pushes/body.ts';
 import { bytes, code, page, table } from './markdown.ts';
 import { type JsonSchema, membersOf, shapeOf } from './schema.ts';
 
@@ -29,12 +28,6 @@ const sessionText = {
   needed: '; with a session of the user, or the master key',
 } as const;
 
-/** Bodies that the service checks itself, since it names the member that is wrong. */
-const servedBodies: Readonly<Record<string, z.ZodType>> = {
-  'POST /1.1/push': queryBody,
-  'POST /1.1/push/devices': devicesBody,
-};
-
 /** Renders a table per route, in the areas above. */
 export async function httpApiPage(): Promise<string> {
   const routes = await loadRoutes();
@@ -51,7 +44,6 @@ function sectionOf(route: Route): string[] {
   const { method, paths, summary } = route;
   const [path = '', ...aliases] = paths;
   if (summary === '') throw new Error(`${method} ${path} has no summary`);
-  const body = servedBodies[`${method} ${path}`] ?? route.body;
   return [
     `### ${code(`${method} ${path}`)}`,
     summary,
@@ -65,7 +57,7 @@ function sectionOf(route: Route): string[] {
       ],
     ),
     ...membersBlock('query', route.query),
-    ...membersBlock('body', body),
+    ...membersBlock('body', route.documented.body),
   ];
 }
 

@@ -30,15 +30,14 @@ function problemOf(exchange: Exchange): string | undefined {
 
 /** Requests that reach no route are refused as the middlewares decide. */
 function problemOfRefusal({ route, refusal, status, body, type }: Exchange): string | undefined {
-  if (route?.operation && refusal && !refusalsOf(route).includes(refusal.kind))
+  if (route && refusal && !refusalsOf(route).includes(refusal.kind))
     return `refused with \`${refusal.kind}\` (${refusal.status}, ${refusal.code}), which is not declared`;
   // Browsers get a page in place of some refusals.
   return type === 'application/json' ? mismatch(errorReply, body, status) : undefined;
 }
 
 function problemOfReply({ route, status, body, type }: Exchange): string | undefined {
-  // Routes without an operation are not described yet.
-  if (!route?.operation || status === 304) return undefined;
+  if (!route || status === 304) return undefined;
   const declared: ReplyBody | undefined = route.replies[status] ?? route.replies.default;
   if (!declared) return `status ${status} is not declared`;
   if ('contentType' in declared) {

@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { captchaText } from '../../replies/admin/apps.ts';
+import { captcha, verifiedCaptcha } from '../../replies/codes.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 
-/** A whole number within a range; digits only, since `Number` would also read 0x50 and a blank. */
+/** Whole number within a range; digits only, since `Number` also reads 0x50 and blanks. */
 const within = (low: number, high: number) =>
   z
     .string(`expected a number from ${low} to ${high}`)
@@ -26,21 +28,27 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/requestCaptcha',
+    operation: 'requestCaptcha',
     summary: 'Makes an image captcha: answers `captcha_token` and `captcha_url`.',
     auth: 'app',
     limit: noBody,
     query: captchaQuery,
+    reply: captcha,
+    refusals: ['masterKeyRequired', 'notForClients'],
     handle: async ({ app, isMaster, query }, { captchas }) =>
       json(await captchas.request({ app, isMaster }, query)),
   }),
-  // A page shows it: there are no headers, the token in the address is all.
+  // A page loads the image: the token in the URL takes the place of headers.
   route({
     method: 'GET',
     path: '/1.1/captchaImage',
+    operation: 'getCaptchaImage',
     summary: 'Returns the image of a captcha as PNG.',
     auth: 'none',
     limit: noBody,
     query: imageQuery,
+    reply: { 200: { contentType: 'image/png' } },
+    refusals: ['notFound', 'incorrectType'],
     handle: async ({ query }, { captchas }) => ({
       body: await captchas.image(query.appId, query.token),
       type: 'image/png',
@@ -50,20 +58,26 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/verifyCaptcha',
+    operation: 'verifyCaptcha',
     summary:
       'Checks the characters that a person read; answers `validate_token`, which a request for a code may need.',
     auth: 'app',
     limit: smallBody,
     body: answer,
+    reply: verifiedCaptcha,
+    refusals: ['notForClients', 'wrongCaptcha'],
     handle: async ({ app, body }, { captchas }) =>
       json(await captchas.verify(app, body.captcha_token, body.captcha_code)),
   }),
   route({
     method: 'GET',
     path: '/console/api/apps/:appId/captchas/:token',
+    operation: 'revealCaptcha',
     summary: 'Returns the characters of a captcha, in tests only (`NODE_ENV=test`).',
     auth: 'admin',
     limit: noBody,
+    reply: captchaText,
+    refusals: ['notFound'],
     handle: async ({ params }, { captchas }) =>
       json(await captchas.reveal(params.appId ?? '', params.token ?? '')),
   }),

@@ -1,13 +1,18 @@
 import { anyObject } from '../../object-call.ts';
+import { empty } from '../../replies/common.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import { pageHeaders } from '../../services/server/html-page.ts';
 
 /** Accounts by e-mail, and the pages behind the links in mails (protocol/codes.md#e-mail-and-password-reset). */
 
+/** Pages of a link in a mail: done, wrong form, link that is used or forged. */
+const page = { contentType: 'text/html; charset=utf-8' };
+const pages = { 200: page, 400: page, 404: page };
+
 const show = ({ status, html }: { status: number; html: string }): Reply => ({
   status,
   body: html,
-  type: 'text/html; charset=utf-8',
+  type: page.contentType,
   headers: { ...pageHeaders },
 });
 
@@ -15,10 +20,13 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/requestEmailVerify',
+    operation: 'requestEmailVerify',
     summary: 'Sends the mail that verifies an address (`email`).',
     auth: 'app',
     limit: smallBody,
     body: anyObject,
+    reply: empty,
+    refusals: ['emailVerificationOff', 'emailMissing', 'emailUnknown', 'invalidEmail', 'tooManyMails'],
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
       await emails.requestVerification({ app, isMaster, ipAddress: remoteAddress }, body.email);
       return json({});
@@ -27,10 +35,13 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/requestPasswordReset',
+    operation: 'requestPasswordReset',
     summary: 'Sends the mail that resets the password of an account (`email`).',
     auth: 'app',
     limit: smallBody,
     body: anyObject,
+    reply: empty,
+    refusals: ['emailMissing', 'emailUnknown', 'invalidEmail', 'tooManyMails'],
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
       await emails.requestReset({ app, isMaster, ipAddress: remoteAddress }, body.email);
       return json({});
@@ -39,28 +50,37 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/verifyEmail/:token',
+    operation: 'verifyEmail',
     summary: 'Verifies the address by the link of a mail and shows a page that says so.',
     auth: 'none',
     limit: noBody,
+    reply: pages,
+    refusals: [],
     handle: async ({ params, language }, { emails }) =>
       show(await emails.verifyPage(params.token ?? '', language)),
   }),
   route({
     method: 'GET',
     path: '/1.1/resetPassword/:token',
+    operation: 'showPasswordForm',
     summary: 'Shows the form that asks for a new password.',
     auth: 'none',
     limit: noBody,
+    reply: pages,
+    refusals: [],
     handle: async ({ params, language }, { emails }) =>
       show(await emails.resetForm(params.token ?? '', language)),
   }),
   route({
     method: 'POST',
     path: '/1.1/resetPassword/:token',
+    operation: 'submitPasswordForm',
     summary: 'Takes the form with the new password and shows the result.',
     auth: 'none',
     limit: smallBody,
     body: anyObject,
+    reply: pages,
+    refusals: [],
     handle: async ({ params, body, language }, { emails }) =>
       show(await emails.submitReset(params.token ?? '', body, language)),
   }),

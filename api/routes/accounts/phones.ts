@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import { anyObject, anyQuery } from '../../object-call.ts';
+import { empty } from '../../replies/common.ts';
+import { ofCode, ofCodeRequest, ofLogin, ofUser } from '../../replies/refusals.ts';
+import { signedInUser, verifiedUser } from '../../replies/users.ts';
 import { type AppCall, json, route, smallBody, userBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
@@ -25,19 +28,21 @@ const callerOf = ({ app, isMaster, remoteAddress }: CodeCall) => ({
   ipAddress: remoteAddress,
 });
 
-/** A call that sends a code and answers `{}`, whoever has the number. */
-const sending = (
-  path: string,
-  summary: string,
+/** Declares a call that sends a code to a number and returns `{}`. */
+const codeRoute = (
+  { path, operation, summary }: { path: string; operation: string; summary: string },
   send: (call: CodeCall, services: Services) => Promise<void>,
 ) =>
   route({
     method: 'POST',
     path,
+    operation,
     summary,
     auth: 'app',
     limit: smallBody,
     body: codeRequest,
+    reply: empty,
+    refusals: [...ofCodeRequest, 'phoneUnknown', 'phoneUnverified'],
     handle: async (call, services) => {
       await send(call, services);
       return json({});
@@ -48,40 +53,57 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/usersByMobilePhone',
+    operation: 'signInByPhone',
     summary: 'Logs in by `mobilePhoneNumber` and `smsCode`; signs up where no account has the number.',
     auth: 'app',
     limit: userBody,
     session: 'welcome',
     query: anyQuery,
     body: anyObject,
+    reply: { 200: signedInUser, 201: signedInUser },
+    refusals: [...ofUser, ...ofCode, ...ofLogin],
     handle: async (call, { phoneLogin, users }) => {
       const failOnNotExist = ['true', '1'].includes(String(call.query.failOnNotExist));
       const { document, isNew } = await phoneLogin.logInOrSignUp(call, call.body, failOnNotExist);
       return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
     },
   }),
-  sending('/1.1/requestLoginSmsCode', 'Sends a code for a login.', (call, { phoneCodes }) =>
-    phoneCodes.requestLogin(callerOf(call), call.body),
+  codeRoute(
+    {
+      path: '/1.1/requestLoginSmsCode',
+      operation: 'requestLoginCode',
+      summary: 'Sends a code for a login.',
+    },
+    (call, { phoneCodes }) => phoneCodes.requestLogin(callerOf(call), call.body),
   ),
-  sending(
-    '/1.1/requestMobilePhoneVerify',
-    'Sends a code that verifies the number of an account.',
+  codeRoute(
+    {
+      path: '/1.1/requestMobilePhoneVerify',
+      operation: 'requestPhoneVerification',
+      summary: 'Sends a code that verifies the number of an account.',
+    },
     (call, { phoneCodes }) => phoneCodes.requestVerification(callerOf(call), call.body),
   ),
-  sending(
-    '/1.1/requestPasswordResetBySmsCode',
-    'Sends a code that resets the password of an account.',
+  codeRoute(
+    {
+      path: '/1.1/requestPasswordResetBySmsCode',
+      operation: 'requestPasswordResetCode',
+      summary: 'Sends a code that resets the password of an account.',
+    },
     (call, { phoneCodes }) => phoneCodes.requestReset(callerOf(call), call.body),
   ),
   route({
     method: 'POST',
     path: '/1.1/verifyMobilePhone/:code',
+    operation: 'verifyPhone',
     summary: 'Verifies the number of an account (`mobilePhoneNumber`) by the code that was sent to it.',
     auth: 'app',
     limit: smallBody,
     isNullNothing: true,
     session: 'welcome',
     body: anyObject,
+    reply: verifiedUser,
+    refusals: [...ofCode],
     handle: async (call, { phones }) => {
       const holder = { ...call, ipAddress: call.remoteAddress };
       return json(await phones.verify(holder, call.params.code ?? '', call.body.mobilePhoneNumber));
@@ -90,11 +112,14 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/requestChangePhoneNumber',
+    operation: 'requestPhoneChange',
     summary: 'Sends a code to the new number of the user whose session it is.',
     auth: 'app',
     limit: smallBody,
     session: 'needed',
     body: codeRequest,
+    reply: empty,
+    refusals: [...ofCodeRequest, 'phoneTaken'],
     handle: async (call, { phoneCodes }) => {
       await phoneCodes.requestChange(callerOf(call), call.session, call.body);
       return json({});
@@ -103,11 +128,14 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/changePhoneNumber',
+    operation: 'changePhone',
     summary: 'Changes the number of the user whose session it is (`mobilePhoneNumber`, `code`).',
     auth: 'app',
     limit: smallBody,
     session: 'welcome',
     body: anyObject,
+    reply: empty,
+    refusals: [...ofCode, 'phoneTaken', 'userNotFound', 'sessionNeeded'],
     handle: async ({ app, body, session }, { phones }) => {
       await phones.change(app, { mobilePhoneNumber: body.mobilePhoneNumber, code: body.code }, session);
       return json({});
@@ -116,10 +144,13 @@ export default [
   route({
     method: 'PUT',
     path: '/1.1/resetPasswordBySmsCode/:code',
+    operation: 'resetPasswordByCode',
     summary: 'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the number.',
     auth: 'app',
     limit: smallBody,
     body: anyObject,
+    reply: empty,
+    refusals: [...ofCode, 'passwordMissing', 'invalidPassword'],
     handle: async ({ app, params, body, remoteAddress: ipAddress }, { phones }) => {
       await phones.reset({ app, ipAddress }, params.code ?? '', body);
       return json({});

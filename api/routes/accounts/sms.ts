@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { empty } from '../../replies/common.ts';
+import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
 import { json, route, smallBody } from '../../route.ts';
 
 const text = z.string('expected a text').max(1000, 'must be at most 1000 characters').nullish();
 const given = (value: string | null | undefined) => value ?? undefined;
 
-/** Scalars where scalars belong; the number has refusals of its own, and other members are for templates. */
+/** Request for a code. The service checks the number; other members fill in a template. */
 const smsCodeRequest = z
   .object({
     mobilePhoneNumber: z.json().optional(),
@@ -16,7 +18,7 @@ const smsCodeRequest = z
     sign: text,
     validate_token: text,
   })
-  // A number such as 1e999 is Infinity once it is read, which JSON has no word for.
+  // Refuses a number such as 1e999: it becomes Infinity, which is not JSON.
   .catchall(z.json());
 
 const numberOnly = z.looseObject({ mobilePhoneNumber: z.json().optional() });
@@ -28,10 +30,13 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/requestSmsCode',
+    operation: 'requestSmsCode',
     summary: 'Sends a code by SMS or voice call to a number; members beyond those below fill in a template.',
     auth: 'app',
     limit: smallBody,
     body: smsCodeRequest,
+    reply: empty,
+    refusals: [...ofCodeRequest],
     handle: async ({ app, isMaster, remoteAddress, body }, { sms }) => {
       const { mobilePhoneNumber, smsType, ttl, name, op, template, sign, validate_token } = body;
       const request = {
@@ -51,11 +56,14 @@ export default [
   route({
     method: 'POST',
     path: '/1.1/verifySmsCode/:code',
+    operation: 'verifySmsCode',
     summary: 'Checks a code; each code is valid once.',
     auth: 'app',
     limit: smallBody,
     isNullNothing: true,
     body: numberOnly,
+    reply: empty,
+    refusals: [...ofCode, 'notForClients'],
     handle: async ({ app, params, body }, { sms }) => {
       await sms.verify(app, params.code ?? '', body.mobilePhoneNumber);
       return json({});

@@ -1,9 +1,12 @@
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching, isOn } from '../../object-call.ts';
+import { empty, listOf } from '../../replies/common.ts';
+import { ofCondition, ofHooks, ofLogin, ofQuery, ofUser } from '../../replies/refusals.ts';
+import { signedInUser, updatedUser, userPart } from '../../replies/users.ts';
 import { type AppCall, json, noBody, type Reply, route, smallBody, userBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
-/** protocol/users.md#calls-for-users; the second path is what most SDKs use (protocol/clients.md#calls-of-the-javascript-sdk). */
+/** Users (protocol/users.md#calls-for-users); most SDKs use the second path (protocol/clients.md#calls-of-the-javascript-sdk). */
 const collection = ['/1.1/users', '/1.1/classes/_User'];
 const member = collection.map((path) => `${path}/:objectId`);
 
@@ -32,61 +35,77 @@ export default [
   route({
     method: 'POST',
     path: collection,
+    operation: 'signUp',
     summary:
       'Signs a user up with `username` and `password`, or with `authData` of another platform (logs in where the account is known).',
     auth: 'app',
     limit: userBody,
     query: anyQuery,
     body: anyObject,
+    reply: { 200: signedInUser, 201: signedInUser },
+    refusals: [...ofUser, ...ofLogin],
     handle: handleSignUp,
   }),
   route({
     method: 'GET',
     path: '/1.1/users/strictlyQuery',
+    operation: 'listUsersStrictly',
     summary:
       'Lists users as `GET /1.1/users` does; `email` and `mobilePhoneNumber` are compared as a whole only.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    reply: listOf(userPart),
+    refusals: [...ofQuery],
     handle: async (call, { userLookup }) => json(await userLookup.list(call, call.query, { isStrict: true })),
   }),
   route({
     method: 'GET',
     path: collection,
+    operation: 'listUsers',
     summary: 'Lists users that match `where`.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    reply: listOf(userPart),
+    refusals: [...ofQuery],
     handle: async (call, { userLookup }) =>
       json(await userLookup.list(call, call.query, { isStrict: false })),
   }),
   route({
     method: 'GET',
     path: member,
+    operation: 'getUser',
     summary: 'Returns a user.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    reply: userPart,
+    refusals: [...ofQuery, 'userNotFound', 'forbiddenReadByAcl'],
     handle: async (call, { userLookup }) =>
       json(await userLookup.get(call, call.params.objectId ?? '', call.query)),
   }),
   route({
     method: 'PUT',
     path: member,
+    operation: 'updateUser',
     summary: 'Changes members of a user.',
     auth: 'app',
     limit: userBody,
     session: 'needed',
     query: anyQuery,
     body: anyObject,
+    reply: updatedUser,
+    refusals: [...ofUser, ...ofHooks, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl'],
     handle: update,
   }),
   route({
     method: 'DELETE',
     path: member,
+    operation: 'deleteUser',
     summary: 'Deletes a user.',
     auth: 'app',
     limit: smallBody,
@@ -94,6 +113,8 @@ export default [
     session: 'needed',
     query: anyQuery,
     body: anyObject,
+    reply: empty,
+    refusals: [...ofHooks, ...ofCondition, 'forbiddenWriteByAcl'],
     handle: async (call, { users }) => {
       const { body: hints, query } = call;
       await users.delete(call, call.params.objectId ?? '', { body: hints, where: query.where });

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { type App, appOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.ts';
+import { app, outboxMessage, pushProfile } from '../../replies/admin/apps.ts';
+import { empty, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 
 /** The admin API (protocol/admin-api.md#calls): apps, push profiles, outbox. */
@@ -19,14 +21,14 @@ const newApp = z.strictObject({
   edition: z.enum(['home', 'international'], 'expected home or international').optional(),
   plan: z.enum(['commercial', 'development'], 'expected commercial or development').optional(),
   options: appOptionsPatch.optional(),
-  // An app that moves in keeps its id and keys.
+  // For an app that moves in with its id and keys.
   appId: broughtAppId.optional(),
   ...broughtKeys.shape,
 });
 
 const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });
 
-/** A body is a dictionary already; which members it may have is the connector's business. */
+/** Credentials; the connector checks their members. */
 const credentials = z.record(z.string(), z.json());
 
 const outboxQuery = z.object({
@@ -37,7 +39,7 @@ const outboxQuery = z.object({
     .optional(),
 });
 
-/** An app as the admin API shows it (protocol/admin-api.md#apps), keys included. */
+/** Returns an app as the admin API shows it (protocol/admin-api.md#apps), with its keys. */
 function toPublicApp({ appId, appKey, masterKey, hookKey, name, edition, plan, options }: App) {
   return { appId, appKey, masterKey, hookKey, name, edition, plan, options };
 }
@@ -54,44 +56,59 @@ export default [
   route({
     method: 'POST',
     path: '/console/api/apps',
+    operation: 'createApp',
     summary: 'Creates an app, or takes over one with its id and keys; 409 where the id exists.',
     auth: 'admin',
     limit: operatorBody,
     body: newApp,
     status: 201,
+    reply: app,
+    refusals: ['conflict'],
     handle: async (call, { apps }) => json(toPublicApp(await apps.create(call.body))),
   }),
   route({
     method: 'GET',
     path: '/console/api/apps',
+    operation: 'listApps',
     summary: 'Lists all apps with their keys and options.',
     auth: 'admin',
     limit: noBody,
+    reply: resultsOf(app),
+    refusals: [],
     handle: async (_call, { apps }) => json({ results: (await apps.list()).map(toPublicApp) }),
   }),
   route({
     method: 'GET',
     path: appPath,
+    operation: 'getApp',
     summary: 'Returns one app with its keys and options.',
     auth: 'admin',
     limit: noBody,
+    reply: app,
+    refusals: ['notFound'],
     handle: async (call, { apps }) => json(toPublicApp(await apps.get(appIdOf(call)))),
   }),
   route({
     method: 'PATCH',
     path: appPath,
+    operation: 'updateApp',
     summary: 'Changes the name or options of an app.',
     auth: 'admin',
     limit: operatorBody,
     body: appPatch,
+    reply: app,
+    refusals: ['notFound'],
     handle: async (call, { apps }) => json(toPublicApp(await apps.change(appIdOf(call), call.body))),
   }),
   route({
     method: 'DELETE',
     path: appPath,
+    operation: 'deleteApp',
     summary: 'Deletes an app with all its data.',
     auth: 'admin',
     limit: smallBody,
+    reply: empty,
+    refusals: ['notFound'],
     handle: async (call, { apps }) => {
       await apps.delete(appIdOf(call));
       return json({});
@@ -100,27 +117,36 @@ export default [
   route({
     method: 'PUT',
     path: profilePath,
+    operation: 'putProfile',
     summary:
       'Creates or replaces a push profile; the body holds the credentials of the connector. The reply holds no secret.',
     auth: 'admin',
     limit: operatorBody,
     body: credentials,
+    reply: pushProfile,
+    refusals: ['notFound'],
     handle: async (call, { profiles }) => json(await profiles.put(profileOf(call), call.body)),
   }),
   route({
     method: 'GET',
     path: `${appPath}/profiles`,
+    operation: 'listProfiles',
     summary: 'Lists the push profiles of an app without secrets.',
     auth: 'admin',
     limit: noBody,
+    reply: resultsOf(pushProfile),
+    refusals: ['notFound'],
     handle: async (call, { profiles }) => json({ results: await profiles.list(appIdOf(call)) }),
   }),
   route({
     method: 'DELETE',
     path: profilePath,
+    operation: 'deleteProfile',
     summary: 'Deletes a push profile.',
     auth: 'admin',
     limit: smallBody,
+    reply: empty,
+    refusals: ['notFound'],
     handle: async (call, { profiles }) => {
       await profiles.delete(profileOf(call));
       return json({});
@@ -129,10 +155,13 @@ export default [
   route({
     method: 'GET',
     path: `${appPath}/outbox`,
-    summary: 'Lists messages that were sent, or that no supplier was there to send, newest first.',
+    operation: 'listOutbox',
+    summary: 'Lists messages by mail and SMS, newest first; those that no provider could send are included.',
     auth: 'admin',
     limit: noBody,
     query: outboxQuery,
+    reply: resultsOf(outboxMessage),
+    refusals: ['notFound'],
     handle: async (call, { outbox }) => json({ results: await outbox.list(appIdOf(call), call.query) }),
   }),
 ];

@@ -1,10 +1,12 @@
 import type { BreakerView } from '../../../shared/domain/breaker.ts';
+import { breaker } from '../../replies/admin/pushes.ts';
+import { resultsOf } from '../../replies/common.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 
-/** Circuit breakers (protocol/admin-api.md#breakers): seen over all dispatchers, forced for all of them. */
+/** Circuit breakers (protocol/admin-api.md#breakers) of all dispatchers. */
 const base = '/console/api/breakers';
 
-/** `lastFailure` is ours: why the gateway could not be asked last, null once it has answered again. */
+/** Returns a breaker as the admin API shows it. `lastFailure` is null once the gateway has answered again. */
 const toPublicBreaker = ({
   id,
   connector,
@@ -25,22 +27,27 @@ const toPublicBreaker = ({
   lastFailure: lastFailure && { reason: lastFailure.reason, at: lastFailure.at.toISOString() },
 });
 
-/** `release` is ours: a breaker goes back to what the gateway shows. */
+/** State that each verb forces; after `release` the breaker follows the gateway again. */
 const forcing = { open: 'open', close: 'closed', release: null } as const;
+
+const operations = { open: 'openBreaker', close: 'closeBreaker', release: 'releaseBreaker' } as const;
 
 const summaries = {
   open: 'Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is released.',
   close: 'Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers.',
-  release: 'Ends what was forced: the breaker follows the answers of the gateway again.',
+  release: 'Ends a forced state: the breaker follows the responses of the gateway again.',
 } as const;
 
 const change = (verb: keyof typeof forcing) =>
   route({
     method: 'POST',
     path: `${base}/:id/${verb}`,
+    operation: operations[verb],
     summary: summaries[verb],
     auth: 'admin',
     limit: smallBody,
+    reply: breaker,
+    refusals: ['notFound'],
     handle: async (call, { breakers }) =>
       json(toPublicBreaker(await breakers.force(call.params.id ?? '', forcing[verb]))),
   });
@@ -49,9 +56,12 @@ export default [
   route({
     method: 'GET',
     path: base,
+    operation: 'listBreakers',
     summary: 'Lists the circuit breakers of all dispatchers with their state and last failure.',
     auth: 'admin',
     limit: noBody,
+    reply: resultsOf(breaker),
+    refusals: [],
     handle: async (_call, { breakers }) => json({ results: (await breakers.list()).map(toPublicBreaker) }),
   }),
   change('open'),

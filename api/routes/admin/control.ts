@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { flowControl } from '../../../shared/domain/pushes/body.ts';
+import { pushRecord } from '../../replies/pushes.ts';
 import { json, operatorBody, route, smallBody } from '../../route.ts';
 
-/** Cancel, pause and resume a push that is not done (protocol/admin-api.md#control-of-a-push): each gives the push record. */
+/** Cancel, pause and resume a push that is not done (protocol/admin-api.md#control-of-a-push); each returns the push record. */
 const pushPath = '/console/api/apps/:appId/notifications/:id';
 
 const resumption = z.strictObject({ flow_control: flowControl });
@@ -16,27 +17,36 @@ export default [
   route({
     method: 'POST',
     path: `${pushPath}/cancel`,
+    operation: 'cancelPush',
     summary: 'Cancels a push that is not done and returns its record.',
     auth: 'admin',
     limit: smallBody,
+    reply: pushRecord,
+    refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) => json(await pushControl.cancel(...pushOf(call))),
   }),
   route({
     method: 'POST',
     path: `${pushPath}/pause`,
+    operation: 'pausePush',
     summary: 'Pauses a push that is being sent and returns its record.',
     auth: 'admin',
     limit: smallBody,
+    reply: pushRecord,
+    refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) => json(await pushControl.pause(...pushOf(call))),
   }),
   route({
     method: 'POST',
     path: `${pushPath}/resume`,
+    operation: 'resumePush',
     summary:
       'Resumes a paused push, with another `flow_control` if the body has one, and returns its record.',
     auth: 'admin',
     limit: operatorBody,
     body: resumption,
+    reply: pushRecord,
+    refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) =>
       json(await pushControl.resume(...pushOf(call), call.body.flow_control)),
   }),

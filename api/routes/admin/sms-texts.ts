@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { smsSignature, smsTemplate } from '../../replies/admin/sms-texts.ts';
+import { empty, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 
 /** Templates and signatures of messages (protocol/admin-api.md#sms-texts). */
@@ -10,7 +12,7 @@ const template = z.strictObject({
   text: z.string('expected a text').min(1, 'must not be empty').max(500, 'must be at most 500 characters'),
 });
 
-/** A signature is its name; further members are taken for a mistake. */
+/** Body of a signature, which has no members beside its name. */
 const signature = z.strictObject({});
 
 const idOf = ({ params }: { params: Record<string, string> }): [string, string] => [
@@ -22,42 +24,57 @@ export default [
   route({
     method: 'PUT',
     path: `${templates}/:name`,
+    operation: 'putSmsTemplate',
     summary: 'Creates or replaces an SMS template.',
     auth: 'admin',
     limit: operatorBody,
     body: template,
+    reply: smsTemplate,
+    refusals: ['notFound', 'insufficientBalance'],
     handle: async (call, { smsTexts }) => json(await smsTexts.putTemplate(...idOf(call), call.body)),
   }),
   route({
     method: 'GET',
     path: templates,
+    operation: 'listSmsTemplates',
     summary: 'Lists the SMS templates of an app.',
     auth: 'admin',
     limit: noBody,
+    reply: resultsOf(smsTemplate),
+    refusals: ['notFound'],
     handle: async (call, { smsTexts }) => json({ results: await smsTexts.listTemplates(idOf(call)[0]) }),
   }),
   route({
     method: 'GET',
     path: `${templates}/:name`,
+    operation: 'getSmsTemplate',
     summary: 'Returns an SMS template.',
     auth: 'admin',
     limit: noBody,
+    reply: smsTemplate,
+    refusals: ['notFound'],
     handle: async (call, { smsTexts }) => json(await smsTexts.getTemplate(...idOf(call))),
   }),
   route({
     method: 'POST',
     path: `${templates}/:name/approve`,
+    operation: 'approveSmsTemplate',
     summary: 'Approves an SMS template.',
     auth: 'admin',
     limit: smallBody,
+    reply: smsTemplate,
+    refusals: ['notFound'],
     handle: async (call, { smsTexts }) => json(await smsTexts.approveTemplate(...idOf(call))),
   }),
   route({
     method: 'DELETE',
     path: `${templates}/:name`,
+    operation: 'deleteSmsTemplate',
     summary: 'Deletes an SMS template.',
     auth: 'admin',
     limit: smallBody,
+    reply: empty,
+    refusals: ['notFound'],
     handle: async (call, { smsTexts }) => {
       await smsTexts.deleteTemplate(...idOf(call));
       return json({});
@@ -66,42 +83,57 @@ export default [
   route({
     method: 'PUT',
     path: `${signatures}/:name`,
+    operation: 'putSmsSignature',
     summary: 'Creates an SMS signature.',
     auth: 'admin',
     limit: operatorBody,
     body: signature,
+    reply: smsSignature,
+    refusals: ['notFound'],
     handle: async (call, { smsTexts }) => json(await smsTexts.putSignature(...idOf(call))),
   }),
   route({
     method: 'GET',
     path: signatures,
+    operation: 'listSmsSignatures',
     summary: 'Lists the SMS signatures of an app.',
     auth: 'admin',
     limit: noBody,
+    reply: resultsOf(smsSignature),
+    refusals: ['notFound'],
     handle: async (call, { smsTexts }) => json({ results: await smsTexts.listSignatures(idOf(call)[0]) }),
   }),
   route({
     method: 'GET',
     path: `${signatures}/:name`,
+    operation: 'getSmsSignature',
     summary: 'Returns an SMS signature.',
     auth: 'admin',
     limit: noBody,
+    reply: smsSignature,
+    refusals: ['notFound'],
     handle: async (call, { smsTexts }) => json(await smsTexts.getSignature(...idOf(call))),
   }),
   route({
     method: 'POST',
     path: `${signatures}/:name/approve`,
+    operation: 'approveSmsSignature',
     summary: 'Approves an SMS signature.',
     auth: 'admin',
     limit: smallBody,
+    reply: smsSignature,
+    refusals: ['notFound'],
     handle: async (call, { smsTexts }) => json(await smsTexts.approveSignature(...idOf(call))),
   }),
   route({
     method: 'DELETE',
     path: `${signatures}/:name`,
+    operation: 'deleteSmsSignature',
     summary: 'Deletes an SMS signature.',
     auth: 'admin',
     limit: smallBody,
+    reply: empty,
+    refusals: ['notFound'],
     handle: async (call, { smsTexts }) => {
       await smsTexts.deleteSignature(...idOf(call));
       return json({});

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { pageOf } from '../../replies/common.ts';
+import { scannedObject } from '../../replies/objects.ts';
+import { ofQuery } from '../../replies/refusals.ts';
 import { json, noBody, route } from '../../route.ts';
 
 const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];
@@ -9,9 +12,11 @@ const unknownClass = (method: 'GET' | 'POST' | 'PUT' | 'DELETE') =>
   route({
     method,
     path: paths,
+    operation: `${method.toLowerCase()}UnknownClass`,
     summary: 'Refused with 101: there are no classes besides `_User`, `_Installation` and `_Role`.',
     auth: 'app',
     limit: noBody,
+    refusals: ['objectNotFound'],
     handle: () => {
       throw refuse('objectNotFound', "Class or object doesn't exists.");
     },
@@ -21,11 +26,14 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/scan/classes/:className',
+    operation: 'scanClass',
     summary:
       'Reads all users, installations or roles of an app page by page with a `cursor`; needs the master key.',
     auth: 'app',
     limit: noBody,
     query: z.record(z.string(), z.unknown()),
+    reply: pageOf(scannedObject),
+    refusals: [...ofQuery],
     handle: async (call, { scans }) => json(await scans.scan(call, call.params.className ?? '', call.query)),
   }),
   unknownClass('GET'),

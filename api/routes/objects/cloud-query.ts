@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { cqlResult } from '../../replies/objects.ts';
+import { ofQuery } from '../../replies/refusals.ts';
 import { json, noBody, route } from '../../route.ts';
 
 export default [
@@ -6,11 +8,14 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/cloudQuery',
+    operation: 'runCql',
     summary: 'Runs a CQL `select` statement (`cql`, `pvalues`) over users, installations or roles.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
     query: z.record(z.string(), z.unknown()),
+    reply: cqlResult,
+    refusals: ['cqlSyntax', ...ofQuery],
     handle: async (call, { cloudQuery }) => json(await cloudQuery.run(call, call.query)),
   }),
 ];

@@ -1,25 +1,32 @@
+import { functionResult } from '../../replies/objects.ts';
+import { ofFunctionHost } from '../../replies/refusals.ts';
 import { type AppCall, largestBody, noBody, type Reply, route } from '../../route.ts';
 import type { FunctionReply } from '../../services/functions/functions.ts';
 import type { Services } from '../../services/services.ts';
 
 const replyWith = ({ status, headers, body }: FunctionReply): Reply => ({ status, headers, body });
 
+const operations = { functions: 'runFunction', call: 'callFunction' } as const;
+
 const summaries = {
   functions: 'Calls a cloud function with the body as its parameters; values are plain JSON.',
   call: 'Calls a cloud function; objects in parameters and result keep their types (`__type`).',
 } as const;
 
-/** protocol/functions.md#function-calls. */
+/** Declares a call of a function (protocol/functions.md#function-calls). */
 const run = (encoding: 'functions' | 'call') =>
   route({
     method: 'POST',
     path: `/1.1/${encoding}/:name`,
+    operation: operations[encoding],
     summary: summaries[encoding],
     auth: 'app',
     isPassedOn: true,
     limit: largestBody,
+    reply: { default: functionResult },
+    refusals: ofFunctionHost,
     handle: async (call: AppCall<unknown, unknown>, { functions }: Services) => {
-      // A call inside another (a batch) was read with it.
+      // The body of a call in a batch is already parsed.
       const sent = call.sent ?? asSent(JSON.stringify(call.body));
       return replyWith(await functions.call(call, { encoding, name: call.params.name ?? '', sent }));
     },
@@ -33,9 +40,12 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/functions/_ops/metadatas',
+    operation: 'listFunctions',
     summary: 'Lists the cloud functions and hooks that the function host of the app declares.',
     auth: 'app',
     limit: noBody,
+    reply: { default: functionResult },
+    refusals: ofFunctionHost,
     handle: async (call, { functions }) => replyWith(await functions.metadatas(call)),
   }),
 ];

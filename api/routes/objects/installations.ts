@@ -1,10 +1,21 @@
+import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../object-call.ts';
+import { empty, listOf } from '../../replies/common.ts';
+import {
+  installation,
+  installationPart,
+  savedInstallation,
+  updatedInstallation,
+} from '../../replies/installations.ts';
+import { ofCondition, ofInstallation, ofQuery } from '../../replies/refusals.ts';
 import { type AppCall, installationBody, json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
-/** protocol/installations.md#calls-for-installations; the second path is what most SDKs use. */
+/** Installations (protocol/installations.md#calls-for-installations); most SDKs use the second path. */
 const collection = ['/1.1/installations', '/1.1/classes/_Installation'];
+const registered = z.union([savedInstallation, installation]);
+
 const member = collection.map((path) => `${path}/:objectId`);
 
 function members(document: JsonObject, names: string[]): JsonObject {
@@ -33,52 +44,67 @@ export default [
   route({
     method: 'POST',
     path: collection,
+    operation: 'registerInstallation',
     summary: 'Registers an installation; one with the same device token or id is updated.',
     auth: 'app',
     limit: installationBody,
     query: anyQuery,
     body: anyObject,
+    reply: { 200: registered, 201: registered },
+    refusals: [...ofInstallation],
     handle: register,
   }),
   route({
     method: 'PUT',
     path: member,
+    operation: 'updateInstallation',
     summary:
-      'Changes members of an installation; one that was deleted is created again under its id where the body names a device.',
+      'Changes members of an installation; a deleted one is created again under its id where the body names a device.',
     auth: 'app',
     limit: installationBody,
     query: anyQuery,
     body: anyObject,
+    reply: updatedInstallation,
+    refusals: [...ofInstallation, ...ofCondition, 'noSuchObject'],
     handle: update,
   }),
   route({
     method: 'GET',
     path: collection,
+    operation: 'listInstallations',
     summary: 'Lists installations that match `where`.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    reply: listOf(installationPart),
+    refusals: [...ofQuery],
     handle: async (call, { installations }) => json(await installations.list(call, call.query)),
   }),
   route({
     method: 'GET',
     path: member,
+    operation: 'getInstallation',
     summary: 'Returns an installation.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    reply: installationPart,
+    refusals: [...ofQuery],
     handle: async (call, { installations }) =>
       json(await installations.get(call, call.params.objectId ?? '', call.query)),
   }),
   route({
     method: 'DELETE',
     path: member,
+    operation: 'deleteInstallation',
     summary: 'Deletes an installation.',
     auth: 'app',
     limit: smallBody,
     query: anyQuery,
+    reply: empty,
+    refusals: [...ofCondition, 'forbiddenDelete'],
     handle: async (call, { installations }) => {
       await installations.delete(call, call.params.objectId ?? '', call.query.where);
       return json({});

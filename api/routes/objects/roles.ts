@@ -1,9 +1,13 @@
+import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../object-call.ts';
+import { empty } from '../../replies/common.ts';
+import { ofCondition, ofQuery, ofRole } from '../../replies/refusals.ts';
+import { createdRole, role, roleList, rolePart, updatedRole } from '../../replies/roles.ts';
 import { type AppCall, json, type Limit, noBody, type Reply, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
-/** Roles (protocol/roles.md#role-fields); the second path is what most SDKs use (protocol/clients.md#calls-of-the-javascript-sdk). */
+/** Roles (protocol/roles.md#role-fields); most SDKs use the second path (protocol/clients.md#calls-of-the-javascript-sdk). */
 const collection = ['/1.1/roles', '/1.1/classes/_Role'];
 const member = collection.map((path) => `${path}/:objectId`);
 
@@ -23,61 +27,76 @@ async function update(call: AppCall<AnyQuery, JsonObject>, { roles }: Services):
   return json({ ...(isFetching(call.query) ? changed : {}), updatedAt, objectId });
 }
 
-/** A role, and two relations with ten operations of a thousand pointers each. */
+/** Limit of calls with a role: two relations with ten operations of a thousand pointers each. */
 const limit: Limit = { bodyBytesBelow: 2 * 1024 * 1024, isObject: true };
 
 export default [
   route({
     method: 'POST',
     path: collection,
+    operation: 'createRole',
     summary: 'Creates a role with a `name`, an `ACL`, and members.',
     auth: 'app',
     limit,
     session: 'welcome',
     query: anyQuery,
     body: anyObject,
+    reply: { 201: z.union([createdRole, role]) },
+    refusals: [...ofRole, 'forbiddenCreate', 'thresholdExceeded'],
     handle: create,
   }),
   route({
     method: 'PUT',
     path: member,
+    operation: 'updateRole',
     summary: 'Changes the members or the ACL of a role.',
     auth: 'app',
     limit,
     session: 'welcome',
     query: anyQuery,
     body: anyObject,
+    reply: updatedRole,
+    refusals: [...ofRole, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl'],
     handle: update,
   }),
   route({
     method: 'GET',
     path: collection,
+    operation: 'listRoles',
     summary: 'Lists roles that match `where`.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    reply: roleList,
+    refusals: [...ofQuery],
     handle: async (call, { roleLookup }) => json(await roleLookup.list(call, call.query)),
   }),
   route({
     method: 'GET',
     path: member,
+    operation: 'getRole',
     summary: 'Returns a role.',
     auth: 'app',
     limit: noBody,
     session: 'welcome',
     query: anyQuery,
+    reply: rolePart,
+    refusals: [...ofQuery, 'forbiddenReadByAcl'],
     handle: async (call, { roleLookup }) =>
       json(await roleLookup.get(call, call.params.objectId ?? '', call.query)),
   }),
   route({
     method: 'DELETE',
     path: member,
+    operation: 'deleteRole',
     summary: 'Deletes a role.',
     auth: 'app',
     limit: smallBody,
     session: 'welcome',
     query: anyQuery,
+    reply: empty,
+    refusals: [...ofCondition, 'forbiddenWriteByAcl'],
     handle: async (call, { roles }) => {
       await roles.delete(call, call.params.objectId ?? '', call.query.where);
       return json({});

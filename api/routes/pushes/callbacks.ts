@@ -1,9 +1,11 @@
+import { empty } from '../../replies/common.ts';
+import { receiptReply } from '../../replies/server.ts';
 import { json, noBody, route } from '../../route.ts';
 
-/** Where gateways send delivery receipts (shared/http/callback-url.ts); each connector reads its gateway's form of them. */
+/** Path to which gateways send delivery receipts (shared/callbacks.ts); each connector reads the form of its gateway. */
 const path = '/callbacks/:connector/:appId/:secret';
 
-/** A thousand receipts, the most that any gateway is known to merge, are some 400 KB. */
+/** Limit of a call: a thousand receipts, the most that a gateway is known to merge, take some 400 KB. */
 const bodyBytes = 2 * 1024 * 1024;
 
 const addressOf = ({ connector = '', appId = '', secret = '' }: Record<string, string>) => ({
@@ -16,22 +18,28 @@ export default [
   route({
     method: 'POST',
     path,
-    summary: 'Takes the delivery receipts that a gateway sends; the body is in the form of that gateway.',
+    operation: 'takeReceipts',
+    summary: 'Accepts delivery receipts of a gateway; the body has the form of that gateway.',
     auth: 'none',
     isRaw: true,
     limit: { bodyBytesBelow: bodyBytes },
     admit: (params, { receipts }) => receipts.authenticate(addressOf(params)),
+    reply: receiptReply,
+    refusals: ['notFound', 'unauthorized', 'tooManyRequests'],
     handle: async ({ params, raw }, { receipts }) =>
       json(await receipts.record(addressOf(params), { headers: raw?.headers ?? {}, body: raw?.text ?? '' })),
   }),
-  // For whoever looks whether the address is there before using it; HEAD comes with it.
+  // For gateways that check the address before they use it, with GET or HEAD.
   route({
     method: 'GET',
     path,
-    summary: 'Says that the address for receipts exists; 404 where it does not.',
+    operation: 'checkReceiptAddress',
+    summary: 'Tells that the address for receipts exists; 404 where it does not.',
     auth: 'none',
     limit: noBody,
     admit: (params, { receipts }) => receipts.authenticate(addressOf(params)),
+    reply: empty,
+    refusals: ['notFound'],
     handle: () => json({}),
   }),
 ];

@@ -1,10 +1,13 @@
 import { z } from 'zod';
+import { pushProgress } from '../../replies/admin/pushes.ts';
+import { empty, listOf } from '../../replies/common.ts';
+import { pushRecord } from '../../replies/pushes.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 
 const maxLimit = 1000;
 const defaultLimit = 100;
 
-/** A number outside 1…1000 counts as 100, as in every list of the service (protocol/queries.md#query-parameters). */
+/** Reads `limit`: a number outside 1…1000 counts as 100, as in every list (protocol/queries.md#query-parameters). */
 const limit = z
   .string()
   .optional()
@@ -31,26 +34,35 @@ export default [
   route({
     method: 'GET',
     path: '/1.1/notifications',
+    operation: 'listPushes',
     summary: 'Lists the records of pushes, newest first.',
     auth: 'master',
     limit: noBody,
     query: listQuery,
+    reply: listOf(pushRecord),
+    refusals: [],
     handle: async (call, { pushRecords }) => json(await pushRecords.list(call.app, call.query)),
   }),
   route({
     method: 'GET',
     path: ['/1.1/notifications/:id', '/1.1/tables/Notifications/:id'],
+    operation: 'getPush',
     summary: 'Returns the record of a push: its status and counts.',
     auth: 'app',
     limit: noBody,
+    reply: pushRecord,
+    refusals: ['objectNotFound'],
     handle: async (call, { pushRecords }) => json(await pushRecords.get(call.app, call.params.id ?? '')),
   }),
   route({
     method: 'DELETE',
     path: '/1.1/notifications/:id',
+    operation: 'deletePush',
     summary: 'Cancels a push that is not done.',
     auth: 'master',
     limit: smallBody,
+    reply: empty,
+    refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushRecords, pushControl }) => {
       await pushRecords.get(call.app, call.params.id ?? '');
       await pushControl.cancel(call.app.appId, call.params.id ?? '');
@@ -60,9 +72,12 @@ export default [
   route({
     method: 'GET',
     path: '/console/api/apps/:appId/notifications/:id/progress',
+    operation: 'getPushProgress',
     summary: 'Returns how far a push is: outcomes by connector, rate and time left.',
     auth: 'admin',
     limit: noBody,
+    reply: pushProgress,
+    refusals: ['objectNotFound'],
     handle: async (call, { pushRecords }) =>
       json(await pushRecords.progress(call.params.appId ?? '', call.params.id ?? '')),
   }),

@@ -1,14 +1,18 @@
+import { serverTime } from '../../replies/server.ts';
 import { json, noBody, route } from '../../route.ts';
 
 export default [
-  // The time of the server, for clients whose own is wrong, before they sign anything by it (protocol/clients.md#server-time).
+  // Clients with a wrong clock need it to sign their requests (protocol/clients.md#server-time).
   route({
     method: 'GET',
     path: '/1.1/date',
+    operation: 'getServerTime',
     summary: 'Returns the time of the server.',
     auth: 'none',
     isInBatches: true,
     limit: noBody,
+    reply: serverTime,
+    refusals: [],
     handle: (_call, { date }) => json(date.now()),
   }),
 ];

@@ -1,20 +1,27 @@
+import { processStatus } from '../../replies/server.ts';
 import { json, noBody, route } from '../../route.ts';
 
 export default [
   route({
     method: 'GET',
     path: '/healthz',
-    summary: 'Says that the process lives.',
+    operation: 'getHealth',
+    summary: 'Tells that the process is running.',
     auth: 'none',
     limit: noBody,
+    reply: processStatus,
+    refusals: [],
     handle: () => json({ status: 'ok' }),
   }),
   route({
     method: 'GET',
     path: '/readyz',
-    summary: 'Says whether the process can serve: 200 `ready`, 503 otherwise.',
+    operation: 'getReadiness',
+    summary: 'Tells whether the process can serve: 200 `ready`, 503 otherwise.',
     auth: 'none',
     limit: noBody,
+    reply: { 200: processStatus, 503: processStatus },
+    refusals: [],
     handle: async (_call, { health }) => {
       const status = await health.readiness();
       return json({ status }, { status: status === 'ready' ? 200 : 503 });
@@ -23,10 +30,13 @@ export default [
   route({
     method: 'GET',
     path: '/metrics',
-    summary: 'Returns the metrics for Prometheus; asks for `METRICS_TOKEN` where it is set.',
+    operation: 'getMetrics',
+    summary: 'Returns the metrics for Prometheus; requires `METRICS_TOKEN` where it is set.',
     auth: 'none',
     limit: noBody,
     isRaw: true,
+    reply: { 200: { contentType: 'text/plain' } },
+    refusals: ['unauthorized', 'unavailable'],
     handle: async ({ raw }, { health }) => {
       const { text, type } = await health.metrics(raw?.headers.authorization);
       return { body: text, type };

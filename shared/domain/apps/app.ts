@@ -116,7 +116,8 @@ const optionShape = {
 export const appOptionsPatch = z.strictObject(optionShape).partial();
 export type AppOptionsPatch = z.infer<typeof appOptionsPatch>;
 
-const allOptions = z.strictObject(optionShape);
+/** Every option with its value. */
+export const allOptions = z.strictObject(optionShape);
 export type AppOptions = z.infer<typeof allOptions>;
 
 export type Edition = 'home' | 'international';

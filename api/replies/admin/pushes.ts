@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { breakerStates } from '../../../shared/domain/breaker.ts';
+import { connectorIds } from '../../../shared/domain/labels.ts';
+import { outcomes } from '../../../shared/domain/outcome.ts';
+import { count, timestamp } from '../common.ts';
+import { component } from '../component.ts';
+import { outcomeTotals } from '../pushes.ts';
+
+const gatewayFailure = z
+  .strictObject({ reason: z.string(), at: timestamp })
+  .describe('Why the gateway could not be asked last.');
+
+export const breaker = component(
+  'Breaker',
+  z.strictObject({
+    id: z.string().describe('`<connector>:<appId>:<profile>`.'),
+    connector: z.enum(connectorIds),
+    appId: z.string(),
+    profile: z.string(),
+    state: z.enum(breakerStates),
+    forced: z
+      .enum(['open', 'closed'])
+      .nullable()
+      .describe('State that the operator forces; null where none is.'),
+    since: timestamp,
+    lastFailure: gatewayFailure.nullable().describe('Null once the gateway has answered again.'),
+  }),
+);
+
+export const pushProgress = component(
+  'PushProgress',
+  z.strictObject({
+    status: z.string(),
+    devices: count,
+    planned: z.boolean().describe('Whether all recipients are known.'),
+    outcomes: outcomeTotals,
+    connectors: z.partialRecord(z.enum(connectorIds), outcomeTotals),
+    repeats: count,
+    delivered: count,
+    clicked: count,
+    perSecond: count,
+    secondsLeft: count.nullable().describe('Null where no rate is known.'),
+  }),
+);
+
+const connectorShare = z.strictObject({
+  devices: count,
+  profiles: z.record(z.string(), count).describe('Devices by profile.'),
+  payload: z.unknown().describe('Message to the commonest type of device; null where it cannot be rendered.'),
+  payloadBytes: count.nullable(),
+  problem: z.string().optional().describe('Why some devices would get nothing.'),
+});
+
+export const pushForecast = component(
+  'PushForecast',
+  z.strictObject({
+    devices: count,
+    connectors: z.partialRecord(z.enum(connectorIds), connectorShare),
+    limits: z.array(z.string()).describe('Limits that would refuse or delay the push.'),
+    estimatedSeconds: count.nullable(),
+    pace: z.string(),
+    plan: z.array(z.string()).describe('Plan of the database for the condition.'),
+    warning: z.string().optional().describe('The condition reads many installations without an index.'),
+    warnings: z.array(z.string()).optional().describe('Sentences about members that have no effect.'),
+  }),
+);
+
+export const deviceExplanation = component(
+  'DeviceExplanation',
+  z.strictObject({
+    installation: z.string(),
+    isMatched: z.boolean(),
+    clause: z.string().nullable().describe('Part of the condition that excludes the device.'),
+    isValid: z.boolean().nullable(),
+    isFresh: z.boolean().nullable(),
+    updatedAt: timestamp.nullable(),
+    route: z.strictObject({ connector: z.string(), profile: z.string(), problem: z.string().optional() }),
+    batch: z.strictObject({ id: z.int(), attempt: z.int(), settled: z.boolean() }).nullable(),
+    outcome: z.enum(outcomes).nullable(),
+    repeats: count,
+    status: z.union([z.int(), z.string()]).nullable().describe('Status of the gateway.'),
+    reason: z.string().nullable().describe('Reason of the gateway.'),
+    letter: z
+      .enum(['waiting', 'expired', 'acknowledged', 'gone'])
+      .nullable()
+      .describe('Message of the own channel.'),
+    gatewayFailure: gatewayFailure.nullable(),
+    at: timestamp.nullable(),
+    sentence: z.string().describe('The same as a sentence.'),
+  }),
+);

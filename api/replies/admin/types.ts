@@ -1,0 +1,25 @@
+import type { z } from 'zod';
+import type { pushRecord } from '../pushes.ts';
+import type { app, appOptions, outboxMessage, pushProfile, usageReport } from './apps.ts';
+import type { breaker, deviceExplanation, pushForecast, pushProgress } from './pushes.ts';
+import type { smsSignature, smsTemplate } from './sms-texts.ts';
+
+/** Replies of the admin API as types, for the console. This module has no code: importing it loads nothing. */
+
+export type App = z.infer<typeof app>;
+export type AppOptions = z.infer<typeof appOptions>;
+export type Breaker = z.infer<typeof breaker>;
+export type DeviceExplanation = z.infer<typeof deviceExplanation>;
+export type OutboxMessage = z.infer<typeof outboxMessage>;
+export type PushForecast = z.infer<typeof pushForecast>;
+export type PushProfile = z.infer<typeof pushProfile>;
+export type PushProgress = z.infer<typeof pushProgress>;
+export type PushRecord = z.infer<typeof pushRecord>;
+export type SmsSignature = z.infer<typeof smsSignature>;
+export type SmsTemplate = z.infer<typeof smsTemplate>;
+export type UsageReport = z.infer<typeof usageReport>;
+
+/** List of the admin API. */
+export interface Results<T> {
+  results: T[];
+}
