@@ -66,7 +66,7 @@ async function answer(
 /** `ready`, `database unreachable`, or what the operator has to do; 503 but for the first. */
 async function readinessOf({ db, readiness, deps }: HealthState): Promise<string> {
   if (!(await db.isReachable())) return 'database unreachable';
-  const problem = await readiness.problem().catch(() => 'database unreachable');
+  const problem = await readiness.message().catch(() => 'database unreachable');
   return problem ?? (deps ? 'ready' : 'starting');
 }
 

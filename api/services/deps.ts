@@ -8,20 +8,20 @@ import type { DatabaseReadiness } from '../../shared/db/readiness.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
-/** What the services work with; opened by `start.ts`, handed down, never looked up. */
+/** Dependencies of the services, opened by `start.ts`. */
 export interface ApiDeps {
   config: Pick<Config, 'publicUrl' | 'isTest' | 'functionsUrl' | 'functionsToken' | 'metricsToken'>;
-  /** For what is quick: saves, logins, reads by id. Apps take turns. */
+  /** Connections for fast statements: saves, logins, reads by id. Apps take turns. */
   db: Database;
-  /** Connections of their own for health checks and the admission of pushes. */
+  /** Separate connections for health checks and for accepting pushes. */
   admissionDb: Database;
-  /** For whatever clients put together: conditions, lists, `include`. */
+  /** Connections for queries that clients write: conditions, lists, `include`. */
   queries: QueryLimiter;
   queue: JobQueue;
   vault: Vault;
   clock: Clock;
   metrics: Metrics;
   appCache: AppCache;
-  /** Whether the database is migrated and CARILLON_SECRET opens it. */
+  /** Checks that the database is migrated and matches CARILLON_SECRET. */
   readiness: DatabaseReadiness;
 }

@@ -27,7 +27,7 @@ import { DateService } from './server/date.ts';
 import { HealthService } from './server/health.ts';
 import { createMessaging } from './sms/index.ts';
 
-/** What routes can call, one member per noun. */
+/** Creates the services that routes call, one member per noun. */
 export function createServices(deps: ApiDeps) {
   const pushRecords = new PushRecordService(deps);
   const messaging = createMessaging(deps);

@@ -41,7 +41,7 @@ export class DatabaseReadiness {
   }
 
   /** The sentence; every change of it goes to the log. Throws where the database cannot be asked. */
-  async problem(): Promise<ReadinessProblem> {
+  async message(): Promise<ReadinessProblem> {
     const problem = await this.#memory.get('');
     if (problem !== this.#told) {
       if (problem === undefined) this.#log.info('the database is fit to work on');
@@ -58,7 +58,7 @@ export class DatabaseReadiness {
   async whenReady(signal: AbortSignal, isBlocking: (problem: string) => boolean = () => true): Promise<void> {
     for (let waitedMs = 0; ; waitedMs += lookEveryMs) {
       signal.throwIfAborted();
-      const problem = await this.problem().catch(unreachable);
+      const problem = await this.message().catch(unreachable);
       if (problem === undefined || !(problem === notReachable || isBlocking(problem))) return;
       if (waitedMs > 0 && waitedMs % sayEveryMs === 0) this.#log.error(problem);
       await sleep(lookEveryMs, signal);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { postMessage } from '../../api/services/messages/post-message.ts';
+import { enqueueMessage } from '../../api/services/messages/message-queue.ts';
 import { startMessenger } from '../../dispatcher/messages/messenger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
@@ -54,7 +54,7 @@ async function start(env: Record<string, string> = {}): Promise<ClosingStack> {
 }
 
 const post = (message: OutboxMessage & { expiresAt?: Date }) =>
-  db.transaction((tx) => postMessage({ vault, queue }, tx, 'app1', message));
+  db.transaction((tx) => enqueueMessage({ vault, queue }, tx, 'app1', message));
 
 const smsTo = (to: string): OutboxMessage => ({
   kind: 'sms',
@@ -85,7 +85,7 @@ async function rowOf(to: string) {
 describe('a message', () => {
   test('is not sent when the transaction that wrote it fails', async () => {
     const failing = db.transaction(async (tx) => {
-      await postMessage({ vault, queue }, tx, 'app1', mailTo('never@example.com'));
+      await enqueueMessage({ vault, queue }, tx, 'app1', mailTo('never@example.com'));
       throw new Error('rolled back');
     });
     await expect(failing).rejects.toThrow('rolled back');
@@ -133,7 +133,9 @@ describe('a message', () => {
 
   test('is given up when the key that it was sealed with is gone', async () => {
     const other = new Vault([Buffer.alloc(32, 7)]);
-    await db.transaction((tx) => postMessage({ vault: other, queue }, tx, 'app1', smsTo('+8613800000007')));
+    await db.transaction((tx) =>
+      enqueueMessage({ vault: other, queue }, tx, 'app1', smsTo('+8613800000007')),
+    );
     await expect.poll(() => rowOf('+8613800000007')).toMatchObject({ state: 'failed', reason: 'unreadable' });
   });
 

@@ -3,10 +3,10 @@ import { parsePhone } from '../../../shared/domain/messages/phone.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
 
-/** The most one reply holds; older ones are found by their recipient. */
+/** Largest number of messages in a reply; a filter by recipient finds older ones. */
 const maxMessages = 1000;
 
-/** What was sent by mail and SMS, or would have been (protocol/admin-api.md#outbox). */
+/** Lists mails and SMS messages, also unsent ones (protocol/admin-api.md#outbox). */
 export class OutboxService {
   readonly #deps: ApiDeps;
 
@@ -14,13 +14,13 @@ export class OutboxService {
     this.#deps = deps;
   }
 
-  /** Newest first. Throws 404 when there is no such app. */
+  /** Lists the newest messages first. Throws 404 when there is no such app. */
   async list(
     appId: string,
     filter: { kind?: 'sms' | 'mail' | undefined; to?: string | undefined },
   ): Promise<SentMessage[]> {
     await requireApp(this.#deps, appId);
-    // A number is found however it is written.
+    // A phone number matches in any notation.
     const to = parsePhone(filter.to)?.e164 ?? filter.to;
     return listOutboxMessages(this.#deps.db, this.#deps.vault, appId, {
       ...filter,

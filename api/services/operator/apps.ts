@@ -13,14 +13,14 @@ export interface NewAppRequest {
   edition?: Edition | undefined;
   plan?: Plan | undefined;
   options?: AppOptionsPatch | undefined;
-  /** Id and keys that an app keeps when it moves in; what is missing is made. */
+  /** Id and keys of an app that moves in; a missing one is generated. */
   appId?: string | undefined;
   appKey?: string | undefined;
   masterKey?: string | undefined;
   hookKey?: string | undefined;
 }
 
-/** Applications: their keys and options (protocol/admin-api.md#apps). */
+/** Creates, changes and deletes apps with their keys and options (protocol/admin-api.md#apps). */
 export class AppService {
   readonly #deps: ApiDeps;
 
@@ -29,25 +29,24 @@ export class AppService {
   }
 
   /**
-   * Makes an app. One that brings its id begins with `movedInOptions` where its own options do not say otherwise. Throws
-   * 400 for options that the plan forbids and for equal keys, 409 where an app has the id already, 503 where CARILLON_SECRET is
-   * not that of the database.
+   * Creates an app. With an id in the request, `movedInOptions` are its defaults. Throws 400 for options that the plan
+   * forbids and for equal keys, 409 when the id is taken, 503 when CARILLON_SECRET is not the one of the database.
    */
   async create(request: NewAppRequest): Promise<App> {
     const { appId = newAppId(), plan = 'commercial' } = request;
     const options = { ...(request.appId === undefined ? {} : movedInOptions), ...request.options };
-    const problem = optionProblem(plan, options);
-    if (problem) throw refuse('invalidParameter', problem);
+    const message = optionError(plan, options);
+    if (message) throw refuse('invalidParameter', message);
     const { db, vault, appCache, readiness } = this.#deps;
-    // Sealed with a wrong key, an app would be lost as soon as the right one is set.
-    if ((await readiness.problem()) !== undefined)
+    // Keys encrypted with a wrong CARILLON_SECRET would be unreadable once the right one is set.
+    if ((await readiness.message()) !== undefined)
       throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
     const edition = request.edition ?? 'home';
     const app = { appId, name: request.name, edition, plan, keys: keysOf(request), options };
-    const made = await insertApp(db, vault, app);
-    if (!made) throw refuse('conflict', 'There is an app with this id already.');
+    const created = await insertApp(db, vault, app);
+    if (!created) throw refuse('conflict', 'There is an app with this id already.');
     appCache.forget(appId);
-    return made;
+    return created;
   }
 
   list(): Promise<App[]> {
@@ -63,8 +62,8 @@ export class AppService {
     const { db, vault, appCache } = this.#deps;
     const changed = await db.transaction((tx) =>
       updateApp(tx, vault, appId, (app) => {
-        const problem = optionProblem(app.plan, patch.options ?? {});
-        if (problem) throw refuse('invalidParameter', problem);
+        const message = optionError(app.plan, patch.options ?? {});
+        if (message) throw refuse('invalidParameter', message);
         return patch;
       }),
     );
@@ -79,17 +78,17 @@ export class AppService {
   }
 }
 
-/** The keys that a request brings, and new ones for the others. Throws 400 for equal ones. */
+/** Returns the keys of a request, and generates the others. Throws 400 for equal keys. */
 function keysOf({ appKey, masterKey, hookKey }: NewAppRequest): AppKeys {
   if (!areDistinct({ appKey, masterKey, hookKey }))
     throw refuse('invalidParameter', 'appKey, masterKey and hookKey must differ from each other.');
   return { appKey: appKey ?? newKey(), masterKey: masterKey ?? newKey(), hookKey: hookKey ?? newKey() };
 }
 
-const optionProblem = (plan: Plan, options: AppOptionsPatch): string | undefined =>
+const optionError = (plan: Plan, options: AppOptionsPatch): string | undefined =>
   planProblem(plan, options) ?? authPlatformHint(options.authPlatforms ?? {}) ?? mailTemplateHint(options);
 
-/** The app as it is stored now. Throws 404 when there is none. */
+/** Reads an app from the database. Throws 404 when there is no such app. */
 export async function requireApp({ db, vault }: ApiDeps, appId: string): Promise<App> {
   return (await findApp(db, vault, appId)) ?? noSuchApp();
 }

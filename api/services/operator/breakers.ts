@@ -3,7 +3,7 @@ import { type BreakerView, type OverrideState, parseBreakerId } from '../../../s
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Circuit breakers as an operator sees them, over all dispatchers (protocol/admin-api.md#breakers). */
+/** Lists and forces the circuit breakers of all dispatchers (protocol/admin-api.md#breakers). */
 export class BreakerService {
   readonly #deps: ApiDeps;
 
@@ -15,15 +15,15 @@ export class BreakerService {
     return listBreakers(this.#deps.db);
   }
 
-  /** Forces a breaker, or releases it with null. Throws 404 when no profile has this breaker. */
+  /** Forces a breaker open or closed; null ends that. Throws 404 when no profile has this breaker. */
   async force(id: string, forced: OverrideState | null): Promise<BreakerView> {
     const key = parseBreakerId(id);
     const isKnown = key && (await this.#deps.db.transaction((tx) => overrideBreaker(tx, key, forced)));
-    if (!isKnown) throw refuse('notFound', sentence);
+    if (!isKnown) throw refuse('notFound', noSuchBreaker);
     const [view] = await listBreakers(this.#deps.db, key);
-    if (!view) throw refuse('notFound', sentence);
+    if (!view) throw refuse('notFound', noSuchBreaker);
     return view;
   }
 }
 
-const sentence = 'There is no such breaker: its id is <connector>:<appId>:<profile> of a push profile.';
+const noSuchBreaker = 'There is no such breaker: its id is <connector>:<appId>:<profile> of a push profile.';

@@ -11,17 +11,17 @@ import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../s
 import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from './apps.ts';
 
-/** Which profile of an app: the nameless one is called `_default`. */
+/** Identifies a profile of an app; a profile without a name is `_default`. */
 export interface ProfileId {
   appId: string;
   connector: string;
   name: string;
 }
 
-/** protocol/installations.md#installation-fields: a letter first; the length is ours. */
+/** Names of profiles (protocol/installations.md#installation-fields); the maximal length is our own. */
 const namePattern = /^(?:_default|[A-Za-z][A-Za-z0-9_]{0,63})$/;
 
-/** Push profiles: credentials go in and never come out again (protocol/admin-api.md#credentials-of-a-push-profile). */
+/** Stores push profiles; no reply holds credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
 export class ProfileService {
   readonly #deps: ApiDeps;
 
@@ -29,14 +29,14 @@ export class ProfileService {
     this.#deps = deps;
   }
 
-  /** Throws 404 for an unknown connector or app, 400 for a name or credentials that cannot be. */
+  /** Throws 404 for an unknown connector or app, 400 for an invalid name or invalid credentials. */
   async put({ appId, connector, name }: ProfileId, sent: JsonObject): Promise<ProfileEntry> {
     const { db, vault, appCache } = this.#deps;
     const known = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
     const checked = checkCredentials(known, sent);
-    if (!checked.ok) throw refuse('incorrectType', `${capitalised(checked.error)}.`);
+    if (!checked.ok) throw refuse('incorrectType', `${toSentence(checked.error)}.`);
     const profile = { appId, connector: known, name, credentials: checked.credentials };
     const entry = await putProfile(db, vault, profile);
     appCache.forget(appId);
@@ -73,5 +73,5 @@ function checkName(name: string): void {
     );
 }
 
-/** A sentence may begin with the name of a member, which keeps its spelling. */
-const capitalised = (text: string) => (text.startsWith('there') ? `T${text.slice(1)}` : text);
+/** Capitalizes a message, unless it begins with the name of a member. */
+const toSentence = (text: string) => (text.startsWith('there') ? `T${text.slice(1)}` : text);

@@ -3,13 +3,13 @@ import { type Fees, feesOf, type Usage } from '../../../shared/domain/apps/usage
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from './apps.ts';
 
-/** A day of an app with its fees, as the admin API shows it (protocol/admin-api.md#usage). */
+/** Usage and fees of an app on one day (protocol/admin-api.md#usage). */
 export interface DayReport extends Usage {
   day: string;
   fees: Fees;
 }
 
-/** What apps use (protocol/admin-api.md#usage, protocol/push.md#fees). */
+/** Reports the usage of apps (protocol/admin-api.md#usage, protocol/push.md#fees). */
 export class UsageService {
   readonly #deps: ApiDeps;
 

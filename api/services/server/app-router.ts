@@ -2,7 +2,7 @@ import { channelPath, routeTtlSeconds } from '../../../shared/domain/channel.ts'
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Where clients of our own channel find it (protocol/clients.md#app-router, protocol/channel.md#router). */
+/** Returns the addresses of the service to clients of the device channel (protocol/clients.md#app-router, protocol/channel.md#router). */
 export class AppRouterService {
   readonly #deps: ApiDeps;
 
@@ -11,8 +11,8 @@ export class AppRouterService {
   }
 
   /**
-   * The WebSocket of the channel: `ws` or `wss` as the public URL says. There is one address, behind it
-   * any number of processes, so the second choice is the first. Throws 404 when there is no such app.
+   * Returns the WebSocket URL of the channel. All processes share one address, so `secondary` equals `server`. Throws 404
+   * when there is no such app.
    */
   async socketRoute(appId: string) {
     await this.#requireApp(appId);
@@ -21,7 +21,7 @@ export class AppRouterService {
     return { groupId: 'g0', groupUrl: base, server, secondary: server, ttl: routeTtlSeconds };
   }
 
-  /** The app router's answer: host names without scheme, all of them ours. Throws 404 likewise. */
+  /** Returns the host name of this service for every service that clients know. Throws 404 when there is no such app. */
   async hosts(appId: string) {
     await this.#requireApp(appId);
     const { host } = new URL(this.#deps.config.publicUrl);

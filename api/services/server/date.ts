@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** The server's time as clients encode times (protocol/clients.md#server-time). */
+/** Returns the server's time in the encoding of clients (protocol/clients.md#server-time). */
 export class DateService {
   readonly #deps: Pick<ApiDeps, 'clock'>;
 

@@ -5,12 +5,12 @@ import { reportQueues } from '../../../shared/queue/report.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { PumpingGuard } from '../sms/pumping.ts';
 
-/** Health and metrics of this process. */
+/** Reports readiness and metrics of this process. */
 export class HealthService {
   readonly #deps: ApiDeps;
   readonly #pumping: PumpingGuard;
   #isStopping = false;
-  #check: Promise<string> | undefined;
+  #pendingCheck: Promise<string> | undefined;
 
   constructor(deps: ApiDeps, pumping: PumpingGuard) {
     this.#deps = deps;
@@ -18,34 +18,34 @@ export class HealthService {
   }
 
   /**
-   * `ready` when this process can be given work: it is not about to stop, the database answers, is migrated and is
-   * opened by CARILLON_SECRET. Else `stopping`, `database unreachable` or a sentence for the operator.
+   * Returns `ready` when the process is not stopping and the database answers, is migrated and matches CARILLON_SECRET;
+   * else `stopping`, `database unreachable` or a hint for the operator.
    */
   async readiness(): Promise<string> {
     return this.#isStopping ? 'stopping' : this.#databaseReadiness();
   }
 
-  /** Asked once for all who ask at the same time: anybody may. */
+  /** Runs one check for all concurrent callers, since the endpoint needs no key. */
   #databaseReadiness(): Promise<string> {
     const { admissionDb, readiness } = this.#deps;
-    this.#check ??= inLane('health', async () =>
-      (await admissionDb.isReachable()) ? ((await readiness.problem()) ?? 'ready') : 'database unreachable',
+    this.#pendingCheck ??= inLane('health', async () =>
+      (await admissionDb.isReachable()) ? ((await readiness.message()) ?? 'ready') : 'database unreachable',
     )
       .catch(() => 'database unreachable')
       .finally(() => {
-        this.#check = undefined;
+        this.#pendingCheck = undefined;
       });
-    return this.#check;
+    return this.#pendingCheck;
   }
 
-  /** From now on whoever spreads the load is told to look elsewhere, while devices and calls still end here. */
+  /** Reports `stopping` from now on, so that the load balancer sends new calls elsewhere while current ones finish. */
   markStopping(): void {
     this.#isStopping = true;
   }
 
   /**
-   * The metrics in Prometheus' text format; gauges of what all processes share are read at each scrape. Throws
-   * 401 where `METRICS_TOKEN` is set and the `Authorization` header does not hold it.
+   * Returns the metrics in the text format of Prometheus; gauges of shared state are read at each scrape. Throws 401 when
+   * `METRICS_TOKEN` is set and the `Authorization` header does not hold it.
    */
   async metrics(authorization?: string): Promise<{ text: string; type: string }> {
     const { metrics, queue, config } = this.#deps;

@@ -12,7 +12,7 @@ import type { SendKind, SmsType } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';
-import { postMessage } from '../messages/post-message.ts';
+import { enqueueMessage } from '../messages/message-queue.ts';
 import { chargeMessage, spendBudgets } from './budgets.ts';
 import type { VerificationCodes } from './codes.ts';
 import { renderMessage, type TextParameters } from './message-text.ts';
@@ -158,7 +158,7 @@ export class SmsSender {
     }
     const { text, variables } = renderMessage(parameters, code);
     const isVoice = kind === 'voice';
-    await postMessage(this.#deps, tx, appId, {
+    await enqueueMessage(this.#deps, tx, appId, {
       kind: 'sms',
       to: phone.e164,
       type: isVoice ? 'voice' : type,

@@ -12,7 +12,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { dayMs } from '../../../shared/domain/messages/sms.ts';
 import type { User } from '../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../deps.ts';
-import { postMessage } from '../messages/post-message.ts';
+import { enqueueMessage } from '../messages/message-queue.ts';
 import { writeMail } from './mails.ts';
 
 /** Validity of a link: one week (protocol/codes.md#validity). */
@@ -56,7 +56,7 @@ export class MailLinks {
       username: user.username,
       link: `${config.publicUrl}${paths[purpose]}/${token}`,
     });
-    await postMessage(this.#deps, tx, app.appId, mail);
+    await enqueueMessage(this.#deps, tx, app.appId, mail);
   }
 
   /** Counts a mail of one purpose to one address. Returns false when the daily limit is reached. */

@@ -11,19 +11,20 @@ import { type PushTiming, pushBodyBytesBelow } from '../../../../shared/domain/p
 import { checkContent } from '../content-check.ts';
 import type { ConnectorShare } from './audience.ts';
 
-/** The body of a push as it was sent, with its size. */
+/** Body of a push as it was sent, with its size. */
 export interface PushDraft {
   body: JsonObject;
   bodyBytes: number;
   prodHeader: 'dev' | 'prod' | undefined;
 }
 
+/** Values that the limits of a push depend on. */
 export interface LimitInputs extends PushDraft {
   app: App;
   push: MessageSource;
   timing: PushTiming;
   profiles: Profile[];
-  /** Why a profile that the push needs is missing. */
+  /** Message about a profile that the push needs and the app lacks. */
   missing: string | undefined;
   shares: Map<ConnectorId, ConnectorShare>;
   devices: number;

@@ -4,16 +4,16 @@ import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /**
- * Writes a message and the job that sends it as part of `tx`: it leaves when that commits, or never. Where no
- * supplier is set it stays in the outbox.
+ * Stores a message and the job that sends it within `tx`, so that it is sent if and only if `tx` commits. Without a
+ * provider it stays in the outbox.
  */
-export async function postMessage(
+export async function enqueueMessage(
   { vault, queue }: Pick<ApiDeps, 'vault' | 'queue'>,
   tx: Handle,
   appId: string,
   message: OutboxMessage & { expiresAt?: Date },
 ): Promise<void> {
   const messageId = await insertOutboxMessage(tx, vault, appId, message);
-  // A code is waited for; a mail is not.
+  // Users wait for a code, so it is sent before mails.
   await queue.send(messageJob, [{ appId, messageId }], { tx, priority: message.kind === 'sms' ? 1 : 0 });
 }
