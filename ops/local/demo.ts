@@ -2,7 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { addressOf, kinds, sandboxConnectors } from '../sandbox/all/kinds.ts';
+import { installationVendor } from '../../shared/domain/labels.ts';
+import { deviceTokenOf, sandboxConnectors } from '../sandbox/all/definitions.ts';
 import type { Sandbox, SandboxInfo } from './service.ts';
 
 /** Demo app of a data directory, as stored for the next start. */
@@ -101,12 +102,12 @@ export async function createDemo(dataDir: string, api: DemoApi, sandbox: Sandbox
 /** Returns devices of every vendor, with registration ids that its gateway accepts. */
 const androidDevices = (): object[] =>
   sandboxConnectors.flatMap((connector) => {
-    const { vendor } = kinds[connector];
+    const vendor = installationVendor(connector);
     if (vendor === null) return [];
     return Array.from({ length: vendorDevices }, (_, n) => ({
       deviceType: 'android',
       installationId: randomUUID(),
-      registrationId: addressOf(connector, n),
+      registrationId: deviceTokenOf(connector, n),
       vendor,
       channels: ['news'],
     }));

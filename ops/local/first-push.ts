@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Presets, SingleBar } from 'cli-progress';
+import { displayName } from '../../shared/domain/labels.ts';
 import { table } from '../cli/report.ts';
-import { kinds, sandboxConnectors } from '../sandbox/all/kinds.ts';
+import { sandboxConnectors } from '../sandbox/all/definitions.ts';
 import {
   type Demo,
   type DemoApi,
@@ -70,7 +71,7 @@ async function untilAcknowledged(
 
 /** Names of the connectors in the table. */
 const titles = new Map<string, string>([
-  ...sandboxConnectors.map((id) => [id, `${kinds[id].title} (sandbox)`] as const),
+  ...sandboxConnectors.map((id) => [id, `${displayName(id)} (sandbox)`] as const),
   ['channel', 'own channel'],
 ]);
 

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
-import { startGateways } from './all/gateways.ts';
 import { startPage } from './all/page-server.ts';
 import { keepSandboxSecrets } from './all/secrets.ts';
+import { startGateways } from './all/start.ts';
 import { connectDevices, type SimulatedDevices } from './devices/devices.ts';
 
 process.title = 'carillon sandbox';
@@ -26,7 +26,7 @@ closeOnSignals({ log, stack });
 const secrets = await keepSandboxSecrets(join(env.CARILLON_DATA_DIR, 'sandbox.json'));
 const sandbox = await startGateways({ secrets });
 stack.add('gateways', () => sandbox.close());
-const page = await startPage(sandbox.stands);
+const page = await startPage(sandbox.instances);
 stack.add('page', () => page.close());
 
 let devices: SimulatedDevices | undefined;
@@ -48,5 +48,5 @@ async function replaceDevices(wanted: z.infer<typeof order>['devices']): Promise
 
 notifySupervisor({
   page: page.url,
-  profiles: sandbox.stands.map(({ connector, credentials }) => ({ connector, credentials })),
+  profiles: sandbox.instances.map(({ connector, credentials }) => ({ connector, credentials })),
 });

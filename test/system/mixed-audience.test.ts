@@ -81,10 +81,10 @@ test(`a push to ${devices} devices over all channels reaches each once, with its
 }, async () => {
   const app = await service.api.createApp({ hybridPush: true });
   const addresses = new Map<ConnectorId, string[]>();
-  expect(vendors.stands.map(({ connector }) => connector)).toEqual(profileConnectorIds);
-  for (const stand of vendors.stands) {
-    await vendors.put(app, stand);
-    addresses.set(stand.connector, await vendors.add(app, stand.connector, share));
+  expect(vendors.instances.map(({ connector }) => connector)).toEqual(profileConnectorIds);
+  for (const instance of vendors.instances) {
+    await vendors.put(app, instance);
+    addresses.set(instance.connector, await vendors.add(app, instance.connector, share));
   }
   const own = await addOwn(app, share);
   players = await connectDevices({
@@ -104,21 +104,21 @@ test(`a push to ${devices} devices over all channels reaches each once, with its
   const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
   const progress = (await service.api.request('GET', path, { admin: true })).body;
   for (const connector of connectorIds) expect(progress.connectors[connector]).toEqual({ sent: share });
-  for (const { connector } of vendors.stands)
+  for (const { connector } of vendors.instances)
     expect(record[successField(connector)]).toBe(
       successField(connector) === 'fcmSuccesses' ? 2 * share : share,
     );
 
-  for (const stand of vendors.stands) {
-    expect(stand.violations(), stand.title).toEqual([]);
-    expect(stand.summary(), stand.title).toMatchObject({ accepted: share, devices: share });
-    const mine = addresses.get(stand.connector) ?? [];
-    expect(mine.filter((address) => stand.seen(address) !== 1)).toEqual([]);
-    const sent = stand.requests();
+  for (const instance of vendors.instances) {
+    expect(instance.violations(), instance.title).toEqual([]);
+    expect(instance.summary(), instance.title).toMatchObject({ accepted: share, devices: share });
+    const mine = addresses.get(instance.connector) ?? [];
+    expect(mine.filter((address) => instance.seen(address) !== 1)).toEqual([]);
+    const sent = instance.requests();
     expect(sent.reduce((sum, { devices: named }) => sum + named, 0)).toBe(share);
     // Lists are sent with the id of a message that was saved before: the words are in that call.
     for (const { body } of sent)
-      if (!/"taskId":/.test(body.toString('utf8'))) expectWords(stand.connector, body);
+      if (!/"taskId":/.test(body.toString('utf8'))) expectWords(instance.connector, body);
   }
 
   await players.acked(connected);

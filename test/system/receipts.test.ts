@@ -115,7 +115,7 @@ describe('receipts over the address that came with the message', () => {
       await vendors.add(app, 'vendor_a', 3),
     ];
     const { honor, huawei } = vendors.gateways;
-    await vendors.put(app, vendors.stand('vendor_a'), { callbackKey: 'key', callbackUser: 'user' });
+    await vendors.put(app, vendors.instance('vendor_a'), { callbackKey: 'key', callbackUser: 'user' });
     const biTag = await push(app);
     const fromHonor = ofHonor.map((token) => ({ token, biTag, status: 40_000_002 }));
     expect(await honor.sendReceipt(addressFor(app, 'vendor_f'), fromHonor)).toEqual({

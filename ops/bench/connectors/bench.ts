@@ -11,8 +11,9 @@ import type {
 import { checkCredentials, connectors } from '../../../connectors/registry.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
+import { type ConnectorId, displayName, installationVendor } from '../../../shared/domain/labels.ts';
 import { Supervised } from '../../local/supervised.ts';
-import { addressOf, kinds, type SandboxConnector, sandboxConnectors } from '../../sandbox/all/kinds.ts';
+import { deviceTokenOf, sandboxConnectors } from '../../sandbox/all/definitions.ts';
 import { readArgs } from '../harness/arguments.ts';
 import type { Figure } from '../harness/figure.ts';
 import { type ProcessUse, processUse } from '../harness/process-use.ts';
@@ -47,14 +48,14 @@ interface Sandbox extends z.infer<typeof info> {
 export async function benchConnectors(
   args: string[],
   log: (line: string) => void,
-  only: readonly SandboxConnector[] = sandboxConnectors,
+  only: readonly ConnectorId[] = sandboxConnectors,
 ): Promise<Figure[]> {
   const { numbers } = readArgs(args);
   const batches = Math.max(1, Math.round((numbers[0] ?? defaultRecipients) / batchSize));
   return withSandbox(log, async (sandbox) => {
     const figures: Figure[] = [];
     for (const connector of only) {
-      log(`${connector} (${kinds[connector].title}): ${batches * batchSize} recipients`);
+      log(`${connector} (${displayName(connector)}): ${batches * batchSize} recipients`);
       figures.push(...(await measure(sandbox, connector, batches)));
     }
     return figures;
@@ -85,7 +86,7 @@ async function withSandbox<T>(
   }
 }
 
-async function measure(sandbox: Sandbox, connector: SandboxConnector, batches: number): Promise<Figure[]> {
+async function measure(sandbox: Sandbox, connector: ConnectorId, batches: number): Promise<Figure[]> {
   const sender = open(sandbox, connector);
   try {
     const warmUpBatches = Math.min(batches, maxWarmUp);
@@ -120,7 +121,7 @@ async function measure(sandbox: Sandbox, connector: SandboxConnector, batches: n
   }
 }
 
-function open({ profiles }: Sandbox, id: SandboxConnector): Sender {
+function open({ profiles }: Sandbox, id: ConnectorId): Sender {
   const connector = connectors.get(id);
   const checked = checkCredentials(id, profiles.find((profile) => profile.connector === id)?.credentials);
   if (!connector || !checked.ok)
@@ -135,16 +136,16 @@ function aMessage(pushId: string): PushMessage {
   return { objectId: pushId, data, prod: 'prod', createdAtMs, expiresAtMs: createdAtMs + 3_600_000 };
 }
 
-function batchesOf(connector: SandboxConnector, first: number, count: number): Recipient[][] {
+function batchesOf(connector: ConnectorId, first: number, count: number): Recipient[][] {
   return Array.from({ length: count }, (_, batch) =>
     Array.from({ length: batchSize }, (__, index) => {
       const n = (first + batch) * batchSize + index;
       return {
         index,
         id: String(n),
-        deviceToken: addressOf(connector, n),
-        deviceType: kinds[connector].vendor === null ? 'ios' : 'android',
-        vendor: kinds[connector].vendor,
+        deviceToken: deviceTokenOf(connector, n),
+        deviceType: installationVendor(connector) === null ? 'ios' : 'android',
+        vendor: installationVendor(connector),
         topic: 'com.example.app',
         teamId: null,
         badge: null,
@@ -170,7 +171,7 @@ async function send(sender: Sender, message: PushMessage, batches: readonly Reci
   if (failure) throw new Error(`a recipient was not sent to: ${JSON.stringify(failure)}`);
 }
 
-async function verify({ page }: Sandbox, connector: SandboxConnector, recipients: number): Promise<void> {
+async function verify({ page }: Sandbox, connector: ConnectorId, recipients: number): Promise<void> {
   const reply = await fetch(`${page}/summary.json`);
   const seen = summary.parse(await reply.json())[connector];
   if (seen?.accepted !== recipients || seen.devices !== recipients || seen.violations !== 0)

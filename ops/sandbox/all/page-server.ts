@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
+import type { GatewayInstance } from './instance.ts';
 import { gatewayPage, overviewPage } from './page.ts';
-import type { Stand } from './stands.ts';
 
 export interface SandboxPage {
   url: string;
@@ -20,14 +20,14 @@ const headers = {
  * credentials of a profile, `/summary.json` for programs.
  */
 export async function startPage(
-  stands: readonly Stand[],
+  instances: readonly GatewayInstance[],
   { host = '127.0.0.1', port = 0 }: { host?: string; port?: number } = {},
 ): Promise<SandboxPage> {
   const server = createServer((request, response) => {
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     write(
       response,
-      isRead ? pageOf(request.url ?? '/', stands) : text(405, 'There is nothing to change here.\n'),
+      isRead ? pageOf(request.url ?? '/', instances) : text(405, 'There is nothing to change here.\n'),
     );
   });
   server.listen(port, host);
@@ -58,22 +58,22 @@ const json = (value: unknown): Page => ({
 });
 const text = (status: number, body: string): Page => ({ status, type: 'text/plain', body });
 
-function pageOf(target: string, stands: readonly Stand[]): Page {
+function pageOf(target: string, instances: readonly GatewayInstance[]): Page {
   const [path = ''] = target.split('?');
-  if (path === '/') return html(overviewPage(stands));
-  if (path === '/summary.json') return json(summaryOf(stands));
-  for (const stand of stands) {
-    if (path === `/${stand.connector}`) return html(gatewayPage(stand));
-    if (path === `/${stand.connector}/profile.json`) return json(stand.credentials);
+  if (path === '/') return html(overviewPage(instances));
+  if (path === '/summary.json') return json(summaryOf(instances));
+  for (const instance of instances) {
+    if (path === `/${instance.connector}`) return html(gatewayPage(instance));
+    if (path === `/${instance.connector}/profile.json`) return json(instance.credentials);
   }
   return text(404, 'There is no such page.\n');
 }
 
-const summaryOf = (stands: readonly Stand[]) =>
+const summaryOf = (instances: readonly GatewayInstance[]) =>
   Object.fromEntries(
-    stands.map((stand) => [
-      stand.connector,
-      { ...stand.summary(), lastViolations: stand.violations().slice(-20) },
+    instances.map((instance) => [
+      instance.connector,
+      { ...instance.summary(), lastViolations: instance.violations().slice(-20) },
     ]),
   );
 

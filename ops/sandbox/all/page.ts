@@ -1,5 +1,5 @@
 /** The page of a sandbox: what each gateway received, as HTML that works without scripts. All that came is escaped. */
-import type { Stand, StandRequest } from './stands.ts';
+import type { GatewayInstance, ShownRequest } from './instance.ts';
 
 /** Requests of one gateway that its page shows, and how much of each body. */
 const shownRequests = 50;
@@ -28,14 +28,14 @@ function frame(title: string, content: string): string {
 }
 
 /** One line for each gateway. */
-export function overviewPage(stands: readonly Stand[]): string {
-  const rows = stands.map((stand) => {
-    const { accepted, devices, requests, violations } = stand.summary();
+export function overviewPage(instances: readonly GatewayInstance[]): string {
+  const rows = instances.map((instance) => {
+    const { accepted, devices, requests, violations } = instance.summary();
     const count = (n: number, mark = '') => `<td class="n${mark}">${n}</td>`;
-    return `<tr><td><a href="/${stand.connector}">${escapeHtml(stand.title)}</a></td><td>${stand.connector}</td>
-<td>${escapeHtml(stand.vendor ?? '')}</td><td><code>${escapeHtml(stand.url)}</code></td>
+    return `<tr><td><a href="/${instance.connector}">${escapeHtml(instance.title)}</a></td><td>${instance.connector}</td>
+<td>${escapeHtml(instance.vendor ?? '')}</td><td><code>${escapeHtml(instance.url)}</code></td>
 ${count(requests)}${count(devices)}${count(accepted)}${count(violations, violations > 0 ? ' bad' : '')}
-<td><a href="/${stand.connector}/profile.json">profile</a></td></tr>`;
+<td><a href="/${instance.connector}/profile.json">profile</a></td></tr>`;
   });
   return frame(
     'Carillon sandbox',
@@ -47,20 +47,20 @@ ${rows.join('\n')}</table>
 }
 
 /** What one gateway received, the newest first. */
-export function gatewayPage(stand: Stand): string {
-  const { accepted, devices, requests, violations } = stand.summary();
-  const breaches = stand.violations().slice(-shownRequests);
-  const shown = stand.requests().slice(-shownRequests).reverse();
+export function gatewayPage(instance: GatewayInstance): string {
+  const { accepted, devices, requests, violations } = instance.summary();
+  const breaches = instance.violations().slice(-shownRequests);
+  const shown = instance.requests().slice(-shownRequests).reverse();
   return frame(
-    `${stand.title} – Carillon sandbox`,
-    `<p><a href="/">all gateways</a></p><h1>${escapeHtml(stand.title)}</h1>
+    `${instance.title} – Carillon sandbox`,
+    `<p><a href="/">all gateways</a></p><h1>${escapeHtml(instance.title)}</h1>
 <p>${requests} requests, ${devices} devices, ${accepted} accepted, ${violations} violations.</p>
 ${breaches.length === 0 ? '' : `<h2>Violations</h2><ul class="bad">${breaches.map((one) => `<li>${escapeHtml(one)}</li>`).join('')}</ul>`}
 <h2>The last requests</h2>${shown.length === 0 ? '<p>None so far.</p>' : shown.map(requestHtml).join('\n')}`,
   );
 }
 
-function requestHtml({ body, devices, path, status }: StandRequest): string {
+function requestHtml({ body, devices, path, status }: ShownRequest): string {
   const text = readable(body);
   const cut = text.length > shownChars ? `${text.slice(0, shownChars)} …` : text;
   return `<p><code>${escapeHtml(path.slice(0, 300))}</code> → ${status}, ${devices} ${devices === 1 ? 'device' : 'devices'}</p>

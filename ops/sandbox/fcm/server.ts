@@ -2,7 +2,7 @@
  * A stand-in for FCM HTTP v1 on loopback, its token call included: as strict as the wire facts
  * (protocol/fcm.md) and able to misbehave on demand.
  */
-import { bearerOf, TokenDesk } from '../http/access-tokens.ts';
+import { bearerOf, TokenIssuer } from '../http/access-tokens.ts';
 import { formIn } from '../http/bodies.ts';
 import type { GatewayRules, GatewayState } from '../http/gateway.ts';
 import {
@@ -35,7 +35,7 @@ export interface FcmGatewayOptions extends SandboxOptions {
 
 export interface FcmGateway extends SandboxGateway {
   /** The access tokens it has given out. `deadTokens` are UNREGISTERED. */
-  readonly desk: TokenDesk;
+  readonly tokenIssuer: TokenIssuer;
   /** Registration tokens of another project: SENDER_ID_MISMATCH. */
   readonly foreignTokens: Set<string>;
 }
@@ -46,19 +46,19 @@ const tokenForm = /^[\w-]{8,64}:[\w-]{20,}$/;
 /** Starts the gateway; resolves when it listens. */
 export async function startFcmGateway(options: FcmGatewayOptions): Promise<FcmGateway> {
   const foreignTokens = new Set<string>();
-  const desks: TokenDesk[] = [];
+  const tokenIssuers: TokenIssuer[] = [];
   const gateway = await startGateway(options, (state) => {
-    const desk = new TokenDesk(state.nowMs, options.tokenLivesMs);
-    desks.push(desk);
-    return new FcmRules(options.account, { ...state, desk, foreignTokens });
+    const tokenIssuer = new TokenIssuer(state.nowMs, options.tokenLivesMs);
+    tokenIssuers.push(tokenIssuer);
+    return new FcmRules(options.account, { ...state, tokenIssuer, foreignTokens });
   });
-  const [desk] = desks;
-  if (!desk) throw new Error('the gateway was started without its rules');
-  return Object.assign(gateway, { desk, foreignTokens });
+  const [tokenIssuer] = tokenIssuers;
+  if (!tokenIssuer) throw new Error('the gateway was started without its rules');
+  return Object.assign(gateway, { tokenIssuer, foreignTokens });
 }
 
 interface FcmState extends GatewayState {
-  desk: TokenDesk;
+  tokenIssuer: TokenIssuer;
   foreignTokens: ReadonlySet<string>;
 }
 
@@ -86,7 +86,8 @@ class FcmRules implements GatewayRules {
     if (call.method !== 'POST') return notFound;
     if (call.path === this.#tokenPath) return this.#grant(call);
     if (!/^\/v1\/projects\/[^/]+\/messages:send$/.test(call.path)) return notFound;
-    if (this.#state.desk.check(bearerOf(call.headers.authorization)) !== 'valid') return unauthenticated;
+    if (this.#state.tokenIssuer.check(bearerOf(call.headers.authorization)) !== 'valid')
+      return unauthenticated;
     if (call.path !== this.#sendPath) return noSuchProject;
     if (!/^application\/json\b/.test(call.headers['content-type'] ?? ''))
       return {
@@ -104,7 +105,7 @@ class FcmRules implements GatewayRules {
       return { status: 400, body: { error: 'unsupported_grant_type' } };
     const problem = this.#verifier.problem(form.get('assertion') ?? '', this.#state.nowMs());
     if (problem !== undefined) return invalidGrant(problem);
-    const { value, expiresIn } = this.#state.desk.issue();
+    const { value, expiresIn } = this.#state.tokenIssuer.issue();
     return {
       status: 200,
       body: { access_token: value, expires_in: expiresIn, token_type: 'Bearer' },

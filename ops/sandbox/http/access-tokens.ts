@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
 /** Gives out access tokens that really expire, and knows its own. */
-export class TokenDesk {
+export class TokenIssuer {
   /** How long a token lives from now on. */
   livesMs: number;
   readonly #tokens = new Map<string, number>();

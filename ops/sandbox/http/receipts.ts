@@ -5,7 +5,7 @@ export interface ReceiptPost {
 }
 
 /** A message that asked for receipts, and where they go. */
-export interface Taken {
+export interface ReceiptRequest {
   id: string;
   tokens: ReadonlySet<string>;
   callback: string;
@@ -14,7 +14,7 @@ export interface Taken {
 }
 
 /** The last messages that asked for receipts. */
-export class ReceiptBook<Message extends Taken = Taken> {
+export class ReceiptLog<Message extends ReceiptRequest = ReceiptRequest> {
   readonly #kept: number;
   #messages: Message[] = [];
 

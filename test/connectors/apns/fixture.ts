@@ -4,14 +4,14 @@ import { createApnsCredentials, startApnsGateway } from '../../../ops/sandbox/ap
 import { systemClock } from '../../../shared/clock.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { deviceToken, impatientTuning } from '../../support/gateways/apns.ts';
-import type { Fixture } from '../contract/fixture.ts';
+import type { ContractFixture } from '../contract/fixture.ts';
 
 function profile(endpoint: string): { credentials: JsonObject; publicKey: string } {
   const { publicKey, ...token } = createApnsCredentials();
   return { credentials: { auth: 'token', ...token, endpoint }, publicKey };
 }
 
-export const apnsFixture: Fixture = {
+export const apnsFixture: ContractFixture = {
   connector: apns,
   impatient: apnsConnector({ ...defaultTuning, timing: impatientTuning.timing }),
   deviceType: 'ios',

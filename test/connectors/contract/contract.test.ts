@@ -4,7 +4,7 @@ import { connectors } from '../../../connectors/registry.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { aContext, aMessage, kinds, type Outcome, recipients, sendAll } from '../../support/gateways/apns.ts';
-import type { Stand } from './fixture.ts';
+import type { GatewayInstance } from './fixture.ts';
 import { fixtures } from './fixtures.ts';
 
 /** What callers may send: none of it may make a connector throw. */
@@ -32,15 +32,15 @@ test('every connector of the registry that takes credentials has a fixture here'
 
 describe.each(fixtures)('connector $connector.id', (fixture) => {
   const { connector, credentials, deviceType } = fixture;
-  let stand: Stand;
+  let instance: GatewayInstance;
 
   beforeAll(async () => {
-    stand = await fixture.start();
+    instance = await fixture.start();
   });
-  afterAll(() => stand.close());
+  afterAll(() => instance.close());
   afterEach(() => {
-    stand.behave();
-    stand.forget();
+    instance.behave();
+    instance.forget();
   });
 
   const someone = (count: number) =>
@@ -58,7 +58,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     } = {},
   ): Promise<Outcome> {
     const { by = connector, context = aContext(), message, signal, to } = options;
-    const sender = by.open(by.credentials.parse(to ? credentials : stand.credentials), context);
+    const sender = by.open(by.credentials.parse(to ? credentials : instance.credentials), context);
     try {
       return await sendAll(sender, someone(count), message, signal);
     } finally {
@@ -105,7 +105,7 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
   });
 
   test('reports each recipient once when it is aborted before, and sends nothing after its end', async () => {
-    const sender = connector.open(connector.credentials.parse(stand.credentials), aContext());
+    const sender = connector.open(connector.credentials.parse(instance.credentials), aContext());
     const aborted = await sendAll(sender, someone(3), aMessage(), AbortSignal.abort());
     await sender.close();
     await sender.close();
@@ -114,13 +114,13 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
       expect(reports).toEqual([1, 1, 1]);
       expect(attempts.every(({ kind }) => kind === 'retry')).toBe(true);
     }
-    expect(stand.total).toBe(0);
+    expect(instance.total).toBe(0);
   });
 
   test('gives up an expired message without asking the gateway', async () => {
     const { attempts } = await push(2, { message: aMessage({ alert: 'a' }, { expiresAtMs: 1 }) });
     expect(attempts.every((one) => one.kind === 'rejected' && one.outcome === 'expired')).toBe(true);
-    expect(stand.total).toBe(0);
+    expect(instance.total).toBe(0);
   });
 
   test('does nothing for nobody', async () => {
@@ -132,72 +132,72 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     const outcome = await push(1000, { context });
     expect(kinds(outcome)).toEqual({ sent: 1000 });
     expect(outcome.reports.every((count) => count === 1)).toBe(true);
-    expect(someone(1000).every(({ deviceToken }) => stand.seen(deviceToken) === 1)).toBe(true);
-    expect(stand.violations).toEqual([]);
-    expect(stand.total).toBeLessThanOrEqual(Math.ceil(1000 / connector.limits.recipientsPerRequest) + 1);
+    expect(someone(1000).every(({ deviceToken }) => instance.seen(deviceToken) === 1)).toBe(true);
+    expect(instance.violations).toEqual([]);
+    expect(instance.total).toBeLessThanOrEqual(Math.ceil(1000 / connector.limits.recipientsPerRequest) + 1);
     expect(context.calls.filter(({ status }) => status === 200).length).toBeGreaterThan(0);
   });
 
   test('tells a dead device from its neighbours', async () => {
-    stand.kill(fixture.deviceToken(2));
+    instance.kill(fixture.deviceToken(2));
     const { attempts } = await push(5);
     expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'invalid_token', 'sent', 'sent']);
   });
 
   test('takes nobody for dead who is sent to too fast: it is tried again later', async () => {
-    stand.throttle();
+    instance.throttle();
     expect(kinds(await push(5))).toEqual({ retry: 5 });
   });
 
   test('takes nobody for dead when the gateway breaks down', async () => {
-    stand.breakDown();
+    instance.breakDown();
     expect(kinds(await push(5))).toEqual({ retry: 5 });
   });
 
   test('stops with a sentence when the credentials are refused, and takes nobody for dead', async () => {
-    stand.refuseCredentials();
+    instance.refuseCredentials();
     const { attempts } = await push(5);
     for (const attempt of attempts)
       expect(attempt).toMatchObject({ kind: 'profile_error', hint: expect.stringMatching(/^[A-Z].+\.$/) });
   });
 
   test('says that it does not know when no answer comes', async () => {
-    stand.hang();
+    instance.hang();
     expect(kinds(await push(3, { by: fixture.impatient }))).toEqual({ unknown: 3 });
   });
 
   test('gets another access token when the gateway finds it expired, and sends with that', async (context) => {
-    if (!stand.expireTokens) return context.skip();
+    if (!instance.expireTokens) return context.skip();
     const shared = aContext();
     expect(kinds(await push(3, { context: shared }))).toEqual({ sent: 3 });
-    stand.expireTokens();
-    const callsBefore = stand.tokenCalls?.() ?? 0;
+    instance.expireTokens();
+    const callsBefore = instance.tokenCalls?.() ?? 0;
     expect(kinds(await push(3, { context: shared }))).toEqual({ sent: 3 });
-    expect(stand.tokenCalls?.()).toBe(callsBefore + 1);
+    expect(instance.tokenCalls?.()).toBe(callsBefore + 1);
   });
 
   test('fetches one access token for all of its doors', async (context) => {
-    if (!stand.expireTokens) return context.skip();
+    if (!instance.expireTokens) return context.skip();
     const shared = aContext();
     await Promise.all(Array.from({ length: 5 }, () => push(2, { context: shared })));
-    expect(stand.tokenCalls?.()).toBe(1);
+    expect(instance.tokenCalls?.()).toBe(1);
   });
 
   test('sends no more of a class whose day is used up, and counts it capped', async (context) => {
-    if (!stand.useUpDay) return context.skip();
-    stand.useUpDay();
+    if (!instance.useUpDay) return context.skip();
+    instance.useUpDay();
     const shared = aContext();
     const first = await push(3, { context: shared });
-    const { total } = stand;
+    const { total } = instance;
     const second = await push(3, { context: shared });
     for (const { attempts } of [first, second])
       for (const attempt of attempts) expect(attempt).toMatchObject({ kind: 'rejected', outcome: 'capped' });
-    expect(stand.total).toBe(total);
+    expect(instance.total).toBe(total);
   });
 
   test('finds the one bad device that a refusal does not name', async (context) => {
-    if (!stand.makeAmbiguous) return context.skip();
-    stand.makeAmbiguous(fixture.deviceToken(37));
+    if (!instance.makeAmbiguous) return context.skip();
+    instance.makeAmbiguous(fixture.deviceToken(37));
     const outcome = await push(100);
     expect(kinds(outcome).sent).toBe(99);
     expect(outcome.attempts[37]?.kind).not.toBe('sent');

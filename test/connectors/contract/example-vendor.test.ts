@@ -171,7 +171,7 @@ describe('access tokens', () => {
   test('that the gateway refuses are replaced once for all requests, which are repeated', async () => {
     const context = aContext();
     await push(recipients(1), { context });
-    gateway.desk.expireAll();
+    gateway.tokenIssuer.expireAll();
     gateway.forget();
     const outcome = await push(recipients(200), { context });
     expect(kinds(outcome)).toEqual({ sent: 200 });

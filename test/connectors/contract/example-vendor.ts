@@ -16,7 +16,7 @@ import {
 } from '../../../connectors/kit/multicast.ts';
 import { receiptUrl } from '../../../connectors/kit/receipt-url.ts';
 import { attemptResult, type ResponseRule, responseTable } from '../../../connectors/kit/response-rules.ts';
-import { bearerOf, TokenDesk } from '../../../ops/sandbox/http/access-tokens.ts';
+import { bearerOf, TokenIssuer } from '../../../ops/sandbox/http/access-tokens.ts';
 import { type SandboxGateway, startGateway } from '../../../ops/sandbox/http/server.ts';
 import { isJsonObject } from '../../../shared/domain/json.ts';
 import {
@@ -160,7 +160,7 @@ function readingOf(reply: Parameters<typeof unreadable>[0]): ExchangeResult {
 }
 
 export interface ExampleGateway extends SandboxGateway {
-  desk: TokenDesk;
+  tokenIssuer: TokenIssuer;
   /** Codes of single devices, told within a success. */
   targetCodes: Map<string, number>;
   /** Devices that spoil their whole request with code 6. */
@@ -170,11 +170,11 @@ export interface ExampleGateway extends SandboxGateway {
 export async function startExampleGateway(): Promise<ExampleGateway> {
   const targetCodes = new Map<string, number>();
   const spoilers = new Set<string>();
-  let desk: TokenDesk | undefined;
+  let tokenIssuer: TokenIssuer | undefined;
   let ids = 0;
   const gateway = await startGateway({}, ({ deadTokens, nowMs }) => {
-    const made = new TokenDesk(nowMs);
-    desk = made;
+    const made = new TokenIssuer(nowMs);
+    tokenIssuer = made;
     return {
       targetsOf: ({ path, body }) =>
         path === '/token' ? { tokens: [], isTokenCall: true } : { tokens: targetsIn(body) },
@@ -201,8 +201,8 @@ export async function startExampleGateway(): Promise<ExampleGateway> {
       },
     };
   });
-  if (!desk) throw new Error('the rules were not made');
-  return Object.assign(gateway, { desk, targetCodes, spoilers });
+  if (!tokenIssuer) throw new Error('the rules were not made');
+  return Object.assign(gateway, { tokenIssuer, targetCodes, spoilers });
 }
 
 function targetsIn(body: Buffer): string[] {

@@ -3,7 +3,7 @@ import type { SandboxGateway } from '../../../ops/sandbox/http/server.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 
 /** What the contract suite needs to know of a vendor: one small file each. */
-export interface Fixture {
+export interface ContractFixture {
   connector: Connector;
   /** The same connector, which waits 300 ms for an answer. */
   impatient: Connector;
@@ -16,11 +16,11 @@ export interface Fixture {
   /** Address of device number `n`, in the form the gateway gives them out. */
   deviceToken(n: number): string;
   /** Starts the sandbox gateway. */
-  start(): Promise<Stand>;
+  start(): Promise<GatewayInstance>;
 }
 
 /** A sandbox gateway, and how to have it produce what every gateway can answer. */
-export interface Stand {
+export interface GatewayInstance {
   credentials: JsonObject;
   /** How often a device was named in a request, and how many requests there were. */
   seen(deviceToken: string): number;
@@ -50,15 +50,18 @@ export interface Stand {
 }
 
 /** What is particular to the stand of one maker; the rest is the same over every gateway of the sandbox. */
-export interface OwnStand
-  extends Pick<Stand, 'credentials' | 'throttle' | 'refuseCredentials'>,
-    Partial<Pick<Stand, 'expireTokens' | 'hang' | 'breakDown' | 'useUpDay' | 'makeAmbiguous'>> {
+export interface GatewayControls
+  extends Pick<GatewayInstance, 'credentials' | 'throttle' | 'refuseCredentials'>,
+    Partial<Pick<GatewayInstance, 'expireTokens' | 'hang' | 'breakDown' | 'useUpDay' | 'makeAmbiguous'>> {
   /** Ends what only this gateway can be told of devices. */
   behave?(): void;
 }
 
 /** A stand over a gateway of the sandbox; its deviceToken comes beside the credentials. */
-export function standOver(gateway: SandboxGateway, { credentials, behave, ...own }: OwnStand): Stand {
+export function gatewayInstance(
+  gateway: SandboxGateway,
+  { credentials, behave, ...own }: GatewayControls,
+): GatewayInstance {
   return {
     hang: () => gateway.misbehave({ kind: 'hang' }),
     breakDown: () => gateway.misbehave({ kind: 'answer', status: 503 }),

@@ -1,22 +1,32 @@
+import { readdir } from 'node:fs/promises';
+import { z } from 'zod';
 import { apnsFixture } from '../apns/fixture.ts';
 import { fcmFixture, vendorGFixture } from '../fcm/fixture.ts';
-import { honorFixture } from '../vendors/honor/fixture.ts';
-import { huaweiFixture } from '../vendors/huawei/fixture.ts';
-import { meizuFixture } from '../vendors/meizu/fixture.ts';
-import { oppoFixture } from '../vendors/oppo/fixture.ts';
-import { vivoFixture } from '../vendors/vivo/fixture.ts';
-import { xiaomiFixture } from '../vendors/xiaomi/fixture.ts';
-import type { Fixture } from './fixture.ts';
+import type { ContractFixture } from './fixture.ts';
 
-/** Every connector that takes credentials has a fixture: the contract suite runs over them. */
-export const fixtures: Fixture[] = [
+const vendorModule = z.object({
+  fixture: z.custom<ContractFixture>(
+    (value) => typeof value === 'object' && value !== null && 'connector' in value && 'start' in value,
+  ),
+});
+
+async function loadVendors(): Promise<ContractFixture[]> {
+  const folder = new URL('../vendors/', import.meta.url);
+  const entries = await readdir(folder, { withFileTypes: true });
+  return Promise.all(
+    entries
+      .filter((entry) => entry.isDirectory())
+      .map(async ({ name }) => {
+        const loaded: unknown = await import(new URL(`${name}/fixture.ts`, folder).href);
+        return vendorModule.parse(loaded).fixture;
+      }),
+  );
+}
+
+/** Fixtures of all connectors that take credentials: `fixture.ts` of every folder in `vendors/`, APNs and FCM. */
+export const fixtures: ContractFixture[] = [
   apnsFixture,
   fcmFixture,
   vendorGFixture,
-  huaweiFixture,
-  honorFixture,
-  xiaomiFixture,
-  meizuFixture,
-  oppoFixture,
-  vivoFixture,
+  ...(await loadVendors()),
 ];

@@ -2,7 +2,7 @@ import { defaultTuning } from '../../../connectors/fcm/client.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
 import { createServiceAccount, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
 import { impatientTuning } from '../../support/gateways/apns.ts';
-import { type Fixture, type Stand, standOver } from '../contract/fixture.ts';
+import { type ContractFixture, type GatewayInstance, gatewayInstance } from '../contract/fixture.ts';
 
 const account = createServiceAccount();
 
@@ -10,7 +10,7 @@ const account = createServiceAccount();
 export const fcmToken = (n: number): string =>
   `fcmInstance-${n.toString(16).padStart(10, '0')}:APA91b${n.toString(36).padStart(120, 'x')}`;
 
-const fixtureOf = (label: 'fcm' | 'vendor_g'): Fixture => ({
+const fixtureOf = (label: 'fcm' | 'vendor_g'): ContractFixture => ({
   connector: fcmConnector(label),
   impatient: fcmConnector(label, { ...defaultTuning, timing: impatientTuning.timing }),
   deviceType: 'android',
@@ -24,18 +24,18 @@ const fixtureOf = (label: 'fcm' | 'vendor_g'): Fixture => ({
   start,
 });
 
-async function start(): Promise<Stand> {
+async function start(): Promise<GatewayInstance> {
   const gateway = await startFcmGateway({ account });
   const answer = (status: number, code: string) =>
     gateway.misbehave({ kind: 'answer', status, body: { error: { code: status, status: code } } });
-  return standOver(gateway, {
+  return gatewayInstance(gateway, {
     credentials: {
       serviceAccount: { ...account },
       authEndpoint: gateway.url,
     },
     throttle: () => answer(429, 'RESOURCE_EXHAUSTED'),
     refuseCredentials: () => answer(403, 'PERMISSION_DENIED'),
-    expireTokens: () => gateway.desk.expireAll(),
+    expireTokens: () => gateway.tokenIssuer.expireAll(),
     breakDown: () => answer(503, 'UNAVAILABLE'),
     behave: () => {
       gateway.foreignTokens.clear();

@@ -39,7 +39,7 @@ async function prepare(
   options: object = {},
 ): Promise<Prepared> {
   const app = await service.api.createApp({ hybridPush: true, ...options });
-  await vendors.put(app, vendors.stand(connector), more);
+  await vendors.put(app, vendors.instance(connector), more);
   return { app, addresses: await vendors.add(app, connector, count) };
 }
 
@@ -187,7 +187,7 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
   test('is not sent again where the app wants it so; one whose repeat is hidden is', async () => {
     const { apns, fcm } = vendors.gateways;
     const prepared = await prepare('fcm', 1, {}, { unknownOutcome: 'fail' });
-    await vendors.put(prepared.app, vendors.stand('apns'));
+    await vendors.put(prepared.app, vendors.instance('apns'));
     expect(prepared.app.options.unknownOutcome).toBe('fail');
     fcm.misbehave({ kind: 'reset', count: 1 });
     const record = await push(prepared, data);

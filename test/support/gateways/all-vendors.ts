@@ -1,6 +1,15 @@
 import { checkCredentials } from '../../../connectors/registry.ts';
-import { type Sandbox, type StartOptions, startGateways } from '../../../ops/sandbox/all/gateways.ts';
-import type { Stand } from '../../../ops/sandbox/all/stands.ts';
+import type { TypedDefinition } from '../../../ops/sandbox/all/definition.ts';
+import type { GatewayInstance } from '../../../ops/sandbox/all/instance.ts';
+import { type Sandbox, type StartOptions, startGateways } from '../../../ops/sandbox/all/start.ts';
+import { definition as apns } from '../../../ops/sandbox/apns/index.ts';
+import { fcm, vendorG } from '../../../ops/sandbox/fcm/index.ts';
+import { definition as honor } from '../../../ops/sandbox/vendors/honor/index.ts';
+import { definition as huawei } from '../../../ops/sandbox/vendors/huawei/index.ts';
+import { definition as meizu } from '../../../ops/sandbox/vendors/meizu/index.ts';
+import { definition as oppo } from '../../../ops/sandbox/vendors/oppo/index.ts';
+import { definition as vivo } from '../../../ops/sandbox/vendors/vivo/index.ts';
+import { definition as xiaomi } from '../../../ops/sandbox/vendors/xiaomi/index.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
@@ -9,25 +18,27 @@ import type { TestService } from '../service.ts';
 
 /** All gateways of the sandbox beside a service. */
 export interface AllVendors extends Sandbox {
+  /** Gateways in the vendors' own types. */
+  gateways: ReturnType<typeof typedGateways>;
   /** An app with a profile at each gateway that is asked for, all of them when none is named. */
   app(...connectors: string[]): Promise<App>;
   /** Puts one profile, with members beside those of the stand. */
-  put(app: App, stand: Stand, more?: object): Promise<void>;
+  put(app: App, instance: GatewayInstance, more?: object): Promise<void>;
   /** Writes devices straight into the table; gives their addresses. Numbers go on from call to call. */
   add(app: App, connector: string, count: number): Promise<string[]>;
-  stand(connector: string): Stand;
+  instance(connector: string): GatewayInstance;
 }
 
 export async function startVendors(service: TestService, options: StartOptions = {}): Promise<AllVendors> {
   const sandbox = await startGateways(options);
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   let last = 0;
-  const standOf = (connector: string): Stand => {
-    const found = sandbox.stands.find((one) => one.connector === connector);
+  const instanceOf = (connector: string): GatewayInstance => {
+    const found = sandbox.instances.find((one) => one.connector === connector);
     if (!found) throw new Error(`there is no gateway for ${connector}`);
     return found;
   };
-  const put = async (app: App, { connector, credentials }: Stand, more: object = {}) => {
+  const put = async (app: App, { connector, credentials }: GatewayInstance, more: object = {}) => {
     const checked = checkCredentials(connector, { ...credentials, ...more });
     if (!checked.ok) throw new Error(checked.error);
     const profile = { appId: app.appId, connector, name: '_default', credentials: checked.credentials };
@@ -35,25 +46,41 @@ export async function startVendors(service: TestService, options: StartOptions =
   };
   return {
     ...sandbox,
-    stand: standOf,
+    gateways: typedGateways(instanceOf),
+    instance: instanceOf,
     put,
     async app(...connectors) {
       const app = await service.api.createApp({ hybridPush: true });
-      for (const stand of sandbox.stands)
-        if (connectors.length === 0 || connectors.includes(stand.connector)) await put(app, stand);
+      for (const instance of sandbox.instances)
+        if (connectors.length === 0 || connectors.includes(instance.connector)) await put(app, instance);
       return app;
     },
     async add(app, connector, count) {
-      const stand = standOf(connector);
-      const addresses = Array.from({ length: count }, (_, i) => stand.address(last + i));
+      const instance = instanceOf(connector);
+      const addresses = Array.from({ length: count }, (_, i) => instance.deviceToken(last + i));
       last += count;
-      await service.db.query(insertSql(stand), [app.appId, addresses, stand.vendor, connector]);
+      await service.db.query(insertSql(instance), [app.appId, addresses, instance.vendor, connector]);
       return addresses;
     },
   };
 }
 
-const insertSql = ({ vendor }: Stand): string =>
+function typedGateways(instanceOf: (connector: string) => GatewayInstance) {
+  const own = <G>({ connector, gatewayAt }: TypedDefinition<G>): G => gatewayAt(instanceOf(connector).url);
+  return {
+    apns: own(apns),
+    fcm: own(fcm),
+    huawei: own(huawei),
+    xiaomi: own(xiaomi),
+    meizu: own(meizu),
+    oppo: own(oppo),
+    vivo: own(vivo),
+    honor: own(honor),
+    google: own(vendorG),
+  };
+}
+
+const insertSql = ({ vendor }: GatewayInstance): string =>
   vendor === null
     ? `INSERT INTO installation (app_id, object_id, device_type, device_token, topic)
        SELECT $1, left(encode(sha256(($1 || $4 || a)::bytea), 'hex'), 24), coalesce($3, 'ios'), a, 'com.example.app'

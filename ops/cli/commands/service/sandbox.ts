@@ -15,7 +15,7 @@ export function addSandboxCommand({ program, act }: Shell): void {
     .option('--keep <file>', 'file for the accepted credentials, so that profiles stay valid after a restart')
     .action(
       act(async ({ keep, port }: Options) => {
-        const { startAlone } = await import('../../../sandbox/alone.ts');
+        const { startStandalone: startAlone } = await import('../../../sandbox/standalone.ts');
         return startAlone({
           ...(port === undefined ? {} : { port: wholeNumber('--port', port, 1) }),
           ...(keep === undefined ? {} : { keep }),

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
-import { bearerOf, type TokenDesk } from '../../http/access-tokens.ts';
+import { bearerOf, type TokenIssuer } from '../../http/access-tokens.ts';
 import { formIn, objectIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import { bodyFault } from './message.ts';
@@ -14,7 +14,7 @@ export interface HonorApp {
 /** What the gateway remembers and can be told. */
 export interface HonorMemory {
   app: HonorApp;
-  desk: TokenDesk;
+  tokenIssuer: TokenIssuer;
   /** Devices that fail this time (`failTokens`); `deadTokens` of the gateway are `expireTokens`. */
   failTokens: Set<string>;
   /** Devices that spoil their whole request, which is refused without naming them. */
@@ -60,7 +60,7 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
 }
 
 /** The token call (protocol/honor.md#access-token). */
-function giveToken(call: SandboxCall, { app, desk }: HonorMemory): SandboxReply {
+function giveToken(call: SandboxCall, { app, tokenIssuer }: HonorMemory): SandboxReply {
   const { headers, method } = call;
   if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
     return { status: 400, body: { error: 'invalid_request' }, violation: 'a token call that is no form' };
@@ -69,19 +69,19 @@ function giveToken(call: SandboxCall, { app, desk }: HonorMemory): SandboxReply 
     return { status: 400, body: { error: 'unsupported_grant_type' } };
   if (form.get('client_id') !== app.clientId || form.get('client_secret') !== app.clientSecret)
     return { status: 401, body: { error: 'invalid_client' } };
-  const { value, expiresIn } = desk.issue();
+  const { value, expiresIn } = tokenIssuer.issue();
   return { status: 200, body: { access_token: value, expires_in: expiresIn, token_type: 'Bearer' } };
 }
 
 /** Path, access token and headers (protocol/honor.md#access-token). */
 function callRefusal(
   { headers, method, path }: SandboxCall,
-  { app, desk }: HonorMemory,
+  { app, tokenIssuer }: HonorMemory,
   nowMs: number,
 ): SandboxReply | null {
   if (method !== 'POST' || path !== `/api/v1/${app.appId}/sendMessage`)
     return { status: 404, body: '', violation: `no such path: ${method} ${path}` };
-  if (desk.check(bearerOf(headers.authorization)) !== 'valid')
+  if (tokenIssuer.check(bearerOf(headers.authorization)) !== 'valid')
     return { status: 401, body: { code: 401, message: 'invalid access token' } };
   if (!/^application\/json; ?charset=utf-8$/i.test(headers['content-type'] ?? ''))
     return { status: 400, body: { code: 400 }, violation: 'not sent as JSON in UTF-8' };

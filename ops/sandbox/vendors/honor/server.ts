@@ -1,7 +1,7 @@
 /** A stand-in for Honor Push with its token call (protocol/honor.md). */
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { TokenDesk } from '../../http/access-tokens.ts';
+import { TokenIssuer } from '../../http/access-tokens.ts';
 import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
 import { type HonorApp, type HonorMemory, honorRules } from './rules.ts';
 
@@ -41,9 +41,9 @@ export const createHonorApp = (): HonorApp => ({
 export async function startHonorGateway(options: HonorOptions = {}): Promise<HonorGateway> {
   const { app = createHonorApp(), devicesPerSecond = Number.POSITIVE_INFINITY, testsPerDay = 1000 } = options;
   const clock = options.clock ?? systemClock;
-  const desk = new TokenDesk(() => clock.now());
+  const tokenIssuer = new TokenIssuer(() => clock.now());
   const lists = { failTokens: new Set<string>(), spoilers: new Set<string>() };
-  const memory: HonorMemory = { app, desk, ...lists, devicesPerSecond, testsPerDay };
+  const memory: HonorMemory = { app, tokenIssuer, ...lists, devicesPerSecond, testsPerDay };
   const gateway = await startGateway(options, (state) => honorRules(memory, state));
   const sendReceipt: HonorGateway['sendReceipt'] = async (url, receipts) => {
     const reply = await fetch(url, {

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
-import { bearerOf, type TokenDesk } from '../../http/access-tokens.ts';
+import { bearerOf, type TokenIssuer } from '../../http/access-tokens.ts';
 import { objectIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import type { HuaweiApp } from './credentials.ts';
@@ -10,7 +10,7 @@ import { accessProblem, giveToken, jwtProblem, tokenPath } from './tokens.ts';
 /** What a Huawei gateway remembers and can be told. */
 export interface HuaweiMemory {
   app: HuaweiApp;
-  desk: TokenDesk;
+  tokenIssuer: TokenIssuer;
   /** v3: token → why it is refused; `deadTokens` are refused as `tokenFormatError`. */
   refusedTokens: Map<string, string>;
   /** Devices a second, by v1 and v3 together; more are flow control (protocol/huawei.md#limits). */
@@ -38,7 +38,7 @@ export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayR
       call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(objectIn(call)) },
     judge: (call) =>
       call.path === tokenPath
-        ? giveToken(call, memory.app, memory.desk)
+        ? giveToken(call, memory.app, memory.tokenIssuer)
         : new Judgement(memory, state, counters).of(call),
   };
 }
@@ -83,10 +83,10 @@ class Judgement {
 
   /** v1 takes either kind of token, v3 a JWT only (protocol/huawei.md#two-apis). */
   #accessRefusal({ headers }: SandboxCall, api: Api): string | null {
-    const { app, desk } = this.#memory;
+    const { app, tokenIssuer } = this.#memory;
     const bearer = bearerOf(headers.authorization);
     const isJwt = bearer?.split('.').length === 3;
-    if (api === 'v1' && !isJwt) return accessProblem(bearer, desk);
+    if (api === 'v1' && !isJwt) return accessProblem(bearer, tokenIssuer);
     return jwtProblem(bearer, app, Math.floor(this.#state.nowMs() / 1000));
   }
 

@@ -1,6 +1,6 @@
 /** A stand-in for Huawei Push Kit, v1 and v3, with its token call (protocol/huawei.md). */
 import { systemClock } from '../../../../shared/clock.ts';
-import { TokenDesk } from '../../http/access-tokens.ts';
+import { TokenIssuer } from '../../http/access-tokens.ts';
 import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
 import { createHuaweiApp, type HuaweiApp } from './credentials.ts';
 import { type HuaweiReceipt, huaweiReceipt, type ReceiptKey } from './receipts.ts';
@@ -32,8 +32,14 @@ export async function startHuaweiGateway(options: HuaweiOptions = {}): Promise<H
   const { app = createHuaweiApp(), ...rest } = options;
   const { devicesPerSecond = Number.POSITIVE_INFINITY, testsPerDay = 500 } = options;
   const clock = options.clock ?? systemClock;
-  const desk = new TokenDesk(() => clock.now());
-  const memory = { app, desk, refusedTokens: new Map<string, string>(), devicesPerSecond, testsPerDay };
+  const tokenIssuer = new TokenIssuer(() => clock.now());
+  const memory = {
+    app,
+    tokenIssuer,
+    refusedTokens: new Map<string, string>(),
+    devicesPerSecond,
+    testsPerDay,
+  };
   const gateway = await startGateway(rest, (state) => huaweiRules(memory, state));
   const sendReceipt: HuaweiGateway['sendReceipt'] = async (url, receipts, signing) => {
     const call = huaweiReceipt(app.appId, receipts, signing);

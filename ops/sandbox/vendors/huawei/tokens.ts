@@ -1,6 +1,6 @@
 import { constants, verify } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { TokenDesk } from '../../http/access-tokens.ts';
+import type { TokenIssuer } from '../../http/access-tokens.ts';
 import { formIn } from '../../http/bodies.ts';
 import type { SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import type { HuaweiApp } from './credentials.ts';
@@ -9,7 +9,7 @@ export const tokenPath = '/oauth2/v3/token';
 const audience = 'https://oauth-login.cloud.huawei.com/oauth2/v3/token';
 
 /** The token call (protocol/huawei.md#access-tokens): client credentials as a form. */
-export function giveToken(call: SandboxCall, app: HuaweiApp, desk: TokenDesk): SandboxReply {
+export function giveToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenIssuer): SandboxReply {
   const { headers, method } = call;
   const refuse = (error: number, sub_error: number, error_description: string): SandboxReply => ({
     status: 400,
@@ -21,7 +21,7 @@ export function giveToken(call: SandboxCall, app: HuaweiApp, desk: TokenDesk): S
   if (form.get('grant_type') !== 'client_credentials') return refuse(1102, 20041, 'grant_type');
   if (form.get('client_id') !== app.appId) return refuse(1101, 20001, 'invalid client_id');
   if (form.get('client_secret') !== app.appSecret) return refuse(1101, 20044, 'invalid client_secret');
-  const { value, expiresIn } = desk.issue();
+  const { value, expiresIn } = tokenIssuer.issue();
   // Huawei escapes slashes: whoever looks for the token without a JSON parser gets it wrong.
   const text = JSON.stringify({
     access_token: `DQEBA/${value}`,
@@ -32,8 +32,8 @@ export function giveToken(call: SandboxCall, app: HuaweiApp, desk: TokenDesk): S
 }
 
 /** What is wrong with an access token, as a code of the send call; null when nothing is. */
-export function accessProblem(bearer: string | undefined, desk: TokenDesk): string | null {
-  const state = desk.check(bearer?.startsWith('DQEBA/') ? bearer.slice('DQEBA/'.length) : undefined);
+export function accessProblem(bearer: string | undefined, tokenIssuer: TokenIssuer): string | null {
+  const state = tokenIssuer.check(bearer?.startsWith('DQEBA/') ? bearer.slice('DQEBA/'.length) : undefined);
   if (state === 'valid') return null;
   return state === 'expired' ? '80200003' : '80200001';
 }

@@ -2,10 +2,11 @@
  * A stand-in for Meizu's push gateway on loopback: as strict as the wire facts (protocol/meizu.md), able to
  * misbehave on demand, and it sends receipts when told.
  */
+import { randomBytes, randomInt } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
 import { formIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState } from '../../http/gateway.ts';
-import { ReceiptBook, type ReceiptPost, type Taken } from '../../http/receipts.ts';
+import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import {
   type SandboxCall,
   type SandboxGateway,
@@ -15,9 +16,21 @@ import {
 } from '../../http/server.ts';
 import { expectedSign, messageOf, pushIdsOf, violationOf } from './rules.ts';
 
-export interface MeizuGatewayOptions extends SandboxOptions {
+/** What Meizu's console hands out for an app, and the token that was entered there for receipts. */
+export interface MeizuApp {
   appId: string;
   appSecret: string;
+  receiptToken: string;
+}
+
+/** Creates an app. */
+export const createMeizuApp = (): MeizuApp => ({
+  appId: String(randomInt(100_000_000, 1_000_000_000)),
+  appSecret: randomBytes(16).toString('hex'),
+  receiptToken: randomBytes(16).toString('hex'),
+});
+
+export interface MeizuGatewayOptions extends SandboxOptions, Omit<MeizuApp, 'receiptToken'> {
   /** What the console was given beside the address for receipts; every receipt brings it. */
   receiptToken?: string;
   /** Devices a day, public and private messages apart; absent: any number. */
@@ -29,7 +42,7 @@ export interface MeizuGatewayOptions extends SandboxOptions {
 }
 
 /** A message, and the kinds of receipts that are wanted of it. */
-interface MeizuMessage extends Taken {
+interface MeizuMessage extends ReceiptRequest {
   type: number;
 }
 
@@ -48,7 +61,7 @@ const path = '/garcia/api/server/push/varnished/pushByPushId';
 /** Starts the gateway; resolves when it listens. */
 export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<MeizuGateway> {
   const targetCodes = new Map<string, number>();
-  const receipts = new ReceiptBook<MeizuMessage>();
+  const receipts = new ReceiptLog<MeizuMessage>();
   const gateway = await startGateway(
     options,
     (state) => new MeizuRules(options, { ...state, targetCodes, receipts }),
@@ -64,7 +77,7 @@ export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<M
 
 /** A form with the receipts, JSON by message and type, and the token of the console (protocol/meizu.md#receipts). */
 function receiptOf(
-  { id, param }: Taken,
+  { id, param }: ReceiptRequest,
   { type, targets, accessToken }: { type: number; targets: string[]; accessToken: string },
 ): ReceiptPost {
   const cb = JSON.stringify({ [`${id}-${type}`]: { param, type, targets } });
@@ -76,7 +89,7 @@ function receiptOf(
 
 interface MeizuState extends GatewayState {
   targetCodes: ReadonlyMap<string, number>;
-  receipts: ReceiptBook<MeizuMessage>;
+  receipts: ReceiptLog<MeizuMessage>;
 }
 
 class MeizuRules implements GatewayRules {

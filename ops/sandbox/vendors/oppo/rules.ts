@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import type { TokenDesk } from '../../http/access-tokens.ts';
+import type { TokenIssuer } from '../../http/access-tokens.ts';
 import { formIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
-import type { ReceiptBook } from '../../http/receipts.ts';
+import type { ReceiptLog } from '../../http/receipts.ts';
 import {
   authPath,
   listFault,
@@ -20,7 +20,7 @@ import { notificationFault } from './message.ts';
 /** What the gateway remembers and can be told. */
 export interface OppoMemory {
   app: { appKey: string; masterSecret: string };
-  desk: TokenDesk;
+  tokenIssuer: TokenIssuer;
   /** Devices that unsubscribed: 10001. `deadTokens` are 10000. */
   unsubscribed: Set<string>;
   /** Devices that spoil their whole request with 41, which names nobody. */
@@ -32,7 +32,7 @@ export interface OppoMemory {
   /** Categories that the console knows; absent: any is taken. */
   categories: readonly string[] | undefined;
   /** Messages that asked for receipts, each of one device. */
-  receipts: ReceiptBook;
+  receipts: ReceiptLog;
   /** Saved messages by their id. */
   saved: Map<string, JsonObject>;
   /** Message ids of ours and their devices: a repeat goes nowhere. */
@@ -67,7 +67,7 @@ export class OppoRules implements GatewayRules {
     if (call.path === authPath) return this.#giveToken(formIn(call));
     const token = formIn(call).get('auth_token');
     if (token === null) return { ...refusal(29), violation: 'a call without auth_token' };
-    if (this.#memory.desk.check(token) !== 'valid') return refusal(11);
+    if (this.#memory.tokenIssuer.check(token) !== 'valid') return refusal(11);
     if (call.path === `${root}/unicast` || call.path === `${root}/unicast_batch`) return this.#unicast(call);
     if (call.path === `${root}/save_message_content`) return this.#save(formIn(call));
     if (call.path === `${root}/broadcast`) return this.#broadcast(formIn(call));
@@ -81,7 +81,7 @@ export class OppoRules implements GatewayRules {
 
   /** The token call (protocol/oppo.md#access-token). */
   #giveToken(form: URLSearchParams): SandboxReply {
-    const { app, desk } = this.#memory;
+    const { app, tokenIssuer } = this.#memory;
     const fault = namesFault(form, ['app_key', 'timestamp', 'sign']);
     if (fault !== null) return broken(fault);
     const key = form.get('app_key');
@@ -93,7 +93,7 @@ export class OppoRules implements GatewayRules {
     if (Math.abs(Number(timestamp) - nowMs) > clockMs) return refusal(19);
     const sign = createHash('sha256').update(key).update(timestamp).update(app.masterSecret).digest('hex');
     if (form.get('sign') !== sign) return refusal(16);
-    return ok({ auth_token: desk.issue().value, create_time: nowMs });
+    return ok({ auth_token: tokenIssuer.issue().value, create_time: nowMs });
   }
 
   #unicast(call: SandboxCall): SandboxReply {

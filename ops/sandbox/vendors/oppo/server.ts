@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { TokenDesk } from '../../http/access-tokens.ts';
-import { ReceiptBook, type ReceiptPost, type Taken } from '../../http/receipts.ts';
+import { TokenIssuer } from '../../http/access-tokens.ts';
+import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
 import { type OppoMemory, OppoRules } from './rules.ts';
 
@@ -44,14 +44,14 @@ export async function startOppoGateway(options: OppoGatewayOptions = {}): Promis
   const { app = createOppoApp(), devicesPerDay = any, devicesPerSecond = any, savesPerDay = any } = options;
   const memory: OppoMemory = {
     app,
-    desk: new TokenDesk(() => clock.now(), dayMs),
+    tokenIssuer: new TokenIssuer(() => clock.now(), dayMs),
     unsubscribed: new Set(),
     spoilers: new Set(),
     devicesPerSecond,
     devicesPerDay,
     savesPerDay,
     categories: options.categories,
-    receipts: new ReceiptBook(20_000),
+    receipts: new ReceiptLog(20_000),
     saved: new Map(),
     sent: new Set(),
   };
@@ -67,7 +67,7 @@ export async function startOppoGateway(options: OppoGatewayOptions = {}): Promis
 
 /** A JSON array (protocol/oppo.md#receipts); its time is a text. */
 function receiptOf(
-  { id, param }: Taken,
+  { id, param }: ReceiptRequest,
   { eventType, nowMs, target }: { eventType: string; nowMs: number; target: string },
 ): ReceiptPost {
   const receipt = { messageId: id, appId: '1', taskId: id, registrationIds: target, eventType, param };

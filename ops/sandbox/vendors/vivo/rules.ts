@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { TokenDesk } from '../../http/access-tokens.ts';
+import type { TokenIssuer } from '../../http/access-tokens.ts';
 import { objectIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
-import type { ReceiptBook } from '../../http/receipts.ts';
+import type { ReceiptLog } from '../../http/receipts.ts';
 import { type Fault, looksLikeTest, messageFault, requestFault } from './message.ts';
 
 /** An app as vivo gives it out. */
@@ -16,7 +16,7 @@ export interface VivoApp {
 /** What the gateway remembers and can be told. */
 export interface VivoMemory {
   app: VivoApp;
-  desk: TokenDesk;
+  tokenIssuer: TokenIssuer;
   /** Status of devices that are not reached (protocol/vivo.md#lists), as 3 or 5. `deadTokens` are 2. */
   statuses: Map<string, number>;
   /** Devices of the console: test messages go to no other. */
@@ -32,7 +32,7 @@ export interface VivoMemory {
   systemPerDay: number;
   savesPerDay: number;
   /** Messages that asked for receipts. */
-  receipts: ReceiptBook;
+  receipts: ReceiptLog;
   /** Saved messages by their task. */
   saved: Map<string, JsonObject>;
 }
@@ -68,7 +68,7 @@ export class VivoRules implements GatewayRules {
     if (call.path === authPath) return this.#giveToken(body);
     const token = call.headers.authtoken;
     if (typeof token !== 'string') return { ...refusal(10000), violation: 'a call without authToken' };
-    if (this.#memory.desk.check(token) !== 'valid') return refusal(10000);
+    if (this.#memory.tokenIssuer.check(token) !== 'valid') return refusal(10000);
     if (body.appId !== Number(this.#memory.app.appId))
       return { ...refusal(10094), violation: 'another appId' };
     if (call.path === '/message/send') return this.#send(body);
@@ -84,7 +84,7 @@ export class VivoRules implements GatewayRules {
 
   /** The token call (protocol/vivo.md#access-token). */
   #giveToken(body: JsonObject): SandboxReply {
-    const { app, desk, tokensPerSecond } = this.#memory;
+    const { app, tokenIssuer, tokensPerSecond } = this.#memory;
     this.#counts.tokens += 1;
     if (this.#counts.tokens > tokensPerSecond) return refusal(10072);
     const { appId, appKey, sign, timestamp } = body;
@@ -98,7 +98,7 @@ export class VivoRules implements GatewayRules {
       .update(`${appId}${appKey}${timestamp}`)
       .update(app.appSecret)
       .digest('hex');
-    return sign === right ? ok({ authToken: desk.issue().value }) : refusal(10206);
+    return sign === right ? ok({ authToken: tokenIssuer.issue().value }) : refusal(10206);
   }
 
   #send(body: JsonObject): SandboxReply {

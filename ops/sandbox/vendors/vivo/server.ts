@@ -4,8 +4,8 @@
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { TokenDesk } from '../../http/access-tokens.ts';
-import { ReceiptBook, type ReceiptPost, type Taken } from '../../http/receipts.ts';
+import { TokenIssuer } from '../../http/access-tokens.ts';
+import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
 import { type VivoApp, type VivoMemory, VivoRules } from './rules.ts';
 
@@ -41,7 +41,7 @@ export async function startVivoGateway(options: VivoGatewayOptions = {}): Promis
   const clock = options.clock ?? systemClock;
   const memory: VivoMemory = {
     app: options.app ?? createVivoApp(),
-    desk: new TokenDesk(() => clock.now(), dayMs),
+    tokenIssuer: new TokenIssuer(() => clock.now(), dayMs),
     statuses: new Map(),
     testDevices: new Set(),
     keepsHours: false,
@@ -51,7 +51,7 @@ export async function startVivoGateway(options: VivoGatewayOptions = {}): Promis
     operationsPerDay: any,
     systemPerDay: any,
     savesPerDay: any,
-    receipts: new ReceiptBook(20_000),
+    receipts: new ReceiptLog(20_000),
     saved: new Map(),
   };
   const gateway = await startGateway(options, (state) => new VivoRules(memory, state));
@@ -66,7 +66,7 @@ export async function startVivoGateway(options: VivoGatewayOptions = {}): Promis
 
 /** A JSON object by task (protocol/vivo.md#receipts); the older form has neither code nor time. */
 function receiptOf(
-  { id, param }: Taken,
+  { id, param }: ReceiptRequest,
   { ackType, nowMs, targets }: { targets: string[]; ackType: string | undefined; nowMs: number },
 ): ReceiptPost {
   const told = {

@@ -2,10 +2,11 @@
  * A stand-in for Xiaomi's push gateway on loopback: as strict as the wire facts (protocol/xiaomi.md), able to
  * misbehave on demand, and it sends receipts when told.
  */
+import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
 import { formIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState } from '../../http/gateway.ts';
-import { ReceiptBook, type ReceiptPost, type Taken } from '../../http/receipts.ts';
+import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import {
   type SandboxCall,
   type SandboxGateway,
@@ -15,9 +16,21 @@ import {
 } from '../../http/server.ts';
 import { breachOf, regIdsOf } from './rules.ts';
 
-export interface XiaomiGatewayOptions extends SandboxOptions {
+/** What Xiaomi's console hands out for an app. */
+export interface XiaomiApp {
+  appId: string;
   appSecret: string;
   packageName: string;
+}
+
+/** Creates an app. */
+export const createXiaomiApp = (): XiaomiApp => ({
+  appId: String(randomInt(100_000_000, 1_000_000_000)),
+  appSecret: randomBytes(16).toString('hex'),
+  packageName: 'com.example.app',
+});
+
+export interface XiaomiGatewayOptions extends SandboxOptions, Omit<XiaomiApp, 'appId'> {
   /** Categories that the console issued; absent: any is taken. */
   channels?: readonly string[];
   /** The app has gone over to the new categories: nothing without one. */
@@ -29,7 +42,7 @@ export interface XiaomiGatewayOptions extends SandboxOptions {
 }
 
 /** A message, and the kinds of receipts that are wanted of it. */
-interface XiaomiMessage extends Taken {
+interface XiaomiMessage extends ReceiptRequest {
   type: number;
 }
 
@@ -51,7 +64,7 @@ const path = '/v3/message/regid';
 export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise<XiaomiGateway> {
   const illegalTokens = new Set<string>();
   const offlineTokens = new Set<string>();
-  const receipts = new ReceiptBook<XiaomiMessage>();
+  const receipts = new ReceiptLog<XiaomiMessage>();
   const gateway = await startGateway(
     options,
     (state) => new XiaomiRules(options, { ...state, illegalTokens, offlineTokens, receipts }),
@@ -68,7 +81,7 @@ export async function startXiaomiGateway(options: XiaomiGatewayOptions): Promise
 
 /** A form with one field, JSON by message id (protocol/xiaomi.md#receipts). */
 function receiptOf(
-  { id, param }: Taken,
+  { id, param }: ReceiptRequest,
   { type, targets, barStatus }: { type: number; targets: string[]; barStatus: string },
 ): ReceiptPost {
   const told = {
@@ -88,7 +101,7 @@ function receiptOf(
 interface XiaomiState extends GatewayState {
   illegalTokens: ReadonlySet<string>;
   offlineTokens: ReadonlySet<string>;
-  receipts: ReceiptBook<XiaomiMessage>;
+  receipts: ReceiptLog<XiaomiMessage>;
 }
 
 class XiaomiRules implements GatewayRules {

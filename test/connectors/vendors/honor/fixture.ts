@@ -1,12 +1,12 @@
 import { honor, honorConnector } from '../../../../connectors/vendors/honor/index.ts';
 import { createHonorApp, startHonorGateway } from '../../../../ops/sandbox/vendors/honor/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { type Fixture, standOver } from '../../contract/fixture.ts';
+import { type ContractFixture, gatewayInstance } from '../../contract/fixture.ts';
 
 /** Registration id number `n`. */
 export const honorToken = (n: number): string => `BAEBQ${n.toString(36).padStart(40, '0')}_-`;
 
-export const honorFixture: Fixture = {
+export const fixture: ContractFixture = {
   connector: honor,
   impatient: honorConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
@@ -15,14 +15,14 @@ export const honorFixture: Fixture = {
   deviceToken: honorToken,
   async start() {
     const gateway = await startHonorGateway();
-    const { app, desk, spoilers } = gateway.memory;
+    const { app, tokenIssuer, spoilers } = gateway.memory;
     const answer = (status: number) =>
       gateway.misbehave({ kind: 'answer', status, body: { code: status, message: 'told to' } });
-    return standOver(gateway, {
+    return gatewayInstance(gateway, {
       credentials: { ...app, authEndpoint: gateway.url },
       throttle: () => answer(429),
       refuseCredentials: () => answer(401),
-      expireTokens: () => desk.expireAll(),
+      expireTokens: () => tokenIssuer.expireAll(),
       breakDown: () => answer(500),
       makeAmbiguous: (deviceToken) => spoilers.add(deviceToken),
       behave: () => {

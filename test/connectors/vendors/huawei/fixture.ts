@@ -1,14 +1,14 @@
 import { huawei, huaweiConnector } from '../../../../connectors/vendors/huawei/index.ts';
 import { createHuaweiApp, startHuaweiGateway } from '../../../../ops/sandbox/vendors/huawei/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { type Fixture, standOver } from '../../contract/fixture.ts';
+import { type ContractFixture, gatewayInstance } from '../../contract/fixture.ts';
 
 /** Registration id number `n` of a device with Android. */
 export const huaweiToken = (n: number): string => `IQAAAACy${n.toString(36).padStart(40, '0')}_-`;
 
 const { appId, appSecret, serviceAccount } = createHuaweiApp();
 
-export const huaweiFixture: Fixture = {
+export const fixture: ContractFixture = {
   connector: huawei,
   impatient: huaweiConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
@@ -23,14 +23,14 @@ export const huaweiFixture: Fixture = {
   deviceToken: huaweiToken,
   async start() {
     const gateway = await startHuaweiGateway();
-    const { app, desk } = gateway.memory;
+    const { app, tokenIssuer } = gateway.memory;
     const answer = (status: number, code?: string) =>
       gateway.misbehave({
         kind: 'answer',
         status,
         body: code === undefined ? '' : { code, msg: 'told to', requestId: '1' },
       });
-    return standOver(gateway, {
+    return gatewayInstance(gateway, {
       credentials: {
         appId: app.appId,
         appSecret: app.appSecret,
@@ -39,7 +39,7 @@ export const huaweiFixture: Fixture = {
       },
       throttle: () => answer(503),
       refuseCredentials: () => answer(401, '80200001'),
-      expireTokens: () => desk.expireAll(),
+      expireTokens: () => tokenIssuer.expireAll(),
       breakDown: () => answer(500, '81000001'),
     });
   },

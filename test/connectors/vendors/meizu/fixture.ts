@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
 import { startMeizuGateway } from '../../../../ops/sandbox/vendors/meizu/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { type Fixture, type Stand, standOver } from '../../contract/fixture.ts';
+import { type ContractFixture, type GatewayInstance, gatewayInstance } from '../../contract/fixture.ts';
 
 export const meizuApp = { appId: '100999', appSecret: 'ccd3f2a1b0' };
 
@@ -10,7 +10,7 @@ export const meizuApp = { appId: '100999', appSecret: 'ccd3f2a1b0' };
 export const pushIdOf = (n: number): string =>
   `RA5${createHash('sha256').update(String(n)).digest('hex').slice(0, 44)}`;
 
-export const meizuFixture: Fixture = {
+export const fixture: ContractFixture = {
   connector: meizu,
   impatient: meizuConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
@@ -20,11 +20,11 @@ export const meizuFixture: Fixture = {
   start,
 };
 
-async function start(): Promise<Stand> {
+async function start(): Promise<GatewayInstance> {
   const gateway = await startMeizuGateway(meizuApp);
   const answer = (code: string) =>
     gateway.misbehave({ kind: 'answer', status: 200, body: { code, message: '', value: '', redirect: '' } });
-  return standOver(gateway, {
+  return gatewayInstance(gateway, {
     credentials: { ...meizuApp },
     throttle: () => answer('110010'),
     refuseCredentials: () => answer('1006'),

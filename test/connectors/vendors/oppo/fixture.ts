@@ -1,12 +1,12 @@
 import { oppo, oppoConnector } from '../../../../connectors/vendors/oppo/index.ts';
 import { createOppoApp, startOppoGateway } from '../../../../ops/sandbox/vendors/oppo/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { type Fixture, standOver } from '../../contract/fixture.ts';
+import { type ContractFixture, gatewayInstance } from '../../contract/fixture.ts';
 
 /** Registration id number `n` of a device in China. */
 export const oppoId = (n: number): string => `CN_${n.toString(16).padStart(32, '0')}`;
 
-export const oppoFixture: Fixture = {
+export const fixture: ContractFixture = {
   connector: oppo,
   impatient: oppoConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
@@ -15,14 +15,14 @@ export const oppoFixture: Fixture = {
   deviceToken: oppoId,
   async start() {
     const gateway = await startOppoGateway();
-    const { app, desk, spoilers, unsubscribed } = gateway.memory;
+    const { app, tokenIssuer, spoilers, unsubscribed } = gateway.memory;
     const answer = (code: number) =>
       gateway.misbehave({ kind: 'answer', status: 200, body: { code, message: 'told to' } });
-    return standOver(gateway, {
+    return gatewayInstance(gateway, {
       credentials: { ...app, authEndpoint: gateway.url },
       throttle: () => answer(55),
       refuseCredentials: () => answer(14),
-      expireTokens: () => desk.expireAll(),
+      expireTokens: () => tokenIssuer.expireAll(),
       useUpDay: () => answer(33),
       makeAmbiguous: (deviceToken) => spoilers.add(deviceToken),
       behave: () => {

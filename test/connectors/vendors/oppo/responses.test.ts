@@ -306,7 +306,7 @@ describe('an access token', () => {
   });
 
   test('is read where it comes as JSON within a text', async () => {
-    const { value } = gateway.memory.desk.issue();
+    const { value } = gateway.memory.tokenIssuer.issue();
     const data = JSON.stringify({ auth_token: value, create_time: 1 });
     gateway.misbehave({ kind: 'answer', status: 200, body: { code: 0, data }, path: '/server/v1/auth' });
     expect(kinds(await push())).toEqual({ sent: 3 });
@@ -315,7 +315,7 @@ describe('an access token', () => {
   test('is renewed once when it is refused, and no device is lost', async () => {
     const context = aContext();
     await push({ context });
-    gateway.memory.desk.expireAll();
+    gateway.memory.tokenIssuer.expireAll();
     expect(kinds(await push({ context, message: aMessage({ alert: 'b' }, { objectId: 'B' }) }))).toEqual({
       sent: 3,
     });

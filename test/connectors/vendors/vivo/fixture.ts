@@ -1,12 +1,12 @@
 import { vivo, vivoConnector } from '../../../../connectors/vendors/vivo/index.ts';
 import { createVivoApp, startVivoGateway } from '../../../../ops/sandbox/vendors/vivo/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { type Fixture, standOver } from '../../contract/fixture.ts';
+import { type ContractFixture, gatewayInstance } from '../../contract/fixture.ts';
 
 /** Registration id number `n`: 23 digits. */
 export const vivoId = (n: number): string => `1555${String(n).padStart(19, '0')}`;
 
-export const vivoFixture: Fixture = {
+export const fixture: ContractFixture = {
   connector: vivo,
   impatient: vivoConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
@@ -17,14 +17,14 @@ export const vivoFixture: Fixture = {
     const gateway = await startVivoGateway();
     // Each test of the suite is another server to it, with a token of its own.
     gateway.memory.tokensPerSecond = Number.POSITIVE_INFINITY;
-    const { app, desk, statuses } = gateway.memory;
+    const { app, tokenIssuer, statuses } = gateway.memory;
     const answer = (result: number) =>
       gateway.misbehave({ kind: 'answer', status: 200, body: { result, desc: 'told to' } });
-    return standOver(gateway, {
+    return gatewayInstance(gateway, {
       credentials: { ...app, authEndpoint: gateway.url },
       throttle: () => answer(10072),
       refuseCredentials: () => answer(10000),
-      expireTokens: () => desk.expireAll(),
+      expireTokens: () => tokenIssuer.expireAll(),
       // The saving of a message may be repeated at will: nobody doubts that it did not send.
       hang: () => gateway.misbehave({ kind: 'hang', path: '/message/pushToList' }),
       breakDown: () => gateway.misbehave({ kind: 'answer', status: 500 }),

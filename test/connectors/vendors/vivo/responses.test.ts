@@ -405,7 +405,7 @@ describe('an access token', () => {
     const context = aContext();
     await Promise.all(Array.from({ length: 12 }, () => push({ by, context })));
     expect(by.tokenCalls).toBe(1);
-    by.memory.desk.expireAll();
+    by.memory.tokenIssuer.expireAll();
     expect(kinds(await push({ by, context }))).toEqual({ sent: 3 });
     expect(kinds(await push({ by, context, to: someone(1) }))).toEqual({ sent: 1 });
     expect(by.tokenCalls).toBe(2);

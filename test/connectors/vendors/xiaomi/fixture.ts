@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { startXiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { type Fixture, type Stand, standOver } from '../../contract/fixture.ts';
+import { type ContractFixture, type GatewayInstance, gatewayInstance } from '../../contract/fixture.ts';
 
 export const xiaomiApp = {
   appId: '2882303761517',
@@ -13,7 +13,7 @@ export const xiaomiApp = {
 /** A registration id in the form Xiaomi gives them out, with the characters that a form must escape. */
 export const regId = (n: number): string => `+/${createHash('sha256').update(String(n)).digest('base64')}`;
 
-export const xiaomiFixture: Fixture = {
+export const fixture: ContractFixture = {
   connector: xiaomi,
   impatient: xiaomiConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
@@ -23,11 +23,11 @@ export const xiaomiFixture: Fixture = {
   start,
 };
 
-async function start(): Promise<Stand> {
+async function start(): Promise<GatewayInstance> {
   const gateway = await startXiaomiGateway(xiaomiApp);
   const answer = (code: number) =>
     gateway.misbehave({ kind: 'answer', status: 200, body: { result: 'error', code } });
-  return standOver(gateway, {
+  return gatewayInstance(gateway, {
     credentials: { ...xiaomiApp },
     throttle: () => answer(200002),
     refuseCredentials: () => answer(21301),

@@ -2,11 +2,11 @@
 import { ClosingStack, closeOnSignals } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { CommandFailure, type Report, table } from '../cli/report.ts';
-import { type Sandbox, startGateways } from './all/gateways.ts';
 import { type SandboxPage, startPage } from './all/page-server.ts';
 import { keepSandboxSecrets } from './all/secrets.ts';
+import { type Sandbox, startGateways } from './all/start.ts';
 
-export interface AloneOptions {
+export interface StandaloneOptions {
   /** Of the page; the gateways take the ports behind it. Absent: free ports. */
   port?: number;
   /** File that keeps what the gateways accept; absent: they are new at every start. */
@@ -14,7 +14,7 @@ export interface AloneOptions {
 }
 
 /** Starts gateways and page; they run until SIGINT or SIGTERM. Throws a sentence where that cannot be. */
-export async function startAlone({ keep, port }: AloneOptions): Promise<Report> {
+export async function startStandalone({ keep, port }: StandaloneOptions): Promise<Report> {
   process.title = 'carillon sandbox';
   const log = createLogger({
     level: 'warn',
@@ -29,7 +29,7 @@ export async function startAlone({ keep, port }: AloneOptions): Promise<Report> 
       ...(port === undefined ? {} : { firstPort: port + 1 }),
     });
     stack.add('gateways', () => sandbox.close());
-    const page = await startPage(sandbox.stands, port === undefined ? {} : { port });
+    const page = await startPage(sandbox.instances, port === undefined ? {} : { port });
     stack.add('page', () => page.close());
     closeOnSignals({ log, stack });
     return reportOf(sandbox, page);
@@ -39,15 +39,15 @@ export async function startAlone({ keep, port }: AloneOptions): Promise<Report> 
   }
 }
 
-function reportOf({ stands }: Sandbox, page: SandboxPage): Report {
-  const rows = stands.map(({ connector, title, url, vendor }) => [title, connector, vendor ?? '-', url]);
+function reportOf({ instances }: Sandbox, page: SandboxPage): Report {
+  const rows = instances.map(({ connector, title, url, vendor }) => [title, connector, vendor ?? '-', url]);
   const example = (connector: string) =>
     `curl -s ${page.url}/${connector}/profile.json | npx carillon profile put <app id> ${connector} -`;
   return {
     document: {
       pid: process.pid,
       page: page.url,
-      gateways: stands.map(({ connector, credentials, title, url, vendor }) => ({
+      gateways: instances.map(({ connector, credentials, title, url, vendor }) => ({
         connector,
         title,
         vendor,
@@ -61,7 +61,7 @@ function reportOf({ stands }: Sandbox, page: SandboxPage): Report {
       `what each received   ${page.url}/`,
       '',
       '# profiles that send to them (--json prints the credentials)',
-      ...stands.map(({ connector }) => example(connector)),
+      ...instances.map(({ connector }) => example(connector)),
       '',
       'Ctrl-C ends them.',
     ].join('\n'),

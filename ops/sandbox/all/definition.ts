@@ -1,0 +1,112 @@
+import { z } from 'zod';
+import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { ConnectorId } from '../../../shared/domain/labels.ts';
+import type { SandboxGateway, SandboxOptions } from '../http/gateway.ts';
+import type { CertificateAuthority } from '../kit/certificates.ts';
+import type { GatewayControl } from './instance.ts';
+
+/** Gateway of one connector, as it is started together with all others. */
+export interface SandboxDefinition {
+  connector: ConnectorId;
+  /** Formats a device token as the vendor issues it. `hash`: 64 hexadecimal digits, different for each device. */
+  deviceToken(hash: string): string;
+  /** Creates what the vendor's console hands out for an app: stored, so that the gateway can start again with it. */
+  createApp(): Promise<object>;
+  /** Starts a gateway that accepts `app`; resolves when it listens. */
+  start(app: unknown, options: InstanceOptions): Promise<GatewayControl>;
+}
+
+/** Definition whose running gateways are available to tests in the vendor's own type. */
+export interface TypedDefinition<G> extends SandboxDefinition {
+  /** Returns the gateway that listens at this URL. */
+  gatewayAt(url: string): G;
+}
+
+/** Options of one gateway among all. */
+export interface InstanceOptions extends SandboxOptions {
+  authority: CertificateAuthority;
+}
+
+/** A vendor's part of a definition. */
+interface GatewayParts<App, G> extends Pick<SandboxDefinition, 'connector' | 'deviceToken'> {
+  /** Loads the gateway's code, which only processes that run gateways need. */
+  load(): Promise<{
+    createApp(): App;
+    start(app: App, options: InstanceOptions): Promise<G>;
+    /** Members of a push profile for this app. */
+    credentials(app: App, gateway: G): JsonObject;
+  }>;
+  /** Operates the gateway. */
+  control(gateway: G): Omit<GatewayControl, 'url' | 'credentials'>;
+}
+
+/** Defines a gateway of any kind. */
+export function defineGateway<App extends object, G extends { url: string }>(
+  parts: GatewayParts<App, G>,
+): TypedDefinition<G> {
+  const { connector, control, deviceToken, load } = parts;
+  const stored = z.custom<App>((value) => typeof value === 'object' && value !== null);
+  const running = new Map<string, G>();
+  return {
+    connector,
+    deviceToken,
+    createApp: async () => (await load()).createApp(),
+    async start(given, options) {
+      const { credentials, start } = await load();
+      const app = stored.parse(given);
+      const gateway = await start(app, options);
+      running.set(gateway.url, gateway);
+      return { url: gateway.url, credentials: credentials(app, gateway), ...control(gateway) };
+    },
+    gatewayAt(url) {
+      const gateway = running.get(url);
+      if (!gateway) throw new Error(`no ${connector} gateway was started at ${url}`);
+      return gateway;
+    },
+  };
+}
+
+/** Connectors keep to the vendors' published rates unless a profile raises them; the sandbox has none. */
+const ratePerSecond = 1_000_000;
+
+type HttpParts<App, G> = Omit<GatewayParts<App, G>, 'control'>;
+
+/** Defines an HTTP gateway; its `credentials` leave out what every profile has. */
+export function defineHttpGateway<App extends object, G extends SandboxGateway>(
+  parts: HttpParts<App, G>,
+): TypedDefinition<G> {
+  return defineGateway<App, G>({
+    ...parts,
+    async load() {
+      const loaded = await parts.load();
+      return {
+        ...loaded,
+        credentials(app: App, gateway: G) {
+          const { ca, url } = gateway;
+          const own = loaded.credentials(app, gateway);
+          return { ...own, endpoint: url, authEndpoint: url, ca, ratePerSecond };
+        },
+      };
+    },
+    control: controlOf,
+  });
+}
+
+const controlOf = (gateway: SandboxGateway): Omit<GatewayControl, 'url' | 'credentials'> => ({
+  seen: (deviceToken) => gateway.seen(deviceToken),
+  summary: () => ({
+    requests: gateway.total,
+    accepted: gateway.accepted,
+    devices: gateway.distinct,
+    violations: gateway.violations.length,
+  }),
+  requests: () =>
+    gateway.requests.map(({ body, path, status, tokens }) => ({
+      path,
+      status,
+      devices: tokens.length,
+      body,
+    })),
+  violations: () => gateway.violations,
+  close: () => gateway.close(),
+});
