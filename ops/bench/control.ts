@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../shared/clock.ts';
 import { readArgs } from './harness/arguments.ts';
 import { type Bench, withBench } from './harness/bench-service.ts';
 import { type BenchApp, control, createApp, push, pushAndWait } from './harness/client.ts';
@@ -73,7 +74,7 @@ function promised(name: string, waits: number[]): Figure[] {
 async function schedule(bench: Bench, app: BenchApp): Promise<string[]> {
   const ids: string[] = [];
   for (let i = 0; i < scheduled.count; i++) {
-    const atMs = Date.now() + scheduled.leadMs + Math.random() * scheduled.spanMs;
+    const atMs = systemClock.now() + scheduled.leadMs + Math.random() * scheduled.spanMs;
     ids.push(await push(bench, app, { push_time: new Date(atMs).toISOString() }));
   }
   return ids;
@@ -100,7 +101,7 @@ async function repeat(bench: Bench, app: BenchApp, rounds: number): Promise<Wait
     await arrived(bench, underWay);
     waits.pause.push(await untilQuiet(bench, () => control(bench, app, objectId, 'pause')));
     await bench.gateway.forget();
-    const calledAtMs = Date.now();
+    const calledAtMs = systemClock.now();
     await control(bench, app, objectId, 'resume');
     const { firstMs } = await arrived(bench, 1);
     waits.resume.push(firstMs - calledAtMs);
@@ -120,11 +121,11 @@ async function arrived({ gateway }: Bench, count: number) {
 
 /** Milliseconds from the call to the last arrival before a long silence. */
 async function untilQuiet({ gateway }: Bench, act: () => Promise<void>): Promise<number> {
-  const calledAtMs = Date.now();
+  const calledAtMs = systemClock.now();
   await act();
   for (;;) {
     const { lastMs } = await gateway.observe();
-    if (Date.now() - Math.max(lastMs, calledAtMs) > quietMs) return Math.max(0, lastMs - calledAtMs);
+    if (systemClock.now() - Math.max(lastMs, calledAtMs) > quietMs) return Math.max(0, lastMs - calledAtMs);
     await sleep(lookMs);
   }
 }

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { currentEnvironment } from '../../shared/config/config.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { startPage } from './all/page-server.ts';
@@ -19,7 +20,7 @@ const order = z.object({
   devices: z.object({ apiUrl: z.string(), appId: z.string(), installationIds: z.array(z.string()) }),
 });
 
-const env = environment.parse(process.env);
+const env = environment.parse(currentEnvironment());
 const log = createLogger({ level: env.LOG_LEVEL, name: 'sandbox' });
 const stack = new ClosingStack(log);
 closeOnSignals({ log, stack });

@@ -1,5 +1,6 @@
 import { PgBoss } from 'pg-boss';
 import { z } from 'zod';
+import { systemClock } from '../clock.ts';
 import type { Database, Handle } from '../db/pool.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
 import type { Logger } from '../process/logging.ts';
@@ -204,7 +205,7 @@ export class JobQueue {
 
 /** pg-boss deletes waiting jobs after two weeks by default: one that is to start later must outlive that. */
 function keepUntil(startAfter: Date): { retentionSeconds: number } {
-  const leadSeconds = Math.max(0, Math.ceil((startAfter.getTime() - Date.now()) / 1000));
+  const leadSeconds = Math.max(0, Math.ceil((startAfter.getTime() - systemClock.now()) / 1000));
   return { retentionSeconds: leadSeconds + queueSettings.retentionSeconds };
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { readArgs } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
@@ -104,11 +105,11 @@ async function measureMessages(stage: Stage, rounds: number): Promise<Figure[]> 
     log(`a push to ${connections} devices`);
     await devices.forget();
     const objectId = await push(stage, app, {});
-    const acceptedAtMs = Date.now();
+    const acceptedAtMs = systemClock.now();
     const seen = await until(stage, ({ received }) => received >= connections);
     await untilDone(stage, app, objectId);
     await untilAcked(stage, objectId);
-    settled.push(Date.now() - acceptedAtMs);
+    settled.push(systemClock.now() - acceptedAtMs);
     if (seen.received !== connections || seen.repeated !== 0)
       throw new Error(`${connections} devices: ${seen.received} messages, ${seen.repeated} twice`);
     firsts.push(seen.firstMs - acceptedAtMs);
