@@ -27,7 +27,7 @@ import {
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** A saved installation and what the reply to a save is made of. */
+/** Saved installation, with the parts of the reply to a save. */
 export interface SavedInstallation {
   document: JsonObject;
   /** The members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
@@ -35,18 +35,18 @@ export interface SavedInstallation {
   isNew: boolean;
 }
 
-/** What a device says of itself. */
+/** Identity and members that a device sends about itself. */
 interface DeviceSave {
   ids: DeviceIds;
   changes: InstallationChanges;
-  /** The device had the object id in `ids` before, and keeps it. */
+  /** The device was deleted and registers again under its former object id. */
   isReturning?: boolean;
 }
 
-/** How often a registration looks again for the one that was faster. */
+/** Tries of a registration that meets concurrent ones of the same device. */
 const maxTries = 10;
 
-/** Writes installations; the transaction is the caller's. */
+/** Writes installations within the caller's transaction. */
 export class InstallationWriter {
   readonly #deps: Pick<ApiDeps, 'clock'>;
 
@@ -55,8 +55,8 @@ export class InstallationWriter {
   }
 
   /**
-   * Updates the installation that the ids name (`registeredAmong`), or makes one, so that a device is there once
-   * however it comes. Throws 105, 111, 112, 114, 116, 117, 137.
+   * Updates the installation that the ids name (`registeredAmong`), or creates one, so that a device never has two
+   * installations. Throws 105, 111, 112, 114, 116, 117, 137.
    */
   async save(tx: Handle, app: App, device: DeviceSave): Promise<SavedInstallation> {
     const { ids, changes } = device;
@@ -64,13 +64,13 @@ export class InstallationWriter {
       const current = registeredAmong(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
       if (current) return this.change(tx, app, { current, changes, isRegistration: true });
       const made = await this.#insert(tx, app, device);
-      // Undefined: another call made the installation since we looked.
+      // Undefined means that a concurrent call created the installation.
       if (made) return { ...replyParts(made, changes), isNew: true };
     }
     throw refuse('duplicate');
   }
 
-  /** Writes to a locked installation. Throws as `save`. */
+  /** Writes to a locked installation. Throws the refusals of `save`. */
   async change(
     tx: Handle,
     app: App,

@@ -26,7 +26,7 @@ import type { ApiDeps } from '../deps.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';
 import { InstallationWriter, type SavedInstallation } from './installation-writer.ts';
 
-/** Who asks, and whether with the master key. */
+/** App of a call, and whether the call has the master key. */
 export interface Caller {
   app: App;
   isMaster: boolean;
@@ -34,7 +34,7 @@ export interface Caller {
 
 const maxIdsPerDelete = 1000;
 
-/** Installations (protocol/installations.md#calls-for-installations). */
+/** Registers, reads, changes and deletes installations (protocol/installations.md#calls-for-installations). */
 export class InstallationService {
   readonly #deps: ApiDeps;
   readonly #writer: InstallationWriter;
@@ -45,9 +45,9 @@ export class InstallationService {
   }
 
   /**
-   * POST: updates the installation that the body's objectId, else its installationId, else its device
-   * token names; makes a new one when there is none (protocol/installations.md#registration). Calls at the
-   * same time with the same ids end in one installation. Throws 105, 111, 112, 114, 116, 117, 137.
+   * Handles POST: updates the installation that the body's objectId, else its installationId, else its device token
+   * names, or creates one (protocol/installations.md#registration). Concurrent calls with the same ids result in one
+   * installation. Throws 105, 111, 112, 114, 116, 117, 137.
    */
   async register(app: App, body: JsonObject): Promise<SavedInstallation> {
     const changes = readChanges(body);
@@ -58,9 +58,9 @@ export class InstallationService {
   }
 
   /**
-   * PUT. Devices keep their object id for years: an id that is not there, with the identity of a device in the body,
-   * registers that device again, under this id unless it has another one by now (`Registration.save`). Throws 1 for any
-   * other unknown id, 305 when `where` is given and not met, and as `register`.
+   * Handles PUT. Devices keep their object id for years, so an unknown id with the identity of a device in the body
+   * registers that device again, under this id unless it has another one (`InstallationWriter.save`). Throws 1 for any
+   * other unknown id, 305 when the installation does not meet `where`, and the refusals of `register`.
    */
   async update(
     caller: Caller,
@@ -78,14 +78,14 @@ export class InstallationService {
           return this.#writer.change(tx, app, { current, changes, isRegistration: false });
         }
         const ids = { ...deviceIdsOf(changes), objectId };
-        // Nothing meets a condition that is not there.
+        // An installation that does not exist meets no condition.
         if (condition || !isPublicId(objectId) || !namesDevice(ids)) throw noSuchInstallation(objectId);
         return this.#writer.save(tx, app, { ids, changes, isReturning: true });
       }),
     );
   }
 
-  /** `{}` when there is none (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad `keys` and `include`, 116 for too much. */
+  /** Returns `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad `keys` and `include`, 116 for too large a reply. */
   async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, installationClass);
@@ -95,13 +95,13 @@ export class InstallationService {
     if (!found) return {};
     const document = installationDocument(found);
     if (include.size === 0) return project(document, keys, installationClass);
-    const whole = await this.#deps.queries.readFresh(caller, (tx) =>
+    const full = await this.#deps.queries.readFresh(caller, (tx) =>
       withIncluded(document, include, includeSourceFor(caller, { db: tx, hasAcl: false })),
     );
-    return project(whole, keys, installationClass);
+    return project(full, keys, installationClass);
   }
 
-  /** GET of the collection. Throws 403 without the permission, 102/105/106/111 for the query, 116 for too much, 124. */
+  /** Handles GET of the collection. Throws 403 without permission, 102/105/106/111 for the query, 116 for too large a reply, 124. */
   async list(
     caller: UserCaller,
     query: Record<string, unknown>,
@@ -124,8 +124,8 @@ export class InstallationService {
   }
 
   /**
-   * DELETE of one id or of several, comma-joined (protocol/objects.md#create-and-update); unknown ids are deleted already. Throws
-   * 403 without the permission, 305 when `where` is given and not met.
+   * Deletes one id or several, separated by commas; an unknown id counts as deleted (protocol/objects.md#create-and-update).
+   * Throws 403 without permission, 305 when an installation does not meet `where`.
    */
   async delete(caller: Caller, objectIds: string, where: unknown): Promise<void> {
     const { app, isMaster } = caller;
@@ -142,7 +142,7 @@ export class InstallationService {
     });
   }
 
-  /** In one transaction: with a condition in the app's share of those, else among the quick calls. */
+  /** Runs `work` in a transaction: with a condition on the connections for client queries, else on those for fast statements. */
   #change<T>(
     caller: Caller,
     condition: RowCondition | undefined,
@@ -152,13 +152,13 @@ export class InstallationService {
     return condition ? queries.change(caller, work) : db.transaction(work);
   }
 
-  /** Where an installation is found (protocol/admin-api.md#links: links come from PUBLIC_URL, never from a request). */
+  /** Returns the URL of an installation, below PUBLIC_URL (protocol/admin-api.md#links). */
   urlOf({ objectId }: JsonObject): string {
     return `${this.#deps.config.publicUrl}/1.1/installations/${objectId}`;
   }
 }
 
-/** A unique id that another installation took is 137, whoever was first. */
+/** Throws 137 when another installation has the same unique id. */
 async function refusingDuplicates<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -178,7 +178,7 @@ async function lock(tx: Handle, app: App, objectId: string): Promise<Installatio
     : undefined;
 }
 
-/** Ids are quoted in an error only as far as they could be ids. */
+/** Quotes the id only when it has the form of an id. */
 function noSuchInstallation(objectId: string): Error {
   const shown = isPublicId(objectId) ? objectId : '?';
   return refuse('noSuchObject', `Could not find object by id '${shown}' for class '_Installation'.`);

@@ -6,39 +6,40 @@ import type { UserLookup } from '../accounts/lookup/lookup.ts';
 import type { InstallationService } from '../installations/installations.ts';
 import type { RoleLookup } from '../roles/lookup.ts';
 
-interface Parts {
+/** Services that list the classes. */
+interface ListServices {
   users: UserLookup;
   installations: InstallationService;
   roles: RoleLookup;
 }
 
-type Found = { results: JsonObject[]; count?: number };
+type ListReply = { results: JsonObject[]; count?: number };
 
-/** List calls written as statements (protocol/queries.md#cql). */
+/** Runs list calls that are written as CQL statements (protocol/queries.md#cql). */
 export class CloudQueryService {
-  readonly #parts: Parts;
+  readonly #services: ListServices;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
+  constructor(services: ListServices) {
+    this.#services = services;
   }
 
-  /** Throws 300 for a statement that is none, 101 for an unknown class, and as the lists of the classes. */
+  /** Throws 300 for an invalid statement, 101 for an unknown class, and the refusals of the lists. */
   async run(
     caller: UserCaller,
     { cql, pvalues }: Record<string, unknown>,
-  ): Promise<Found & { className: string }> {
+  ): Promise<ListReply & { className: string }> {
     const query = parseCql(cql, valuesIn(pvalues));
     return { ...(await this.#list(caller, query)), className: query.className };
   }
 
-  #list(caller: UserCaller, { className, hasCount, keys, include, ...query }: CqlQuery): Promise<Found> {
+  #list(caller: UserCaller, { className, hasCount, keys, include, ...query }: CqlQuery): Promise<ListReply> {
     const list = {
       ...query,
       keys: keys.join(','),
       include: include.join(','),
       ...(hasCount ? { count: '1' } : {}),
     };
-    const { users, installations, roles } = this.#parts;
+    const { users, installations, roles } = this.#services;
     if (className === '_User') return users.list(caller, list, { isStrict: false });
     if (className === '_Installation') return installations.list(caller, list);
     if (className === '_Role') return roles.list(caller, list);
@@ -46,10 +47,10 @@ export class CloudQueryService {
   }
 }
 
-/** No JSON begins with `%`: what does was encoded for the URL twice. Throws a `URIError`. */
+/** Decodes a text that was encoded for the URL twice: no JSON begins with `%`. Throws a `URIError`. */
 const unescaped = (text: string): string => (text.startsWith('%') ? decodeURIComponent(text) : text);
 
-/** The values of placeholders: a JSON list; the Python SDK sends it as JSON of JSON. Throws 107. */
+/** Reads the values of placeholders: a JSON list; the Python SDK sends it as JSON of JSON. Throws 107. */
 function valuesIn(pvalues: unknown): Json[] {
   if (pvalues === undefined || pvalues === '') return [];
   try {
@@ -57,7 +58,7 @@ function valuesIn(pvalues: unknown): Json[] {
     const values: unknown = typeof once === 'string' ? parseJson(once) : once;
     if (Array.isArray(values)) return values;
   } catch {
-    // What was wrong with it is the same to the caller.
+    // Every error gets the refusal below.
   }
   throw refuse('malformedJson', 'pvalues must be a list.');
 }

@@ -12,8 +12,8 @@ import { installationClass, roleClass, userClass } from '../../../shared/query/s
 import type { UserCaller } from '../accounts/caller.ts';
 
 /**
- * What pointers lead to (`include`, protocol/queries.md#include): every object as its own GET would show it to this caller, so that
- * a pointer is no way round an ACL.
+ * Returns a source that loads the objects behind pointers (`include`, protocol/queries.md#include). It shows each object as
+ * GET of that object does for this caller, so that a pointer cannot bypass an ACL.
  */
 export function includeSourceFor(
   { app: { appId }, isMaster, session }: UserCaller,

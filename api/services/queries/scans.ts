@@ -13,7 +13,7 @@ import { tokenOpenerFor } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { Caller } from '../installations/installations.ts';
 
-/** Going through all users, installations or roles of an app, page by page, whatever is written in between. */
+/** Reads all users, installations or roles of an app page by page; concurrent writes do not disturb the pages. */
 export class ScanService {
   readonly #deps: Pick<ApiDeps, 'queries' | 'clock' | 'vault'>;
 
@@ -22,8 +22,8 @@ export class ScanService {
   }
 
   /**
-   * One page, and the cursor of the next one; null behind the last (protocol/queries.md#scan). Throws 1 without the master
-   * key, 101 for an unknown class, 124, 116 for too much, and as `parseScan`.
+   * Returns a page and the cursor of the next one; null after the last page (protocol/queries.md#scan). Throws 1 without
+   * the master key, 101 for an unknown class, 116 for too large a reply, 124, and the refusals of `parseScan`.
    */
   async scan(
     caller: Caller,
