@@ -8,7 +8,7 @@ export class Backoff {
   #failures = 0;
   #untilMs = 0;
 
-  get isHopeless(): boolean {
+  get isUnreachable(): boolean {
     return this.#failures >= hopelessAfter;
   }
 

@@ -14,13 +14,13 @@ const retireEveryMs = 10_000;
 export interface PooledConnection {
   readonly phase: 'connecting' | 'open' | 'draining' | 'gone';
   /** Free places; 0 when it takes no requests. */
-  readonly room: number;
+  readonly freeStreams: number;
   /** It takes fewer requests than the peer would: another connection would not be answered sooner. */
-  readonly isHeldBack?: boolean;
+  readonly isBelowPeerLimit?: boolean;
   /** Streams that are open. */
   readonly active: number;
   /** An answer showed that the peer accepts our credentials. */
-  readonly isAccepted: boolean;
+  readonly hasAcceptedCredentials: boolean;
   /** We let it go ourselves: its end is no failure. */
   readonly isRetired: boolean;
   /** Anything was answered at all. */
@@ -39,14 +39,14 @@ export interface ConnectionListener<C> {
   onOpen(): void;
   onRoundTrip(seconds: number): void;
   /** A place became free, the limit moved, or the socket caught up. */
-  onRoom(): void;
+  onCapacity(): void;
   onGoaway(detail: string): void;
   /** `code`: of the error that ended it, empty where none did. */
-  onGone(connection: C, code: string, wasOpen: boolean): void;
+  onClosed(connection: C, code: string, wasOpen: boolean): void;
 }
 
 /** 401 and 403 speak of our credentials, 429 and 5xx of nothing: all other answers show that they were accepted. */
-export const isAcceptance = (status: number): boolean =>
+export const showsAcceptedCredentials = (status: number): boolean =>
   status !== 401 && status !== 403 && status !== 429 && status < 500;
 
 /** The connections of one transport: how many, which one next, and when another may be made. */
@@ -81,7 +81,8 @@ export class ConnectionPool<C extends PooledConnection> {
   pick(): C | undefined {
     let best: C | undefined;
     for (const connection of this.#connections)
-      if (connection.room > 0 && (best === undefined || connection.active < best.active)) best = connection;
+      if (connection.freeStreams > 0 && (best === undefined || connection.active < best.active))
+        best = connection;
     return best;
   }
 
@@ -96,10 +97,10 @@ export class ConnectionPool<C extends PooledConnection> {
     const waitMs = this.#backoff.waitMs(nowMs);
     const everyMs = usable < this.#formerSize ? regrowEveryMs : growEveryMs;
     if (!isFull && waitMs === 0 && (usable === 0 || nowMs - this.#openedAtMs >= everyMs)) this.#add(nowMs);
-    return { waitMs: usable === 0 ? waitMs : 0, isHopeless: this.#backoff.isHopeless };
+    return { waitMs: usable === 0 ? waitMs : 0, isHopeless: this.#backoff.isUnreachable };
   }
 
-  answered(): void {
+  onResponse(): void {
     this.#backoff.reset();
   }
 
@@ -109,7 +110,7 @@ export class ConnectionPool<C extends PooledConnection> {
     this.#connections.delete(connection);
     if (!connection.isAnswered && !connection.isRetired) this.#backoff.fail(nowMs);
     if (this.#connections.size === 0) this.#onEmpty?.();
-    return { isHopeless: this.#backoff.isHopeless, waitMs: this.#backoff.waitMs(nowMs) };
+    return { isHopeless: this.#backoff.isUnreachable, waitMs: this.#backoff.waitMs(nowMs) };
   }
 
   /** Lets all go; their successors are made one after the other, as they are needed. */
@@ -162,14 +163,14 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   #isHeldBack(): boolean {
-    for (const connection of this.#connections) if (connection.isHeldBack) return true;
+    for (const connection of this.#connections) if (connection.isBelowPeerLimit) return true;
     return false;
   }
 
   /** Connections that take requests; -1 while one is being made or the peer has not accepted us yet. */
   #usable(): number {
     let usable = 0;
-    for (const { phase, isAccepted } of this.#connections) {
+    for (const { phase, hasAcceptedCredentials: isAccepted } of this.#connections) {
       if (phase === 'connecting') return -1;
       if (phase !== 'open') continue;
       if (!isAccepted && this.#options.firstStreams !== undefined) return -1;

@@ -5,7 +5,7 @@
 import { failureCode } from '../../shared/http/connect-failure.ts';
 import { type ConnectTarget, targetOf } from './connect.ts';
 import { type ConnectionListener, ConnectionPool, type PooledConnection } from './pool.ts';
-import { requestOne } from './single-request.ts';
+import { sendSingleRequest } from './single-request.ts';
 import { isCertificateRefusal } from './tls.ts';
 import {
   defaultStreamsPerConnection,
@@ -73,14 +73,18 @@ export abstract class PooledTransport<C extends PooledConnection>
   }
 
   /** Hands back what waits, or of it what came before a time (monotonic). */
-  protected abstract refuse(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void;
+  protected abstract rejectWaiting(
+    reason: TransportReason,
+    afterMs: number | null,
+    queuedBeforeMs?: number,
+  ): void;
 
   request(
     template: RequestTemplate,
     request: TransportRequest,
     signal?: AbortSignal,
   ): Promise<RequestResult> {
-    return requestOne(this, { template, requests: [request], signal });
+    return sendSingleRequest(this, { template, requests: [request], signal });
   }
 
   load(): TransportLoad {
@@ -95,38 +99,38 @@ export abstract class PooledTransport<C extends PooledConnection>
   async close(): Promise<void> {
     this.isClosed = true;
     if (this.#retryTimer) clearTimeout(this.#retryTimer);
-    this.refuse('closed', null);
+    this.rejectWaiting('closed', null);
     await this.pool.close();
     clearInterval(this.#sweeper);
   }
 
   onOpen(): void {
     this.#lastFailure = undefined;
-    this.fact('connected', '');
+    this.emit('connected', '');
     this.schedulePump();
   }
 
-  abstract onRoom(): void;
+  abstract onCapacity(): void;
 
   onRoundTrip(seconds: number): void {
-    this.fact('round_trip', '', seconds);
+    this.emit('round_trip', '', seconds);
   }
 
   onGoaway(detail: string): void {
-    this.fact('goaway', detail);
+    this.emit('goaway', detail);
     this.schedulePump();
   }
 
-  onGone(connection: C, code: string, wasOpen: boolean): void {
+  onClosed(connection: C, code: string, wasOpen: boolean): void {
     const { isHopeless, waitMs } = this.pool.remove(connection);
     if (wasOpen) {
-      if (code === '') this.fact('closed', '');
-      else this.fact(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
+      if (code === '') this.emit('closed', '');
+      else this.emit(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
     } else if (!connection.isRetired) {
-      this.fact('connect_failed', code);
+      this.emit('connect_failed', code);
       this.#lastFailure = failureCode(code);
-      if (isCertificateRefusal(code)) this.refuse('certificate_refused', null);
-      else if (isHopeless && this.pool.size === 0) this.refuse('connect_failed', waitMs);
+      if (isCertificateRefusal(code)) this.rejectWaiting('certificate_refused', null);
+      else if (isHopeless && this.pool.size === 0) this.rejectWaiting('connect_failed', waitMs);
     }
     this.schedulePump();
   }
@@ -146,7 +150,7 @@ export abstract class PooledTransport<C extends PooledConnection>
     const { waitMs, isHopeless } = this.pool.grow();
     if (waitMs === 0) return;
     if (isHopeless) {
-      this.refuse('connect_failed', waitMs);
+      this.rejectWaiting('connect_failed', waitMs);
       return;
     }
     this.#retryTimer ??= setTimeout(() => {
@@ -155,14 +159,14 @@ export abstract class PooledTransport<C extends PooledConnection>
     }, waitMs);
   }
 
-  protected fact(event: TransportEvent['event'], detail: string, seconds?: number): void {
+  protected emit(event: TransportEvent['event'], detail: string, seconds?: number): void {
     this.options.onEvent?.({ event, detail, connections: this.pool.size, seconds });
   }
 
   #sweep(): void {
     const nowMs = this.options.clock.monotonicMs();
     this.pool.sweep(nowMs);
-    this.refuse('queue_timeout', null, nowMs - this.options.timing.queueMs);
+    this.rejectWaiting('queue_timeout', null, nowMs - this.options.timing.queueMs);
     this.pump();
   }
 }

@@ -1,7 +1,7 @@
 import type { RequestBatch, RequestResult, Transport } from './transport.ts';
 
 /** One request by itself, over a transport that sends many. */
-export async function requestOne(
+export async function sendSingleRequest(
   transport: Pick<Transport, 'sendMany'>,
   batch: RequestBatch,
 ): Promise<RequestResult> {

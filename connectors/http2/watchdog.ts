@@ -3,9 +3,9 @@ export interface Pingable {
   /** Sends a PING; `callback` hears of its answer. */
   ping(callback: (error: Error | null) => void): unknown;
   /** Bytes wait before the socket, the PING perhaps among them. Absent: not known. */
-  readonly isBehind?: boolean;
+  readonly hasBacklog?: boolean;
   /** Grows when such bytes leave. */
-  readonly departed?: number;
+  readonly sentPieces?: number;
 }
 
 /** Finds out by PING whether a silent peer is still there (protocol/apns.md#connections). Times are monotonic. */
@@ -41,7 +41,7 @@ export class Watchdog {
       this.#lastReadMs = nowMs;
       this.#isDoubtful = false;
     }
-    const { departed = 0, isBehind = false } = session;
+    const { sentPieces: departed = 0, hasBacklog: isBehind = false } = session;
     const isMoving = isBehind && departed !== this.#departedSeen;
     this.#departedSeen = departed;
     if (this.#pingSentMs !== null) {

@@ -22,10 +22,10 @@ const field = fc.record<Field>({
     maxLength: 40,
     unit: fc.integer({ min: 33, max: 126 }).map((code) => String.fromCharCode(code)),
   }),
-  life: fc.constantFrom('lasting', 'passing', 'own'),
+  scope: fc.constantFrom('connection', 'batch', 'request'),
 });
 const fields = fc.array(field, { maxLength: 8 });
-const status: Field = { name: ':status', value: '200', life: 'lasting' };
+const status: Field = { name: ':status', value: '200', scope: 'connection' };
 const blockOf = (list: Field[]): Buffer => new HeaderEncoder().encode([status, ...list]);
 const blocks = fc.oneof(
   { weight: 5, arbitrary: mutated(fields.map(blockOf), 2) },

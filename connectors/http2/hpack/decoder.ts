@@ -15,7 +15,7 @@ import { ReceivedTable } from './received-table.ts';
 import { defaultTableSize, entryOverhead, staticTable } from './static-table.ts';
 
 /** `broken`: the connection cannot go on (RFC 7541 2.3); `too_large`: more than we take. */
-export type DecodeFault = 'broken' | 'too_large';
+export type DecodeError = 'broken' | 'too_large';
 
 export interface DecoderLimits {
   /** Our SETTINGS_HEADER_TABLE_SIZE. */
@@ -55,7 +55,7 @@ export class HeaderDecoder {
     start: number,
     end: number,
     onField?: (name: string, value: string) => void,
-  ): DecodeFault | null {
+  ): DecodeError | null {
     this.status = 0;
     this.retryAfter = undefined;
     this.isMalformed = false;

@@ -6,12 +6,12 @@ import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { defaultTableSize, entryOverhead, staticTable } from './static-table.ts';
 
 /** How long a field is of use: on this connection, for this push, or for one request. */
-export type FieldLife = 'lasting' | 'passing' | 'own';
+export type FieldScope = 'connection' | 'batch' | 'request';
 
 export interface Field {
   name: string;
   value: string;
-  life: FieldLife;
+  scope: FieldScope;
 }
 
 interface Entry {
@@ -24,7 +24,7 @@ interface Entry {
 const settledAfterBlocks = 1000;
 
 /** Bytes that grow; one per encoder. */
-class Scratch {
+class GrowingBuffer {
   bytes = Buffer.allocUnsafeSlow(4096);
   length = 0;
 
@@ -53,7 +53,7 @@ export class HeaderEncoder {
   #updates: number[] = [];
   #blocks = settledAfterBlocks;
   #lastDrop = 0;
-  readonly #out = new Scratch();
+  readonly #out = new GrowingBuffer();
 
   /**
    * The peer's SETTINGS_HEADER_TABLE_SIZE, at any time. We never use more than the default. A smaller
@@ -88,7 +88,7 @@ export class HeaderEncoder {
   }
 
   /** What comes before the value of a field that is in no table: a literal that is never indexed, and its name. */
-  ownPrefix(name: string): Buffer {
+  neverIndexedPrefix(name: string): Buffer {
     this.#literal(0x10, 0x0f, name);
     return this.#out.take();
   }
@@ -98,9 +98,9 @@ export class HeaderEncoder {
     this.#blocks += count;
   }
 
-  #field({ name, value, life }: Field): void {
-    const index = life === 'own' ? 0 : this.#indexOf(name, value);
-    const isWanted = life === 'lasting' || (life === 'passing' && this.#indexOf(name) === 0);
+  #field({ name, value, scope: life }: Field): void {
+    const index = life === 'request' ? 0 : this.#indexOf(name, value);
+    const isWanted = life === 'connection' || (life === 'batch' && this.#indexOf(name) === 0);
     if (index > 0) {
       this.#integer(0x80, 0x7f, index);
     } else if (isWanted && this.#isAffordable(name.length + value.length + entryOverhead)) {
@@ -108,7 +108,7 @@ export class HeaderEncoder {
       this.#text(value);
       this.#add(name, value);
     } else {
-      if (life === 'own') this.#literal(0x10, 0x0f, name);
+      if (life === 'request') this.#literal(0x10, 0x0f, name);
       else this.#literal(0x00, 0x0f, name);
       this.#text(value);
     }

@@ -33,7 +33,7 @@ export class WrapperConnection implements PooledConnection {
   /** Streams that are not closed yet, by the count the peer's limit is about. */
   active = 0;
   /** An answer showed that the peer accepts our credentials. */
-  isAccepted = false;
+  hasAcceptedCredentials = false;
   /** We let it go ourselves: its end is no failure. */
   isRetired = false;
   /** Anything was answered at all. */
@@ -61,9 +61,11 @@ export class WrapperConnection implements PooledConnection {
   }
 
   /** Free places; 0 when it takes no requests. */
-  get room(): number {
+  get freeStreams(): number {
     if (this.phase !== 'open') return 0;
-    const limit = this.isAccepted ? this.#peerLimit : Math.min(this.#peerLimit, this.#options.firstStreams);
+    const limit = this.hasAcceptedCredentials
+      ? this.#peerLimit
+      : Math.min(this.#peerLimit, this.#options.firstStreams);
     return limit - this.active;
   }
 
@@ -72,7 +74,7 @@ export class WrapperConnection implements PooledConnection {
     const session = this.#session;
     if (session === null || session.closed || session.destroyed) {
       if (this.phase === 'open') this.phase = 'draining';
-      this.#owner.onHandedBack(exchange, 'connection_lost');
+      this.#owner.onUnprocessed(exchange, 'connection_lost');
       return;
     }
     exchange.writtenAtMs = this.#options.monotonicMs();
@@ -99,7 +101,7 @@ export class WrapperConnection implements PooledConnection {
     this.#connecting.abort();
     this.#session?.destroy();
     this.#socket?.destroy();
-    if (this.#session === null) this.#gone();
+    if (this.#session === null) this.#onClosed();
   }
 
   /** Called every so often: deadlines and the watchdog, without a timer per request. */
@@ -149,10 +151,10 @@ export class WrapperConnection implements PooledConnection {
       session.on('error', (error) => this.#note(error));
       session.on('remoteSettings', (settings) => this.#onSettings(settings.maxConcurrentStreams));
       session.on('goaway', (code, lastId, data) => this.#onGoaway(code, lastId, data));
-      session.once('close', () => this.#gone());
+      session.once('close', () => this.#onClosed());
     } catch (error) {
       this.#note(error);
-      this.#gone();
+      this.#onClosed();
     }
   }
 
@@ -166,7 +168,7 @@ export class WrapperConnection implements PooledConnection {
     if (this.phase === 'connecting') {
       this.phase = 'open';
       this.#owner.onOpen();
-    } else this.#owner.onRoom();
+    } else this.#owner.onCapacity();
   }
 
   /** Streams above the last id come back with REFUSED_STREAM or with the session's end; see `#onClosed`. */
@@ -188,7 +190,7 @@ export class WrapperConnection implements PooledConnection {
       if (stream.closed || stream.state.state !== NGHTTP2_STREAM_STATE_IDLE) continue;
       this.#inFlight.delete(exchange);
       stream.destroy();
-      this.#owner.onHandedBack(exchange, 'goaway');
+      this.#owner.onUnprocessed(exchange, 'goaway');
     }
   }
 
@@ -209,7 +211,7 @@ export class WrapperConnection implements PooledConnection {
       // Deadlines and a lost connection settle an exchange before its stream is closed.
       if (this.#inFlight.get(exchange) === stream) this.#settle(exchange, stream, errorCode);
       if (this.phase === 'draining' && this.active === 0) this.#session?.close();
-      else this.#owner.onRoom();
+      else this.#owner.onCapacity();
     });
   }
 
@@ -218,23 +220,23 @@ export class WrapperConnection implements PooledConnection {
     // A status is an answer, even when what followed it was cut off.
     if (exchange.status > 0) {
       this.isAnswered = true;
-      this.#owner.onAnswer(this, exchange);
+      this.#owner.onResponse(this, exchange);
       return;
     }
     const fate = streamOutcome({ id: stream.id, rstCode: stream.rstCode, errorCode, goaway: this.#goaway });
     if (fate.isProcessed) this.#owner.onUnknown(exchange, fate.reason);
-    else this.#owner.onHandedBack(exchange, fate.reason);
+    else this.#owner.onUnprocessed(exchange, fate.reason);
   }
 
   #isGone(): boolean {
     return this.phase === 'gone';
   }
 
-  #gone(): void {
+  #onClosed(): void {
     if (this.phase === 'gone') return;
     const wasOpen = this.phase !== 'connecting';
     this.phase = 'gone';
     for (const [exchange, stream] of this.#inFlight) this.#settle(exchange, stream, this.#failure);
-    this.#owner.onGone(this, this.#failure, wasOpen);
+    this.#owner.onClosed(this, this.#failure, wasOpen);
   }
 }

@@ -11,30 +11,30 @@ import type {
 /** A batch on its way: how many replies are still owed. */
 export interface BatchState {
   batch: RequestBatch;
-  onReply: OnResult;
+  onResult: OnResult;
   /** Headers shared by all requests, the pseudo ones included. */
   sharedHeaders: Readonly<OutgoingHttpHeaders>;
   /** The base URL's path and the template's. */
   pathPrefix: string;
-  owed: number;
+  unsettled: number;
   /** Set once the rest of it must not leave any more. */
   stopped: TransportReason | null;
   /** What `onReply` threw, if it did: a defect of the caller. */
-  defect: unknown;
-  done(defect: unknown): void;
+  callbackError: unknown;
+  done(callbackError: unknown): void;
 }
 
 /** The bookkeeping of a batch; `done` is called after the last reply, with what `onReply` threw. */
 export function newBatchState(
   batch: RequestBatch,
-  onReply: OnResult,
+  onResult: OnResult,
   baseUrl: string,
   done: BatchState['done'],
 ): BatchState {
   const url = new URL(baseUrl);
   return {
     batch,
-    onReply,
+    onResult,
     sharedHeaders: {
       ':method': 'POST',
       ':scheme': 'https',
@@ -46,9 +46,9 @@ export function newBatchState(
         batch.template.requestHeaderName === undefined ? [] : [batch.template.requestHeaderName],
     },
     pathPrefix: `${url.pathname.replace(/\/$/, '')}${batch.template.pathPrefix}`,
-    owed: batch.requests.length,
+    unsettled: batch.requests.length,
     stopped: null,
-    defect: undefined,
+    callbackError: undefined,
     done,
   };
 }

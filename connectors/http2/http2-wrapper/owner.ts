@@ -6,8 +6,8 @@ import type { Exchange } from './exchange.ts';
 
 /** What a connection tells the transport that it belongs to. */
 export interface ConnectionOwner<C> extends ConnectionListener<C> {
-  onAnswer(connection: C, exchange: Exchange): void;
-  onHandedBack(exchange: Exchange, reason: TransportReason): void;
+  onResponse(connection: C, exchange: Exchange): void;
+  onUnprocessed(exchange: Exchange, reason: TransportReason): void;
   onUnknown(exchange: Exchange, reason: TransportReason): void;
 }
 

@@ -1,7 +1,7 @@
 import type { BatchState, Exchange } from './exchange.ts';
 
 /** The requests of one batch that wait, in the order they came. */
-interface Lane {
+interface BatchQueue {
   state: BatchState;
   items: Exchange[];
   head: number;
@@ -13,8 +13,8 @@ interface Lane {
  */
 export class RequestQueue {
   /** Lanes in the order of their turns; the first is next. */
-  #lanes: Lane[] = [];
-  readonly #laneOf = new Map<BatchState, Lane>();
+  #lanes: BatchQueue[] = [];
+  readonly #laneOf = new Map<BatchState, BatchQueue>();
   #turn = 0;
   #waiting = 0;
   /** Handed back, to go first. */
@@ -68,7 +68,7 @@ export class RequestQueue {
     return hasDue ? this.#take(isDue) : [];
   }
 
-  #closeLane(lane: Lane): void {
+  #closeLane(lane: BatchQueue): void {
     this.#laneOf.delete(lane.state);
     this.#lanes.splice(this.#lanes.indexOf(lane), 1);
   }

@@ -5,7 +5,7 @@
  * processed are repeated here, a few times, before the caller hears of them.
  */
 import http2 from 'http2-wrapper';
-import { isAcceptance } from '../pool.ts';
+import { showsAcceptedCredentials } from '../pool.ts';
 import { maxRepeats, PooledTransport } from '../pooled-transport.ts';
 import type {
   OnResult,
@@ -36,11 +36,11 @@ class WrapperTransport
   readonly #agent = new http2.Agent();
   readonly #queue = new RequestQueue();
 
-  override sendMany(batch: RequestBatch, onReply: OnResult): Promise<void> {
+  override sendMany(batch: RequestBatch, onResult: OnResult): Promise<void> {
     if (batch.requests.length === 0) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const onAbort = () => this.#stop(state, 'aborted');
-      const state = newBatchState(batch, onReply, this.options.baseUrl, (defect) => {
+      const state = newBatchState(batch, onResult, this.options.baseUrl, (defect) => {
         batch.signal?.removeEventListener('abort', onAbort);
         if (defect === undefined) resolve();
         else reject(defect);
@@ -67,21 +67,21 @@ class WrapperTransport
     this.pump();
   }
 
-  override onRoom(): void {
+  override onCapacity(): void {
     if (this.#queue.length > 0) this.schedulePump();
   }
 
-  onAnswer(connection: WrapperConnection, exchange: Exchange): void {
+  onResponse(connection: WrapperConnection, exchange: Exchange): void {
     const { clock } = this.options;
     const { status } = exchange;
-    this.pool.answered();
-    if (isAcceptance(status)) connection.isAccepted = true;
-    const verdict = this.#reply(exchange, responseOf(exchange, clock.monotonicMs(), clock.now()));
-    if (verdict === 'drain') connection.drain();
+    this.pool.onResponse();
+    if (showsAcceptedCredentials(status)) connection.hasAcceptedCredentials = true;
+    const decision = this.#reply(exchange, responseOf(exchange, clock.monotonicMs(), clock.now()));
+    if (decision === 'drain') connection.drain();
   }
 
-  onHandedBack(exchange: Exchange, reason: TransportReason): void {
-    if (reason === 'refused_stream') this.fact('refused', '');
+  onUnprocessed(exchange: Exchange, reason: TransportReason): void {
+    if (reason === 'refused_stream') this.emit('refused', '');
     const { stopped } = exchange.state;
     exchange.repeats += 1;
     if (stopped !== null) this.#reply(exchange, { kind: 'not_sent', reason: stopped, afterMs: null });
@@ -92,8 +92,8 @@ class WrapperTransport
   }
 
   onUnknown(exchange: Exchange, reason: TransportReason): void {
-    if (reason === 'timeout') this.fact('timeout', '');
-    if (reason === 'stream_reset') this.fact('reset', '');
+    if (reason === 'timeout') this.emit('timeout', '');
+    if (reason === 'stream_reset') this.emit('reset', '');
     const seconds = (this.options.clock.monotonicMs() - exchange.writtenAtMs) / 1000;
     this.#reply(exchange, { kind: 'unknown', reason, seconds });
   }
@@ -117,7 +117,11 @@ class WrapperTransport
     }
   }
 
-  protected override refuse(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void {
+  protected override rejectWaiting(
+    reason: TransportReason,
+    afterMs: number | null,
+    queuedBeforeMs?: number,
+  ): void {
     const refused =
       queuedBeforeMs === undefined ? this.#queue.takeAll() : this.#queue.takeOlderThan(queuedBeforeMs);
     const reply = this.notSent(reason, afterMs);
@@ -133,16 +137,16 @@ class WrapperTransport
 
   #reply(exchange: Exchange, reply: RequestResult): ResponseDecision {
     const { state } = exchange;
-    let verdict: ResponseDecision;
+    let decision: ResponseDecision;
     try {
-      verdict = state.onReply(exchange.index, reply);
+      decision = state.onResult(exchange.index, reply);
     } catch (error) {
-      state.defect = error;
-      verdict = 'stop';
+      state.callbackError = error;
+      decision = 'stop';
     }
-    state.owed -= 1;
-    if (state.owed === 0) state.done(state.defect);
-    else if (verdict === 'stop') this.#stop(state, 'stopped');
-    return verdict;
+    state.unsettled -= 1;
+    if (state.unsettled === 0) state.done(state.callbackError);
+    else if (decision === 'stop') this.#stop(state, 'stopped');
+    return decision;
   }
 }

@@ -1,7 +1,7 @@
 /** One HTTP/2 connection of our own transport: its life from the first packet to the last. */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
-import { type ConnectionListener, isAcceptance, type PooledConnection } from '../pool.ts';
+import { type ConnectionListener, type PooledConnection, showsAcceptedCredentials } from '../pool.ts';
 import { codeOf } from '../tls.ts';
 import type { TransportReason, TransportTiming } from '../transport.ts';
 import { Watchdog } from '../watchdog.ts';
@@ -17,9 +17,9 @@ const maxStreams = 1000;
 /** What the transport wants to hear from a connection. */
 export interface NativeConnectionOwner extends ConnectionListener<NativeConnection> {
   /** The first answer of this connection. */
-  onAnswered(): void;
-  onHandedBack(run: ActiveBatch, index: number, reason: TransportReason): void;
-  onUnknown(run: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
+  onFirstResponse(): void;
+  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
+  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
 }
 
 export interface NativeConnectionOptions {
@@ -34,7 +34,7 @@ export interface NativeConnectionOptions {
 
 export class NativeConnection implements PooledConnection, Http2SessionHost {
   phase: 'connecting' | 'open' | 'draining' | 'gone' = 'connecting';
-  isAccepted = false;
+  hasAcceptedCredentials = false;
   isRetired = false;
   isAnswered = false;
   readonly clock: Clock;
@@ -44,9 +44,9 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
   readonly #connecting = new AbortController();
   readonly #watchdog: Watchdog;
   readonly #window: StreamWindow;
-  #link: Http2Session | null = null;
+  #session: Http2Session | null = null;
   /** Streams that it may still open. */
-  #left: number;
+  #streamsLeft: number;
   #failure = '';
   #isEnding = false;
 
@@ -54,7 +54,7 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     this.#options = options;
     this.#owner = owner;
     this.clock = options.clock;
-    this.#left = options.streamsPerConnection;
+    this.#streamsLeft = options.streamsPerConnection;
     this.startedAtMs = options.clock.monotonicMs();
     this.#watchdog = new Watchdog(options.timing, this.startedAtMs);
     this.#window = new StreamWindow(this.startedAtMs);
@@ -62,37 +62,37 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
   }
 
   get active(): number {
-    return this.#link?.table.count ?? 0;
+    return this.#session?.table.count ?? 0;
   }
 
-  get room(): number {
-    const link = this.#link;
-    if (this.phase !== 'open' || link === null || !link.isWritable) return 0;
-    const allowed = this.#window.of(this.#peerLimit(link));
-    const limit = this.isAccepted ? allowed : Math.min(allowed, this.#options.firstStreams);
-    return limit - link.table.count;
+  get freeStreams(): number {
+    const session = this.#session;
+    if (this.phase !== 'open' || session === null || !session.isWritable) return 0;
+    const allowed = this.#window.limitFor(this.#peerLimit(session));
+    const limit = this.hasAcceptedCredentials ? allowed : Math.min(allowed, this.#options.firstStreams);
+    return limit - session.table.count;
   }
 
-  get isHeldBack(): boolean {
-    if (this.phase !== 'open' || this.#link === null) return false;
-    const peerLimit = this.#peerLimit(this.#link);
-    return this.#window.of(peerLimit) < peerLimit;
+  get isBelowPeerLimit(): boolean {
+    if (this.phase !== 'open' || this.#session === null) return false;
+    const peerLimit = this.#peerLimit(this.#session);
+    return this.#window.limitFor(peerLimit) < peerLimit;
   }
 
   /** Writes up to `count` requests of `run` into the output; gives how many. `flush` sends them. */
-  write(run: ActiveBatch, count: number, nowMs: number): number {
-    const link = this.#link;
-    if (link === null) return 0;
-    const room = Math.min(count, this.room, this.#left);
-    const written = link.sending.write(run, room, { nowMs, reads: this.#watchdog.reads });
-    if (this.room <= 0) this.#window.onFull();
-    if (this.#left === written) this.drain();
-    this.#left -= written;
+  write(batch: ActiveBatch, count: number, nowMs: number): number {
+    const session = this.#session;
+    if (session === null) return 0;
+    const room = Math.min(count, this.freeStreams, this.#streamsLeft);
+    const written = session.writer.write(batch, room, { nowMs, reads: this.#watchdog.reads });
+    if (this.freeStreams <= 0) this.#window.onFull();
+    if (this.#streamsLeft === written) this.drain();
+    this.#streamsLeft -= written;
     return written;
   }
 
   flush(): void {
-    this.#link?.flush();
+    this.#session?.flush();
   }
 
   drain(): void {
@@ -108,21 +108,21 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     if (this.phase === 'gone') return;
     if (this.#failure === '') this.#failure = code;
     this.#connecting.abort();
-    this.#link?.destroy();
-    this.#gone();
+    this.#session?.destroy();
+    this.#onClosed();
   }
 
   sweep(nowMs: number): void {
     const { connectMs, requestMs } = this.#options.timing;
     if (this.phase === 'connecting' && nowMs - this.startedAtMs > connectMs) this.destroy('connect_timeout');
-    const link = this.#link;
-    if (link === null || this.phase === 'connecting' || this.phase === 'gone') return;
-    const late = link.timeOut(nowMs, requestMs);
+    const session = this.#session;
+    if (session === null || this.phase === 'connecting' || this.phase === 'gone') return;
+    const late = session.settleTimedOut(nowMs, requestMs);
     for (const readsBefore of late) this.#watchdog.onTimeout(readsBefore);
-    if (late.length > 0) this.#owner.onRoom();
+    if (late.length > 0) this.#owner.onCapacity();
     this.#endIfIdle();
-    if (link.isUnread) this.destroy('unread');
-    else if (!this.#isEnding && !this.#watchdog.isAlive(link, nowMs)) this.destroy('ping_timeout');
+    if (session.isPeerNotReading) this.destroy('unread');
+    else if (!this.#isEnding && !this.#watchdog.isAlive(session, nowMs)) this.destroy('ping_timeout');
     this.flush();
   }
 
@@ -140,27 +140,27 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     this.#watchdog.reads += 1;
   }
 
-  onRoom(): void {
-    if (this.#link) this.#window.onRead(this.#link.readAtMs);
-    this.#owner.onRoom();
+  onCapacity(): void {
+    if (this.#session) this.#window.onRead(this.#session.readAtMs);
+    this.#owner.onCapacity();
     this.#endIfIdle();
   }
 
-  onAnswer(status: number, seconds: number): void {
-    this.#window.onAnswer(seconds);
+  onResponse(status: number, seconds: number): void {
+    this.#window.onResponse(seconds);
     if (!this.isAnswered) {
       this.isAnswered = true;
-      this.#owner.onAnswered();
+      this.#owner.onFirstResponse();
     }
-    if (isAcceptance(status)) this.isAccepted = true;
+    if (showsAcceptedCredentials(status)) this.hasAcceptedCredentials = true;
   }
 
-  onHandedBack(run: ActiveBatch, index: number, reason: TransportReason): void {
-    this.#owner.onHandedBack(run, index, reason);
+  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void {
+    this.#owner.onUnprocessed(batch, index, reason);
   }
 
-  onUnknown(run: ActiveBatch, index: number, reason: TransportReason, seconds: number): void {
-    this.#owner.onUnknown(run, index, reason, seconds);
+  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void {
+    this.#owner.onUnknown(batch, index, reason, seconds);
   }
 
   onGoaway(detail: string): void {
@@ -169,9 +169,9 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     setImmediate(() => this.#endIfIdle());
   }
 
-  onFault(code: number): void {
+  onConnectionError(code: number): void {
     this.#failure = `h2_error_${code}`;
-    this.#gone();
+    this.#onClosed();
   }
 
   async #connect(): Promise<void> {
@@ -180,7 +180,7 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
       socket = await this.#options.connect(this.#connecting.signal);
     } catch (error) {
       if (this.#failure === '') this.#failure = codeOf(error);
-      this.#gone();
+      this.#onClosed();
       return;
     }
     socket.on('error', (error) => {
@@ -193,25 +193,25 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     }
     socket.on('end', () => this.destroy(this.#failure));
     socket.on('close', () => this.destroy(this.#failure));
-    this.#link = new Http2Session(socket, this);
+    this.#session = new Http2Session(socket, this);
   }
 
-  #peerLimit(link: Http2Session): number {
-    return Math.min(link.sending.settings.maxConcurrentStreams ?? maxStreams, maxStreams);
+  #peerLimit(session: Http2Session): number {
+    return Math.min(session.writer.settings.maxConcurrentStreams ?? maxStreams, maxStreams);
   }
 
   /** The last answer is in and no more will be asked: says goodbye. */
   #endIfIdle(): void {
     if (this.phase !== 'draining' || this.active > 0 || this.#isEnding) return;
     this.#isEnding = true;
-    this.#link?.close(errorCode.none);
+    this.#session?.close(errorCode.none);
   }
 
-  #gone(): void {
+  #onClosed(): void {
     if (this.phase === 'gone') return;
     const wasOpen = this.phase !== 'connecting';
     this.phase = 'gone';
-    this.#link?.giveUpAll();
-    this.#owner.onGone(this, this.#failure, wasOpen);
+    this.#session?.settleAll();
+    this.#owner.onClosed(this, this.#failure, wasOpen);
   }
 }

@@ -11,12 +11,12 @@ export interface Http2SessionHost {
   /** Bytes came. */
   onRead(): void;
   /** What came may have made room, or the socket caught up. */
-  onRoom(): void;
-  onAnswer(status: number, seconds: number): void;
+  onCapacity(): void;
+  onResponse(status: number, seconds: number): void;
   drain(): void;
-  onHandedBack(run: ActiveBatch, index: number, reason: TransportReason): void;
-  onUnknown(run: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
+  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
+  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
   onGoaway(detail: string): void;
   /** The peer broke the protocol; it has been told, and the socket closes. */
-  onFault(code: number): void;
+  onConnectionError(code: number): void;
 }

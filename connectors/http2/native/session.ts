@@ -6,7 +6,7 @@ import type { TransportReason } from '../transport.ts';
 import { type ConnectionError, throwConnectionError } from './frames/connection-error.ts';
 import { ControlFrames, receiveWindowBytes } from './frames/control-frames.ts';
 import { FloodGuard } from './frames/flood-guard.ts';
-import { type FrameHandler, FrameReader, type Piece } from './frames/frame-reader.ts';
+import { type ByteRange, type FrameHandler, FrameReader } from './frames/frame-reader.ts';
 import { Output } from './frames/output.ts';
 import { errorCode } from './frames/wire-format.ts';
 import type { ActiveBatch } from './requests/active-batch.ts';
@@ -24,13 +24,13 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   readonly clock: Clock;
   readAtMs = 0;
   readonly table = new StreamTable();
-  readonly sending: RequestWriter;
+  readonly writer: RequestWriter;
   readonly #host: Http2SessionHost;
   readonly #socket: TLSSocket;
   readonly #output: Output;
-  readonly #words: ControlFrames;
+  readonly #controlFrames: ControlFrames;
   readonly #guard = new FloodGuard();
-  readonly #replies: ResponseReader;
+  readonly #responses: ResponseReader;
   readonly #reader: FrameReader;
   #received = 0;
   #goawayLastId = Number.POSITIVE_INFINITY;
@@ -39,47 +39,47 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   /** The goodbye has left our hands: nothing may be written behind it. */
   #isEnded = false;
   /** Something in what was read may make room. */
-  #isStirred = false;
+  #mayHaveCapacity = false;
 
   constructor(socket: TLSSocket, host: Http2SessionHost) {
     this.#socket = socket;
     this.#host = host;
     this.clock = host.clock;
     this.#output = new Output(socket);
-    this.#words = new ControlFrames(this.#output);
-    this.sending = new RequestWriter(this.#output, this.table);
-    this.#replies = new ResponseReader(this, this.table, this.#guard);
+    this.#controlFrames = new ControlFrames(this.#output);
+    this.writer = new RequestWriter(this.#output, this.table);
+    this.#responses = new ResponseReader(this, this.table, this.#guard);
     this.#reader = new FrameReader(this);
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('drain', () => {
-      this.sending.pump();
+      this.writer.pump();
       this.flush();
-      host.onRoom();
+      host.onCapacity();
     });
-    this.#words.sendPreface(this.clock.monotonicMs());
+    this.#controlFrames.sendPreface(this.clock.monotonicMs());
     this.flush();
   }
 
   get nextId(): number {
-    return this.sending.nextId;
+    return this.writer.nextId;
   }
 
   get isWritable(): boolean {
-    return this.#socket.writable && !this.sending.isBlocked;
+    return this.#socket.writable && !this.writer.isBlocked;
   }
 
   /** Bytes wait for a peer that does not read as fast as we write. */
-  get isBehind(): boolean {
+  get hasBacklog(): boolean {
     return this.#output.backlog > 0;
   }
 
-  get departed(): number {
-    return this.#output.departed;
+  get sentPieces(): number {
+    return this.#output.sentPieces;
   }
 
   /** The peer makes us answer and does not read the answers. */
-  get isUnread(): boolean {
-    return this.#output.owed > maxUnreadBytes;
+  get isPeerNotReading(): boolean {
+    return this.#output.controlBytes > maxUnreadBytes;
   }
 
   flush(): void {
@@ -88,7 +88,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
 
   /** Sends a PING; `callback` hears when it was answered. */
   ping(callback: (error: null) => void): void {
-    this.#words.ping(callback);
+    this.#controlFrames.sendPing(callback);
     this.flush();
   }
 
@@ -97,7 +97,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
    * or the peer broke the rules: what it says from now on is passed over, and gets no answer.
    */
   close(code: number): void {
-    this.#words.sendGoaway(code);
+    this.#controlFrames.sendGoaway(code);
     this.flush();
     this.#isClosed = true;
     this.#isEnded = true;
@@ -115,7 +115,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   }
 
   /** Ends requests that waited too long for their answer; gives `readsBefore` of each. */
-  timeOut(nowMs: number, requestMs: number): number[] {
+  settleTimedOut(nowMs: number, requestMs: number): number[] {
     const { ids, readsBefore, statuses, writtenAtMs } = this.table;
     const late: number[] = [];
     this.readAtMs = nowMs;
@@ -125,134 +125,134 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
       if (id === 0 || nowMs - (writtenAtMs[slot] ?? 0) <= requestMs) continue;
       late.push(readsBefore[slot] ?? 0);
       this.reset(id, errorCode.cancel);
-      if ((statuses[slot] ?? 0) > 0) this.#replies.answer(slot);
-      else this.#replies.giveUp(slot, 'timeout');
+      if ((statuses[slot] ?? 0) > 0) this.#responses.settleResponse(slot);
+      else this.#responses.settleUnknown(slot, 'timeout');
     }
     return late;
   }
 
   /** The connection is lost: a status is an answer, even when what followed it was cut off. */
-  giveUpAll(): void {
+  settleAll(): void {
     this.readAtMs = this.clock.monotonicMs();
     for (const slot of this.table.openSlots()) {
-      if ((this.table.statuses[slot] ?? 0) > 0) this.#replies.answer(slot);
-      else this.#replies.giveUp(slot, 'connection_lost');
+      if ((this.table.statuses[slot] ?? 0) > 0) this.#responses.settleResponse(slot);
+      else this.#responses.settleUnknown(slot, 'connection_lost');
     }
   }
 
   onHeaders(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
-    this.#replies.onHeaders(id, isEnd, bytes, start, end);
+    this.#responses.onHeaders(id, isEnd, bytes, start, end);
   }
 
-  onData(id: number, isEnd: boolean, flowBytes: number, piece: Piece): void {
+  onData(id: number, isEnd: boolean, flowBytes: number, piece: ByteRange): void {
     this.#received += flowBytes;
     if (this.#received > receiveWindowBytes)
       throwConnectionError(errorCode.flowControl, 'more than the window');
-    this.#replies.onData(id, isEnd, flowBytes, piece);
+    this.#responses.onData(id, isEnd, flowBytes, piece);
   }
 
   onReset(id: number, code: number): void {
-    this.sending.dropUpload(id);
-    this.#replies.onReset(id, code);
-    this.#isStirred = true;
+    this.writer.dropUpload(id);
+    this.#responses.onReset(id, code);
+    this.#mayHaveCapacity = true;
   }
 
   onSettings(payload: Buffer): void {
-    this.#guard.note();
-    this.sending.onSettings(payload);
-    this.#words.acknowledgeSettings();
-    this.#isStirred = true;
+    this.#guard.count();
+    this.writer.onSettings(payload);
+    this.#controlFrames.sendSettingsAck();
+    this.#mayHaveCapacity = true;
     this.#host.onSettings();
   }
 
   onSettingsAck(): void {
-    this.#guard.note();
-    const seconds = this.#words.onSettingsAck(this.readAtMs);
+    this.#guard.count();
+    const seconds = this.#controlFrames.onSettingsAck(this.readAtMs);
     if (seconds !== null) this.#host.onRoundTrip(seconds);
   }
 
   onPing(isAck: boolean, opaque: Buffer): void {
-    this.#guard.note();
-    this.#words.onPing(isAck, opaque);
+    this.#guard.count();
+    this.#controlFrames.onPing(isAck, opaque);
   }
 
-  onWindow(id: number, increment: number): void {
-    this.#guard.noteWindow();
-    this.#isStirred = true;
-    const problem = this.sending.onWindow(id, increment);
+  onWindowUpdate(id: number, increment: number): void {
+    this.#guard.countWindowUpdate();
+    this.#mayHaveCapacity = true;
+    const problem = this.writer.onWindowUpdate(id, increment);
     const slot = problem === null ? -1 : this.table.find(id);
     if (problem !== null && slot >= 0) {
       this.reset(id, problem);
-      this.#replies.giveUp(slot, 'stream_reset');
+      this.#responses.settleUnknown(slot, 'stream_reset');
     } else if (id !== 0 && ((id & 1) === 0 || id >= this.nextId))
       throwConnectionError(errorCode.protocol, 'a window of a stream that is not');
   }
 
   onIgnored(): void {
-    this.#guard.note();
+    this.#guard.count();
   }
 
   /** Streams above `lastId` were not processed, and the peer takes no more (RFC 9113 6.8). */
   onGoaway(lastId: number, code: number, debugData: Buffer): void {
-    this.#guard.note();
+    this.#guard.count();
     this.#goawayLastId = Math.min(this.#goawayLastId, lastId);
     this.#host.onGoaway(goawayReason(debugData) ?? `code_${code}`);
     for (const slot of this.table.openSlots()) {
       const id = this.table.ids[slot] ?? 0;
       if (id <= this.#goawayLastId) continue;
-      this.sending.dropUpload(id);
-      this.#replies.handBack(slot, 'goaway');
+      this.writer.dropUpload(id);
+      this.#responses.settleUnprocessed(slot, 'goaway');
     }
   }
 
-  onFault({ code }: ConnectionError): void {
+  onConnectionError({ code }: ConnectionError): void {
     this.#isClosed = true;
     this.#socket.pause();
     this.close(code);
-    this.#host.onFault(code);
+    this.#host.onConnectionError(code);
   }
 
-  onAnswer(status: number, seconds: number): void {
-    this.#isStirred = true;
-    this.#host.onAnswer(status, seconds);
+  onResponse(status: number, seconds: number): void {
+    this.#mayHaveCapacity = true;
+    this.#host.onResponse(status, seconds);
   }
 
   drain(): void {
     this.#host.drain();
   }
 
-  onClosed(id: number): void {
-    if (this.sending.dropUpload(id)) this.#words.reset(id, errorCode.cancel);
+  onStreamClosed(id: number): void {
+    if (this.writer.dropUpload(id)) this.#controlFrames.sendReset(id, errorCode.cancel);
   }
 
   reset(id: number, code: number): void {
-    this.sending.dropUpload(id);
-    this.#words.reset(id, code);
+    this.writer.dropUpload(id);
+    this.#controlFrames.sendReset(id, code);
   }
 
-  onHandedBack(run: ActiveBatch, index: number, reason: TransportReason): void {
-    this.#host.onHandedBack(run, index, reason);
+  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void {
+    this.#host.onUnprocessed(batch, index, reason);
   }
 
-  onUnknown(run: ActiveBatch, index: number, reason: TransportReason, seconds: number): void {
-    this.#host.onUnknown(run, index, reason, seconds);
+  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void {
+    this.#host.onUnknown(batch, index, reason, seconds);
   }
 
   #receive(chunk: Buffer): void {
     if (this.#isClosed) return;
     this.readAtMs = this.clock.monotonicMs();
     this.#host.onRead();
-    this.#isStirred = false;
-    this.#guard.onUploaded(this.sending.progress);
+    this.#mayHaveCapacity = false;
+    this.#guard.onUploadProgress(this.writer.uploadProgress);
     this.#reader.push(chunk);
     if (this.#isClosed) return;
     if (this.#received >= receiveWindowBytes / 2) {
-      this.#words.sendWindowUpdate(this.#received);
+      this.#controlFrames.sendWindowUpdate(this.#received);
       this.#received = 0;
     }
-    if (this.#isStirred) {
-      this.sending.pump();
-      this.#host.onRoom();
+    if (this.#mayHaveCapacity) {
+      this.writer.pump();
+      this.#host.onCapacity();
     }
     this.flush();
   }

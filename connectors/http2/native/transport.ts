@@ -18,55 +18,56 @@ class NativeTransport extends PooledTransport<NativeConnection> implements Nativ
   readonly #queue = new BatchQueue();
   readonly #written = new Set<NativeConnection>();
 
-  override sendMany(batch: RequestBatch, onReply: OnResult): Promise<void> {
-    if (batch.requests.length === 0) return Promise.resolve();
+  override sendMany(requests: RequestBatch, onResult: OnResult): Promise<void> {
+    if (requests.requests.length === 0) return Promise.resolve();
     return new Promise((resolve, reject) => {
-      const onAbort = () => run.stop('aborted');
-      const run = new ActiveBatch(batch, {
-        onReply,
+      const { signal } = requests;
+      const onAbort = () => batch.stop('aborted');
+      const batch = new ActiveBatch(requests, {
+        onResult,
         baseUrl: this.target.url,
         nowMs: this.options.clock.monotonicMs(),
-        done: (defect) => {
-          batch.signal?.removeEventListener('abort', onAbort);
-          if (defect === undefined) resolve();
-          else reject(defect);
+        done: (callbackError) => {
+          signal?.removeEventListener('abort', onAbort);
+          if (callbackError === undefined) resolve();
+          else reject(callbackError);
         },
       });
-      batch.signal?.addEventListener('abort', onAbort, { once: true });
-      if (this.isClosed) run.stop('closed');
-      else if (batch.signal?.aborted) onAbort();
+      signal?.addEventListener('abort', onAbort, { once: true });
+      if (this.isClosed) batch.stop('closed');
+      else if (signal?.aborted) onAbort();
       else {
-        this.#queue.add(run);
+        this.#queue.add(batch);
         this.schedulePump();
       }
     });
   }
 
-  override onRoom(): void {
+  override onCapacity(): void {
     if (!this.#queue.isEmpty) this.schedulePump();
   }
 
-  onAnswered(): void {
-    this.pool.answered();
+  onFirstResponse(): void {
+    this.pool.onResponse();
   }
 
-  onHandedBack(run: ActiveBatch, index: number, reason: TransportReason): void {
-    if (reason === 'refused_stream') this.fact('refused', '');
-    const isTooOften = run.putBack(index) > maxRepeats;
-    if (run.stopped === null && !this.isClosed && !isTooOften) {
-      this.#queue.add(run);
+  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void {
+    if (reason === 'refused_stream') this.emit('refused', '');
+    const isTooOften = batch.putBack(index) > maxRepeats;
+    if (batch.stopped === null && !this.isClosed && !isTooOften) {
+      this.#queue.add(batch);
     } else {
-      run.withdraw(index);
-      const told = run.stopped ?? reason;
-      run.reply(index, { kind: 'not_sent', reason: told, afterMs: null });
+      batch.withdraw(index);
+      const told = batch.stopped ?? reason;
+      batch.settle(index, { kind: 'not_sent', reason: told, afterMs: null });
     }
     this.schedulePump();
   }
 
-  onUnknown(run: ActiveBatch, index: number, reason: TransportReason, seconds: number): void {
-    if (reason === 'timeout') this.fact('timeout', '');
-    if (reason === 'stream_reset') this.fact('reset', '');
-    run.reply(index, { kind: 'unknown', reason, seconds });
+  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void {
+    if (reason === 'timeout') this.emit('timeout', '');
+    if (reason === 'stream_reset') this.emit('reset', '');
+    batch.settle(index, { kind: 'unknown', reason, seconds });
   }
 
   protected override open(): NativeConnection {
@@ -78,20 +79,24 @@ class NativeTransport extends PooledTransport<NativeConnection> implements Nativ
   protected override pump(): void {
     if (this.isClosed) return;
     const nowMs = this.options.clock.monotonicMs();
-    for (let run = this.#queue.next(); run; run = this.#queue.next()) {
+    for (let batch = this.#queue.next(); batch; batch = this.#queue.next()) {
       const connection = this.pool.pick();
       if (!connection) {
         this.grow();
         break;
       }
-      connection.write(run, quantum, nowMs);
+      connection.write(batch, quantum, nowMs);
       this.#written.add(connection);
     }
     for (const connection of this.#written) connection.flush();
     this.#written.clear();
   }
 
-  protected override refuse(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void {
-    for (const run of this.#queue.list(queuedBeforeMs)) run.handBackWaiting(this.notSent(reason, afterMs));
+  protected override rejectWaiting(
+    reason: TransportReason,
+    afterMs: number | null,
+    queuedBeforeMs?: number,
+  ): void {
+    for (const batch of this.#queue.list(queuedBeforeMs)) batch.rejectWaiting(this.notSent(reason, afterMs));
   }
 }

@@ -79,7 +79,7 @@ describe('the examples of RFC 7541', () => {
   test('C.4 is what we write ourselves', () => {
     const encoder = new HeaderEncoder();
     const hex = requests.map((fields) =>
-      encoder.encode(fields.map(([name, value]) => ({ name, value, life: 'lasting' }))).toString('hex'),
+      encoder.encode(fields.map(([name, value]) => ({ name, value, scope: 'connection' }))).toString('hex'),
     );
     expect(hex).toEqual([
       '828684418cf1e3c2e5f23a6ba0ab90f4ff',
@@ -145,8 +145,8 @@ const value = fc.string({
   unit: fc.integer({ min: 32, max: 255 }).map((code) => String.fromCharCode(code)),
   maxLength: 200,
 });
-const life = fc.constantFrom<Field['life']>('lasting', 'passing', 'own');
-const field = fc.record({ name, value, life });
+const scope = fc.constantFrom<Field['scope']>('connection', 'batch', 'request');
+const field = fc.record({ name, value, scope });
 const step = fc.oneof(
   { arbitrary: fc.array(field, { maxLength: 12 }), weight: 6 },
   { arbitrary: fc.integer({ min: 0, max: 8192 }), weight: 1 },
@@ -174,9 +174,9 @@ describe('what is written', () => {
   test('once costs a byte the next time, and moves nothing any more', () => {
     const encoder = new HeaderEncoder();
     const fields: Field[] = [
-      { name: ':method', value: 'POST', life: 'lasting' },
-      { name: 'authorization', value: `bearer ${'x'.repeat(230)}`, life: 'lasting' },
-      { name: 'apns-topic', value: 'com.example.app', life: 'lasting' },
+      { name: ':method', value: 'POST', scope: 'connection' },
+      { name: 'authorization', value: `bearer ${'x'.repeat(230)}`, scope: 'connection' },
+      { name: 'apns-topic', value: 'com.example.app', scope: 'connection' },
     ];
     encoder.encode(fields);
     const { generation } = encoder;
@@ -188,8 +188,8 @@ describe('what is written', () => {
     const encoder = new HeaderEncoder();
     const block = (expiration: string, id: string) =>
       encoder.encode([
-        { name: 'apns-expiration', value: expiration, life: 'passing' },
-        { name: 'apns-id', value: id, life: 'own' },
+        { name: 'apns-expiration', value: expiration, scope: 'batch' },
+        { name: 'apns-id', value: id, scope: 'request' },
       ]);
     block('1', 'a');
     const second = block('2', 'b');
@@ -204,7 +204,7 @@ describe('what is written', () => {
     encoder.setPeerTableSize(200);
     const lists = [1, 2, 3].map((n) =>
       ['a', 'b', 'c'].map(
-        (letter): Field => ({ name: `x-${letter}${n}`, value: 'some value', life: 'lasting' }),
+        (letter): Field => ({ name: `x-${letter}${n}`, value: 'some value', scope: 'connection' }),
       ),
     );
     for (const list of lists) encoder.encode(list);
@@ -276,7 +276,9 @@ describe('what a peer may not write', () => {
     ],
   ])('%s makes a malformed reply, not a broken connection', (_, fields) => {
     const decoder = new HeaderDecoder();
-    const block = new HeaderEncoder().encode(fields.map(([name, value]) => ({ name, value, life: 'own' })));
+    const block = new HeaderEncoder().encode(
+      fields.map(([name, value]) => ({ name, value, scope: 'request' })),
+    );
     expect(read(decoder, block)).toEqual(fields);
     expect(decoder.isMalformed).toBe(true);
   });
@@ -298,9 +300,9 @@ describe('what a peer may not write', () => {
 
   test('a block that is cut anywhere is refused or read up to there', () => {
     const whole = new HeaderEncoder().encode([
-      { name: ':status', value: '403', life: 'lasting' },
-      { name: 'apns-id', value: 'eabeae54-14a8-11e5-b60b-1697f925ec7b', life: 'lasting' },
-      { name: 'retry-after', value: '30', life: 'own' },
+      { name: ':status', value: '403', scope: 'connection' },
+      { name: 'apns-id', value: 'eabeae54-14a8-11e5-b60b-1697f925ec7b', scope: 'connection' },
+      { name: 'retry-after', value: '30', scope: 'request' },
     ]);
     for (let cut = 0; cut < whole.length; cut++) {
       const fields = read(new HeaderDecoder(), whole.subarray(0, cut));

@@ -19,11 +19,11 @@ function simulate(window: StreamWindow, peer: (second: number) => { perSecond: n
       const { perSecond, trip } = peer(nowMs / 1000);
       credit = Math.min(credit + (perSecond * stepMs) / 1000, perSecond);
       for (; credit >= 1 && nowMs - (waiting[0] ?? Number.POSITIVE_INFINITY) >= trip * 1000; credit -= 1) {
-        window.onAnswer((nowMs - (waiting.shift() ?? nowMs)) / 1000);
+        window.onResponse((nowMs - (waiting.shift() ?? nowMs)) / 1000);
         answered += 1;
       }
       window.onRead(nowMs);
-      while (waiting.length < window.of(peerLimit)) waiting.push(nowMs);
+      while (waiting.length < window.limitFor(peerLimit)) waiting.push(nowMs);
       window.onFull();
       if ((nowMs - fromMs) % 1000 === 0) {
         seen.push({ open: waiting.length, answered });

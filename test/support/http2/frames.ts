@@ -35,13 +35,13 @@ export class Recorder implements FrameHandler {
   onReset(id: number, code: number): void {
     this.events.push(`reset ${id} ${code}`);
   }
-  onWindow(id: number, increment: number): void {
+  onWindowUpdate(id: number, increment: number): void {
     this.events.push(`window ${id} ${increment}`);
   }
   onIgnored(): void {
     this.events.push('ignored');
   }
-  onFault({ code }: { code: number }): void {
+  onConnectionError({ code }: { code: number }): void {
     this.events.push(`fault ${code}`);
     this.fault = code;
   }

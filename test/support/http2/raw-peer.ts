@@ -122,7 +122,7 @@ export async function startRawPeer(
 
 /** A header block that leaves every table as it is. */
 export const block = (...fields: [name: string, value: string][]): Buffer =>
-  new HeaderEncoder().encode(fields.map(([name, value]) => ({ name, value, life: 'own' })));
+  new HeaderEncoder().encode(fields.map(([name, value]) => ({ name, value, scope: 'request' })));
 
 /** HEADERS with END_HEADERS, and END_STREAM unless `isEnd` says otherwise. */
 export const headersFrame = (id: number, fields: Buffer, isEnd = true): Buffer =>

@@ -28,14 +28,14 @@ export class ControlFrames {
   readonly #output: Output;
   #pong: ((error: null) => void) | null = null;
   /** When our SETTINGS left; 0 once they were acknowledged. */
-  #greetedAtMs = 0;
+  #settingsSentAtMs = 0;
 
   constructor(output: Output) {
     this.#output = output;
   }
 
   sendPreface(nowMs: number): void {
-    this.#greetedAtMs = nowMs;
+    this.#settingsSentAtMs = nowMs;
     this.#output.append(preface);
     this.#output.append(ourSettings);
     this.sendWindowUpdate(receiveWindowBytes - defaultWindowBytes);
@@ -43,23 +43,23 @@ export class ControlFrames {
 
   /** The peer acknowledged our SETTINGS: gives the seconds that it took, the first time. */
   onSettingsAck(nowMs: number): number | null {
-    const seconds = this.#greetedAtMs > 0 ? (nowMs - this.#greetedAtMs) / 1000 : null;
-    this.#greetedAtMs = 0;
+    const seconds = this.#settingsSentAtMs > 0 ? (nowMs - this.#settingsSentAtMs) / 1000 : null;
+    this.#settingsSentAtMs = 0;
     return seconds;
   }
 
-  acknowledgeSettings(): void {
-    this.#output.appendOwed(frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0)));
+  sendSettingsAck(): void {
+    this.#output.appendControl(frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0)));
   }
 
   /** `callback` hears when the PING was answered. */
-  ping(callback: (error: null) => void): void {
+  sendPing(callback: (error: null) => void): void {
     this.#pong = callback;
     this.#output.append(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
   }
 
   onPing(isAck: boolean, opaque: Buffer): void {
-    if (!isAck) this.#output.appendOwed(frameOf(frame.ping, flag.ack, 0, opaque));
+    if (!isAck) this.#output.appendControl(frameOf(frame.ping, flag.ack, 0, opaque));
     else {
       this.#pong?.(null);
       this.#pong = null;
@@ -68,11 +68,11 @@ export class ControlFrames {
 
   /** The peer may send so many bytes more, on all streams. */
   sendWindowUpdate(bytes: number): void {
-    this.#output.appendOwed(numberFrame(frame.windowUpdate, 0, bytes));
+    this.#output.appendControl(numberFrame(frame.windowUpdate, 0, bytes));
   }
 
-  reset(id: number, code: number): void {
-    this.#output.appendOwed(numberFrame(frame.reset, id, code));
+  sendReset(id: number, code: number): void {
+    this.#output.appendControl(numberFrame(frame.reset, id, code));
   }
 
   sendGoaway(code: number): void {

@@ -22,26 +22,26 @@ export class FloodGuard {
   #uploaded = 0;
   #windows = 0;
 
-  note(): void {
+  count(): void {
     this.#count += 1;
     if (this.#count > burst)
       throwConnectionError(errorCode.enhanceYourCalm, 'too many frames that bring nothing');
   }
 
   /** A window was widened. */
-  noteWindow(): void {
+  countWindowUpdate(): void {
     if (this.#windows > 0) this.#windows -= 1;
-    else this.note();
+    else this.count();
   }
 
   /** `progress`: how much of large bodies has left so far, by the measure of `Uploads`. */
-  onUploaded(progress: number): void {
+  onUploadProgress(progress: number): void {
     if (progress === this.#uploaded) return;
     this.#windows = Math.min(maxWindows, this.#windows + windowsPerStep * (progress - this.#uploaded));
     this.#uploaded = progress;
   }
 
-  onReply(): void {
+  onResponse(): void {
     if (this.#count > 0) this.#count = Math.max(0, this.#count - perReply);
   }
 

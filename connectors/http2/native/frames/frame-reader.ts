@@ -23,22 +23,22 @@ export interface FrameHandler {
   /** A whole header block, without padding and priority. */
   onHeaders(streamId: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void;
   /** `flowBytes` counts the padding too. */
-  onData(streamId: number, isEnd: boolean, flowBytes: number, piece: Piece): void;
+  onData(streamId: number, isEnd: boolean, flowBytes: number, piece: ByteRange): void;
   onSettings(payload: Buffer): void;
   onSettingsAck(): void;
   onPing(isAck: boolean, opaque: Buffer): void;
   onGoaway(lastId: number, code: number, debugData: Buffer): void;
   onReset(streamId: number, code: number): void;
   /** `streamId` 0 is the connection. */
-  onWindow(streamId: number, increment: number): void;
+  onWindowUpdate(streamId: number, increment: number): void;
   /** PRIORITY and frames of unknown types. */
   onIgnored(): void;
   /** The peer broke the protocol, here or in what a method above threw: nothing more is read. */
-  onFault(fault: ConnectionError): void;
+  onConnectionError(fault: ConnectionError): void;
 }
 
 /** A range of what was read; valid during the call only. */
-export interface Piece {
+export interface ByteRange {
   bytes: Buffer;
   start: number;
   end: number;
@@ -58,7 +58,7 @@ export class FrameReader {
   #isBlockEnd = false;
   #isFirst = true;
   #isStopped = false;
-  readonly #piece: Piece = { bytes: nothing, start: 0, end: 0 };
+  readonly #piece: ByteRange = { bytes: nothing, start: 0, end: 0 };
 
   constructor(handler: FrameHandler) {
     this.#handler = handler;
@@ -77,7 +77,7 @@ export class FrameReader {
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error;
       this.stop();
-      this.#handler.onFault(error);
+      this.#handler.onConnectionError(error);
     }
   }
 
@@ -213,7 +213,7 @@ export class FrameReader {
     else if (type === frame.settings) handler.onSettings(bytes.subarray(start, end));
     else if (type === frame.ping) handler.onPing(isAck, bytes.subarray(start, end));
     else if (type === frame.reset) handler.onReset(streamId, readUint32(bytes, start));
-    else if (type === frame.windowUpdate) handler.onWindow(streamId, readUint31(bytes, start));
+    else if (type === frame.windowUpdate) handler.onWindowUpdate(streamId, readUint31(bytes, start));
     else if (type === frame.goaway)
       handler.onGoaway(
         readUint31(bytes, start),

@@ -22,12 +22,12 @@ export class Output {
   bytes: Buffer = Buffer.allocUnsafeSlow(firstBytes);
   length = 0;
   /** Pieces that have left in all: it grows as long as the peer reads. */
-  departed = 0;
+  sentPieces = 0;
   readonly #sink: ByteSink;
   readonly #free: Buffer[] = [];
   /** Of the piece that is being filled, bytes of answers; see `owed`. */
-  #owedHere = 0;
-  #owedBefore = 0;
+  #bufferedControlBytes = 0;
+  #writtenControlBytes = 0;
 
   constructor(sink: ByteSink) {
     this.#sink = sink;
@@ -39,8 +39,8 @@ export class Output {
   }
 
   /** Bytes among them that answer the peer's frames: no requests, no bodies. */
-  get owed(): number {
-    return this.#owedHere + this.#owedBefore;
+  get controlBytes(): number {
+    return this.#bufferedControlBytes + this.#writtenControlBytes;
   }
 
   /** Makes sure that so many bytes, at most 64 KiB, fit behind `length`. */
@@ -61,23 +61,23 @@ export class Output {
   }
 
   /** Appends an answer to a frame of the peer. */
-  appendOwed(bytes: Uint8Array): void {
-    this.#owedHere += bytes.length;
+  appendControl(bytes: Uint8Array): void {
+    this.#bufferedControlBytes += bytes.length;
     this.append(bytes);
   }
 
   flush(): void {
     if (this.length === 0) return;
     const written = this.bytes;
-    const owed = this.#owedHere;
-    this.#owedHere = 0;
-    this.#owedBefore += owed;
+    const controlBytes = this.#bufferedControlBytes;
+    this.#bufferedControlBytes = 0;
+    this.#writtenControlBytes += controlBytes;
     const piece = written.subarray(0, this.length);
     this.bytes = this.#free.pop() ?? Buffer.allocUnsafeSlow(firstBytes);
     this.length = 0;
     this.#sink.write(piece, () => {
-      this.departed += 1;
-      this.#owedBefore -= owed;
+      this.sentPieces += 1;
+      this.#writtenControlBytes -= controlBytes;
       if (this.#free.length < keptBuffers) this.#free.push(written);
     });
   }

@@ -24,27 +24,27 @@ export class ActiveBatch {
   /** It has a place in the queue. */
   isQueued = false;
   /** How many replies are still owed. */
-  #owed: number;
+  #unsettled: number;
   #next = 0;
   /** Handed back, to go first. */
   #returned: number[] = [];
   /** How often each was handed back; made with the first. */
   #repeats: Uint8Array | null = null;
-  #defect: unknown;
-  readonly #onReply: OnResult;
+  #callbackError: unknown;
+  readonly #onResult: OnResult;
   readonly #done: (defect: unknown) => void;
 
   constructor(
     batch: RequestBatch,
-    options: { onReply: OnResult; baseUrl: URL; nowMs: number; done(defect: unknown): void },
+    options: { onResult: OnResult; baseUrl: URL; nowMs: number; done(defect: unknown): void },
   ) {
     this.requests = batch.requests;
     this.template = batch.template;
     this.pathPrefix = `${options.baseUrl.pathname.replace(/\/$/, '')}${batch.template.pathPrefix}`;
     this.fields = fieldsOf(batch.template, options.baseUrl.host);
     this.queuedAtMs = options.nowMs;
-    this.#owed = batch.requests.length;
-    this.#onReply = options.onReply;
+    this.#unsettled = batch.requests.length;
+    this.#onResult = options.onResult;
     this.#done = options.done;
   }
 
@@ -75,29 +75,29 @@ export class ActiveBatch {
   }
 
   /** Tells one reply. What the caller's function throws is kept for the end and stops the batch. */
-  reply(index: number, reply: RequestResult): ResponseDecision {
-    let verdict: ResponseDecision;
+  settle(index: number, settle: RequestResult): ResponseDecision {
+    let decision: ResponseDecision;
     try {
-      verdict = this.#onReply(index, reply);
+      decision = this.#onResult(index, settle);
     } catch (error) {
-      this.#defect ??= error;
-      verdict = 'stop';
+      this.#callbackError ??= error;
+      decision = 'stop';
     }
-    this.#owed -= 1;
-    if (this.#owed === 0) this.#done(this.#defect);
-    else if (verdict === 'stop' && this.stopped === null) this.stop('stopped');
-    return verdict;
+    this.#unsettled -= 1;
+    if (this.#unsettled === 0) this.#done(this.#callbackError);
+    else if (decision === 'stop' && this.stopped === null) this.stop('stopped');
+    return decision;
   }
 
   /** Hands back everything that waits. */
   stop(reason: TransportReason, afterMs: number | null = null): void {
     this.stopped ??= reason;
-    this.handBackWaiting({ kind: 'not_sent', reason, afterMs });
+    this.rejectWaiting({ kind: 'not_sent', reason, afterMs });
   }
 
   /** The same; what comes back from a connection later may be sent again. */
-  handBackWaiting(reply: NotSent): void {
-    while (this.waiting > 0) this.reply(this.take(), reply);
+  rejectWaiting(settle: NotSent): void {
+    while (this.waiting > 0) this.settle(this.take(), settle);
   }
 }
 
@@ -105,12 +105,12 @@ export class ActiveBatch {
 function fieldsOf(template: RequestTemplate, authority: string): Field[] {
   const passing = new Set(template.batchHeaders);
   const shared = Object.entries(template.headers).map(
-    ([name, value]): Field => ({ name, value, life: passing.has(name) ? 'passing' : 'lasting' }),
+    ([name, value]): Field => ({ name, value, scope: passing.has(name) ? 'batch' : 'connection' }),
   );
   return [
-    { name: ':method', value: 'POST', life: 'lasting' },
-    { name: ':scheme', value: 'https', life: 'lasting' },
-    { name: ':authority', value: authority, life: 'lasting' },
+    { name: ':method', value: 'POST', scope: 'connection' },
+    { name: ':scheme', value: 'https', scope: 'connection' },
+    { name: ':authority', value: authority, scope: 'connection' },
     ...shared,
   ];
 }

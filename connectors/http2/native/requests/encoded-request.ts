@@ -10,7 +10,7 @@ import type { ActiveBatch } from './active-batch.ts';
 /** Literal that is never indexed, named by entry 4 of the static table, `:path` (RFC 7541 6.2.3). */
 const pathPattern = 0x14;
 /** Images of different lengths are kept side by side; device tokens come in two or three. */
-const keptImages = 8;
+const keptEncodings = 8;
 
 const empty = Buffer.alloc(0);
 
@@ -18,11 +18,11 @@ export class EncodedRequest {
   /** HEADERS, and DATA up to the splice. */
   readonly bytes: Buffer;
   /** Where the request's own path begins. */
-  readonly pathAt: number;
+  readonly pathOffset: number;
   /** Where its own header's value begins; -1: it has none. */
-  readonly ownAt: number;
+  readonly headerOffset: number;
   /** Where the header of the DATA frame begins; -1: the body is empty. */
-  readonly dataAt: number;
+  readonly dataOffset: number;
   /** Of the header block. */
   readonly blockBytes: number;
   /** The body behind the splice; null: the body is the same for all and lies in `bytes`. */
@@ -40,12 +40,12 @@ export class EncodedRequest {
     const head = Buffer.concat([Buffer.alloc(frameHeaderBytes), pseudo, ...path]);
     const middle = Buffer.concat([Buffer.alloc(pathLength), regular, ...own]);
     const blockEnd = head.length + middle.length + Math.max(0, ownLength);
-    this.pathAt = head.length;
-    this.ownAt = ownLength < 0 ? -1 : head.length + middle.length;
+    this.pathOffset = head.length;
+    this.headerOffset = ownLength < 0 ? -1 : head.length + middle.length;
     this.bodyBytes = body.length;
     this.blockBytes = blockEnd - frameHeaderBytes;
     const isEmpty = body.length === 0 && spliceAt === undefined;
-    this.dataAt = isEmpty ? -1 : blockEnd;
+    this.dataOffset = isEmpty ? -1 : blockEnd;
     this.tail = spliceAt === undefined ? null : body.subarray(spliceAt);
     const front = spliceAt === undefined ? body : body.subarray(0, spliceAt);
     const data = isEmpty ? 0 : frameHeaderBytes + front.length;
@@ -65,8 +65,8 @@ export class EncodedRequest {
   /** The header block of one request by itself, for those that do not fit the usual two frames. */
   blockOf(request: TransportRequest): Buffer {
     const block = Buffer.from(this.bytes.subarray(0, frameHeaderBytes + this.blockBytes));
-    block.write(request.path, this.pathAt, 'latin1');
-    if (this.ownAt >= 0) block.write(request.headerValue ?? '', this.ownAt, 'latin1');
+    block.write(request.path, this.pathOffset, 'latin1');
+    if (this.headerOffset >= 0) block.write(request.headerValue ?? '', this.headerOffset, 'latin1');
     return block.subarray(frameHeaderBytes);
   }
 }
@@ -85,56 +85,56 @@ export interface SharedPart {
 
 /** The images of one batch on one connection; made anew whenever the connection's table has moved. */
 export class RequestEncoder {
-  readonly #run: ActiveBatch;
+  readonly #batch: ActiveBatch;
   readonly #encoder: HeaderEncoder;
   #generation = -1;
   #isPathShared = false;
   #shared: SharedPart | null = null;
-  readonly #images = new Map<number, EncodedRequest>();
+  readonly #encoded = new Map<number, EncodedRequest>();
   #last: EncodedRequest | null = null;
   #lastKey = -1;
 
-  constructor(run: ActiveBatch, encoder: HeaderEncoder) {
-    this.#run = run;
+  constructor(batch: ActiveBatch, encoder: HeaderEncoder) {
+    this.#batch = batch;
     this.#encoder = encoder;
   }
 
   /** The image that fits this request. It is to be sent at once: it may tell the peer's table something. */
-  imageOf(request: TransportRequest): EncodedRequest {
+  encode(request: TransportRequest): EncodedRequest {
     const isPathShared = request.path === '';
     if (this.#generation !== this.#encoder.generation || this.#isPathShared !== isPathShared)
-      return this.#lay(request, isPathShared);
+      return this.#encodeShared(request, isPathShared);
     const key = request.path.length * 0x10000 + (request.headerValue?.length ?? -1) + 1;
     if (key === this.#lastKey && this.#last !== null) return this.#last;
     return this.#find(key, request);
   }
 
   #find(key: number, request: TransportRequest): EncodedRequest {
-    let image = this.#images.get(key);
-    if (!image) {
-      image = this.#build(request);
-      if (this.#images.size >= keptImages) this.#images.clear();
-      this.#images.set(key, image);
+    let encoded = this.#encoded.get(key);
+    if (!encoded) {
+      encoded = this.#build(request);
+      if (this.#encoded.size >= keptEncodings) this.#encoded.clear();
+      this.#encoded.set(key, encoded);
     }
     this.#lastKey = key;
-    this.#last = image;
-    return image;
+    this.#last = encoded;
+    return encoded;
   }
 
-  #lay(request: TransportRequest, isPathShared: boolean): EncodedRequest {
-    const { template, fields, pathPrefix } = this.#run;
+  #encodeShared(request: TransportRequest, isPathShared: boolean): EncodedRequest {
+    const { template, fields, pathPrefix } = this.#batch;
     const encoder = this.#encoder;
     const before = encoder.generation;
-    const path: Field[] = isPathShared ? [{ name: ':path', value: pathPrefix, life: 'lasting' }] : [];
+    const path: Field[] = isPathShared ? [{ name: ':path', value: pathPrefix, scope: 'connection' }] : [];
     this.#shared = {
       pseudo: encoder.encode([...fields.filter(isPseudo), ...path]),
       regular: encoder.encode(fields.filter((field) => !isPseudo(field))),
-      ownPrefix: encoder.ownPrefix(template.requestHeaderName ?? ''),
+      ownPrefix: encoder.neverIndexedPrefix(template.requestHeaderName ?? ''),
       pathPrefix: isPathShared ? null : Buffer.from(pathPrefix, 'latin1'),
       body: template.body,
       spliceAt: template.spliceAt,
     };
-    this.#images.clear();
+    this.#encoded.clear();
     this.#lastKey = -1;
     this.#isPathShared = isPathShared;
     // Bytes that told the table something must not be told twice: the next request lays them anew.
@@ -144,7 +144,7 @@ export class RequestEncoder {
 
   #build({ path, headerValue }: TransportRequest): EncodedRequest {
     if (this.#shared === null) throw new Error('an image of nothing');
-    const hasOwn = this.#run.template.requestHeaderName !== undefined && headerValue !== undefined;
+    const hasOwn = this.#batch.template.requestHeaderName !== undefined && headerValue !== undefined;
     return new EncodedRequest(this.#shared, path.length, hasOwn ? headerValue.length : -1);
   }
 }

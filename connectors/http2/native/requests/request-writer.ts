@@ -33,7 +33,7 @@ const usualBytes = defaultFrameBytes;
 const shortText = 12;
 
 /** When a request was written, for its deadline and for the watchdog. */
-export interface Moment {
+export interface WriteTime {
   nowMs: number;
   reads: number;
 }
@@ -46,7 +46,7 @@ export class RequestWriter {
   readonly #output: Output;
   readonly #table: StreamTable;
   readonly #uploads = new Uploads();
-  readonly #images = new WeakMap<ActiveBatch, RequestEncoder>();
+  readonly #encoders = new WeakMap<ActiveBatch, RequestEncoder>();
   /** What the peer takes on the connection. */
   #window = defaultWindowBytes;
   /** Bodies up to this leave with their request, in one frame. */
@@ -63,20 +63,20 @@ export class RequestWriter {
   }
 
   /** Writes up to `count` of the requests that wait in `run`; gives how many. */
-  write(run: ActiveBatch, count: number, moment: Moment): number {
-    let images = this.#images.get(run);
-    if (!images) {
-      images = new RequestEncoder(run, this.#encoder);
-      this.#images.set(run, images);
+  write(batch: ActiveBatch, count: number, moment: WriteTime): number {
+    let encoder = this.#encoders.get(batch);
+    if (!encoder) {
+      encoder = new RequestEncoder(batch, this.#encoder);
+      this.#encoders.set(batch, encoder);
     }
-    const wanted = this.isBlocked ? 0 : Math.min(count, run.waiting);
+    const wanted = this.isBlocked ? 0 : Math.min(count, batch.waiting);
     let written = 0;
     while (written < wanted && this.#window > 0 && this.#uploads.count < maxUploads) {
-      const index = run.take();
-      const request = run.requests[index];
+      const index = batch.take();
+      const request = batch.requests[index];
       if (request === undefined) throw new Error('a request beyond the end of its batch');
-      this.#open(run, index, moment);
-      this.#write(run, request, images.imageOf(request));
+      this.#open(batch, index, moment);
+      this.#write(batch, request, encoder.encode(request));
       written += 1;
     }
     this.#encoder.countBlocks(written);
@@ -87,15 +87,15 @@ export class RequestWriter {
     const before = this.settings.initialWindowSize;
     this.settings = applySettings(this.settings, payload, (bytes) => this.#encoder.setPeerTableSize(bytes));
     this.#bodyLimit = Math.min(usualBytes, this.settings.initialWindowSize);
-    if (!this.#uploads.moveWindows(this.settings.initialWindowSize - before))
+    if (!this.#uploads.adjustWindows(this.settings.initialWindowSize - before))
       throwConnectionError(errorCode.flowControl, 'a window beyond 2^31-1');
   }
 
   /** A WINDOW_UPDATE; gives the error of its stream, if it is one (RFC 9113 6.9). */
-  onWindow(id: number, increment: number): number | null {
+  onWindowUpdate(id: number, increment: number): number | null {
     if (id !== 0) {
       if (increment === 0) return errorCode.protocol;
-      return this.#uploads.widen(id, increment) ? null : errorCode.flowControl;
+      return this.#uploads.onWindowUpdate(id, increment) ? null : errorCode.flowControl;
     }
     if (increment === 0) throwConnectionError(errorCode.protocol, 'a window that grows by nothing');
     this.#window += increment;
@@ -104,8 +104,8 @@ export class RequestWriter {
   }
 
   /** See `Uploads`. */
-  get progress(): number {
-    return this.#uploads.progress;
+  get uploadProgress(): number {
+    return this.#uploads.uploadProgress;
   }
 
   /** Goes on with bodies that waited. */
@@ -123,44 +123,44 @@ export class RequestWriter {
     return this.#uploads.count > 0 && this.#uploads.drop(id);
   }
 
-  #open(run: ActiveBatch, index: number, { nowMs, reads }: Moment): void {
+  #open(batch: ActiveBatch, index: number, { nowMs, reads }: WriteTime): void {
     const table = this.#table;
     const slot = table.open(this.nextId);
-    table.runs[slot] = run;
+    table.batches[slot] = batch;
     table.indices[slot] = index;
     table.writtenAtMs[slot] = nowMs;
     table.readsBefore[slot] = reads;
   }
 
-  #write(run: ActiveBatch, request: TransportRequest, image: EncodedRequest): void {
+  #write(batch: ActiveBatch, request: TransportRequest, encoded: EncodedRequest): void {
     const id = this.nextId;
     this.nextId = id + 2;
-    const { tail } = image;
+    const { tail } = encoded;
     const splice = tail === null ? '' : (request.splice ?? '');
     const spliceBytes = splice === '' ? 0 : byteLengthOf(splice);
-    const bodyBytes = image.bodyBytes + spliceBytes;
-    if (bodyBytes > this.#window || bodyBytes > this.#bodyLimit || image.blockBytes > usualBytes) {
-      this.#writeLarge(run, id, request, image);
+    const bodyBytes = encoded.bodyBytes + spliceBytes;
+    if (bodyBytes > this.#window || bodyBytes > this.#bodyLimit || encoded.blockBytes > usualBytes) {
+      this.#writeLarge(batch, id, request, encoded);
       return;
     }
     const output = this.#output;
-    const length = image.bytes.length;
+    const length = encoded.bytes.length;
     output.reserve(length + spliceBytes + (tail === null ? 0 : tail.length));
     const { bytes, length: at } = output;
-    bytes.set(image.bytes, at);
+    bytes.set(encoded.bytes, at);
     writeUint32(bytes, at + 5, id);
-    if (request.path !== '') writeLatin1(bytes, request.path, at + image.pathAt);
-    if (image.ownAt >= 0) writeLatin1(bytes, request.headerValue ?? '', at + image.ownAt);
-    if (image.dataAt >= 0) writeUint32(bytes, at + image.dataAt + 5, id);
+    if (request.path !== '') writeLatin1(bytes, request.path, at + encoded.pathOffset);
+    if (encoded.headerOffset >= 0) writeLatin1(bytes, request.headerValue ?? '', at + encoded.headerOffset);
+    if (encoded.dataOffset >= 0) writeUint32(bytes, at + encoded.dataOffset + 5, id);
     output.length = at + length;
-    if (tail !== null) this.#writeSplice(image, splice, spliceBytes, at);
+    if (tail !== null) this.#writeSplice(encoded, splice, spliceBytes, at);
     this.#window -= bodyBytes;
   }
 
-  #writeSplice(image: EncodedRequest, splice: string, spliceBytes: number, start: number): void {
+  #writeSplice(encoded: EncodedRequest, splice: string, spliceBytes: number, start: number): void {
     const output = this.#output;
     const { bytes } = output;
-    const { tail, bodyBytes } = image;
+    const { tail, bodyBytes } = encoded;
     let at = output.length;
     if (spliceBytes === splice.length && spliceBytes <= shortText)
       for (let i = 0; i < spliceBytes; i++) bytes[at + i] = splice.charCodeAt(i);
@@ -172,16 +172,16 @@ export class RequestWriter {
     }
     output.length = at;
     const length = bodyBytes + spliceBytes;
-    const lengthAt = start + image.dataAt;
+    const lengthAt = start + encoded.dataOffset;
     bytes[lengthAt] = length >>> 16;
     bytes[lengthAt + 1] = length >>> 8;
     bytes[lengthAt + 2] = length;
   }
 
   /** A request that does not fit the usual two frames: CONTINUATION, and a body that follows as it may. */
-  #writeLarge(run: ActiveBatch, id: number, request: TransportRequest, image: EncodedRequest): void {
-    const body = bodyOf(run, request);
-    const block = image.blockOf(request);
+  #writeLarge(batch: ActiveBatch, id: number, request: TransportRequest, encoded: EncodedRequest): void {
+    const body = bodyOf(batch, request);
+    const block = encoded.blockOf(request);
     const output = this.#output;
     const { maxFrameSize } = this.settings;
     for (let at = 0; at < block.length; at += maxFrameSize) {

@@ -21,7 +21,7 @@ export interface UploadLimits {
 
 export class Uploads {
   /** Frames written in all, and another for every KiB in them: a peer may widen its windows so often. */
-  progress = 0;
+  uploadProgress = 0;
   readonly #uploads = new Map<number, Upload>();
 
   get count(): number {
@@ -41,14 +41,14 @@ export class Uploads {
   }
 
   /** A WINDOW_UPDATE of a stream; false: beyond what a window may be. */
-  widen(id: number, bytes: number): boolean {
+  onWindowUpdate(id: number, bytes: number): boolean {
     const upload = this.#uploads.get(id);
     if (upload) upload.window += bytes;
     return upload === undefined || upload.window <= maxWindowBytes;
   }
 
   /** The peer changed its initial window: every stream's moves with it, below 0 too (RFC 9113 6.9.2). */
-  moveWindows(bytes: number): boolean {
+  adjustWindows(bytes: number): boolean {
     for (const upload of this.#uploads.values()) {
       upload.window += bytes;
       if (upload.window > maxWindowBytes) return false;
@@ -81,7 +81,7 @@ export class Uploads {
         streamId: upload.id,
       });
       output.append(upload.body.subarray(upload.at, upload.at + length));
-      this.progress += 1 + (length >>> 10);
+      this.uploadProgress += 1 + (length >>> 10);
       upload.at += length;
       upload.window -= length;
       taken += length;

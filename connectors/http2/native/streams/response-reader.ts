@@ -6,10 +6,10 @@ import { defaultTableSize } from '../../hpack/static-table.ts';
 import type { Http2Response, TransportReason } from '../../transport.ts';
 import { throwConnectionError } from '../frames/connection-error.ts';
 import type { FloodGuard } from '../frames/flood-guard.ts';
-import type { Piece } from '../frames/frame-reader.ts';
+import type { ByteRange } from '../frames/frame-reader.ts';
 import { errorCode } from '../frames/wire-format.ts';
 import type { ActiveBatch } from '../requests/active-batch.ts';
-import type { PartialReply, StreamTable } from './stream-table.ts';
+import type { PartialResponse, StreamTable } from './stream-table.ts';
 
 /** Reply bodies are kept up to this many bytes; a stream that goes on is cancelled. */
 export const maxReplyBytes = 65_536;
@@ -30,13 +30,13 @@ export interface ResponseReaderHost {
   /** RST_STREAM; also gives up what is left of the stream's body. */
   reset(id: number, code: number): void;
   /** `seconds` after the request was written. */
-  onAnswer(status: number, seconds: number): void;
+  onResponse(status: number, seconds: number): void;
   /** The stream has ended for us; what is left of its body is of no use. */
-  onClosed(id: number): void;
+  onStreamClosed(id: number): void;
   /** The caller wants no more requests on this connection. */
   drain(): void;
-  onHandedBack(run: ActiveBatch, index: number, reason: TransportReason): void;
-  onUnknown(run: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
+  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
+  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
 }
 
 export class ResponseReader {
@@ -64,7 +64,7 @@ export class ResponseReader {
       slot >= 0 &&
       this.#table.statuses[slot] === 0
     ) {
-      this.#answerOk(slot);
+      this.#settleOk(slot);
       return;
     }
     const decoder = this.#decoder;
@@ -73,48 +73,48 @@ export class ResponseReader {
       throwConnectionError(errorCode.compression, 'a header block that cannot be read');
     if (problem === 'too_large')
       throwConnectionError(errorCode.enhanceYourCalm, 'a header list beyond our bound');
-    if (slot < 0) this.#onStray(id);
+    if (slot < 0) this.#onUnknownStream(id);
     else if ((this.#table.statuses[slot] ?? 0) > 0) this.#onTrailers(slot, id, isEnd);
-    else this.#onHead(slot, id, isEnd);
+    else this.#onStatus(slot, id, isEnd);
   }
 
-  onData(id: number, isEnd: boolean, flowBytes: number, piece: Piece): void {
+  onData(id: number, isEnd: boolean, flowBytes: number, piece: ByteRange): void {
     const table = this.#table;
     const slot = table.find(id);
     if (slot < 0) {
-      this.#onStray(id);
+      this.#onUnknownStream(id);
       return;
     }
     if (table.statuses[slot] === 0) {
-      this.#breakOff(slot, id, errorCode.protocol);
+      this.#resetStream(slot, id, errorCode.protocol);
       return;
     }
     const partial = table.partials[slot] ?? null;
     if (isEnd && (partial === null || partial.flowBytes === 0)) {
       const { bytes, start, end } = piece;
-      this.answer(slot, bytes.toString('utf8', start, Math.min(end, start + maxReplyBytes)));
+      this.settleResponse(slot, bytes.toString('utf8', start, Math.min(end, start + maxReplyBytes)));
       return;
     }
-    if (flowBytes === 0 && !isEnd) this.#guard.note();
+    if (flowBytes === 0 && !isEnd) this.#guard.count();
     this.#keep(slot, id, flowBytes, piece);
-    if (isEnd && table.ids[slot] === id) this.answer(slot);
+    if (isEnd && table.ids[slot] === id) this.settleResponse(slot);
   }
 
   onReset(id: number, code: number): void {
     const slot = this.#table.find(id);
     if (slot < 0) {
-      this.#onStray(id);
+      this.#onUnknownStream(id);
       return;
     }
-    this.#guard.note();
+    this.#guard.count();
     // A status is an answer, even when what followed it was cut off.
-    if ((this.#table.statuses[slot] ?? 0) > 0) this.answer(slot);
-    else if (code === errorCode.refusedStream) this.handBack(slot, 'refused_stream');
-    else this.giveUp(slot, 'stream_reset');
+    if ((this.#table.statuses[slot] ?? 0) > 0) this.settleResponse(slot);
+    else if (code === errorCode.refusedStream) this.settleUnprocessed(slot, 'refused_stream');
+    else this.settleUnknown(slot, 'stream_reset');
   }
 
   /** The stream has ended with an answer; `body` where it is not among what was kept. */
-  answer(slot: number, body?: string): void {
+  settleResponse(slot: number, body?: string): void {
     const table = this.#table;
     const { clock, readAtMs } = this.#host;
     const partial = table.partials[slot] ?? null;
@@ -122,7 +122,7 @@ export class ResponseReader {
     const retryAfter = partial?.retryAfter;
     const kept =
       partial === null || partial.chunks.length === 0 ? '' : Buffer.concat(partial.chunks).toString('utf8');
-    this.#tell(slot, {
+    this.#report(slot, {
       kind: 'response',
       status,
       body: body ?? kept,
@@ -132,75 +132,75 @@ export class ResponseReader {
   }
 
   /** The request was not processed: it may be sent again. */
-  handBack(slot: number, reason: TransportReason): void {
-    const run = this.#table.runs[slot];
+  settleUnprocessed(slot: number, reason: TransportReason): void {
+    const batch = this.#table.batches[slot];
     const index = this.#table.indices[slot] ?? 0;
-    this.#free(slot);
-    if (run) this.#host.onHandedBack(run, index, reason);
+    this.#release(slot);
+    if (batch) this.#host.onUnprocessed(batch, index, reason);
   }
 
   /** The request was written and no answer will come. */
-  giveUp(slot: number, reason: TransportReason): void {
+  settleUnknown(slot: number, reason: TransportReason): void {
     const table = this.#table;
-    const run = table.runs[slot];
+    const batch = table.batches[slot];
     const index = table.indices[slot] ?? 0;
     const seconds = (this.#host.readAtMs - (table.writtenAtMs[slot] ?? 0)) / 1000;
-    this.#free(slot);
-    if (run) this.#host.onUnknown(run, index, reason, Math.max(0, seconds));
+    this.#release(slot);
+    if (batch) this.#host.onUnknown(batch, index, reason, Math.max(0, seconds));
   }
 
-  #answerOk(slot: number): void {
+  #settleOk(slot: number): void {
     const reply = this.#ok;
     reply.seconds = (this.#host.readAtMs - (this.#table.writtenAtMs[slot] ?? 0)) / 1000;
-    this.#tell(slot, reply);
+    this.#report(slot, reply);
   }
 
-  #tell(slot: number, reply: Http2Response): void {
+  #report(slot: number, reply: Http2Response): void {
     const table = this.#table;
-    const run = table.runs[slot];
+    const batch = table.batches[slot];
     const index = table.indices[slot] ?? 0;
-    this.#free(slot);
-    this.#guard.onReply();
-    this.#host.onAnswer(reply.status, reply.seconds);
-    if (run && run.reply(index, reply) === 'drain') this.#host.drain();
+    this.#release(slot);
+    this.#guard.onResponse();
+    this.#host.onResponse(reply.status, reply.seconds);
+    if (batch && batch.settle(index, reply) === 'drain') this.#host.drain();
   }
 
-  #free(slot: number): void {
+  #release(slot: number): void {
     const partial = this.#table.partials[slot] ?? null;
     if (partial !== null) this.#keptBytes -= partial.bytes;
     const id = this.#table.ids[slot] ?? 0;
     this.#table.close(slot);
-    this.#host.onClosed(id);
+    this.#host.onStreamClosed(id);
   }
 
-  #onHead(slot: number, id: number, isEnd: boolean): void {
+  #onStatus(slot: number, id: number, isEnd: boolean): void {
     const { status, retryAfter, isMalformed } = this.#decoder;
     const isInformational = status < 200;
     if (isMalformed || status === 0 || status === 101 || (isInformational && isEnd)) {
-      this.#breakOff(slot, id, errorCode.protocol);
+      this.#resetStream(slot, id, errorCode.protocol);
       return;
     }
     if (isInformational) {
-      this.#guard.note();
+      this.#guard.count();
       return;
     }
     this.#table.statuses[slot] = status;
     if (retryAfter !== undefined) this.#partialOf(slot).retryAfter = retryAfter;
-    if (isEnd) this.answer(slot);
+    if (isEnd) this.settleResponse(slot);
   }
 
   #onTrailers(slot: number, id: number, isEnd: boolean): void {
     // The answer stands; a stream that goes on behind its trailers is ended by us (RFC 9113 8.1).
     if (!isEnd) this.#host.reset(id, errorCode.protocol);
-    this.answer(slot);
+    this.settleResponse(slot);
   }
 
-  #keep(slot: number, id: number, flowBytes: number, { bytes, start, end }: Piece): void {
+  #keep(slot: number, id: number, flowBytes: number, { bytes, start, end }: ByteRange): void {
     const partial = this.#partialOf(slot);
     partial.flowBytes += flowBytes;
     if (partial.flowBytes > streamWindowBytes) {
       this.#host.reset(id, errorCode.flowControl);
-      this.answer(slot);
+      this.settleResponse(slot);
       return;
     }
     const length = Math.min(end - start, maxReplyBytes - partial.bytes);
@@ -213,27 +213,27 @@ export class ResponseReader {
     }
     if (end - start <= length) return;
     this.#host.reset(id, errorCode.cancel);
-    this.answer(slot);
+    this.settleResponse(slot);
   }
 
-  #partialOf(slot: number): PartialReply {
+  #partialOf(slot: number): PartialResponse {
     const known = this.#table.partials[slot] ?? null;
     if (known !== null) return known;
-    const partial: PartialReply = { retryAfter: undefined, chunks: [], bytes: 0, flowBytes: 0 };
+    const partial: PartialResponse = { retryAfter: undefined, chunks: [], bytes: 0, flowBytes: 0 };
     this.#table.partials[slot] = partial;
     return partial;
   }
 
   /** The peer broke the rules on this stream alone (RFC 9113 5.4.2). */
-  #breakOff(slot: number, id: number, code: number): void {
+  #resetStream(slot: number, id: number, code: number): void {
     this.#host.reset(id, code);
-    this.giveUp(slot, 'stream_reset');
+    this.settleUnknown(slot, 'stream_reset');
   }
 
   /** A frame of a stream that is not open: late after we ended it, or of one that never was. */
-  #onStray(id: number): void {
+  #onUnknownStream(id: number): void {
     if ((id & 1) === 0 || id >= this.#host.nextId)
       throwConnectionError(errorCode.protocol, 'a frame of a stream that is not');
-    this.#guard.note();
+    this.#guard.count();
   }
 }

@@ -6,7 +6,7 @@ const ringSlots = 2048;
 const spareSlots = 1024;
 
 /** A reply of which more than the status is kept; few streams have one. */
-export interface PartialReply {
+export interface PartialResponse {
   retryAfter: string | undefined;
   /** Copies: what is read is not kept. */
   chunks: Buffer[];
@@ -25,15 +25,15 @@ export class StreamTable {
   static readonly capacity = spareSlots;
   /** Stream number by slot; 0: free. */
   readonly ids = new Uint32Array(ringSlots + spareSlots);
-  readonly runs: (ActiveBatch | null)[] = new Array<ActiveBatch | null>(ringSlots + spareSlots).fill(null);
+  readonly batches: (ActiveBatch | null)[] = new Array<ActiveBatch | null>(ringSlots + spareSlots).fill(null);
   readonly indices = new Uint32Array(ringSlots + spareSlots);
   readonly writtenAtMs = new Float64Array(ringSlots + spareSlots);
   /** How much its connection had read when it was written. */
   readonly readsBefore = new Float64Array(ringSlots + spareSlots);
   readonly statuses = new Uint16Array(ringSlots + spareSlots);
-  readonly partials: (PartialReply | null)[] = new Array<PartialReply | null>(ringSlots + spareSlots).fill(
-    null,
-  );
+  readonly partials: (PartialResponse | null)[] = new Array<PartialResponse | null>(
+    ringSlots + spareSlots,
+  ).fill(null);
   count = 0;
   readonly #moved = new Map<number, number>();
 
@@ -57,7 +57,7 @@ export class StreamTable {
   close(slot: number): void {
     if (slot >= ringSlots) this.#moved.delete(this.ids[slot] ?? 0);
     this.ids[slot] = 0;
-    this.runs[slot] = null;
+    this.batches[slot] = null;
     this.partials[slot] = null;
     this.count -= 1;
   }
@@ -77,7 +77,7 @@ export class StreamTable {
     while (this.ids[spare] !== 0) spare += 1;
     const id = this.ids[slot] ?? 0;
     this.ids[spare] = id;
-    this.runs[spare] = this.runs[slot] ?? null;
+    this.batches[spare] = this.batches[slot] ?? null;
     this.indices[spare] = this.indices[slot] ?? 0;
     this.writtenAtMs[spare] = this.writtenAtMs[slot] ?? 0;
     this.readsBefore[spare] = this.readsBefore[slot] ?? 0;

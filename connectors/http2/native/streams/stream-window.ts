@@ -36,12 +36,12 @@ export class StreamWindow {
   }
 
   /** Of `peerLimit` streams, how many may be open. */
-  of(peerLimit: number): number {
+  limitFor(peerLimit: number): number {
     return Math.min(peerLimit, this.#limit);
   }
 
   /** An answer came, so many seconds after its request was written. */
-  onAnswer(seconds: number): void {
+  onResponse(seconds: number): void {
     this.#answers += 1;
     this.#latest = seconds;
     if (seconds > this.#slowest) this.#slowest = seconds;
