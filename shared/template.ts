@@ -1,61 +1,61 @@
 import Handlebars from 'handlebars';
 
 /**
- * Templates of messages (protocol/codes.md#templates: Handlebars), as much of the language as a message needs: variables, and
- * `if` and `unless` over variables. No loops, paths, partials, decorators or further helpers, so that a template
- * takes no more time than its length, and reaches nothing but the values it is given. The only home of handlebars.
+ * Template of a message: the part of Handlebars that messages need (protocol/codes.md#templates), which is variables, and
+ * `if` and `unless` over variables. Without loops, paths, partials, decorators and other helpers, a template takes time
+ * in proportion to its length and reads only the values it gets. Only this file imports handlebars.
  */
 export interface Template {
-  /** Variables that it names, conditions included. */
+  /** Variables of the template, those in conditions included. */
   variables: ReadonlySet<string>;
   /**
-   * Fills the variables in. Undefined when one that is to be shown has no value; a condition without a value is
-   * false.
+   * Renders the template. Returns undefined when a shown variable has no value; a condition without a value is false.
    */
   render(values: Readonly<Record<string, string>>): string | undefined;
 }
 
-/** Why a text is no template, as a sentence that quotes only names. */
+/** Parsed template, or a hint about an invalid one, which quotes names only. */
 export type TemplateResult = { ok: true; template: Template } | { ok: false; hint: string };
 
+/** Options of a template. */
 export interface TemplateOptions {
-  /** `html` escapes what two braces show; `text` shows it as it is. */
+  /** `html` escapes values, `text` does not. */
   format: 'html' | 'text';
 }
 
 const variableName = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const conditions = new Set(['if', 'unless']);
-/** Deeper ones nobody can read, and the parser's stack is not ours to fill. */
+/** Limit of nesting, for readability and the parser's stack. */
 const maxDepth = 8;
 
-/** The parser's time grows faster than the number of open blocks: 11,000 of them take it minutes. */
+/** Limit of tags: the parser's time is superlinear in open blocks, and 11,000 of them take minutes. */
 const maxTags = 200;
-/** Characters between two braces and the next two. The longest valid tag holds a name and a condition. */
+/** Limit of characters in a tag. The longest valid one contains a name and a condition. */
 const maxTagChars = 200;
 
 /**
- * Reads a template. Bounds the number and the length of its tags before the parser sees it; the length of the whole
- * text is for the caller to bound. In HTML `{{{name}}}` and `{{&name}}` are refused, since they show a value unescaped.
+ * Parses a template. Checks the number and length of its tags before the parser runs; callers limit the length of the
+ * text. Refuses `{{{name}}}` and `{{&name}}` in HTML, since they show a value unescaped.
  */
 export function parseTemplate(text: string, { format }: TemplateOptions): TemplateResult {
-  const tagProblem = inspectTags(text);
-  if (tagProblem) return { ok: false, hint: tagProblem };
+  const tagHint = inspectTags(text);
+  if (tagHint) return { ok: false, hint: tagHint };
   let program: hbs.AST.Program;
   try {
     program = Handlebars.parse(text);
   } catch {
     return { ok: false, hint: unreadable };
   }
-  const found: Found = { shown: new Set(), asked: new Set(), format };
-  const problem = inspect(program.body, found, 0);
-  if (problem) return { ok: false, hint: problem };
-  // What passed holds names and texts only. It is compiled from the text, never from a tree that somebody sent.
+  const found: Variables = { shown: new Set(), conditional: new Set(), format };
+  const hint = inspect(program.body, found, 0);
+  if (hint) return { ok: false, hint };
+  // The inspected template contains names and texts only. It is compiled from the text, never from a submitted tree.
   const fill = Handlebars.compile<Record<string, string>>(text, {
     noEscape: format === 'text',
     knownHelpersOnly: true,
     knownHelpers: { if: true, unless: true },
   });
-  return { ok: true, template: { variables: new Set([...found.shown, ...found.asked]), render } };
+  return { ok: true, template: { variables: new Set([...found.shown, ...found.conditional]), render } };
 
   function render(values: Readonly<Record<string, string>>): string | undefined {
     const own: Record<string, string> = Object.assign(Object.create(null), values);
@@ -64,15 +64,15 @@ export function parseTemplate(text: string, { format }: TemplateOptions): Templa
   }
 }
 
-interface Found {
+interface Variables {
   shown: Set<string>;
-  asked: Set<string>;
+  conditional: Set<string>;
   format: TemplateOptions['format'];
 }
 
 /**
- * Finds what would cost the parser much time, in one pass over the text. No valid tag holds a quote, a bracket or a
- * parenthesis, so each one ends at the first two closing braces, for the parser too. Comments may be long.
+ * Finds tags that would take the parser long, in one pass over the text. A valid tag contains no quote, bracket or
+ * parenthesis, so it ends at the first two closing braces, for the parser too. Comments may be long.
  */
 function inspectTags(text: string): string | undefined {
   const [, ...tags] = text.split('{{');
@@ -86,17 +86,17 @@ function inspectTags(text: string): string | undefined {
   return undefined;
 }
 
-/** Lets through what is named above; gives a sentence for the first thing that is not. */
-function inspect(statements: hbs.AST.Statement[], found: Found, depth: number): string | undefined {
+/** Accepts the supported statements; returns a hint about the first other one. */
+function inspect(statements: hbs.AST.Statement[], found: Variables, depth: number): string | undefined {
   if (depth > maxDepth) return `Conditions may be nested ${maxDepth} deep.`;
   for (const statement of statements) {
-    const problem = inspectOne(statement, found, depth);
-    if (problem) return problem;
+    const hint = inspectOne(statement, found, depth);
+    if (hint) return hint;
   }
   return undefined;
 }
 
-function inspectOne(statement: hbs.AST.Statement, found: Found, depth: number): string | undefined {
+function inspectOne(statement: hbs.AST.Statement, found: Variables, depth: number): string | undefined {
   if (isKind<hbs.AST.ContentStatement>(statement, 'ContentStatement')) return undefined;
   if (isKind<hbs.AST.CommentStatement>(statement, 'CommentStatement')) return undefined;
   if (isKind<hbs.AST.MustacheStatement>(statement, 'MustacheStatement')) {
@@ -111,13 +111,13 @@ function inspectOne(statement: hbs.AST.Statement, found: Found, depth: number): 
   return onlyVariables;
 }
 
-function inspectBlock(block: hbs.AST.BlockStatement, found: Found, depth: number): string | undefined {
+function inspectBlock(block: hbs.AST.BlockStatement, found: Variables, depth: number): string | undefined {
   const helper = nameOf(block.path);
   const [condition, ...more] = block.params;
   const name = condition && variableOf(condition);
   if (!helper || !conditions.has(helper) || !name || more.length > 0 || block.hash) return onlyVariables;
   if (block.program?.blockParams || block.inverse?.blockParams) return onlyVariables;
-  found.asked.add(name);
+  found.conditional.add(name);
   return (
     inspect(block.program?.body ?? [], found, depth + 1) ??
     inspect(block.inverse?.body ?? [], found, depth + 1)
@@ -136,7 +136,7 @@ function isKind<N extends hbs.AST.Node>(node: hbs.AST.Node, type: N['type']): no
   return node.type === type;
 }
 
-/** The name of a plain variable; a helper's name is none, nor is anything with dots, `@` or `../`. */
+/** Returns the name of a plain variable; undefined for helpers, and for paths with dots, `@` or `../`. */
 function variableOf(expression: hbs.AST.Expression): string | undefined {
   const name = nameOf(expression);
   return name === undefined || Handlebars.helpers[name] ? undefined : name;

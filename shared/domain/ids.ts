@@ -8,20 +8,20 @@ function randomFrom(alphabet: string, length: number): string {
   return text;
 }
 
-/** Public id of an installation or user: 24 hex characters (protocol/users.md#user-fields). */
+/** Returns a public id of an installation or user: 24 hex characters (protocol/users.md#user-fields). */
 export const newObjectId = (): string => randomBytes(12).toString('hex');
 
-/** Public id of a push record and default `notification_id`: 16 alphanumerics (protocol/push.md#push-call). */
+/** Returns a public id of a push and default `notification_id`: 16 alphanumerics (protocol/push.md#push-call). */
 export const newPushObjectId = (): string => randomFrom(alphanumeric, 16);
 
 /**
- * Application id, 24 characters. Never ends in a region suffix such as `-MdYXbMMI`, which would send
+ * Returns an application id of 24 characters. It never ends in a region suffix such as `-MdYXbMMI`, which would send
  * SDKs to another host than the one configured (protocol/clients.md#app-ids).
  */
 export const newAppId = (): string => randomFrom(alphanumeric, 24);
 
-/** Name of a user who has none of its own: 25 lower-case alphanumerics (protocol/users.md#user-fields). */
+/** Returns a name for a user without one: 25 lower-case alphanumerics (protocol/users.md#user-fields). */
 export const newUsername = (): string => randomFrom(alphanumeric.slice(26), 25);
 
-/** Application, master or hook key, 24 characters. */
+/** Returns an application, master or hook key of 24 characters. */
 export const newKey = (): string => randomFrom(alphanumeric, 24);

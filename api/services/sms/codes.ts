@@ -7,7 +7,7 @@ import {
   type CodeKey,
   countAttempt,
   putCode,
-  selectCodesAskedFrom,
+  selectCodesRequestedFrom,
   spendCode,
 } from '../../../shared/db/tables/users/verification-codes.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
@@ -105,7 +105,7 @@ export class VerificationCodes {
     const budget = { appId, scope: 'codeAlone', key: askedFrom, limit, windowMs } as const;
     const mayTry = typeof code === 'string' && codePattern.test(code) && (await takeBudget(db, budget, now));
     const candidates = mayTry
-      ? await selectCodesAskedFrom(db, { appId, purpose, askedFrom }, { now, limit: maxCandidates })
+      ? await selectCodesRequestedFrom(db, { appId, purpose, askedFrom }, { now, limit: maxCandidates })
       : [];
     const matching = candidates.filter(({ number, id, digest }) =>
       vault

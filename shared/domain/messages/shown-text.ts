@@ -1,16 +1,16 @@
-/** Texts that a user chose and that stand in a mail or an SMS to somebody else: they must not advertise an address. */
+/** User-chosen texts in mails and SMS to other people. They must not contain links, which could advertise or phish. */
 
 /** Schemes, `www.`, numeric addresses, and letters with a dot before letters (`example.com`, `例子。中国`). */
 const link =
   /https?|:\/\/|www\.|\d{1,3}(?:\.\d{1,3}){3}|[\p{L}\p{N}-]\.\p{L}|[\p{L}\p{N}-][\u3002](?:[a-z]{2,}|中国|公司|网络|网址)/iu;
 
-/** Characters without a width, which would hide a link from the pattern and not from a reader. */
+/** Zero-width characters, which would hide a link from the pattern but not from a reader. */
 const invisible = /[\p{Cf}\p{Mn}\u115f\u1160\u3164]/gu;
 
 /** Folds full-width letters, ligatures and other variants of a character into the plain one (Unicode NFKC). */
 export const plainText = (text: string): string => text.normalize('NFKC');
 
-/** Whether a text is a link or what a mail or SMS program would turn into one. */
+/** Tells whether a text contains a link, or text that mail and SMS programs turn into one. */
 export function holdsLink(text: string): boolean {
   return link.test(plainText(text.replace(invisible, '')));
 }
@@ -18,8 +18,8 @@ export function holdsLink(text: string): boolean {
 const maxNameChars = 40;
 
 /**
- * The name of a user as a mail to an address that may be somebody else's shows it: in plain characters and at most
- * 40 of them. Empty where it holds a link, so that a sign-up with a chosen name sends nobody an advertisement.
+ * Returns a user name for a mail: at most 40 plain characters, or an empty text for a name with a link. The recipient may
+ * be another person, whom a sign-up must not be able to send advertisements.
  */
 export function shownName(name: string): string {
   if (holdsLink(name)) return '';

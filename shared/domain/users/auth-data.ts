@@ -3,22 +3,22 @@ import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { isOperation } from '../objects/operations.ts';
 import { canonicalValue, isMemberName } from '../objects/typed-values.ts';
 
-/** Authorization data by platform (protocol/users.md#third-party-accounts). */
+/** Third-party authorization data by platform (protocol/users.md#third-party-accounts). */
 export type AuthData = Record<string, JsonObject>;
 
-/** The platform of users who have not said yet who they are. */
+/** Platform of anonymous users. */
 export const anonymous = 'anonymous';
 
-/** Holds the sealed secrets of a stored entry, in base64 (auth-tokens.ts). */
+/** Member of a stored entry with its encrypted secrets, in base64 (auth-tokens.ts). */
 export const sealedMember = '_sealed';
 
-/** A third-party account, as `user_identity` holds it. */
+/** Third-party account, as `user_identity` stores it. */
 export interface Identity {
   platform: string;
   uid: string;
 }
 
-/** What a body does to the platforms of a user: an entry is linked, null is unlinked. */
+/** Changes of a user's platforms: an entry links one, null unlinks it. */
 export type AuthDataChanges = ReadonlyMap<string, JsonObject | null>;
 
 /** Platforms that call the user's id `openid`; the others call it `uid` (protocol/users.md#third-party-accounts). */
@@ -27,12 +27,12 @@ const openidPlatforms = new Set(['weixin', 'qq']);
 const maxPlatforms = 20;
 const maxEntryBytes = 16 * 1024;
 const idText = /^[^\s\p{Cc}]{1,255}$/u;
-/** Whoever guesses the id of an anonymous user is that user: no clients in the field make shorter ones. */
+/** Id of an anonymous user. It is the only credential, so it must be hard to guess; SDKs use at least 16 characters. */
 const anonymousId = /^[A-Za-z0-9-]{16,64}$/;
 
 /**
- * Reads `authData`. Members that begin with `_` are what we show beside the platforms, and are left out. Throws
- * 250 without an id, 105, 111 and 116 for what cannot be stored. Whether a token is there is `requireToken`'s question.
+ * Reads `authData`. Ignores members that begin with `_`, which replies add. Throws 250 without an id, 105, 111 and 116 for
+ * values that cannot be stored. `requireToken` checks for a token.
  */
 export function readAuthData(value: unknown): AuthDataChanges {
   if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
@@ -42,7 +42,7 @@ export function readAuthData(value: unknown): AuthDataChanges {
   return new Map(entries.map(([platform, entry]) => [platform, readChange(platform, entry)]));
 }
 
-/** An entry, or null for what takes the platform away: null (Python and PHP SDKs) or a deletion. Throws as `readEntry`. */
+/** Reads the change of one platform: an entry, or null to unlink it (null from Python and PHP SDKs, or `Delete`). Throws as `readEntry`. */
 export function readChange(platform: string, value: unknown): JsonObject | null {
   if (!isMemberName(platform)) throw refuse('invalidKeyName');
   const isDeletion = isOperation(value) && value.__op === 'Delete';
@@ -63,14 +63,14 @@ export function readEntry(platform: string, value: unknown): JsonObject {
   return entry;
 }
 
-/** An entry that comes from outside, without what only the service writes into it. */
+/** Removes the member that only the service writes from a submitted entry. */
 export function withoutSeal(value: Json): Json {
   if (!isJsonObject(value) || !Object.hasOwn(value, sealedMember)) return value;
   const { [sealedMember]: _, ...entry } = value;
   return entry;
 }
 
-/** The account that an entry stands for. Throws 250 when it names none, 111 when the id is no text. */
+/** Returns the account of an entry. Throws 250 without a valid id, 111 when the id is not a text. */
 export function identityOf(platform: string, entry: JsonObject): Identity {
   const uid = uidOf(platform, entry);
   if (uid === undefined || uid === null || uid === '') throw refuse('linkedIdMissing');
@@ -80,14 +80,14 @@ export function identityOf(platform: string, entry: JsonObject): Identity {
   return { platform, uid };
 }
 
-/** Samples in the field name the id of custom platforms `openid` too (protocol/users.md#third-party-accounts). */
+/** Returns the id of an entry. Clients also use `openid` for custom platforms (protocol/users.md#third-party-accounts). */
 function uidOf(platform: string, entry: JsonObject): Json | undefined {
   const own = (name: string) => (Object.hasOwn(entry, name) ? entry[name] : undefined);
   if (platform === anonymous) return own('id');
   return openidPlatforms.has(platform) ? (own('openid') ?? own('uid')) : (own('uid') ?? own('openid'));
 }
 
-/** Throws 111 for a token that is no text. */
+/** Throws 111 for a token that is not a text. */
 function checkTokens(entry: JsonObject): void {
   for (const name of ['access_token', 'identity_token', 'code', 'refresh_token'])
     if (Object.hasOwn(entry, name) && entry[name] !== null && typeof entry[name] !== 'string')
@@ -95,8 +95,8 @@ function checkTokens(entry: JsonObject): void {
 }
 
 /**
- * Every platform but the identity-token one comes with an access token (protocol/users.md#third-party-accounts); lifetimes differ
- * in name and type from client to client and mean nothing to us. Throws 251, or 252 for weixin.
+ * Throws 251 (252 for weixin) for an entry without an access token, unless its platform uses identity tokens or is
+ * anonymous (protocol/users.md#third-party-accounts).
  */
 export function requireToken(platform: string, entry: JsonObject): void {
   const isTokenNeeded =
@@ -106,26 +106,26 @@ export function requireToken(platform: string, entry: JsonObject): void {
 }
 
 /**
- * The UnionID of an entry as an identity (protocol/users.md#unionid), or undefined. `main_account` comes as a text
- * or as a boolean. Throws 111 for wrong types.
+ * Returns the UnionID of an entry as an identity (protocol/users.md#unionid), or undefined. `main_account` may be a text or
+ * a boolean. Throws 111 for wrong types.
  */
 export function unionOf(entry: JsonObject): Identity | undefined {
   const { unionid, platform, main_account: isMain } = entry;
   if (isMain !== undefined && ![true, false, 'true', 'false'].some((word) => word === isMain))
     throw refuse('incorrectType', 'main_account in authData must be true or false.');
   if (unionid === undefined || platform === undefined) return undefined;
-  const isSound =
+  const isValid =
     typeof unionid === 'string' &&
     idText.test(unionid) &&
     typeof platform === 'string' &&
     isMemberName(platform);
-  if (!isSound) throw refuse('incorrectType', 'unionid and platform in authData must be texts.');
+  if (!isValid) throw refuse('incorrectType', 'unionid and platform in authData must be texts.');
   return { platform: unionMember(platform), uid: unionid };
 }
 
 const unionMember = (platform: string): string => `_${platform}_unionid`;
 
-/** The identities of all entries: those by which a user is found first, and the UnionIDs. */
+/** Returns the identities of all entries: their own ids, which take precedence, and their UnionIDs. */
 export function identitiesOf(authData: AuthData): { own: Identity[]; unions: Identity[] } {
   const entries = Object.entries(authData);
   const unions = new Map(
@@ -140,15 +140,15 @@ export function identitiesOf(authData: AuthData): { own: Identity[]; unions: Ide
   };
 }
 
-/** `_<platform>_unionid` members as replies show them, in `authData` and beside it (protocol/users.md#unionid). */
+/** Returns the members `_<platform>_unionid` of replies, in `authData` and next to it (protocol/users.md#unionid). */
 export function unionMembers(authData: AuthData): Record<string, JsonObject> {
   const { unions } = identitiesOf(authData);
   return Object.fromEntries(unions.map(({ platform, uid }) => [platform, { uid }]));
 }
 
 /**
- * The platforms after a change. Who has a real platform is anonymous no longer (protocol/users.md#anonymous-users). Throws 116 when
- * there are too many.
+ * Returns the changed platforms. A real platform ends the anonymous state (protocol/users.md#anonymous-users). Throws 116
+ * for too many.
  */
 export function changedAuthData(current: AuthData | null, changes: AuthDataChanges): AuthData | null {
   if (changes.size === 0) return current;
@@ -163,7 +163,7 @@ export function changedAuthData(current: AuthData | null, changes: AuthDataChang
   return current === null && platforms.size === 0 ? null : Object.fromEntries(platforms);
 }
 
-/** Of the same account what was not sent anew stays: a login without the UnionID does not take it away. */
+/** Merges a new entry into the stored one of the same account: a login without the UnionID does not remove it. */
 function merged(platform: string, stored: JsonObject | undefined, entry: JsonObject): JsonObject {
   const isSame = stored && identityOf(platform, stored).uid === identityOf(platform, entry).uid;
   return isSame ? { ...stored, ...entry } : entry;

@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { issueText } from '../errors/issue-text.ts';
 
 /**
- * The option `authPlatforms` (protocol/admin-api.md#platform-checks): how tokens of a platform are checked. Identity-token
- * platforms that it does not name are refused; other platforms that it does not name are not checked, or refused by the
- * option `checkedPlatformsOnly` (protocol/users.md#checked-platforms).
+ * The option `authPlatforms` (protocol/admin-api.md#platform-checks) configures the token checks of platforms. Of the
+ * platforms without settings, those with identity tokens are refused; others are not checked, or refused with the option
+ * `checkedPlatformsOnly` (protocol/users.md#checked-platforms).
  */
 const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
 const url = z.url({ protocol: /^https?$/ });
 
-/** Signatures that prove something; no shared secrets and no `none`. */
+/** Asymmetric signatures only: no shared secrets and no `none`. */
 const algorithms = [
   'RS256',
   'RS384',
@@ -24,11 +24,11 @@ const algorithms = [
 ] as const;
 
 const identityTokens = z.looseObject({
-  /** Who the token must be for: the client id of the app, or several. */
+  /** Accepted audiences: one or several client ids of the app. */
   audience: texts,
   issuer: texts.default('https://appleid.apple.com'),
   algorithms: z.array(z.enum(algorithms)).min(1).default(['RS256', 'ES256']),
-  /** The key set itself, or where it is. */
+  /** Key set; without it, the keys of `jwksUrl`. */
   jwks: z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) }).optional(),
   jwksUrl: url.default('https://appleid.apple.com/auth/keys'),
   ca: z.string().optional(),
@@ -39,7 +39,7 @@ const accessTokens = (endpoint: string) =>
   z.looseObject({ endpoint: url.default(endpoint), ca: z.string().optional(), appId: z.string().optional() });
 export type AccessTokenCheck = z.infer<ReturnType<typeof accessTokens>>;
 
-/** Ids on weibo are the same for every app there: a token must have been made for ours. */
+/** Ids on weibo are the same for every app, so a token must name ours. */
 const weibo = accessTokens('https://api.weibo.com').extend({ appId: z.string().min(1) });
 
 export type PlatformCheck =
@@ -52,19 +52,19 @@ const shapes = {
   weibo,
 } as const;
 
-/** What a platform vouched for: the account, and the UnionID where it tells that. */
+/** Confirmation of an account by its platform, with the UnionID if the platform returns it. */
 export interface PlatformConfirmation {
   unionid?: string | undefined;
 }
 
-/** How tokens of a platform are checked, by its settings. Throws a ZodError when they cannot be used. */
+/** Parses the settings of a platform. Throws a ZodError for invalid ones. */
 function parseCheck(platform: string, settings: unknown): PlatformCheck {
   if (platform === 'weixin' || platform === 'qq' || platform === 'weibo')
     return { kind: platform, settings: shapes[platform].parse(settings, { error: issueText }) };
   return { kind: 'identity', settings: identityTokens.parse(settings, { error: issueText }) };
 }
 
-/** The checks of an app by platform. What an older version let in and this one cannot use lets nobody in. */
+/** Returns the check of a platform. Settings that an older version accepted and this one does not are `unusable`: every login fails. */
 export function checkOf(
   option: Record<string, unknown>,
   platform: string,
@@ -77,10 +77,10 @@ export function checkOf(
   }
 }
 
-/** True for a platform that proves its accounts by identity tokens (protocol/labels.md#platforms). */
+/** Tells whether a platform uses identity tokens (protocol/labels.md#platforms). */
 export const isIdentityTokenPlatform = (platform: string): boolean => platform.startsWith('lc_');
 
-/** What is wrong with the option: a sentence that quotes no value, or undefined. */
+/** Returns a hint about an invalid option, which quotes no value; undefined for a valid one. */
 export function authPlatformHint(option: Record<string, unknown>): string | undefined {
   for (const [platform, settings] of Object.entries(option)) {
     if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(platform)) return 'authPlatforms: a platform has a wrong name';

@@ -1,16 +1,16 @@
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type AuthData, identityOf, sealedMember } from './auth-data.ts';
 
-/** What seals values under CARILLON_SECRET (`Vault` of shared/crypto.ts). */
+/** Encrypts and decrypts values with CARILLON_SECRET (`Vault` of shared/crypto.ts). */
 export interface Sealer {
   seal(value: unknown, context: string): Buffer;
   open(sealed: Buffer, context: string): unknown;
 }
 
-/** Names of members that let their holder act for the account at its platform. */
+/** Names of members with secrets of an account at its platform. */
 const secretName = /token|secret|password|session_?key|credential|assertion|^(auth(orization)?_?)?code$/i;
 
-/** True for a member that holds a secret at any depth. Values are at most 32 levels deep (typed-values.ts). */
+/** Tells whether a member contains a secret at any depth. Values are at most 32 levels deep (typed-values.ts). */
 const isSecret = (name: string, value: Json): boolean => secretName.test(name) || holdsSecret(value);
 
 function holdsSecret(value: Json): boolean {
@@ -24,11 +24,11 @@ const mapEntries = (
 ): AuthData =>
   Object.fromEntries(Object.entries(authData).map(([name, entry]) => [name, change(name, entry)]));
 
-/** The platforms as replies to clients show them: without tokens and other secrets. */
+/** Returns the platforms as replies to clients show them: without tokens and other secrets. */
 export const shownAuthData = (authData: AuthData): AuthData =>
   mapEntries(authData, (_platform, entry) => shownEntry(entry));
 
-/** As `shownAuthData`, of one platform. */
+/** As `shownAuthData`, for one platform. */
 export function shownEntry(entry: JsonObject): JsonObject {
   const shown = Object.entries(entry).filter(
     ([name, value]) => name !== sealedMember && !isSecret(name, value),
@@ -36,15 +36,15 @@ export function shownEntry(entry: JsonObject): JsonObject {
   return Object.fromEntries(shown);
 }
 
-/** The platforms as they are stored: tokens and other secrets of each entry sealed for this app and account. */
+/** Returns the platforms as the database stores them: secrets of each entry encrypted for this app and account. */
 export const sealedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
   mapEntries(authData, (platform, entry) => sealEntry(sealer, contextOf(appId, platform, entry), entry));
 
-/** What was stored, with its secrets. Those that no key of CARILLON_SECRET opens are left out. */
+/** Returns stored platforms with their secrets, except those that no key of CARILLON_SECRET decrypts. */
 export const openedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
   mapEntries(authData, (platform, entry) => openedEntry(sealer, appId, { platform, entry }));
 
-/** As `openedAuthData`, of one platform. */
+/** As `openedAuthData`, for one platform. */
 export function openedEntry(
   sealer: Sealer,
   appId: string,
@@ -57,7 +57,7 @@ export function openedEntry(
 const contextOf = (appId: string, platform: string, entry: JsonObject): string =>
   `authData ${appId} ${platform} ${identityOf(platform, entry).uid}`;
 
-/** Secrets that came with this write take the place of stored ones of the same name. */
+/** Encrypts the secrets of an entry. New secrets replace stored ones of the same name. */
 function sealEntry(sealer: Sealer, context: string, entry: JsonObject): JsonObject {
   const { [sealedMember]: sealed, ...rest } = entry;
   const members = Object.entries(rest);
@@ -76,7 +76,7 @@ function secretsIn(sealer: Sealer, context: string, sealed: Json | undefined): J
     const secrets = sealer.open(Buffer.from(sealed, 'base64'), context);
     return isJsonObject(secrets) ? secrets : {};
   } catch {
-    // The key is gone: the next login brings other tokens.
+    // The key was removed; the next login brings new tokens.
     return {};
   }
 }

@@ -8,22 +8,22 @@ import { type AuthDataChanges, anonymous, changedAuthData, readAuthData, readCha
 import { checkFields, readEmail, readPassword, readPhone, readUsername } from './members.ts';
 import { draftBytes, type User, type UserDraft } from './user.ts';
 
-/** A body of POST or PUT, read. Undefined members are left as they are, null ones are taken away. */
+/** Changes in a body of POST or PUT. Undefined members stay unchanged, null ones are deleted. */
 export interface UserChanges {
   username?: string;
   email?: string | null;
   mobilePhoneNumber?: string | null;
-  /** In plain; null when the body takes the password away. */
+  /** Plain text. */
   password?: string;
   acl?: Acl | null;
   authData: AuthDataChanges;
-  /** Takes away what `authData` held before it is changed. */
+  /** True: clears `authData` before the changes. */
   isAuthDataCleared: boolean;
   /** Writes of custom members. */
   writes: Write[];
-  /** Members that only the service sets, as sent: they may be repeated, never changed. */
+  /** Members that only the service sets, as sent: a body may repeat but not change them. */
   protectedMembers: ReadonlyMap<string, Json>;
-  /** First names of what is changed. */
+  /** Names of the top-level members that the body changes. */
   touched: ReadonlySet<string>;
 }
 
@@ -37,13 +37,13 @@ const protectedNames = new Set([
   'mobilePhoneNumberVerified',
   'mobilePhone',
 ]);
-/** As many as a user can have: each of them costs time. */
+/** Limit of members per body, which bounds its cost: as many as a user can have. */
 const maxMembersSent = 320;
 
 /**
- * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out. Throws 105 for a
- * bad name, 116 for too many, 123, 125, 127, 217, 218 and 250 to 252 for built-in members; values of custom ones are checked when
- * they are applied.
+ * Reads a body. Ignores private members (`_…`: metadata of SDKs and batches, protocol/objects.md#private-members). Throws
+ * 105 for an invalid name, 116 for too many members, 123, 125, 127, 217, 218 and 250 to 252 for built-in members. Values
+ * of custom members are checked when they are applied.
  */
 export function readUserChanges(body: JsonObject): UserChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isSdkMetadata(name, value));
@@ -67,21 +67,22 @@ export function readUserChanges(body: JsonObject): UserChanges {
   return changes;
 }
 
-/** What SDKs add to an object to describe it. */
+/** Tells whether a member is metadata that SDKs add to an object. */
 function isSdkMetadata(name: string, value: Json): boolean {
   return name.startsWith('_') || (name === 'className' && value === '_User');
 }
 
-interface Sent {
+/** Submitted value, with the path inside its top-level member. */
+interface Submitted {
   inner: string[];
   value: Json;
 }
 
 const isDelete = (value: Json): boolean => isOperation(value) && value.__op === 'Delete';
 
-/** True when `name` is a built-in member: those are set or taken away as a whole. */
-function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Sent): boolean {
-  const isGone = value === null || isDelete(value);
+/** Reads a built-in member, which is set or deleted as a whole. Returns false when `name` is a custom one. */
+function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Submitted): boolean {
+  const isDeleted = value === null || isDelete(value);
   switch (name) {
     case 'username':
       changes.username = readUsername(value);
@@ -90,13 +91,13 @@ function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Sent)
       changes.password = readPassword(value);
       break;
     case 'email':
-      changes.email = isGone ? null : readEmail(value);
+      changes.email = isDeleted ? null : readEmail(value);
       break;
     case 'mobilePhoneNumber':
-      changes.mobilePhoneNumber = isGone ? null : readPhone(value);
+      changes.mobilePhoneNumber = isDeleted ? null : readPhone(value);
       break;
     case 'ACL':
-      changes.acl = isGone ? null : readAcl(value);
+      changes.acl = isDeleted ? null : readAcl(value);
       break;
     default:
       return false;
@@ -105,11 +106,11 @@ function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Sent)
   return true;
 }
 
-/** `authData` as a whole, or `authData.<platform>`; nothing deeper, lest an id be changed beside its token. */
+/** Reads `authData` or `authData.<platform>`. Refuses deeper paths, which could change an id without its token. */
 function readAuthChange(
   changes: UserChanges,
   authData: Map<string, JsonObject | null>,
-  { inner, value }: Sent,
+  { inner, value }: Submitted,
 ): void {
   const [platform, ...deeper] = inner;
   if (deeper.length > 0) throw refuse('invalidKeyName', 'authData is changed by whole platforms.');
@@ -119,16 +120,16 @@ function readAuthChange(
   else if (value !== null) for (const [name, entry] of readAuthData(value)) authData.set(name, entry);
 }
 
-/** What of an app's options decides how a user changes. */
+/** Rules for changes, from the app's options and the caller. */
 export interface UserRules {
   emailVerification: boolean;
-  /** The master key may say that an address or a number is verified. */
+  /** The master key may mark an address or a number as verified. */
   isMaster: boolean;
-  /** What a caller with an app's key may make of a user at most (option `userBytes`). */
+  /** Largest user that a caller with an app key may write (option `userBytes`). */
   maxBytes?: number | undefined;
 }
 
-/** A new user. Throws 117 for protected members, and what custom members throw. */
+/** Returns a new user. Throws 117 for protected members, and as `changedUser`. */
 export function newUser(changes: UserChanges, username: string, rules: UserRules): UserDraft {
   const empty: UserDraft = {
     username,
@@ -144,8 +145,8 @@ export function newUser(changes: UserChanges, username: string, rules: UserRules
 }
 
 /**
- * The user that results. A changed address is not verified, nor is a changed number (protocol/users.md#phone-verification). Throws
- * 117 when a protected member would change, 105, 106, 111 and 116 for custom members, 116 beyond the rules' size.
+ * Returns the changed user. A changed address or number is unverified (protocol/users.md#phone-verification). Throws 117
+ * for a changed protected member, 105, 106, 111 and 116 for custom members, 116 beyond the rules' size.
  */
 export function changedUser(current: User | UserDraft, changes: UserChanges, rules: UserRules): UserDraft {
   const members = new Map(Object.entries(current.fields));
@@ -170,7 +171,7 @@ export function changedUser(current: User | UserDraft, changes: UserChanges, rul
   return draft;
 }
 
-/** Throws 116 for a user that grows beyond the rules; one that the master key made larger may change and shrink. */
+/** Throws 116 for a user that grows beyond the rules; a larger one, written with the master key, may change and shrink. */
 export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: UserRules): void {
   if (maxBytes === undefined) return;
   const bytes = draftBytes(draft);
@@ -178,7 +179,7 @@ export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: 
     throw refuse('tooLarge', `A user is at most ${maxBytes} bytes.`);
 }
 
-/** Who gets a password is anonymous no longer (protocol/users.md#anonymous-users). */
+/** Returns the changed `authData`. A password ends the anonymous state (protocol/users.md#anonymous-users). */
 function authDataAfter(current: UserDraft, changes: UserChanges): UserDraft['authData'] {
   const base = changes.isAuthDataCleared && current.authData !== null ? {} : current.authData;
   const changed = changedAuthData(base, changes.authData);
@@ -206,11 +207,11 @@ function applyProtected(draft: UserDraft, { name, value, current, rules }: Prote
       return;
     }
   }
-  if (!isRepeated(name, value, current))
+  if (!isUnchanged(name, value, current))
     throw refuse('readOnlyKey', `The key is read only. The column is: '${name}'.`);
 }
 
-function isRepeated(name: string, value: Json, current: User | UserDraft): boolean {
+function isUnchanged(name: string, value: Json, current: User | UserDraft): boolean {
   switch (name) {
     case 'emailVerified':
       return value === current.emailVerified;

@@ -3,60 +3,60 @@ import type { Json, JsonObject } from '../json.ts';
 import { parsePhone } from '../messages/phone.ts';
 import type { Members } from '../objects/operations.ts';
 
-/** A row is read for every login: far below the 16 MB of the public service, far above what profiles hold. */
+/** Limit of a user. Every login reads the row, so the limit is far below the 16 MB of the public service. */
 export const maxUserBytes = 1024 * 1024;
-/** Members of a class there (protocol/objects.md#object-limits). */
+/** Limit of custom members, as on the public service (protocol/objects.md#object-limits). */
 const maxFields = 300;
-/** An index entry of PostgreSQL holds some 2700 bytes. */
+/** Far below the 2700 bytes that an index entry of PostgreSQL allows. */
 const maxUsernameLength = 255;
 const maxEmailLength = 254;
-/** Hashing costs time by length; nobody types more. */
+/** Limit of a password: the time of hashing grows with its length. */
 export const maxPasswordBytes = 1024;
 
 const emailForm = /^[^\s@\p{Cc}"<>(),:;[\]\\]{1,64}@[^\s@\p{Cc}"<>(),:;[\]\\]+\.[^\s@\p{Cc}"<>(),:;[\]\\]+$/u;
 
 const isStorable = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text);
 
-/** Throws 200 for an empty text, 217 for anything else that is no text or blank. Case and blanks inside count. */
+/** Reads a user name; case and inner blanks are significant. Throws 200 for an empty one, 217 for an invalid one. */
 export function readUsername(value: unknown): string {
   if (value === '') throw refuse('usernameMissing');
-  const isSound =
+  const isValid =
     typeof value === 'string' &&
     value.trim() !== '' &&
     value.length <= maxUsernameLength &&
     isStorable(value);
-  if (!isSound) throw refuse('invalidUsername');
+  if (!isValid) throw refuse('invalidUsername');
   return value;
 }
 
-/** Throws 201 for an empty text, 218 for anything else that is no text, blank or endless. */
+/** Reads a password. Throws 201 for an empty one, 218 for a blank, too long or other invalid one. */
 export function readPassword(value: unknown): string {
   if (value === '') throw refuse('passwordMissing');
-  const isSound =
+  const isValid =
     typeof value === 'string' && value.trim() !== '' && Buffer.byteLength(value) <= maxPasswordBytes;
-  if (!isSound) throw refuse('invalidPassword');
+  if (!isValid) throw refuse('invalidPassword');
   return value;
 }
 
-/** Throws 125. Case counts (protocol/users.md#user-fields); control characters never reach a mail header. */
+/** Reads an e-mail address; case is significant (protocol/users.md#user-fields). Throws 125, also for control characters, which must not reach a mail header. */
 export function readEmail(value: unknown): string {
-  const isSound =
+  const isValid =
     typeof value === 'string' &&
     value.length <= maxEmailLength &&
     value.isWellFormed() &&
     emailForm.test(value);
-  if (!isSound) throw refuse('invalidEmail');
+  if (!isValid) throw refuse('invalidEmail');
   return value;
 }
 
-/** The number as E.164. Throws 127. */
+/** Reads a phone number and returns it as E.164. Throws 127. */
 export function readPhone(value: unknown): string {
   const phone = parsePhone(value);
   if (!phone) throw refuse('invalidPhone');
   return phone.e164;
 }
 
-/** The custom members of a user, or of what `noun` says. Throws 116 when there is too much. */
+/** Checks the custom members of a user, or of the object that `noun` names. Throws 116 for too many or too large ones. */
 export function checkFields(members: Members, noun = 'A user'): JsonObject {
   if (members.size > maxFields) throw refuse('tooLarge', `${noun} has at most ${maxFields} members.`);
   const fields: Record<string, Json> = Object.fromEntries(members);

@@ -3,55 +3,55 @@ import type { Acl } from '../objects/acl.ts';
 import { type AuthData, unionMembers } from './auth-data.ts';
 import { shownAuthData } from './auth-tokens.ts';
 
-/** How much a user takes in the database, as JSON in UTF-8: all that clients decide. */
+/** Returns the size of a user's client-writable members, as JSON in UTF-8. */
 export const draftBytes = (draft: UserDraft): number =>
   Buffer.byteLength(JSON.stringify([draft.username, draft.email, draft.authData, draft.acl, draft.fields]));
 
-/** What may be shown of a user, and what clients decide. Null is absent. */
+/** Client-writable members of a user. Null: absent. */
 export interface UserDraft {
   username: string;
   email: string | null;
-  /** True: confirmed; false: not yet; null: never asked (protocol/users.md#e-mail-verification). */
+  /** True: verified; false: pending; null: not requested (protocol/users.md#e-mail-verification). */
   emailVerified: boolean | null;
   /** E.164. */
   mobilePhoneNumber: string | null;
   mobilePhoneVerified: boolean;
-  /** Of a stored user with its tokens sealed (auth-tokens.ts). */
+  /** A stored user has its tokens encrypted (auth-tokens.ts). */
   authData: AuthData | null;
   acl: Acl | null;
   /** Every other member. */
   fields: JsonObject;
 }
 
-/** A user of an app (protocol/users.md#user-fields, develop/architecture.md#data), as its row holds it. */
+/** User of an app, as its row stores it (protocol/users.md#user-fields, develop/architecture.md#data). */
 export interface User extends UserDraft {
-  /** Key within the app; never shown. */
+  /** Internal id within the app; never revealed. */
   id: number;
   objectId: string;
-  /** PHC form of Argon2id, or of an import; null: cannot log in with a password. Never shown. */
+  /** Argon2id in PHC form, or an imported hash; null: no password. Never revealed. */
   passwordHash: string | null;
   session: SessionSecret;
   createdAt: Date;
   updatedAt: Date;
 }
 
-/** What a session token is derived from, and the digest it is found by. Never shown. */
+/** Nonce that a session token is derived from, and the token's digest. Never revealed. */
 export interface SessionSecret {
   nonce: Buffer;
   hash: Buffer;
 }
 
-/** Who looks at a user decides what there is to see. */
+/** Options of a user's document, by caller. */
 export interface UserView {
-  /** The user itself, or the master key: no other caller sees third-party accounts. */
+  /** True for the user itself and the master key: only they get third-party accounts. */
   isOwn: boolean;
-  /** Opens the sealed tokens of third-party accounts. Without it a document has none: clients never need them back. */
+  /** Decrypts the tokens of third-party accounts. Without it the document omits them: clients never need them back. */
   open?: ((authData: AuthData) => AuthData) | undefined;
   /** `returnACL=true` (protocol/queries.md#query-parameters). */
   hasAcl?: boolean;
 }
 
-/** The user as replies show it: never a password, and a session token only where the caller adds it. */
+/** Returns a user as replies show it, without password and session token. */
 export function userDocument(user: User, view: UserView): JsonObject {
   return {
     ...draftDocument(user, view),
@@ -61,7 +61,7 @@ export function userDocument(user: User, view: UserView): JsonObject {
   };
 }
 
-/** As `userDocument`, of one that is not stored yet. */
+/** As `userDocument`, for a user that is not stored yet. */
 export function draftDocument(user: UserDraft, { isOwn, open, hasAcl = false }: UserView): JsonObject {
   return Object.fromEntries([
     ...Object.entries(user.fields),
@@ -81,7 +81,7 @@ function authMembers(authData: AuthData | null, open = shownAuthData): [string, 
   return [['authData', { ...open(authData), ...unions }], ...Object.entries(unions)];
 }
 
-/** The members of a document with these names. */
+/** Returns the members of a document with these names. */
 export function pickUserMembers(document: JsonObject, names: ReadonlySet<string>): JsonObject {
   return Object.fromEntries(Object.entries(document).filter(([name]) => names.has(name)));
 }

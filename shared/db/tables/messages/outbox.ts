@@ -2,23 +2,23 @@ import { z } from 'zod';
 import type { Vault } from '../../../crypto.ts';
 import type { Handle } from '../../pool.ts';
 
-/** Mail and SMS as they were sent, or would have been where no supplier is set (protocol/admin-api.md#outbox). */
+/** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
 export interface OutboxMessage {
   kind: 'sms' | 'mail';
   /** Phone number in international form, or mail address. */
   to: string;
-  /** What it was for, such as `general` or `resetPassword`. */
+  /** Purpose, such as `general` or `resetPassword`. */
   type: string;
   text: string;
   code?: string | undefined;
   link?: string | undefined;
-  /** What only the supplier needs. */
+  /** Parts for the provider only. */
   mail?: MailParts | undefined;
   sms?: SmsParts | undefined;
 }
 
 const mailParts = z.object({
-  /** Name that the mail comes from: the app's. */
+  /** Display name of the sender: the app's. */
   fromName: z.string(),
   subject: z.string(),
   html: z.string().optional(),
@@ -33,11 +33,12 @@ const smsParts = z.object({
 });
 export type SmsParts = z.infer<typeof smsParts>;
 
+/** Message of the outbox, as the operator sees it. */
 export interface SentMessage extends Omit<OutboxMessage, 'mail' | 'sms'> {
   createdAt: Date;
 }
 
-/** The encrypted part: codes and links open accounts. */
+/** Encrypted part, since codes and links give access to accounts. */
 const body = z.object({
   text: z.string(),
   code: z.string().optional(),
@@ -57,7 +58,7 @@ interface OutboxRow {
 const sealContext = (appId: string, kind: string, to: string, type: string) =>
   `outbox ${appId} ${kind} ${type} ${to}`;
 
-/** Writes a message that is of use until `expiresAt` (a day when absent); gives its id. */
+/** Inserts a message that is valid until `expiresAt` (by default a day). Returns its id. */
 export async function insertOutboxMessage(
   db: Handle,
   vault: Vault,
@@ -78,18 +79,19 @@ export async function insertOutboxMessage(
     ],
   );
   const id = rows[0]?.id;
-  if (id === undefined) throw new Error('the database gave back no row');
+  if (id === undefined) throw new Error('the database returned no row');
   return id;
 }
 
+/** Filter of a list of messages. */
 export interface OutboxFilter {
   kind?: OutboxMessage['kind'] | undefined;
   to?: string | undefined;
-  /** At most this many, the newest. */
+  /** Number of messages, the newest first. */
   limit: number;
 }
 
-/** Messages of an app, newest first. */
+/** Lists messages of an app, newest first. */
 export async function listOutboxMessages(
   db: Handle,
   vault: Vault,
@@ -117,16 +119,16 @@ export async function listOutboxMessages(
 const openBody = (row: OutboxRow, vault: Vault, appId: string) =>
   body.parse(vault.open(row.body, sealContext(appId, row.kind, row.recipient, row.type)));
 
-/** A message on its way to a supplier. */
+/** Message that waits for its provider. */
 export interface WaitingMessage extends OutboxMessage {
-  /** Tries that were made. */
+  /** Tries so far. */
   attempts: number;
   expiresAt: Date;
   /** Constant over all tries. */
   createdAt: Date;
 }
 
-/** The message if it still waits; undefined when somebody settled it already, or its app is gone. */
+/** Finds a waiting message; returns undefined when it has ended or its app was deleted. */
 export async function findWaitingMessage(
   db: Handle,
   vault: Vault,
@@ -151,13 +153,13 @@ export async function findWaitingMessage(
   };
 }
 
-/** How a message ended; `reason` is one of a bounded set and holds nothing of the recipient. */
+/** Final result of a message. `reason` comes from a bounded set and contains no personal data. */
 export interface MessageResult {
   state: 'sent' | 'kept' | 'failed';
   reason: string | null;
 }
 
-/** False when it had ended already. */
+/** Writes the final result. Returns false when the message had ended already. */
 export async function settleMessage(
   tx: Handle,
   appId: string,
@@ -172,7 +174,7 @@ export async function settleMessage(
   return (rowCount ?? 0) > 0;
 }
 
-/** Counts a try that is to be repeated. False when the message had ended already. */
+/** Counts a try that will be repeated. Returns false when the message had ended already. */
 export async function countTry(tx: Handle, appId: string, id: number, reason: string): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE outbox SET attempts = attempts + 1, reason = $3
@@ -182,7 +184,7 @@ export async function countTry(tx: Handle, appId: string, id: number, reason: st
   return (rowCount ?? 0) > 0;
 }
 
-/** Deletes messages from before `before`; gives how many. */
+/** Deletes messages from before `before`. Returns their number. */
 export async function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (

@@ -1,20 +1,20 @@
 import type { SendKind } from '../../../domain/messages/sms.ts';
 import type { Handle } from '../../pool.ts';
 
-/** What is counted: `key` names one of its scope, such as an address. */
+/** Limit on a count. `key` identifies the counted item within its scope, such as a network address. */
 export interface Budget {
   appId: string;
   scope: 'address' | 'block' | 'app' | 'free' | 'mail' | 'mailAddress' | 'codeAlone';
   key: string;
-  /** Most within the window. */
+  /** Largest count within the window. */
   limit: number;
-  /** The window begins with the first that is counted in it. */
+  /** The window begins with its first count. */
   windowMs: number;
 }
 
 /**
- * Counts one, in one statement; false when the budget is used up, and then nothing is counted. Until `tx` ends
- * others of the same key wait.
+ * Counts one against a budget, in one statement. Returns false, and counts nothing, when it is used up. Other calls for the
+ * same key wait until `tx` ends.
  */
 export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise<boolean> {
   const { appId, scope, key, limit, windowMs } = budget;
@@ -30,39 +30,39 @@ export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise
   return (rowCount ?? 0) > 0;
 }
 
-/** What a number was sent lately. */
+/** Recent messages to a number. */
 export interface NumberHistory {
-  /** Milliseconds since the last message of any kind; infinite when there was none within the day. */
+  /** Milliseconds since the last message of any kind; infinite without one in the last day. */
   sinceLastMs: number;
-  /** The same for messages that share a limit with the one in question, and how many there were. */
+  /** The same for messages that share a limit with the new one, and their numbers. */
   sinceLastOfKindMs: number;
   sameKindInHour: number;
   sameKindInDay: number;
 }
 
 /**
- * Reads what a number was sent within the day. Until `tx` ends no other message to it is counted, so the caller
- * may add one on what it read. Voice calls share a limit whatever their signature.
+ * Reads the messages to a number in the last day. Locks the number until `tx` ends, so the caller may decide on the result
+ * and insert a message. Voice calls share a limit whatever their signature.
  */
 export async function readNumberHistory(
   tx: Handle,
   { appId, number, kind, sign }: { appId: string; number: string; kind: SendKind; sign: string },
   now: Date,
 ): Promise<NumberHistory> {
-  // The reading must be a statement of its own: it sees what was written before the lock was granted.
+  // A statement of its own, so that its snapshot begins after the lock was granted.
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`sms ${appId} ${number}`]);
-  const { rows } = await tx.query<{ sent_at: Date; is_alike: boolean }>(
-    `SELECT sent_at, kind = $3 AND (kind = 'voice' OR sign = $4) AS is_alike
+  const { rows } = await tx.query<{ sent_at: Date; is_same_kind: boolean }>(
+    `SELECT sent_at, kind = $3 AND (kind = 'voice' OR sign = $4) AS is_same_kind
        FROM sms_send WHERE app_id = $1 AND number = $2 AND sent_at > $5`,
     [appId, number, kind, sign, new Date(now.getTime() - 24 * 3_600_000)],
   );
   const ages = (some: typeof rows) => some.map((row) => now.getTime() - row.sent_at.getTime());
-  const alike = ages(rows.filter((row) => row.is_alike));
+  const sameKind = ages(rows.filter((row) => row.is_same_kind));
   return {
     sinceLastMs: Math.min(Number.POSITIVE_INFINITY, ...ages(rows)),
-    sinceLastOfKindMs: Math.min(Number.POSITIVE_INFINITY, ...alike),
-    sameKindInHour: alike.filter((age) => age < 3_600_000).length,
-    sameKindInDay: alike.length,
+    sinceLastOfKindMs: Math.min(Number.POSITIVE_INFINITY, ...sameKind),
+    sameKindInHour: sameKind.filter((age) => age < 3_600_000).length,
+    sameKindInDay: sameKind.length,
   };
 }
 
@@ -81,8 +81,8 @@ export async function insertSend(
 }
 
 /**
- * Takes a price off the app's balance (option `smsBalance`), whose default is given; false when it does not
- * suffice, and then nothing is taken.
+ * Charges the app's balance (option `smsBalance`, else `defaultBalance`). Returns false, and charges nothing, when it is too
+ * low.
  */
 export async function chargeBalance(
   tx: Handle,
@@ -99,7 +99,7 @@ export async function chargeBalance(
   return (rowCount ?? 0) > 0;
 }
 
-/** Deletes what no window counts any more; gives how many rows. */
+/** Deletes rows that no window counts. Returns the larger number of both tables. */
 export async function deleteOldSends(db: Handle, before: Date, limit: number): Promise<number> {
   const sends = await db.query(
     `DELETE FROM sms_send WHERE ctid IN (

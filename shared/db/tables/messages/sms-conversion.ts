@@ -1,34 +1,35 @@
 import type { Handle } from '../../pool.ts';
 
-/** Codes to one country (`+86`) by an app. */
+/** Country of codes (`+86`) of an app. */
 export interface Prefix {
   appId: string;
   prefix: string;
 }
 
-/** Counts a code that was sent or used into the bucket that begins at `bucket`. */
+/** Counts a sent or used code in the bucket that begins at `bucket`. */
 export async function countConversion(
   tx: Handle,
   { appId, prefix }: Prefix,
-  what: 'sent' | 'used',
+  event: 'sent' | 'used',
   bucket: Date,
 ): Promise<void> {
   await tx.query(
-    `INSERT INTO sms_conversion AS c (app_id, prefix, bucket, ${what}) VALUES ($1, $2, $3, 1)
-     ON CONFLICT (app_id, prefix, bucket) DO UPDATE SET ${what} = c.${what} + 1`,
+    `INSERT INTO sms_conversion AS c (app_id, prefix, bucket, ${event}) VALUES ($1, $2, $3, 1)
+     ON CONFLICT (app_id, prefix, bucket) DO UPDATE SET ${event} = c.${event} + 1`,
     [appId, prefix, bucket],
   );
 }
 
+/** Conversion rate of codes, and the state of the breaker. */
 export interface Conversion {
-  /** Codes sent from the window's begin to `settledBefore`: whoever wants to use them has. */
+  /** Codes sent from the start of the window to `settledBefore`; newer ones may still be used. */
   sent: number;
   used: number;
   /** When the breaker closes again; null when it is closed. */
   openUntil: Date | null;
 }
 
-/** What came of the codes since `from`, or since the breaker was open last where that is later. */
+/** Reads the codes sent and used since `from`, or since the breaker last closed if that is later. */
 export async function readConversion(
   db: Handle,
   { appId, prefix }: Prefix,
@@ -47,7 +48,7 @@ export async function readConversion(
   return { sent: Number(row?.sent ?? 0), used: Number(row?.used ?? 0), openUntil: row?.open_until ?? null };
 }
 
-/** Opens the breaker; false when somebody else had. */
+/** Opens the breaker. Returns false when a concurrent call opened it first. */
 export async function openBreaker(
   db: Handle,
   { appId, prefix }: Prefix,
@@ -61,7 +62,7 @@ export async function openBreaker(
   return (rowCount ?? 0) > 0;
 }
 
-/** Breakers that are open, for the metrics. */
+/** Lists open breakers, for the metrics. */
 export async function listOpenBreakers(db: Handle, now: Date): Promise<Prefix[]> {
   const { rows } = await db.query<{ app_id: string; prefix: string }>(
     'SELECT app_id, prefix FROM sms_breaker WHERE open_until > $1 LIMIT 1000',

@@ -22,7 +22,7 @@ const toSignature = (row: SignatureRow): SmsSignature => ({
   updatedAt: row.updated_at,
 });
 
-/** Keeps what was approved already. Undefined when there is no such app. */
+/** Writes a signature; an approved one stays approved. Returns undefined for an unknown app. */
 export async function putSignature(
   db: Handle,
   appId: string,
@@ -36,7 +36,7 @@ export async function putSignature(
   return rows.map(toSignature)[0];
 }
 
-/** Oldest first. */
+/** Lists signatures, oldest first. */
 export async function listSignatures(db: Handle, appId: string): Promise<SmsSignature[]> {
   const { rows } = await db.query<SignatureRow>(
     'SELECT * FROM sms_signature WHERE app_id = $1 ORDER BY created_at, name',
@@ -57,7 +57,7 @@ export async function findSignature(
   return rows.map(toSignature)[0];
 }
 
-/** The approved signature that is used where none is named: the app's own name, else the oldest. */
+/** Finds the default among the approved signatures: the app's own name, else the oldest. */
 export async function defaultSignature(
   db: Handle,
   appId: string,
@@ -92,7 +92,7 @@ export async function deleteSignature(db: Handle, appId: string, name: string): 
   return (rowCount ?? 0) > 0;
 }
 
-/** A text and what kind of message it makes. */
+/** Text of a template and its kind of message. */
 export interface TemplateText {
   type: TemplateType;
   text: string;
@@ -102,7 +102,7 @@ export interface SmsTemplate {
   name: string;
   /** In use. */
   active: TemplateText | undefined;
-  /** Waits for its approval, then takes the place of the active one. */
+  /** Waits for approval, then replaces the active one. */
   pending: TemplateText | undefined;
   createdAt: Date;
   updatedAt: Date;
@@ -129,7 +129,7 @@ const toTemplate = (row: TemplateRow): SmsTemplate => ({
   updatedAt: row.updated_at,
 });
 
-/** Hands a text in for review; the active one stays in use. */
+/** Submits a text for review; the active one stays in use. */
 export async function putTemplate(
   db: Handle,
   appId: string,
@@ -166,7 +166,7 @@ export async function findTemplate(
   return rows.map(toTemplate)[0];
 }
 
-/** Puts the text under review into use. Undefined when there is no such template; one without a review stays. */
+/** Activates the pending text, if there is one. Returns undefined for an unknown template. */
 export async function approveTemplate(
   db: Handle,
   appId: string,

@@ -1,12 +1,14 @@
 import type { Handle } from '../../pool.ts';
 
+/** Key of a captcha. */
 export interface CaptchaId {
   appId: string;
   token: string;
 }
 
+/** Captcha to insert. */
 export interface NewCaptcha extends CaptchaId {
-  /** Sealed. */
+  /** Encrypted. */
   answer: Buffer;
   /** PNG. */
   image: Buffer;
@@ -20,7 +22,7 @@ export async function insertCaptcha(db: Handle, captcha: NewCaptcha): Promise<vo
   );
 }
 
-/** The image of a captcha that is not solved yet. */
+/** Finds the image of an unsolved captcha. */
 export async function findCaptchaImage(
   db: Handle,
   { appId, token }: CaptchaId,
@@ -34,7 +36,7 @@ export async function findCaptchaImage(
   return rows[0]?.image;
 }
 
-/** The sealed answer, whatever became of the captcha. */
+/** Finds the encrypted answer of a captcha in any state. */
 export async function findCaptchaAnswer(
   db: Handle,
   { appId, token }: CaptchaId,
@@ -46,7 +48,7 @@ export async function findCaptchaAnswer(
   return rows[0]?.answer;
 }
 
-/** Counts one try before the comparison; undefined when it is expired, solved, or its tries are used up. */
+/** Counts one try and returns the encrypted answer; undefined for an expired or solved captcha, or without tries left. */
 export async function countCaptchaAttempt(
   db: Handle,
   { appId, token }: CaptchaId,
@@ -61,7 +63,7 @@ export async function countCaptchaAttempt(
   return rows[0]?.answer;
 }
 
-/** Marks a captcha solved: its validate token can be spent until `expiresAt`. False when it was solved already. */
+/** Marks a captcha as solved. Its validate token is valid until `expiresAt`. Returns false when it was solved already. */
 export async function solveCaptcha(
   db: Handle,
   { appId, token }: CaptchaId,
@@ -75,7 +77,7 @@ export async function solveCaptcha(
   return (rowCount ?? 0) > 0;
 }
 
-/** Spends a validate token; whoever deletes the row has it. */
+/** Spends a validate token by deleting its row: of concurrent calls one succeeds. */
 export async function spendValidateToken(
   tx: Handle,
   appId: string,

@@ -6,7 +6,7 @@ const columnsOf = (identities: Identity[]): [string[], string[]] => [
   identities.map(({ uid }) => uid),
 ];
 
-/** Keys of the users that these third-party accounts belong to, each once. */
+/** Finds the ids of the users of these third-party accounts, each once. */
 export async function findUsersOfIdentities(
   db: Handle,
   appId: string,
@@ -23,9 +23,8 @@ export async function findUsersOfIdentities(
 }
 
 /**
- * Makes these, and no others, the third-party accounts of a locked user; gives those that are another user's. They are
- * written in the order of the index, and before any is deleted: whoever deletes waits for nobody, so that no two calls
- * wait for each other.
+ * Replaces the third-party accounts of a locked user. Returns those that belong to another user. Inserts in index order
+ * and before deleting, so that concurrent calls do not deadlock: a delete waits for no lock.
  */
 export async function setIdentities(
   tx: Handle,
@@ -62,7 +61,7 @@ async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]>
 
 const maxPlatformsRead = 1000;
 
-/** The platforms that an app's users have accounts of, as far as a thousand; reads one entry of the index for each. */
+/** Lists the platforms of an app's users, at most a thousand. Reads one index entry per platform. */
 export async function listPlatforms(db: Handle, appId: string): Promise<string[]> {
   const { rows } = await db.query<{ platform: string | null }>(
     `WITH RECURSIVE known AS (

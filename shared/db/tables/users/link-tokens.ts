@@ -2,13 +2,13 @@ import type { Handle } from '../../pool.ts';
 
 export type LinkPurpose = 'verifyEmail' | 'resetPassword';
 
-/** Whom a link is for. */
+/** Link in a mail to a user. */
 export interface Link {
   appId: string;
   purpose: LinkPurpose;
-  /** Key of the user within the app. */
+  /** Internal id of the user. */
   userId: number;
-  /** The address it was sent to. */
+  /** Address that the link was sent to. */
   email: string;
 }
 
@@ -38,7 +38,7 @@ const toLink = (row: LinkRow): Link => ({
   email: row.email,
 });
 
-/** The link of a token that is not spent; looking at it spends nothing. */
+/** Finds the link of a token. Does not spend it. */
 export async function findLink(
   db: Handle,
   purpose: LinkPurpose,
@@ -52,7 +52,7 @@ export async function findLink(
   return rows.map(toLink)[0];
 }
 
-/** Spends a token; of any number at once one gets the link. */
+/** Spends a token; of concurrent calls one gets the link. */
 export async function spendLink(
   tx: Handle,
   purpose: LinkPurpose,
@@ -66,7 +66,7 @@ export async function spendLink(
   return rows.map(toLink)[0];
 }
 
-/** Takes a user's links of a purpose away, spent or not. */
+/** Deletes a user's links of a purpose. */
 export async function deleteLinksOfUser(
   tx: Handle,
   { appId, userId, purpose }: Pick<Link, 'appId' | 'userId' | 'purpose'>,

@@ -1,13 +1,13 @@
 import type { Handle } from '../../pool.ts';
 
-/** How many failed logins of one user, or of one name that nobody has, lock it (protocol/users.md#account-lock). */
+/** Failures that lock a user, or an identifier without a user (protocol/users.md#account-lock). */
 export interface LockRule {
   /** More failures than this within the window lock. */
   maxFailures: number;
   windowMs: number;
 }
 
-/** Whether logins with this identifier are refused at the moment. */
+/** Tells whether an identifier is locked. */
 export async function isLoginLocked(
   db: Handle,
   appId: string,
@@ -21,8 +21,8 @@ export async function isLoginLocked(
 }
 
 /**
- * Counts a failure in one statement, so that no two calls count the same number; gives whether the identifier is
- * locked now. While it is, nothing is counted: the lock ends one window after the failure that made it.
+ * Counts a failure in one statement, so that concurrent calls are all counted. Returns whether the identifier is locked
+ * now. Counts nothing while it is locked: the lock ends one window after the failure that caused it.
  */
 export async function countLoginFailure(
   db: Handle,
@@ -51,7 +51,7 @@ export async function countLoginFailure(
   return rows[0]?.is_locked ?? false;
 }
 
-/** Deletes up to `limit` entries whose last failure is past; gives how many. */
+/** Deletes up to `limit` entries without recent failures. Returns their number. */
 export async function deleteOldLoginLocks(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (

@@ -1,17 +1,17 @@
 import type { Handle } from '../../pool.ts';
 
-/** What a network address has used of an app's limits for sign-ups (`send_budget`). */
+/** Sign-ups and bytes that a network address has used of an app's limits (`send_budget`). */
 export interface SignUpUse {
   users: { n: number; since: Date };
   bytes: { n: number; since: Date };
 }
 
-/** Counts begin again after this. */
+/** Windows of the counts. */
 export const signUpWindows = { usersMs: 3_600_000, bytesMs: 24 * 3_600_000 } as const;
 
 /**
- * Counts one new user of so many bytes for an address, and gives the counts with it. Until `tx` ends others of the same
- * address wait; the caller ends it without effect when a count is too high, and then nothing is counted.
+ * Counts one new user and its bytes for a network address. Returns the new counts. Other calls for the address wait until
+ * `tx` ends. The caller rolls `tx` back when a count is too high, which undoes the count.
  */
 export async function countSignUp(
   tx: Handle,

@@ -3,8 +3,8 @@ import { type Sealer, sealedAuthData } from '../../../domain/users/auth-tokens.t
 import type { Database } from '../../pool.ts';
 
 /**
- * Seals the platform tokens of up to `limit` users whose rows are of before tokens were sealed; gives how many rows it
- * read. A user that is written at the moment is left for the next time.
+ * Encrypts the platform tokens of up to `limit` users whose rows are from a version that stored them as plain text.
+ * Returns the number of rows read. Skips users that are locked by another transaction.
  */
 export function sealAuthDataOfOldRows(db: Database, sealer: Sealer, limit: number): Promise<number> {
   return db.transaction(async (tx) => {

@@ -24,7 +24,7 @@ interface UserRow {
   updated_at: Date;
 }
 
-/** Columns that a client decides, in the order of `draftValues`. */
+/** Client-writable columns, in the order of `draftValues`. */
 export const draftColumns = [
   'username',
   'email',
@@ -76,7 +76,7 @@ function toUser(row: UserRow): User {
   };
 }
 
-/** By what a user can be found, and the column that says it. All of them have a unique index. */
+/** Columns of the keys of a user. Each has a unique index. */
 const keyColumns = {
   id: 'id',
   objectId: 'object_id',
@@ -90,7 +90,7 @@ export type UserKey = {
   [K in keyof typeof keyColumns]: Record<K, string | number | Buffer>;
 }[keyof typeof keyColumns];
 
-/** The user that a key names; with `isLocked` nobody else changes it until the transaction ends. */
+/** Finds a user by a key. With `isLocked`, locks the row until the transaction ends. */
 export async function findUser(
   db: Handle,
   appId: string,
@@ -106,7 +106,7 @@ export async function findUser(
   return rows.map(toUser)[0];
 }
 
-/** The users of these public ids, in no order. Throws as `selectByIds`. */
+/** Finds users by their public ids, in no order. Throws as `selectByIds`. */
 export async function findUsers(
   db: Handle,
   appId: string,
@@ -116,7 +116,7 @@ export async function findUsers(
   return (await selectByIds<UserRow>(db, from, { appId, ...wanted })).map(toUser);
 }
 
-/** Who a session token belongs to: what most calls need of a user. */
+/** Finds the ids of the user of a session token, which most calls need. */
 export async function findSessionOwner(
   db: Handle,
   appId: string,
@@ -129,6 +129,7 @@ export async function findSessionOwner(
   return rows.map((row) => ({ id: row.id, objectId: row.object_id }))[0];
 }
 
+/** User to insert. */
 export interface NewUser {
   objectId: string;
   draft: UserDraft;
@@ -137,7 +138,7 @@ export interface NewUser {
   now: Date;
 }
 
-/** The draft's `authData` is sealed. Fails on a unique index when another user has the name, the address or the number. */
+/** Inserts a user with an encrypted `authData`. Fails on a unique index for a taken name, address or number. */
 export async function insertUser(tx: Handle, appId: string, user: NewUser): Promise<User> {
   const { rows } = await tx.query<UserRow>(
     `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
@@ -154,16 +155,16 @@ export async function insertUser(tx: Handle, appId: string, user: NewUser): Prom
       ...draftValues(user.draft),
     ],
   );
-  return theOne(rows);
+  return requireRow(rows);
 }
 
-function theOne(rows: UserRow[]): User {
+function requireRow(rows: UserRow[]): User {
   const [user] = rows.map(toUser);
   if (!user) throw new Error('a locked user is gone');
   return user;
 }
 
-/** Rewrites a locked user, with a sealed `authData`. Fails as `insertUser`. */
+/** Updates a locked user, with an encrypted `authData`. Fails as `insertUser`. */
 export async function updateUser(
   tx: Handle,
   appId: string,
@@ -174,10 +175,10 @@ export async function updateUser(
       WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
     [appId, id, now, ...draftValues(draft)],
   );
-  return theOne(rows);
+  return requireRow(rows);
 }
 
-/** Gives a locked user another password, or takes it away. */
+/** Sets or removes the password of a locked user. */
 export async function setPassword(
   tx: Handle,
   appId: string,
@@ -187,10 +188,10 @@ export async function setPassword(
     `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
     [appId, id, hash, now],
   );
-  return theOne(rows);
+  return requireRow(rows);
 }
 
-/** Replaces a hash by a better one of the same password, unless the password was changed meanwhile. */
+/** Replaces a hash with a stronger one of the same password, unless the password has changed since. */
 export async function replaceHash(
   db: Handle,
   appId: string,
@@ -203,8 +204,8 @@ export async function replaceHash(
 }
 
 /**
- * Gives a user another session, unless `from` is given and it has another one by now; undefined then. With `now`
- * the user counts as updated.
+ * Replaces the session of a user. With `from`, only if that is still the current session; otherwise returns undefined.
+ * With `now`, sets `updated_at`.
  */
 export async function replaceSession(
   db: Handle,

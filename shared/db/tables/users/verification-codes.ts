@@ -1,24 +1,25 @@
 import type { Handle } from '../../pool.ts';
 
-/** Whose code: a number may have one per purpose, and per account where only that account may use it. */
+/** Key of a code: a number has one per purpose, or one per purpose and account if only that account may use it. */
 export interface CodeKey {
   appId: string;
   purpose: string;
   /** In international form. */
   number: string;
-  /** Account that asked; empty when whoever holds the phone may use the code. */
+  /** The only account that may use the code; empty: any caller with the code. */
   subject: string;
 }
 
+/** Code to write. */
 export interface NewCode extends CodeKey {
   id: string;
   digest: string;
   expiresAt: Date;
-  /** Digest of the network address that asked. */
+  /** Digest of the network address that requested the code. */
   askedFrom: string;
 }
 
-/** Takes the place of an older code of the same owner. */
+/** Writes a code, which replaces an older one of the same key. */
 export async function putCode(tx: Handle, code: NewCode): Promise<void> {
   await tx.query(
     `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at, asked_from)
@@ -40,12 +41,12 @@ export async function putCode(tx: Handle, code: NewCode): Promise<void> {
 }
 
 /**
- * Counts one try and gives what to compare with: before the comparison, so that parallel guesses cannot outrun
- * the limit. Undefined when there is no code, or it has expired, or its tries are used up.
+ * Counts one try and returns the digest to compare with. Counting before the comparison prevents concurrent guesses from
+ * exceeding the limit. Returns undefined without a code, or when it has expired or has no tries left.
  */
 export async function countAttempt(
   db: Handle,
-  owner: CodeKey,
+  key: CodeKey,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
 ): Promise<{ id: string; digest: string } | undefined> {
   const { rows } = await db.query<{ id: string; digest: string }>(
@@ -53,24 +54,24 @@ export async function countAttempt(
       WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4
         AND expires_at > $5 AND attempts < $6
      RETURNING id, digest`,
-    [owner.appId, owner.purpose, owner.number, owner.subject, now, maxAttempts],
+    [key.appId, key.purpose, key.number, key.subject, now, maxAttempts],
   );
   return rows[0];
 }
 
-/** Spends the very code that was compared; whoever deletes it has it, so of any number at once one does. */
-export async function spendCode(tx: Handle, owner: CodeKey, id: string): Promise<boolean> {
+/** Spends the code that was compared, by deleting it: of concurrent calls one succeeds. */
+export async function spendCode(tx: Handle, key: CodeKey, id: string): Promise<boolean> {
   const { rowCount } = await tx.query(
     `DELETE FROM verification_code
       WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4 AND id = $5`,
-    [owner.appId, owner.purpose, owner.number, owner.subject, id],
+    [key.appId, key.purpose, key.number, key.subject, id],
   );
   return (rowCount ?? 0) > 0;
 }
 
 /** Deletes the codes that only this account may use. */
 export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: string): Promise<void> {
-  if (subject === '') throw new Error('codes of nobody in particular are not deleted together');
+  if (subject === '') throw new Error('a subject is required');
   await tx.query(`DELETE FROM verification_code WHERE app_id = $1 AND subject = $2 AND subject <> ''`, [
     appId,
     subject,
@@ -87,8 +88,8 @@ export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): 
   return rowCount ?? 0;
 }
 
-/** The newest codes for a purpose that one network address asked for and that anybody who holds the phone may use. */
-export async function selectCodesAskedFrom(
+/** Selects the newest codes for a purpose that one network address requested and that any caller may use. */
+export async function selectCodesRequestedFrom(
   db: Handle,
   { appId, purpose, askedFrom }: Pick<NewCode, 'appId' | 'purpose' | 'askedFrom'>,
   { now, limit }: { now: Date; limit: number },
@@ -102,7 +103,7 @@ export async function selectCodesAskedFrom(
   return rows;
 }
 
-/** The account that asked last for a code to this number; undefined when none did. */
+/** Finds the account that last requested a code for this number. */
 export async function findCodeSubject(
   db: Handle,
   { appId, purpose, number }: Omit<CodeKey, 'subject'>,
