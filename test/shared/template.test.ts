@@ -66,7 +66,7 @@ describe('a template', () => {
     (text) => {
       expect(parseTemplate(text, { format: 'html' })).toMatchObject({
         ok: false,
-        problem: expect.stringContaining('escape'),
+        hint: expect.stringContaining('escape'),
       });
       expect(template(text, 'text').render({ a: '<' })).toBe('<');
     },
