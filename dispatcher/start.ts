@@ -210,8 +210,8 @@ async function startConsumers(
       capacity: threads * batchesPerThread,
       parkedJobs,
       pollMs: deliverPollMs,
-      handle: (job, { signal, permit: place }) =>
-        deliverBatch(deps, job.data, signal, { kind, job, permit: place }),
+      handle: (job, { signal, permit }) =>
+        deliverBatch(deps, job.data, { signal, permit, job: { kind, job } }),
     });
   });
   const consumers = [...planning, ...delivering];

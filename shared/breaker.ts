@@ -4,13 +4,13 @@ import type { BreakerState } from './domain/breaker.ts';
 export interface BreakerTiming {
   /** From opening to the first probe. */
   coolDownMs: number;
-  /** Each probe that fails doubles the cool-down, up to this. */
+  /** Each failed probe doubles the cool-down, up to this. */
   longestCoolDownMs: number;
-  /** How far back groups are looked at. */
+  /** Length of the window whose groups count. */
   windowMs: number;
-  /** So many groups must have been sent before their share opens it. */
+  /** Groups in the window before their failure rate can open the breaker. */
   minGroups: number;
-  /** A single group that shows trouble with so many requests opens it at once. */
+  /** A single failed group with this many failed requests opens the breaker at once. */
   heavyGroup: number;
 }
 
@@ -22,27 +22,33 @@ export const defaultBreakerTiming: BreakerTiming = {
   heavyGroup: 50,
 };
 
-/** What a group of requests showed of the one who was asked. */
+/** Health of a gateway, measured by one group of requests. */
 export interface HealthSample {
-  /** Requests that show something: answered, or lost on the way. */
+  /** Requests that tell something: answered, or lost on the way. */
   asked: number;
-  /** Of these, those that show that it cannot be asked now. */
+  /** Requests among them that the gateway could not answer. */
   failed: number;
 }
 
-/** What became of a group: it ran, or the breaker did not let it through. */
-export type Run<T> = { hasRun: true; value: T } | { hasRun: false };
+/** Permission to send one group of requests. The holder releases it exactly once. */
+export interface BreakerPermit {
+  /**
+   * Gives the permit back with the group's sample; without one, the group failed for a reason of ours, which says
+   * nothing about the gateway. Resolves when the breaker has its new state.
+   */
+  release(sample: HealthSample | undefined): Promise<void>;
+}
 
-/** Told to the library, never to the caller, who gets the group's own result. */
-class ProbeFailed extends Error {
-  override name = 'Trouble';
+/** Error for the library only: the breaker's way to count a group as failed. */
+class GroupFailed extends Error {
+  override name = 'GroupFailed';
 }
 
 type Group = () => Promise<void>;
 
 /**
- * A circuit breaker around groups of requests (develop/architecture.md#breakers). Closed: groups run. Open: none does, until
- * the cool-down is over. Half-open: one runs as a probe and decides. The only home of opossum.
+ * A circuit breaker for groups of requests (develop/architecture.md#breakers). Closed: every group gets a permit. Open: no
+ * group does until the cool-down is over. Half-open: one group is the probe and decides. Only this file uses opossum.
  */
 export class Breaker {
   readonly #timing: BreakerTiming;
@@ -56,10 +62,10 @@ export class Breaker {
     this.#timing = timing;
     this.#monotonicMs = monotonicMs;
     this.#options = {
-      // Whoever sends has timeouts of his own and gives an outcome for each recipient: never cut short.
+      // The senders have timeouts of their own and report an outcome for each recipient.
       timeout: false,
       resetTimeout: timing.coolDownMs,
-      // The library opens above its threshold, the rule says from half on.
+      // The library opens above its threshold, the rule opens from one half on.
       errorThresholdPercentage: 49.9,
       volumeThreshold: timing.minGroups,
       rollingCountTimeout: timing.windowMs,
@@ -85,38 +91,39 @@ export class Breaker {
     return this.#circuit.halfOpen ? 'half-open' : 'open';
   }
 
-  /** Whether a group would be let through now: half-open, the first one only. */
+  /** Whether a group would get a permit now; of a half-open breaker only the first one does. */
   get isPassable(): boolean {
     return this.#circuit.closed || (this.#circuit.halfOpen && this.#circuit.pendingClose);
   }
 
-  /** Milliseconds until the next probe may be made; 0 when there is nothing to wait for. */
+  /** Milliseconds until the next probe may be sent; 0 unless the breaker is open. */
   get cooldownLeftMs(): number {
     return this.#circuit.opened ? Math.max(0, this.#probeAtMs - this.#monotonicMs()) : 0;
   }
 
-  /** Runs a group if it may pass and judges it by what it showed. Rejects with the group's own error. */
-  async run<T>(work: () => Promise<T>, showingOf: (value: T) => HealthSample): Promise<Run<T>> {
-    const held: { end?: { value: T } | { error: unknown } } = {};
-    const group = async () => {
-      const isProbe = this.#circuit.halfOpen;
-      try {
-        held.end = { value: await work() };
-      } catch (error) {
-        held.end = { error };
-        // Something of ours broke: that says nothing against the gateway, but a probe it was not.
-        if (isProbe) throw new ProbeFailed();
-        return;
-      }
-      this.#judge(showingOf(held.end.value), isProbe);
+  /** Returns a permit for one group; undefined while the breaker lets none pass. */
+  acquire(): BreakerPermit | undefined {
+    const isProbe = this.#circuit.halfOpen;
+    const group = Promise.withResolvers<void>();
+    let isAdmitted = false;
+    // The library calls the function before `fire` returns, or not at all.
+    const settled = this.#circuit
+      .fire(() => {
+        isAdmitted = true;
+        return group.promise;
+      })
+      .catch(() => undefined);
+    if (!isAdmitted) return undefined;
+    return {
+      release: (sample) => {
+        if (this.#hasFailed(sample, isProbe)) group.reject(new GroupFailed());
+        else group.resolve();
+        return settled;
+      },
     };
-    await this.#circuit.fire(group).catch(() => undefined);
-    if (!held.end) return { hasRun: false };
-    if ('error' in held.end) throw held.end.error;
-    return { hasRun: true, value: held.end.value };
   }
 
-  /** Another process has asked successfully: what this one waits to find out is known. */
+  /** Closes the breaker after another process had a successful probe. */
   closeByPeer(): void {
     if (this.isPassable) this.#circuit.close();
   }
@@ -126,11 +133,14 @@ export class Breaker {
     this.#circuit.shutdown();
   }
 
-  #judge({ asked, failed }: HealthSample, isProbe: boolean): void {
-    // Half of what was asked (contract of a group); a probe that asked nothing has proved nothing.
-    const isTrouble = asked === 0 ? isProbe : failed * 2 >= asked;
-    if (!isTrouble) return;
-    if (failed >= this.#timing.heavyGroup) this.#circuit.open();
-    throw new ProbeFailed();
+  /** Judges a group by its sample; opens the breaker at once for a heavy one. A probe without an answer has failed. */
+  #hasFailed(sample: HealthSample | undefined, isProbe: boolean): boolean {
+    if (!sample || sample.asked === 0) return isProbe;
+    if (!isUnhealthy(sample)) return false;
+    if (sample.failed >= this.#timing.heavyGroup) this.#circuit.open();
+    return true;
   }
 }
+
+/** Whether a sample shows a gateway that cannot be used: at least half of what was asked has failed. */
+export const isUnhealthy = ({ asked, failed }: HealthSample): boolean => failed * 2 >= asked;

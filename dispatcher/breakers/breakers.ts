@@ -1,13 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import type { BreakerTiming, HealthSample } from '../../shared/breaker.ts';
+import type { BreakerTiming } from '../../shared/breaker.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import {
-  deleteBreakerStatesOf,
-  deleteOldBreakerStates,
-  hasClosedElsewhere,
-  saveBreakerState,
-} from '../../shared/db/tables/gateways/breakers.ts';
 import {
   type BreakerKey,
   type BreakerState,
@@ -19,111 +12,101 @@ import { profileConnectorIds } from '../../shared/domain/labels.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
-import type { DeliverResult } from '../sending/task.ts';
+import { BreakerStates } from './breaker-states.ts';
 import { GatewayFailures } from './gateway-failures.ts';
+import { type PermitAnswer, unwatchedPermit } from './gateway-permit.ts';
 import { GatewayQueue } from './gateway-queue.ts';
 import { InFlightBatches } from './in-flight-batches.ts';
 import { Overrides } from './overrides.ts';
 
-/** Recipients of a large batch that a half-open breaker lets through to try the gateway. */
-const probeRecipients = 10;
+/** Recipients of a large batch that a half-open breaker lets through as a probe. */
+const probeSize = 10;
 
-/** A release calls those who wait back; this is for the case that the call is lost. */
+/** Longest wait at a breaker that is forced open: a release wakes the batches, unless its notification is lost. */
 const longestForcedWaitMs = 15_000;
 
-/** What was being put back while the others were called back is called back after this. */
-const stragglerMs = 500;
-
-/** A batch was sent, and whether its tries count; or it has to wait. */
-export type Passage =
-  | { kind: 'sent'; result: DeliverResult; isCounted: boolean }
-  | { kind: 'wait'; afterMs: number };
-
-/** Sends a batch, or of a large one only so many recipients; `flight` is the memory to watch it by. */
-export type SendBatch = (slice?: number, flight?: SharedArrayBuffer) => Promise<DeliverResult>;
+/** Delay of the second wake-up, for batches that were being put back during the first one. */
+const secondWakeMs = 500;
 
 export interface BreakersOptions {
   db: Database;
   clock: Clock;
   log: Logger;
   timing: BreakerTiming;
-  /** So many batches of one gateway may drag (`in-flight-batches.ts`); while they do, further ones wait. */
+  /** Slow batches of one gateway (`in-flight-batches.ts`) beyond which further ones wait. */
   maxSlow: number;
-  /** Has the batches that wait for a gateway come back now. */
+  /** Makes the jobs of the batches that wait for a gateway due now. */
   wakeWaiting(key: BreakerKey): Promise<void>;
 }
-
-const showingOf = ({ health: showing }: DeliverResult): HealthSample => showing;
 
 /** The breakers of this dispatcher, one per connector, app and profile (states: README.md). */
 export class Breakers {
   readonly #options: BreakersOptions;
-  readonly #dispatcher = randomUUID();
-  readonly #lines = new Map<string, GatewayQueue>();
-  readonly #forced: Overrides;
-  readonly #flights: InFlightBatches;
+  readonly #queues = new Map<string, GatewayQueue>();
+  readonly #overrides: Overrides;
+  readonly #inFlight: InFlightBatches;
   readonly #failures: GatewayFailures;
+  readonly #states: BreakerStates;
   readonly #stop = new AbortController();
-  #notes: Promise<void> = Promise.resolve();
 
   constructor(options: BreakersOptions) {
     this.#options = options;
-    this.#forced = new Overrides(options.db, options.clock);
+    this.#overrides = new Overrides(options.db, options.clock);
     this.#failures = new GatewayFailures(options);
-    this.#flights = new InFlightBatches({ clock: options.clock, forcedOpen: () => this.#forced.open() });
+    this.#states = new BreakerStates(options);
+    this.#inFlight = new InFlightBatches({
+      clock: options.clock,
+      forcedOpen: () => this.#overrides.forcedOpen(),
+    });
   }
 
-  /** How long a batch has to wait before it may be sent, in ms; 0: it may go now. */
+  /** Returns the milliseconds that a batch has to wait before it may ask for a permit; 0: it may ask now. */
   async waitMs(key: BreakerKey): Promise<number> {
     if (!isWatched(key)) return 0;
-    const order = await this.#forced.of(key);
-    const line = this.#line(key);
-    if (order?.forced === 'open') {
-      const lastedMs = this.#options.clock.now() - order.since.getTime();
-      return line.slot(Math.min(lastedMs / 4, longestForcedWaitMs));
+    const override = await this.#overrides.of(key);
+    const queue = this.#queueOf(key);
+    if (override?.forced === 'open') {
+      const forcedForMs = this.#options.clock.now() - override.since.getTime();
+      return queue.enqueue(Math.min(forcedForMs / 4, longestForcedWaitMs));
     }
-    if (this.#isFull(line)) return line.slot(0);
-    const isPassable = order?.forced === 'closed' || line.breaker.isPassable;
-    return isPassable ? 0 : line.slot(line.breaker.cooldownLeftMs);
+    if (this.#isFull(queue)) return queue.enqueue(0);
+    const isPassable = override?.forced === 'closed' || queue.breaker.isPassable;
+    return isPassable ? 0 : queue.enqueue(queue.breaker.cooldownLeftMs);
   }
 
   /**
-   * Sends a batch unless its breaker is against it. A gateway that has not answered lately gets one batch
-   * at a time, and one whose batches drag no more of them: it does not hold every place of its connector
-   * (protocol/delivery.md#promise-4). `place` is the one that the batch has.
+   * Asks for a permit to send one batch. A gateway without a recent answer gets one batch at a time, and one with too
+   * many slow batches no further one: it does not use up all job permits of its connector
+   * (protocol/delivery.md#promise-4). `jobPermit` is the batch's own, which it releases when it is slow.
    */
-  async send(key: BreakerKey, send: SendBatch, place?: Permit): Promise<Passage> {
-    if (!isWatched(key)) return { kind: 'sent', result: await send(), isCounted: true };
-    const order = await this.#forced.of(key);
-    const line = this.#line(key);
-    if (order?.forced === 'open' || this.#isFull(line)) return { kind: 'wait', afterMs: line.slot(0) };
-    const track = <T>(work: (flight: SharedArrayBuffer) => Promise<T>) =>
-      this.#flights.track(line.id, place, work);
-    if (order?.forced === 'closed') {
-      const result = await track((flight) => send(undefined, flight));
-      this.#failures.saw(line, result);
-      return { kind: 'sent', result, isCounted: true };
-    }
-    if (!(await line.canProbe())) return { kind: 'wait', afterMs: line.slot(line.breaker.cooldownLeftMs) };
-    return line.track(() => track((flight) => this.#sendThrough(line, (slice) => send(slice, flight))));
+  async acquire(key: BreakerKey, jobPermit?: Permit): Promise<PermitAnswer> {
+    if (!isWatched(key)) return unwatchedPermit;
+    const override = await this.#overrides.of(key);
+    const queue = this.#queueOf(key);
+    if (override?.forced === 'open' || this.#isFull(queue)) return wait(queue.enqueue(0));
+    if (override?.forced === 'closed') return this.#forcedPermit(queue, jobPermit);
+    const isFree = await queue.canProbe();
+    return (
+      (isFree && this.#breakerPermit(queue, jobPermit)) || wait(queue.enqueue(queue.breaker.cooldownLeftMs))
+    );
   }
 
-  /** An operator has forced or released something: known at once, and those who wait come back. */
+  /** Reads the overrides after a change and wakes the batches that wait for a gateway which is no longer forced open. */
   async refreshOverrides(): Promise<void> {
-    this.#forced.forget();
-    const forced = await this.#forced.all();
-    for (const line of this.#lines.values())
-      if (line.isAwaited && forced.get(line.id)?.forced !== 'open') this.#wakeWaiting(line);
+    this.#overrides.invalidate();
+    const overrides = await this.#overrides.all();
+    for (const queue of this.#queues.values())
+      if (queue.hasWaiting && overrides.get(queue.id)?.forced !== 'open') this.#wakeWaiting(queue);
   }
 
-  /** Writes the states into the gauge; what is forced shows as what it was forced to. */
+  /** Writes the states into the gauge; an override shows as the state it forces. */
   async reportTo(metrics: Metrics): Promise<void> {
-    const forced = await this.#forced.all();
-    const shown = new Map<string, BreakerState>();
-    for (const [id, line] of this.#lines) shown.set(id, line.breaker.state);
-    for (const [id, order] of forced) shown.set(id, order.forced);
+    const overrides = await this.#overrides.all();
+    const states = new Map<string, BreakerState>();
+    for (const [id, queue] of this.#queues) states.set(id, queue.breaker.state);
+    for (const [id, { forced }] of overrides) states.set(id, forced);
     metrics.breakerState.reset();
-    for (const [id, state] of shown) {
+    for (const [id, state] of states) {
       const key = parseBreakerId(id);
       if (!key) continue;
       const { connector, appId: app, profile } = key;
@@ -131,102 +114,109 @@ export class Breakers {
     }
   }
 
-  /** Keeps what is written down alive and lets go of breakers that nobody uses. */
+  /** Renews the written states, learns from other dispatchers, and drops breakers without traffic. */
   async maintain(): Promise<void> {
-    for (const [id, line] of this.#lines) {
-      if (line.breaker.state !== 'closed') {
-        await this.#learn(line);
-        this.#note(line);
-      } else if (line.isIdle) {
-        line.breaker.close();
-        this.#lines.delete(id);
+    for (const [id, queue] of this.#queues) {
+      const { breaker } = queue;
+      if (breaker.state !== 'closed') {
+        // Without traffic of its own the breaker would stay half-open while another dispatcher sends.
+        if (breaker.state === 'half-open' && (await this.#states.hasClosedElsewhere(queue)))
+          breaker.closeByPeer();
+        this.#states.write(queue);
+      } else if (queue.isIdle) {
+        breaker.close();
+        this.#queues.delete(id);
       }
     }
-    await this.#notes;
-    await this.#failures.maintain(this.#lines.values());
-    await deleteOldBreakerStates(this.#options.db);
+    await this.#failures.maintain(this.#queues.values());
+    await this.#states.maintain();
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    this.#flights.close();
-    for (const { breaker } of this.#lines.values()) breaker.close();
-    await this.#notes;
+    this.#inFlight.close();
+    for (const { breaker } of this.#queues.values()) breaker.close();
     await this.#failures.close();
-    await deleteBreakerStatesOf(this.#options.db, this.#dispatcher).catch(() => undefined);
+    await this.#states.close();
   }
 
-  async #sendThrough(line: GatewayQueue, send: SendBatch): Promise<Passage> {
-    const slice = line.breaker.state === 'half-open' ? probeRecipients : undefined;
-    const work = async () => {
-      const result = await send(slice);
-      // Before it is judged: what opens the breaker is told with its reason.
-      this.#failures.saw(line, result);
-      return result;
+  /** Returns a permit that the breaker has no say in: an operator forced it closed. */
+  #forcedPermit(queue: GatewayQueue, jobPermit: Permit | undefined): PermitAnswer {
+    const batch = this.#inFlight.track(queue.id, jobPermit);
+    return {
+      kind: 'permit',
+      progressMemory: batch.progress.memory,
+      release: async (health) => {
+        this.#inFlight.untrack(batch);
+        if (health) this.#failures.record(queue, health);
+        return true;
+      },
     };
-    const run = await line.breaker.run(work, showingOf);
-    if (!run.hasRun) return { kind: 'wait', afterMs: line.slot(line.breaker.cooldownLeftMs) };
-    const { asked, failed: troubled } = run.value.health;
-    if (asked > troubled) line.markHealthy();
-    // While the gateway cannot be asked, a try costs nothing: else an hour's outage would use the budget up.
-    return { kind: 'sent', result: run.value, isCounted: line.breaker.state === 'closed' };
   }
 
-  /** Half-open without traffic of its own, a breaker would stay so while another dispatcher sends. */
-  async #learn({ breaker, key, since }: GatewayQueue): Promise<void> {
-    if (breaker.state !== 'half-open') return;
-    const seen = { dispatcher: this.#dispatcher, since };
-    if (await hasClosedElsewhere(this.#options.db, key, seen)) breaker.closeByPeer();
+  /** Returns a permit of the breaker; undefined while it lets no batch pass. */
+  #breakerPermit(queue: GatewayQueue, jobPermit: Permit | undefined): PermitAnswer | undefined {
+    const isProbe = queue.breaker.state === 'half-open';
+    const permit = queue.breaker.acquire();
+    if (!permit) return undefined;
+    queue.track();
+    const batch = this.#inFlight.track(queue.id, jobPermit);
+    return {
+      kind: 'permit',
+      ...(isProbe ? { probeSize } : {}),
+      progressMemory: batch.progress.memory,
+      release: async (health) => {
+        // Before the breaker judges: its change of state is logged with this reason.
+        if (health) this.#failures.record(queue, health);
+        await permit.release(health?.health);
+        this.#inFlight.untrack(batch);
+        if (health && health.health.asked > health.health.failed) queue.markHealthy();
+        queue.untrack();
+        // A try while the gateway is down costs nothing: an outage of an hour would use up all tries.
+        return queue.breaker.state === 'closed';
+      },
+    };
   }
 
   #isFull({ id }: GatewayQueue): boolean {
-    return this.#flights.slowOf(id) >= this.#options.maxSlow;
+    return this.#inFlight.slowOf(id) >= this.#options.maxSlow;
   }
 
-  #line(key: BreakerKey): GatewayQueue {
-    const id = breakerIdOf(key);
-    const line = this.#lines.get(id) ?? this.#newLine(key);
-    return line.use();
+  #queueOf(key: BreakerKey): GatewayQueue {
+    const queue = this.#queues.get(breakerIdOf(key)) ?? this.#createQueue(key);
+    queue.markUsed();
+    return queue;
   }
 
-  #newLine(key: BreakerKey): GatewayQueue {
+  #createQueue(key: BreakerKey): GatewayQueue {
     const { clock, timing } = this.#options;
-    const line: GatewayQueue = new GatewayQueue(key, {
-      clock,
-      timing,
-      onChange: (state) => this.#changed(line, state),
-    });
-    this.#lines.set(line.id, line);
-    return line;
+    const onChange = (state: BreakerState) => this.#onChange(queue, state);
+    const queue: GatewayQueue = new GatewayQueue(key, { clock, timing, onChange });
+    this.#queues.set(queue.id, queue);
+    return queue;
   }
 
-  #changed(line: GatewayQueue, state: BreakerState): void {
-    const reason = state === 'closed' ? undefined : this.#failures.reasonOf(line);
-    this.#options.log.warn({ breaker: line.id, state, reason }, 'a breaker changed its state');
-    this.#note(line);
-    if (state === 'closed' && line.isAwaited) this.#wakeWaiting(line);
+  #onChange(queue: GatewayQueue, state: BreakerState): void {
+    const reason = state === 'closed' ? undefined : this.#failures.reasonOf(queue);
+    this.#options.log.warn({ breaker: queue.id, state, reason }, 'a breaker changed its state');
+    this.#states.write(queue);
+    if (state === 'closed' && queue.hasWaiting) this.#wakeWaiting(queue);
   }
 
-  /** Twice: a batch that was just being put back would else wait for its time. */
-  #wakeWaiting(line: GatewayQueue): void {
+  /** Wakes the waiting batches twice, for those that are being put back during the first time. */
+  #wakeWaiting(queue: GatewayQueue): void {
     const { wakeWaiting, log } = this.#options;
-    const call = async () => {
-      line.forgetSlots();
-      await wakeWaiting(line.key);
-      await sleep(stragglerMs, this.#stop.signal);
-      if (!this.#stop.signal.aborted) await wakeWaiting(line.key);
+    const wakeTwice = async () => {
+      queue.clear();
+      await wakeWaiting(queue.key);
+      await sleep(secondWakeMs, this.#stop.signal);
+      if (!this.#stop.signal.aborted) await wakeWaiting(queue.key);
     };
-    call().catch((error: unknown) => log.warn({ err: error }, 'waiting batches could not be called back'));
-  }
-
-  #note({ key, breaker, since }: GatewayQueue): void {
-    const { db, log } = this.#options;
-    const seen = { dispatcher: this.#dispatcher, state: breaker.state, since };
-    this.#notes = this.#notes
-      .then(() => saveBreakerState(db, key, seen))
-      .catch((error: unknown) => log.warn({ err: error }, 'the state of a breaker could not be written'));
+    wakeTwice().catch((error: unknown) => log.warn({ err: error }, 'could not wake waiting batches'));
   }
 }
+
+const wait = (afterMs: number): PermitAnswer => ({ kind: 'wait', afterMs });
 
 /** Our own channel has no gateway that could be down: it writes to our database. */
 function isWatched({ connector }: BreakerKey): boolean {

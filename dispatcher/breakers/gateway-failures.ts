@@ -1,3 +1,4 @@
+import { isUnhealthy } from '../../shared/breaker.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import {
@@ -7,25 +8,25 @@ import {
 } from '../../shared/db/tables/gateways/failures.ts';
 import type { GatewayFailure } from '../../shared/domain/breaker.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import type { DeliverResult } from '../sending/task.ts';
+import type { GatewayHealth } from './gateway-permit.ts';
 import type { GatewayQueue } from './gateway-queue.ts';
 
-/** A gateway that fails and answers in turns is written down so often at the most. */
+/** Shortest interval of writes for a gateway that fails and answers in turns. */
 const writeEveryMs = 1000;
 
-/** A failure that lasts gets a new date after this time. */
+/** Interval in which a failure that lasts gets a new date. */
 const renewEveryMs = 10_000;
 
-/** Reasons come from bounded sets; this bounds what a defect could make of that. */
-const maxReason = 200;
+/** Reasons come from bounded sets; this limit holds even if a defect breaks that. */
+const maxReasonChars = 200;
 
-/** A gateway that is not asked any more loses its last failure after this. */
+/** Age at which the failure of a gateway without traffic is deleted. */
 const retentionMs = 24 * 3600 * 1000;
 
 interface Entry {
-  /** What is the case; null: the gateway answers; undefined: nothing is known yet. */
+  /** Current failure; null: the gateway answers; undefined: not known yet. */
   failure: GatewayFailure | null | undefined;
-  /** What was written last. */
+  /** Failure that was written last. */
   written: GatewayFailure | null | undefined;
   writtenAtMs: number;
 }
@@ -37,8 +38,8 @@ export interface GatewayFailuresOptions {
 }
 
 /**
- * Why each gateway could not be asked last, in the table `gateway_failure` that all processes read. One write per
- * gateway and second at the most, none while it answers.
+ * The last failure of each gateway, in the table `gateway_failure` that all processes read. Writes at most once per
+ * gateway and second, and not at all while it answers.
  */
 export class GatewayFailures {
   readonly #options: GatewayFailuresOptions;
@@ -49,51 +50,51 @@ export class GatewayFailures {
     this.#options = options;
   }
 
-  /** Takes in what a batch showed. Half of it without an answer is a failure, as for the breaker. */
-  saw(line: GatewayQueue, { health: showing, trouble }: Pick<DeliverResult, 'health' | 'trouble'>): void {
-    const entry = this.#entryOf(line);
-    if (trouble !== null && showing.failed * 2 >= showing.asked)
-      entry.failure = { reason: trouble.slice(0, maxReason), at: new Date(this.#options.clock.now()) };
-    else if (showing.asked > 0) entry.failure = null;
-    this.#sync(line, entry);
+  /** Records the health that a batch showed. An unhealthy sample is a failure, as it is for the breaker. */
+  record(queue: GatewayQueue, { health, trouble }: GatewayHealth): void {
+    const entry = this.#entryOf(queue);
+    if (trouble !== null && isUnhealthy(health))
+      entry.failure = { reason: trouble.slice(0, maxReasonChars), at: new Date(this.#options.clock.now()) };
+    else if (health.asked > 0) entry.failure = null;
+    this.#sync(queue, entry);
   }
 
-  /** Why a gateway could not be asked last; undefined when it answered, or was not asked. */
-  reasonOf(line: GatewayQueue): string | undefined {
-    return this.#entries.get(line)?.failure?.reason;
+  /** Returns the reason of a gateway's current failure; undefined when it answers, or was not asked. */
+  reasonOf(queue: GatewayQueue): string | undefined {
+    return this.#entries.get(queue)?.failure?.reason;
   }
 
-  /** Writes down what came too soon after the last write, and deletes what is old. */
-  async maintain(lines: Iterable<GatewayQueue>): Promise<void> {
-    for (const line of lines) {
-      const entry = this.#entries.get(line);
-      if (entry) this.#sync(line, entry);
+  /** Writes failures that came too soon after the last write, and deletes old ones. */
+  async maintain(queues: Iterable<GatewayQueue>): Promise<void> {
+    for (const queue of queues) {
+      const entry = this.#entries.get(queue);
+      if (entry) this.#sync(queue, entry);
     }
     await this.#writes;
     const { db, clock } = this.#options;
     await deleteOldGatewayFailures(db, new Date(clock.now() - retentionMs));
   }
 
-  /** Waits for what is being written. */
+  /** Waits for pending writes. */
   async close(): Promise<void> {
     await this.#writes;
   }
 
-  #entryOf(line: GatewayQueue): Entry {
-    const known = this.#entries.get(line);
+  #entryOf(queue: GatewayQueue): Entry {
+    const known = this.#entries.get(queue);
     if (known) return known;
     const entry = { failure: undefined, written: undefined, writtenAtMs: Number.NEGATIVE_INFINITY };
-    this.#entries.set(line, entry);
+    this.#entries.set(queue, entry);
     return entry;
   }
 
-  #sync(line: GatewayQueue, entry: Entry): void {
+  #sync(queue: GatewayQueue, entry: Entry): void {
     const { failure } = entry;
     const sinceMs = this.#options.clock.monotonicMs() - entry.writtenAtMs;
     if (failure === undefined || sinceMs < writeEveryMs || isWritten(entry, sinceMs)) return;
     entry.written = failure;
     entry.writtenAtMs = this.#options.clock.monotonicMs();
-    this.#write(line, failure);
+    this.#write(queue, failure);
   }
 
   #write({ key }: GatewayQueue, failure: GatewayFailure | null): void {
@@ -104,9 +105,7 @@ export class GatewayFailures {
           ? clearGatewayFailure(db, key, new Date(clock.now()))
           : recordGatewayFailure(db, key, failure),
       )
-      .catch((error: unknown) =>
-        log.warn({ err: error }, 'the last failure of a gateway could not be written'),
-      );
+      .catch((error: unknown) => log.warn({ err: error }, 'gateway failure could not be written'));
   }
 }
 

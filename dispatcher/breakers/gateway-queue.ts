@@ -3,14 +3,14 @@ import { Breaker, type BreakerTiming } from '../../shared/breaker.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import { type BreakerKey, type BreakerState, breakerIdOf } from '../../shared/domain/breaker.ts';
 
-/** Batches that wait come back one after another, so that a long queue does not turn in step. */
-const slotMs = 10;
+/** Distance between the returns of two waiting batches, so that a long queue does not return all at once. */
+const returnIntervalMs = 10;
 const shortestWaitMs = 500;
 
-/** A gateway that answered within this time may be sent to by many batches at once. */
-const provenForMs = 60_000;
-/** How long further batches wait in their place for the first answer of one that did not. */
-const proofMs = 300;
+/** Time after an answer in which the gateway counts as healthy and takes many batches at once. */
+const healthyForMs = 60_000;
+/** Longest wait of a further batch for the first answer of a gateway that is not known to be healthy. */
+const firstAnswerMs = 300;
 
 const idleMs = 600_000;
 
@@ -20,22 +20,23 @@ export interface GatewayQueueOptions {
   onChange(state: BreakerState): void;
 }
 
-/** One gateway as one profile of an app reaches it, and the batches that wait for it. */
+/** One gateway as one profile of an app reaches it: its breaker, and the batches that wait for it. */
 export class GatewayQueue {
   readonly key: BreakerKey;
   readonly id: string;
   readonly breaker: Breaker;
+  /** When the breaker changed its state last. */
   since: Date;
   readonly #clock: Clock;
   #usedAtMs = 0;
-  /** Where the queue of waiting batches ends, by the monotonic clock. */
-  #lastSlotMs = 0;
-  /** When the last of them is back. */
-  #awaitedUntilMs = 0;
-  #provenAtMs = Number.NEGATIVE_INFINITY;
+  /** When the last waiting batch returns, without jitter, by the monotonic clock. */
+  #lastReturnMs = 0;
+  /** The same with jitter. */
+  #allReturnedAtMs = 0;
+  #healthyAtMs = Number.NEGATIVE_INFINITY;
   #inFlight = 0;
-  /** Resolves when a batch comes back. */
-  #news = Promise.withResolvers<void>();
+  /** Resolves when a batch in flight ends. */
+  #batchEnd = Promise.withResolvers<void>();
 
   constructor(key: BreakerKey, { clock, timing, onChange }: GatewayQueueOptions) {
     this.key = key;
@@ -45,66 +46,64 @@ export class GatewayQueue {
     const monotonicMs = () => clock.monotonicMs();
     this.breaker = new Breaker(timing, monotonicMs, (state) => {
       this.since = new Date(clock.now());
-      if (state === 'open') this.#provenAtMs = Number.NEGATIVE_INFINITY;
+      if (state === 'open') this.#healthyAtMs = Number.NEGATIVE_INFINITY;
       onChange(state);
     });
   }
 
-  use(): this {
+  markUsed(): void {
     this.#usedAtMs = this.#clock.monotonicMs();
-    return this;
   }
 
   get isIdle(): boolean {
     return this.#inFlight === 0 && this.#clock.monotonicMs() - this.#usedAtMs > idleMs;
   }
 
-  /** Whether batches were told to wait that are not back yet. */
-  get isAwaited(): boolean {
-    return this.#awaitedUntilMs > this.#clock.monotonicMs();
+  /** Whether batches that were told to wait are not back yet. */
+  get hasWaiting(): boolean {
+    return this.#allReturnedAtMs > this.#clock.monotonicMs();
   }
 
-  /** Milliseconds until a waiting batch comes back: behind those that wait already, with jitter. */
-  slot(restMs: number): number {
+  /** Adds a batch to those that wait. Returns the milliseconds after which it returns: behind the others, with jitter. */
+  enqueue(leastMs: number): number {
     const nowMs = this.#clock.monotonicMs();
-    const leastMs = Math.max(restMs, shortestWaitMs);
-    this.#lastSlotMs = Math.max(this.#lastSlotMs + slotMs, nowMs + leastMs);
-    const backAtMs = this.#lastSlotMs + randomInt(Math.ceil(leastMs / 4));
-    this.#awaitedUntilMs = Math.max(this.#awaitedUntilMs, backAtMs);
-    return Math.ceil(backAtMs - nowMs);
+    const waitMs = Math.max(leastMs, shortestWaitMs);
+    this.#lastReturnMs = Math.max(this.#lastReturnMs + returnIntervalMs, nowMs + waitMs);
+    const returnMs = this.#lastReturnMs + randomInt(Math.ceil(waitMs / 4));
+    this.#allReturnedAtMs = Math.max(this.#allReturnedAtMs, returnMs);
+    return Math.ceil(returnMs - nowMs);
   }
 
-  /** Those who waited were called back: the queue begins anew. */
-  forgetSlots(): void {
-    this.#lastSlotMs = 0;
-    this.#awaitedUntilMs = 0;
+  /** Empties the queue after its batches were woken. */
+  clear(): void {
+    this.#lastReturnMs = 0;
+    this.#allReturnedAtMs = 0;
   }
 
-  /** The gateway answered: it may be sent to by many batches at once. */
+  /** Notes an answer of the gateway: it may get many batches at once. */
   markHealthy(): void {
-    this.#provenAtMs = this.#clock.monotonicMs();
+    this.#healthyAtMs = this.#clock.monotonicMs();
   }
 
-  /** False while another batch tries a gateway that has not answered lately. Waits a little for its answer. */
+  /** Whether a batch may be sent beside those in flight. Waits a little for the first answer of an untested gateway. */
   async canProbe(): Promise<boolean> {
-    if (this.#isFree) return true;
-    await Promise.race([this.#news.promise, sleep(proofMs)]);
-    return this.#isFree;
+    if (this.#canProbe) return true;
+    await Promise.race([this.#batchEnd.promise, sleep(firstAnswerMs)]);
+    return this.#canProbe;
   }
 
-  /** Does the work of one batch in flight. */
-  async track<T>(work: () => Promise<T>): Promise<T> {
+  /** Counts a batch as in flight until `untrack`. */
+  track(): void {
     this.#inFlight += 1;
-    try {
-      return await work();
-    } finally {
-      this.#inFlight -= 1;
-      this.#news.resolve();
-      this.#news = Promise.withResolvers();
-    }
   }
 
-  get #isFree(): boolean {
-    return this.#inFlight === 0 || this.#clock.monotonicMs() - this.#provenAtMs < provenForMs;
+  untrack(): void {
+    this.#inFlight -= 1;
+    this.#batchEnd.resolve();
+    this.#batchEnd = Promise.withResolvers();
+  }
+
+  get #canProbe(): boolean {
+    return this.#inFlight === 0 || this.#clock.monotonicMs() - this.#healthyAtMs < healthyForMs;
   }
 }

@@ -1,66 +1,62 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
-import { InFlightBatch, newProgressMemory } from '../sending/in-flight-batch.ts';
+import { InFlightBatch } from '../sending/in-flight-batch.ts';
 
-/** How often what is in flight is looked at. */
+/** Interval of the look at all batches in flight. */
 const watchMs = 200;
 
-/** A batch is let alone for so long after it began; what it takes to connect is part of it. */
-const indulgenceMs = 800;
+/** Age below which no batch counts as slow; connecting takes part of it. */
+const graceMs = 800;
 
-/** A batch that would take longer than this at the speed it has shown so far drags. */
-const dragMs = 10_000;
+/** A batch that would take longer than this at its speed so far is slow. */
+const slowBatchMs = 10_000;
 
-interface Entry {
-  /** The breaker's id of the gateway. */
-  id: string;
-  flight: InFlightBatch;
-  place: Permit | undefined;
-  /** When it was first seen to have begun. */
-  begunAtMs: number | undefined;
+/** One batch in flight, from `track` to `untrack`. */
+export interface TrackedBatch {
+  /** The breaker's id of its gateway. */
+  readonly id: string;
+  readonly progress: InFlightBatch;
+  /** Job permit that the batch releases when it turns out to be slow. */
+  readonly jobPermit: Permit | undefined;
+  /** When the thread was first seen to have begun with it. */
+  beganAtMs: number | undefined;
   isSlow: boolean;
 }
 
 export interface InFlightOptions {
   clock: Clock;
-  /** Ids of the breakers that are forced open; at most some 100 ms old. */
+  /** Returns the ids of the breakers that are forced open, at most 400 ms old. */
   forcedOpen(): Promise<Set<string>>;
 }
 
 /**
- * The batches in flight. One whose gateway is silent or slow gives up its place, so that other apps and
- * gateways find one (protocol/delivery.md#promise-4); one whose breaker is forced open is told to stop.
+ * The batches in flight. A slow one releases its job permit, so that batches of other apps and gateways are taken
+ * (protocol/delivery.md#promise-4); one whose breaker is forced open is told to stop.
  */
 export class InFlightBatches {
   readonly #options: InFlightOptions;
-  readonly #entries = new Set<Entry>();
+  readonly #batches = new Set<TrackedBatch>();
   #watch: NodeJS.Timeout | undefined;
 
   constructor(options: InFlightOptions) {
     this.#options = options;
   }
 
-  /** Does `work` on a batch, watched meanwhile. */
-  async track<T>(
-    id: string,
-    place: Permit | undefined,
-    work: (shared: SharedArrayBuffer) => Promise<T>,
-  ): Promise<T> {
-    const shared = newProgressMemory();
-    const entry = { id, flight: new InFlightBatch(shared), place, begunAtMs: undefined, isSlow: false };
-    this.#entries.add(entry);
-    this.#watch ??= setInterval(() => void this.#look(), watchMs);
-    try {
-      return await work(shared);
-    } finally {
-      this.#entries.delete(entry);
-    }
+  track(id: string, jobPermit: Permit | undefined): TrackedBatch {
+    const batch = { id, progress: new InFlightBatch(), jobPermit, beganAtMs: undefined, isSlow: false };
+    this.#batches.add(batch);
+    this.#watch ??= setInterval(() => void this.#inspect(), watchMs);
+    return batch;
   }
 
-  /** How many batches of a gateway drag. */
+  untrack(batch: TrackedBatch): void {
+    this.#batches.delete(batch);
+  }
+
+  /** Returns the number of slow batches of a gateway. */
   slowOf(id: string): number {
     let count = 0;
-    for (const entry of this.#entries) if (entry.id === id && entry.isSlow) count += 1;
+    for (const batch of this.#batches) if (batch.id === id && batch.isSlow) count += 1;
     return count;
   }
 
@@ -68,24 +64,24 @@ export class InFlightBatches {
     clearInterval(this.#watch);
   }
 
-  async #look(): Promise<void> {
-    if (this.#entries.size === 0) {
+  async #inspect(): Promise<void> {
+    if (this.#batches.size === 0) {
       clearInterval(this.#watch);
       this.#watch = undefined;
       return;
     }
-    for (const entry of this.#entries) this.#judge(entry);
+    for (const batch of this.#batches) this.#measure(batch);
     const open = await this.#options.forcedOpen().catch(() => undefined);
-    for (const { id, flight } of this.#entries) if (open?.has(id)) flight.stop();
+    for (const { id, progress } of this.#batches) if (open?.has(id)) progress.stop();
   }
 
-  #judge(entry: Entry): void {
-    const { size, answered } = entry.flight;
+  #measure(batch: TrackedBatch): void {
+    const { size, answered } = batch.progress;
     if (size === 0) return;
     const nowMs = this.#options.clock.monotonicMs();
-    entry.begunAtMs ??= nowMs;
-    const ageMs = nowMs - entry.begunAtMs;
-    entry.isSlow = ageMs >= indulgenceMs && answered * dragMs < size * ageMs;
-    if (entry.isSlow) entry.place?.release();
+    batch.beganAtMs ??= nowMs;
+    const ageMs = nowMs - batch.beganAtMs;
+    batch.isSlow = ageMs >= graceMs && answered * slowBatchMs < size * ageMs;
+    if (batch.isSlow) batch.jobPermit?.release();
   }
 }

@@ -3,7 +3,7 @@ import type { Database } from '../../shared/db/pool.ts';
 import { readBreakerOverrides } from '../../shared/db/tables/gateways/breakers.ts';
 import { type BreakerKey, breakerIdOf, type OverrideState } from '../../shared/domain/breaker.ts';
 
-/** What is forced counts within one second on every dispatcher (protocol/admin-api.md#changes); half of that is the query's. */
+/** An override applies on every dispatcher within one second (protocol/admin-api.md#changes); the query takes half of it. */
 const maxAgeMs = 400;
 
 export interface BreakerOverride {
@@ -11,12 +11,12 @@ export interface BreakerOverride {
   since: Date;
 }
 
-/** What operators forced breakers to, shared by all dispatchers through the database. */
+/** Breakers that operators opened or closed; all dispatchers share them through the database. */
 export class Overrides {
   readonly #db: Database;
   readonly #clock: Clock;
-  #known: Promise<Map<string, BreakerOverride>> | undefined;
-  #knownAtMs = 0;
+  #cached: Promise<Map<string, BreakerOverride>> | undefined;
+  #readAtMs = 0;
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;
@@ -27,27 +27,27 @@ export class Overrides {
     return (await this.all()).get(breakerIdOf(key));
   }
 
-  /** Everything that is forced, by id, at most 400 ms old. */
+  /** Returns all overrides by the breaker's id, at most 400 ms old. */
   all(): Promise<Map<string, BreakerOverride>> {
     const nowMs = this.#clock.monotonicMs();
-    if (this.#known && nowMs - this.#knownAtMs < maxAgeMs) return this.#known;
-    const known = readBreakerOverrides(this.#db);
-    known.catch(() => {
-      if (this.#known === known) this.#known = undefined;
+    if (this.#cached && nowMs - this.#readAtMs < maxAgeMs) return this.#cached;
+    const overrides = readBreakerOverrides(this.#db);
+    overrides.catch(() => {
+      if (this.#cached === overrides) this.#cached = undefined;
     });
-    this.#known = known;
-    this.#knownAtMs = nowMs;
-    return known;
+    this.#cached = overrides;
+    this.#readAtMs = nowMs;
+    return overrides;
   }
 
-  /** Something has changed: the next question goes to the database. */
-  forget(): void {
-    this.#known = undefined;
+  /** Drops the cache: the next call reads the database. */
+  invalidate(): void {
+    this.#cached = undefined;
   }
 
-  /** The ids of those that are forced open. */
-  async open(): Promise<Set<string>> {
-    const forced = await this.all();
-    return new Set([...forced].filter(([, order]) => order.forced === 'open').map(([id]) => id));
+  /** Returns the ids of the breakers that are forced open. */
+  async forcedOpen(): Promise<Set<string>> {
+    const overrides = await this.all();
+    return new Set([...overrides].filter(([, { forced }]) => forced === 'open').map(([id]) => id));
   }
 }

@@ -1,109 +1,132 @@
-import { type BatchSnapshot, readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
 import { markFirstSend } from '../../shared/db/tables/pushes/progress.ts';
+import { pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
+import type { Permit } from '../../shared/queue/consumer.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
+import type { GatewayPermit } from '../breakers/gateway-permit.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import {
-  completeJob,
-  type DeliverOptions,
-  postpone,
-  recordResult,
-  settleUnsent,
-} from '../recording/recorder.ts';
+import { type BatchInWork, type BatchJob, loadBatch } from '../recording/batch-in-work.ts';
+import { closePush } from '../recording/closing.ts';
+import { recordParked } from '../recording/parked.ts';
+import { recordPostponed } from '../recording/postponed.ts';
+import { recordResult } from '../recording/recorder.ts';
+import type { SentBatch } from '../recording/sent-batch.ts';
+import { recordUnsent } from '../recording/unsent.ts';
 import type { SendSlot } from '../sending/task.ts';
-import { passGates } from './gates.ts';
-import { parkBatch } from './pause.ts';
+import { decide, type GateDecision, reserve } from './gates.ts';
+
+/** What a batch gets from the job that brought it. */
+export interface DeliverContext {
+  /** Tells it to stop. */
+  signal: AbortSignal;
+  /** The job permit, which a slow batch releases early. */
+  permit?: Permit;
+  /** Its own job; absent for a batch of a push to few, which the planning job delivers. */
+  job?: BatchJob;
+}
+
+/** State of a batch after one round: `done` (its job is completed), `unfinished` (it goes back), `changed` (one more round). */
+type RoundEnd = 'done' | 'unfinished' | 'changed';
+
+/** Slot duration from which a batch waits more than it works, so that it releases its job permit at once. */
+const longSlotMs = 250;
 
 /**
- * Sends one batch and records what became of it. True when the batch is settled or postponed (and the job
- * it came by completed), false when the dispatcher was told to stop before all of it was sent.
+ * Delivers one batch: load, decide, reserve, send, record, close. Returns true when its job is completed, false when the
+ * dispatcher stopped before all of it was sent.
  */
 export async function deliverBatch(
   deps: DispatcherDeps,
-  task: DeliverJob,
-  signal: AbortSignal,
-  options: DeliverOptions = {},
+  ids: DeliverJob,
+  context: DeliverContext,
 ): Promise<boolean> {
-  for (;;) {
-    const isDone = await deliverOnce(deps, task, signal, options);
-    if (isDone !== 'ask again') return isDone;
-  }
+  let end: RoundEnd = 'changed';
+  // A push that is paused, resumed or cancelled in the meantime changes the decision.
+  while (end === 'changed') end = await deliverOnce(deps, ids, context);
+  return end === 'done';
 }
 
-/** In so long a slot a batch waits more than it works, and its push has two or three batches at a time at the most. */
-const longSlotMs = 250;
-
-/** One round; `ask again` when the push was stopped or taken up again meanwhile: the gates know what follows. */
 async function deliverOnce(
   deps: DispatcherDeps,
-  task: DeliverJob,
-  signal: AbortSignal,
-  options: DeliverOptions,
-): Promise<boolean | 'ask again'> {
-  const batch = await readBatchSnapshot(deps.db, task.appId, task.batchId);
-  if (!batch || batch.isSettled) {
-    await completeJob(deps, deps.db, options);
-    return true;
-  }
-  const verdict = await passGates(deps, task, batch);
-  if (verdict.kind === 'settle') {
-    const { outcome, reason } = verdict;
-    await settleUnsent(deps, task, { batch, outcome, reason, ...options });
-    return true;
-  }
-  if (verdict.kind === 'postpone') {
-    await postpone(deps, task, { batch, afterMs: verdict.afterMs, at: verdict.at, ...options });
-    return true;
-  }
-  if (verdict.kind === 'hold') return (await parkBatch(deps, task, options)) || 'ask again';
-  if (signal.aborted) return false;
-  await noteFirstSend(deps, task, batch);
-  return sendThroughBreaker(deps, task, { batch, slot: verdict.slot, signal, ...options });
+  ids: DeliverJob,
+  context: DeliverContext,
+): Promise<RoundEnd> {
+  const batch = await loadBatch(deps, ids, context.job);
+  if (!batch) return 'done';
+  const decision = await decide(deps, batch);
+  if (decision.kind !== 'send') return recordDecision(deps, batch, decision);
+  const reservation = await reserve(deps, batch);
+  if (reservation.kind !== 'send') return recordDecision(deps, batch, reservation);
+  if (context.signal.aborted) return 'unfinished';
+  await noteFirstSend(deps, batch);
+  return sendAndRecord(deps, batch, { ...context, slot: reservation.slot });
 }
 
-interface Departure extends DeliverOptions {
-  batch: BatchSnapshot;
+/** Records a batch that is not sent now. */
+async function recordDecision(
+  deps: DispatcherDeps,
+  batch: BatchInWork,
+  decision: Exclude<GateDecision, { kind: 'send' }>,
+): Promise<RoundEnd> {
+  switch (decision.kind) {
+    case 'settle':
+      await recordUnsent(deps, batch, decision);
+      await closePush(deps, batch.ids.appId, batch.ids.pushId);
+      return 'done';
+    case 'postpone':
+      await recordPostponed(deps, batch, decision);
+      return 'done';
+    case 'park':
+      return (await recordParked(deps, batch)) ? 'done' : 'changed';
+  }
+}
+
+interface SendContext extends DeliverContext {
   slot: SendSlot | undefined;
-  signal: AbortSignal;
 }
 
-/** A probe sends a slice of the batch; when it went well, the rest follows at once. */
-async function sendThroughBreaker(
+/** Sends and records a batch; after a probe of a half-open breaker went well, also the rest of it. */
+async function sendAndRecord(
   deps: DispatcherDeps,
-  task: DeliverJob,
-  { batch, slot, signal, ...options }: Departure,
-): Promise<boolean | 'ask again'> {
-  if (slot && slot.durationMs >= longSlotMs) options.permit?.release();
-  const key = { connector: batch.connector, appId: task.appId, profile: batch.profile };
+  batch: BatchInWork,
+  context: SendContext,
+): Promise<RoundEnd> {
+  const { appId, pushId } = batch.ids;
+  const { connector, profile } = batch.stored;
+  if (context.slot && context.slot.durationMs >= longSlotMs) context.permit?.release();
   for (;;) {
-    const passage = await deps.breakers.send(
-      key,
-      (slice, flight) =>
-        deps.pool.run(
-          { ...task, slice, progressMemory: flight, slot: slice === undefined ? slot : undefined },
-          options.kind ? 'bulk' : 'express',
-        ),
-      options.permit,
-    );
-    if (passage.kind === 'wait') {
-      await postpone(deps, task, { batch, afterMs: passage.afterMs, ...options });
-      return true;
+    const permit = await deps.breakers.acquire({ connector, appId, profile }, context.permit);
+    if (permit.kind === 'wait')
+      return recordDecision(deps, batch, { kind: 'postpone', afterMs: permit.afterMs });
+    const sent = await send(deps, batch, { permit, slot: context.slot });
+    if (await recordResult(deps, batch, sent)) {
+      await closePush(deps, appId, pushId);
+      return 'done';
     }
-    const { result, isCounted } = passage;
-    const isRecorded = await recordResult(deps, task, { batch, result, isCounted, ...options });
-    const isStopping = signal.aborted || deps.pool.isStopping;
-    if (!isRecorded && result.isInterrupted && !isStopping) return 'ask again';
-    if (isRecorded || !result.isSlice || signal.aborted) return isRecorded;
+    const { isInterrupted, hasUnsent } = sent.result;
+    if (isInterrupted && !context.signal.aborted && !deps.pool.isStopping) return 'changed';
+    if (!hasUnsent || context.signal.aborted) return 'unfinished';
   }
 }
 
-async function noteFirstSend(
-  deps: DispatcherDeps,
-  { appId, pushId }: DeliverJob,
-  batch: BatchSnapshot,
-): Promise<void> {
-  if (batch.firstSentAt) return;
+/** Sends a batch in a thread and gives the permit back. A probe has no slot. */
+async function send(
+  { pool }: DispatcherDeps,
+  { ids, job }: BatchInWork,
+  { permit, slot }: { permit: GatewayPermit; slot: SendSlot | undefined },
+): Promise<SentBatch> {
+  const { probeSize, progressMemory } = permit;
+  const task = { ...ids, probeSize, progressMemory, slot: probeSize === undefined ? slot : undefined };
+  const result = await pool.run(task, job ? 'bulk' : 'express').catch(async (error: unknown) => {
+    await permit.release(undefined);
+    throw error;
+  });
+  return { result, isCounted: await permit.release(result) };
+}
+
+async function noteFirstSend(deps: DispatcherDeps, { ids, stored }: BatchInWork): Promise<void> {
+  if (stored.firstSentAt) return;
   const now = new Date(deps.clock.now());
-  if (!(await markFirstSend(deps.db, appId, pushId, now))) return;
-  const beganAtMs = Math.max(batch.createdAt.getTime(), batch.pushTime.getTime());
-  deps.metrics.pushFirstSendSeconds.observe(Math.max(0, now.getTime() - beganAtMs) / 1000);
+  if (!(await markFirstSend(deps.db, ids.appId, ids.pushId, now))) return;
+  const tookMs = Math.max(0, now.getTime() - pushBeganAtMs(stored));
+  deps.metrics.pushFirstSendSeconds.observe(tookMs / 1000);
 }

@@ -4,15 +4,14 @@ import type { DeliverJob, JobKind } from '../../shared/queue/jobs.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
 /**
- * Turns over apps and pushes on one delivery queue (develop/architecture.md#fairness), by virtual time: the first
- * batch of a push stands where the queue's front is now, and each further one as many steps behind as its
- * app has pushes open. So apps share a gateway equally, pushes of one app share the app's part, a push to
- * few is through after its first turns, and nobody waits for the end of a push to millions.
+ * Start-time fair queueing of the batches of one push (develop/architecture.md#fairness). Its first batch gets the
+ * priority at the front of the queue; each further one is as many steps lower as its app has open pushes. So apps share
+ * a gateway equally, the pushes of an app share its part, and a small push never waits for the end of a large one.
  */
 export class FairPriorities {
   readonly #queue: JobQueue;
   readonly #appId: string;
-  /** Where the last batch of this push was put, by queue. */
+  /** Priority of the last batch, by queue. */
   readonly #last = new Map<string, number>();
 
   constructor(queue: JobQueue, appId: string) {
@@ -20,7 +19,7 @@ export class FairPriorities {
     this.#appId = appId;
   }
 
-  /** Priorities for `count` further batches of the push on this queue, in their order. */
+  /** Returns the priorities of `count` further batches on a queue, by their place. */
   async next(tx: Handle, kind: JobKind<DeliverJob>, count: number): Promise<(place: number) => number> {
     const front = await this.#queue.highestPriority(kind, tx);
     const step = Math.max(1, await countOpenPushes(tx, this.#appId));

@@ -1,35 +1,37 @@
 import type { BatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
-import type { Outcome } from '../../shared/domain/outcome.ts';
-import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import type { BatchInWork } from '../recording/batch-in-work.ts';
+import type { Postponement } from '../recording/postponed.ts';
+import type { UnsentOutcome } from '../recording/unsent.ts';
 import type { SendSlot } from '../sending/task.ts';
 import { checkDailyCap } from './daily-cap.ts';
 import { reserveFlowControl, type SendTime } from './flow-control.ts';
-import { checkTestLimit, reserveGatewayRate } from './gateway-rate.ts';
+import { reserveGatewayRate } from './gateway-rate.ts';
+import { checkTestLimit } from './test-limit.ts';
 
-/** What is to happen to a batch that was taken. */
+/** What happens to a batch that was taken. */
 export type GateDecision =
-  /** `slot`: when, in the pace of its push; absent is at once. */
-  | { kind: 'send'; slot?: SendSlot }
-  /** Ends here, counted without being sent. */
-  | { kind: 'settle'; outcome: Outcome; reason: string }
-  /** Goes back for a while; costs no attempt. `at` says the same exactly, by the database's clock. */
-  | { kind: 'postpone'; afterMs: number; at?: Date | undefined }
-  /** Its push is paused: waits without a job until that is resumed. */
-  | { kind: 'hold' };
+  /** It is sent, in its slot if it has one. */
+  | { kind: 'send'; slot?: SendSlot | undefined }
+  /** It is settled without being sent. */
+  | ({ kind: 'settle' } & UnsentOutcome)
+  /** It is taken again later; this costs no try. */
+  | ({ kind: 'postpone' } & Postponement)
+  /** It waits without a job until its push is resumed. */
+  | { kind: 'park' };
 
-/** One question that is asked of every batch before it is sent. */
-export interface Gate {
+/** One condition that a batch has to meet before it is sent. */
+interface Gate {
   name: string;
-  check(deps: DispatcherDeps, task: DeliverJob, batch: BatchSnapshot): Promise<GateDecision> | GateDecision;
+  check(deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> | GateDecision;
 }
 
 const send: GateDecision = { kind: 'send' };
 
 const cancelled: Gate = {
   name: 'cancelled',
-  check: (_means, _task, batch) =>
-    batch.state === 'cancelled' ? { kind: 'settle', outcome: 'dropped', reason: 'cancelled' } : send,
+  check: (_deps, { stored }) =>
+    stored.state === 'cancelled' ? { kind: 'settle', outcome: 'dropped', reason: 'cancelled' } : send,
 };
 
 const expiryReason = (lastReason: string | null): string =>
@@ -37,110 +39,109 @@ const expiryReason = (lastReason: string | null): string =>
 
 const expired: Gate = {
   name: 'expired',
-  check: ({ clock }, _task, batch) =>
-    batch.expiresAt.getTime() <= clock.now()
-      ? { kind: 'settle', outcome: 'expired', reason: expiryReason(batch.lastReason) }
+  check: ({ clock }, { stored }) =>
+    stored.expiresAt.getTime() <= clock.now()
+      ? { kind: 'settle', outcome: 'expired', reason: expiryReason(stored.lastReason) }
       : send,
 };
 
-/** This push gave the profile up: its credentials or configuration are wrong. */
-const halted: Gate = {
-  name: 'halted',
-  check: (_means, _task, batch) => {
-    const sentence = batch.profileErrors[`${batch.connector}/${batch.profile}`];
-    return sentence === undefined ? send : { kind: 'settle', outcome: 'failed', reason: sentence };
+/** An earlier batch of the push found that the profile's credentials or configuration are wrong. */
+const profileError: Gate = {
+  name: 'profile error',
+  check: (_deps, { stored }) => {
+    const reason = stored.profileErrors[`${stored.connector}/${stored.profile}`];
+    return reason === undefined ? send : { kind: 'settle', outcome: 'failed', reason };
   },
 };
 
 const paused: Gate = {
   name: 'paused',
-  check: (_means, _task, batch) => (batch.state === 'paused' ? { kind: 'hold' } : send),
+  check: (_deps, { stored }) => (stored.state === 'paused' ? { kind: 'park' } : send),
 };
 
-/** Recipients that are tried again wait for what the gateway asked for, also when their push was resumed meanwhile. */
+/** A retry batch waits as long as the gateway asked for, even if its push was paused and resumed. */
 const early: Gate = {
   name: 'early',
-  check: (_means, _task, { notBefore }) =>
+  check: (_deps, { stored: { notBefore } }) =>
     notBefore !== null && notBefore.inMs > 0
       ? { kind: 'postpone', afterMs: notBefore.inMs, at: notBefore.at }
       : send,
 };
 
-/** `flow_control`: each batch has a slot of its own. Before the cap, which is asked on the day of sending. */
-const paced: Gate = {
-  name: 'paced',
-  check: async (deps, task, batch) => {
-    const turn = await reserveFlowControl(deps, task, batch);
-    return turn ? decisionOf(turn, batch) : send;
-  },
-};
-
-/** What the gateway takes in a second is shared by all pushes of the profile, over all dispatchers. */
-const rated: Gate = {
-  name: 'rated',
-  check: async (deps, task, batch) => {
-    const turn = await reserveGatewayRate(deps, task, batch);
-    return turn ? decisionOf(turn, batch) : send;
-  },
-};
-
-/** At the latest when the push expires: then the batch is counted. */
-function decisionOf(turn: SendTime, { expiresAt }: BatchSnapshot): GateDecision {
-  if (turn.kind === 'now') return { kind: 'send', slot: turn.slot };
-  const earlyMs = Math.max(0, turn.at.getTime() - expiresAt.getTime());
-  const at = new Date(turn.at.getTime() - earlyMs);
-  return { kind: 'postpone', afterMs: Math.max(0, turn.afterMs - earlyMs), at };
-}
-
-/** A push that is marked as a test goes to few. */
-const tested: Gate = {
-  name: 'tested',
-  check: async (deps, task, batch) => {
-    const sentence = await checkTestLimit(deps, task, batch);
-    return sentence === undefined ? send : { kind: 'settle', outcome: 'capped', reason: sentence };
-  },
-};
-
-/** The app's recipients of today are used up. Last: it is not undone when the batch is held back. */
-const capped: Gate = {
-  name: 'capped',
-  check: async (deps, task, batch) => {
-    const sentence = await checkDailyCap(deps, task, batch);
-    return sentence === undefined ? send : { kind: 'settle', outcome: 'capped', reason: sentence };
-  },
-};
-
-/** The gateway cannot be asked: the batch waits for it, at most until it expires, and costs no thread. */
-const broken: Gate = {
-  name: 'broken',
-  check: async ({ breakers, clock }, { appId }, { connector, profile, expiresAt }) => {
+/** The breaker is open: the batch waits for the gateway without a thread, at most until it expires. */
+const breakerOpen: Gate = {
+  name: 'breaker open',
+  check: async ({ breakers, clock }, { ids: { appId }, stored: { connector, profile, expiresAt } }) => {
     const afterMs = await breakers.waitMs({ connector, appId, profile });
     const leftMs = Math.max(0, expiresAt.getTime() - clock.now());
     return afterMs === 0 ? send : { kind: 'postpone', afterMs: Math.min(afterMs, leftMs) };
   },
 };
 
-/** In the order they are asked: what ends a batch before what delays it. */
-const gates: Gate[] = [cancelled, expired, halted, paused, early, broken, paced, rated, tested, capped];
+/** `flow_control`: every batch has a slot of its own. Before the daily cap, which counts on the day of sending. */
+const flowControl: Gate = {
+  name: 'flow control',
+  check: async (deps, batch) => decisionOf(await reserveFlowControl(deps, batch), batch.stored),
+};
 
-/** Asks the gates in turn; the first that does not let the batch through decides. */
-export async function passGates(
-  deps: DispatcherDeps,
-  task: DeliverJob,
-  batch: BatchSnapshot,
-): Promise<GateDecision> {
-  let passed: Extract<GateDecision, { kind: 'send' }> = { kind: 'send' };
-  for (const gate of gates) {
-    const verdict = await gate.check(deps, task, batch);
-    if (verdict.kind !== 'send') return verdict;
-    if (verdict.slot) passed = { kind: 'send', slot: both(passed.slot, verdict.slot) };
-  }
-  return passed;
+/** All pushes of a profile share the rate of its gateway, over all dispatchers. */
+const gatewayRate: Gate = {
+  name: 'gateway rate',
+  check: async (deps, batch) => decisionOf(await reserveGatewayRate(deps, batch), batch.stored),
+};
+
+/** Sends in the reserved slot, or later; at the push's expiry at the latest, when the batch is counted expired. */
+function decisionOf(time: SendTime | undefined, { expiresAt }: BatchSnapshot): GateDecision {
+  if (!time) return send;
+  if (time.kind === 'now') return { kind: 'send', slot: time.slot };
+  const beyondMs = Math.max(0, time.at.getTime() - expiresAt.getTime());
+  const at = new Date(time.at.getTime() - beyondMs);
+  return { kind: 'postpone', afterMs: Math.max(0, time.afterMs - beyondMs), at };
 }
 
-/** Two limits at once: from the later beginning, as slowly as the slower one. */
-function both(one: SendSlot | undefined, other: SendSlot): SendSlot {
-  if (!one) return other;
+const settleCapped = (reason: string | undefined): GateDecision =>
+  reason === undefined ? send : { kind: 'settle', outcome: 'capped', reason };
+
+/** A push that is marked as a test goes to a few devices. */
+const testLimit: Gate = {
+  name: 'test limit',
+  check: async (deps, batch) => settleCapped(await checkTestLimit(deps, batch)),
+};
+
+/** The app's recipients of the day. Last: a grant is not undone when a later gate postpones the batch. */
+const dailyCap: Gate = {
+  name: 'daily cap',
+  check: async (deps, batch) => settleCapped(await checkDailyCap(deps, batch)),
+};
+
+/** Gates that read the state of the push and its gateway; first those that end a batch, then those that delay it. */
+const stateGates: Gate[] = [cancelled, expired, profileError, paused, early, breakerOpen];
+
+/** Gates that reserve time and recipients for a batch, all of which last when it is taken again. */
+const reservations: Gate[] = [flowControl, gatewayRate, testLimit, dailyCap];
+
+/** Decides by its state whether a batch is sent now. */
+export const decide = (deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> =>
+  pass(stateGates, deps, batch);
+
+/** Reserves slots and recipients for a batch that is to be sent now. */
+export const reserve = (deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> =>
+  pass(reservations, deps, batch);
+
+/** Checks gates in order; the first one that does not let the batch pass decides. */
+async function pass(gates: Gate[], deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> {
+  let slot: SendSlot | undefined;
+  for (const gate of gates) {
+    const decision = await gate.check(deps, batch);
+    if (decision.kind !== 'send') return decision;
+    slot = slowerOf(slot, decision.slot);
+  }
+  return { kind: 'send', slot };
+}
+
+/** Combines two slots: the later start, and the longer duration. */
+function slowerOf(one: SendSlot | undefined, other: SendSlot | undefined): SendSlot | undefined {
+  if (!one || !other) return one ?? other;
   return {
     startAtMs: Math.max(one.startAtMs, other.startAtMs),
     durationMs: Math.max(one.durationMs, other.durationMs),

@@ -12,7 +12,7 @@ import { deleteOldLoginLocks } from '../../shared/db/tables/users/login-locks.ts
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users/unsealed-users.ts';
 import { resumeExpiredPushes } from '../delivery/pause.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { reap } from '../recording/closing.ts';
+import { closeSettledPushes } from '../recording/closing.ts';
 import { deleteIdle } from './idle.ts';
 import { JobKeeper } from './job-keeper.ts';
 import { fireDue } from './scheduler.ts';
@@ -37,7 +37,7 @@ const noticeRetentionMs = 30 * 24 * 3600 * 1000;
 const usageRetentionMs = 400 * 24 * 3600 * 1000;
 
 /** Closes pushes that are settled but were not closed by whoever settled their last batch. */
-const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: (deps) => reap(deps) };
+const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: closeSettledPushes };
 
 /** Takes paused pushes up again that have expired, so that their recipients are counted (protocol/delivery.md#promise-2). */
 const pauseEnder: Duty = {

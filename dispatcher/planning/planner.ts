@@ -198,12 +198,12 @@ async function writeRows(
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
-  { signal, permit: place }: JobContext,
+  { signal, permit }: JobContext,
 ): Promise<boolean> {
   const { appId, pushId } = job.data;
   const open = await findBatchesWithoutJob(deps.db, appId, pushId);
   const done = await Promise.all(
-    open.map((batchId) => deliverBatch(deps, { appId, pushId, batchId }, signal, { permit: place })),
+    open.map((batchId) => deliverBatch(deps, { appId, pushId, batchId }, { signal, permit })),
   );
   if (done.includes(false)) return false;
   if (open.length === 0) await closePush(deps, appId, pushId);

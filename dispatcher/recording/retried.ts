@@ -1,76 +1,75 @@
-import { randomInt } from 'node:crypto';
+import { backoffMs, fullJitterMs } from '../../shared/backoff.ts';
 import type { Handle } from '../../shared/db/pool.ts';
-import { insertBatches } from '../../shared/db/tables/pushes/batches.ts';
-import { type BatchSnapshot, dueIn } from '../../shared/db/tables/pushes/delivery.ts';
-import { outcomeCode } from '../../shared/domain/outcome.ts';
-import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
+import { insertBatches, type NewBatch } from '../../shared/db/tables/pushes/batches.ts';
+import { dueIn } from '../../shared/db/tables/pushes/delivery.ts';
+import { deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
+import type { BatchInWork } from './batch-in-work.ts';
 
-/** The longest pause between two tries of the dispatcher's own choosing. */
-const maxBackoffMs = 60_000;
-const firstBackoffMs = 1000;
+/** Pause before a retry, unless the gateway asked for one. */
+const backoff = { firstMs: 1000, longestMs: 60_000 };
 
-/** A recipient whose gateway answered so often that it shall be asked again is given up. */
+/** Tries that reached the gateway, of one recipient. */
 const maxTries = 12;
 
 /**
- * Gives up the recipients whose tries are used up: counted failed with the last reason. Only tries that
- * reached the gateway count, and none while its breaker is open (`isCounted`).
+ * Ends the recipients whose tries are used up as `failed`, with their last reason. Only tries that reached the gateway
+ * are bounded.
  */
-export function endSpentTries(result: DeliverResult, tries: number, isCounted: boolean): DeliverResult {
-  if (!isCounted || tries + 1 < maxTries) return result;
-  const spent = result.retries.filter((retry) => retry.isReached);
+export function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
+  if (tries + 1 < maxTries) return result;
+  const spent = result.retries.filter(({ isReached }) => isReached);
   if (spent.length === 0) return result;
-  const settled = Uint8Array.from(result.settled);
+  const states = result.states.copy();
   const failures = [...result.failures];
   for (const { indexes, recipients, why } of spent)
     for (const [i, installation] of recipients.entries()) {
-      settled[indexes[i] ?? 0] = outcomeCode('failed');
-      const { status, reason } = why[i] ?? { status: 0, reason: 'unknown' };
-      const told = `retries exhausted: ${reason}`;
-      failures.push({ installation, outcome: 'failed', status, reason: told, deadAsOfMs: null });
+      const { status, reason: lastReason } = why[i] ?? { status: 0, reason: 'unknown' };
+      const reason = `retries exhausted: ${lastReason}`;
+      states.settle(indexes[i] ?? 0, 'failed');
+      failures.push({ installation, outcome: 'failed', status, reason, deadAsOfMs: null });
     }
-  return { ...result, settled, failures, retries: result.retries.filter((retry) => !retry.isReached) };
+  return { ...result, states, failures, retries: result.retries.filter(({ isReached }) => !isReached) };
 }
 
-/**
- * Puts recipients into a batch of their own that starts after what the gateway asked for, or after a
- * back-off with full jitter. Where the push expires first, the batch finds that out and counts it.
- */
-export async function recordRetry(
+/** Writes retry batches with their jobs. Where the push expires first, the batch starts then and is counted expired. */
+export async function recordRetries(
   deps: DispatcherDeps,
   tx: Handle,
-  task: DeliverJob,
-  { batch, retry, isCounted }: { batch: BatchSnapshot; retry: RetryGroup; isCounted: boolean },
+  { ids: { appId, pushId }, stored }: BatchInWork,
+  { retries, isCounted }: { retries: RetryGroup[]; isCounted: boolean },
 ): Promise<void> {
-  const { connector, profile } = batch;
-  const attempt = batch.attempt + 1;
-  const due = await dueIn(tx, retryDelayMs(retry, attempt));
-  const startAfter = due < batch.expiresAt ? due : batch.expiresAt;
-  const ids = await insertBatches(tx, task.appId, task.pushId, [
-    {
-      connector,
-      profile,
+  const attempt = stored.attempt + 1;
+  for (const retry of retries) {
+    const due = await dueIn(tx, retryDelayMs(retry, attempt));
+    const startAfter = due < stored.expiresAt ? due : stored.expiresAt;
+    const batch: NewBatch = {
+      connector: stored.connector,
+      profile: stored.profile,
       recipients: retry.recipients,
       badges: retry.badges,
       attempt,
-      tries: batch.tries + (retry.isReached && isCounted ? 1 : 0),
-      unanswered: batch.unanswered + (retry.isRepeat ? 1 : 0),
+      tries: stored.tries + (retry.isReached && isCounted ? 1 : 0),
+      unanswered: stored.unanswered + (retry.isRepeat ? 1 : 0),
       isRepeat: retry.isRepeat,
       lastReason: mostFrequent(retry.why.map(({ reason }) => reason)),
       notBefore: startAfter,
       hasJob: true,
-    },
-  ]);
-  const jobs = ids.map((batchId) => ({ appId: task.appId, pushId: task.pushId, batchId }));
-  await deps.queue.send(deliverJob(connector), jobs, { tx, startAfter });
+    };
+    const jobs = (await insertBatches(tx, appId, pushId, [batch])).map((batchId) => ({
+      appId,
+      pushId,
+      batchId,
+    }));
+    await deps.queue.send(deliverJob(stored.connector), jobs, { tx, startAfter });
+  }
 }
 
-function retryDelayMs(retry: RetryGroup, attempt: number): number {
-  const ceilingMs = Math.min(firstBackoffMs * 2 ** Math.min(attempt, 10), maxBackoffMs);
-  const jitterMs = randomInt(1, ceilingMs + 1);
-  return retry.afterMs === null ? jitterMs : retry.afterMs + Math.min(jitterMs, firstBackoffMs);
+/** Returns what the gateway asked for plus up to a second, else a back-off with full jitter. */
+function retryDelayMs({ afterMs }: RetryGroup, attempt: number): number {
+  const jitterMs = fullJitterMs(backoffMs(attempt, backoff));
+  return afterMs === null ? jitterMs : afterMs + Math.min(jitterMs, backoff.firstMs);
 }
 
 function mostFrequent(words: string[]): string | null {

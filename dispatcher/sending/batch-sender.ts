@@ -1,22 +1,23 @@
-import type { PushMessage, Recipient, Report } from '../../connectors/contract/connector.ts';
-import { toPushMessage } from '../../connectors/contract/connector.ts';
+import { type Report, toPushMessage } from '../../connectors/contract/connector.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/cache/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { type Batch, checkpointBatch, findBatch } from '../../shared/db/tables/pushes/batches.ts';
-import { incrementBadges, loadRecipients, setBadges } from '../../shared/db/tables/pushes/delivery.ts';
+import { findBatch } from '../../shared/db/tables/pushes/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { InFlightBatch } from './in-flight-batch.ts';
 import { interruptCount } from './interrupts.ts';
-import { type LatenessBudget, sendPaced } from './paced-send.ts';
+import type { LatenessBudget } from './lateness.ts';
+import { sendPaced } from './paced-send.ts';
+import { loadOpenRecipients, type OpenBatch } from './recipients.ts';
 import type { Lease, SenderCache } from './sender-cache.ts';
 import { Tally } from './tally.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
 
-/** How often what is settled is written down while a batch is in flight (develop/architecture.md#crash-safety). */
-const checkpointMs = 100;
+/** Interval of checkpoints, and of the look for a stop or an interrupt. */
+const tickMs = 100;
 
 export interface BatchSenderDeps {
   db: Database;
@@ -25,30 +26,20 @@ export interface BatchSenderDeps {
   clock: Clock;
   latenessBudget: LatenessBudget;
   log: Logger;
-  /** Becomes 1 when nothing more may be sent. */
+  /** 1 when the dispatcher stops. */
   stopFlag: Int32Array;
   interrupts: Int32Array;
 }
 
-/** A batch in hand, and what became of it so far. */
-interface InHand {
-  batch: Batch;
-  tally: Tally;
-}
-
-/** One batch on its way through a worker thread: load, send, note, report. */
+/** Sends one batch in a worker thread: load, send, checkpoint, return the result. */
 export class BatchSender {
   readonly #deps: BatchSenderDeps;
   readonly #task: DeliverTask;
   readonly #progress: InFlightBatch | undefined;
   readonly #stop = new AbortController();
-  #writing: Promise<void> | undefined;
-  /** How many failures, and which change of the tally, the last checkpoint held. */
-  #noted = 0;
-  #checkpointed = 0;
-  #isSlice = false;
   #interruptCount = 0;
   #isInterrupted = false;
+  #hasUnsent = false;
 
   constructor(deps: BatchSenderDeps, task: DeliverTask) {
     this.#deps = deps;
@@ -56,140 +47,90 @@ export class BatchSender {
     this.#progress = task.progressMemory && new InFlightBatch(task.progressMemory);
   }
 
-  /** Sends what of the batch is not settled. Rejects only when the database cannot be asked. */
+  /** Sends to the open recipients. Rejects only when the database is unavailable. */
   async run(): Promise<DeliverResult> {
     const { appId, batchId, pushId } = this.#task;
+    // Before the push is read: a later pause or cancellation changes the counter.
     this.#interruptCount = interruptCount(this.#deps.interrupts, pushId);
     const [batch, push, app] = await Promise.all([
       findBatch(this.#deps.db, appId, batchId),
       findPush(this.#deps.db, appId, pushId),
       this.#deps.appCache.app(appId),
     ]);
-    if (!batch || !push) throw new Error('the batch is gone');
-    const inHand = { batch, tally: new Tally(batch, app?.options.unknownOutcome) };
-    // Read after the counter: a push that is stopped later than this moves it.
+    if (!batch || !push) throw new Error('the batch was deleted');
+    const open = { batch, tally: new Tally(batch, app?.options.unknownOutcome) };
     this.#isInterrupted = push.state !== 'sending';
-    if (this.#isInterrupted) return this.#result(inHand);
-    const lease = await this.#deps.senders.lease(appId, batch.connector, batch.profile);
-    if (typeof lease === 'string') inHand.tally.giveUp(lease);
-    else await this.#send(inHand, push, lease);
-    return this.#result(inHand);
+    if (!this.#isInterrupted) await this.#send(open, push);
+    return this.#result(open);
   }
 
-  async #send(inHand: InHand, push: Push, lease: Lease): Promise<void> {
+  async #send(open: OpenBatch, push: Push): Promise<void> {
+    const { senders } = this.#deps;
+    const { appId, connector, profile } = open.batch;
+    const lease = await senders.lease(appId, connector, profile);
+    if (typeof lease === 'string') {
+      open.tally.failAll(lease);
+      return;
+    }
     try {
-      const message = toPushMessage(push);
-      this.#deps.senders.introduce(push.objectId, push.id);
-      const recipients = await this.#load(inHand, message, lease);
-      const timer = setInterval(() => this.#tick(inHand), checkpointMs);
-      try {
-        const report: Report = (index, attempt) => {
-          inHand.tally.note(index, attempt);
-          this.#progress?.answer();
-        };
-        const request = { message, recipients, signal: this.#stop.signal, report };
-        this.#progress?.begin(recipients.length);
-        const { clock, latenessBudget } = this.#deps;
-        const isInTime = await sendPaced(lease.sender, request, {
-          slot: this.#task.slot,
-          clock,
-          latenessBudget,
-        });
-        if (!isInTime) this.#isInterrupted = true;
-      } finally {
-        clearInterval(timer);
-        await this.#writing;
-      }
+      await this.#sendWith(lease, open, push);
     } finally {
       lease.release();
     }
   }
 
-  /** Loads what is still open; an installation that is gone by now is counted, not sent to. */
-  async #load({ batch, tally }: InHand, message: PushMessage, { connector }: Lease): Promise<Recipient[]> {
-    const open = batch.recipients.filter((_, i) => tally.isOpen(i));
-    const rows = await loadRecipients(this.#deps.db, batch.appId, open, connector.tokenField);
-    const badges = await this.#badges(batch, connector.badge?.(message) ?? null);
-    const byId = new Map(rows.map((row) => [row.id, row]));
-    const recipients: Recipient[] = [];
-    for (const [index, id] of batch.recipients.entries()) {
-      if (!tally.isOpen(index)) continue;
-      const row = byId.get(id);
-      if (!row?.address) {
-        tally.fail(index, { outcome: 'dropped', status: 0, reason: 'the installation was deleted' });
-        continue;
-      }
-      recipients.push({
-        index,
-        id: String(id),
-        deviceToken: row.address,
-        deviceType: row.device_type,
-        vendor: row.vendor_name,
-        topic: row.topic,
-        teamId: row.team_id,
-        badge: badges?.[index] ?? null,
-        updatedAtMs: row.updated_at.getTime(),
-      });
+  async #sendWith(lease: Lease, open: OpenBatch, push: Push): Promise<void> {
+    const { db, clock, latenessBudget } = this.#deps;
+    const message = toPushMessage(push);
+    this.#deps.senders.introduce(push.objectId, push.id);
+    const recipients = await loadOpenRecipients(db, open, message, lease);
+    const { slot, probeSize = recipients.length } = this.#task;
+    this.#hasUnsent = probeSize < recipients.length;
+    if (this.#hasUnsent) recipients.length = probeSize;
+    for (const { index, updatedAtMs } of recipients) open.tally.noteSaved(index, updatedAtMs);
+    const report: Report = (index, attempt) => {
+      open.tally.note(index, attempt);
+      this.#progress?.countAnswer();
+    };
+    const checkpoints = new Checkpoints(this.#deps, open.batch, open.tally);
+    const timer = setInterval(() => this.#tick(checkpoints), tickMs);
+    try {
+      this.#progress?.begin(recipients.length);
+      const request = { message, recipients, signal: this.#stop.signal, report };
+      const isOnTime = await sendPaced(lease.sender, request, { slot, clock, latenessBudget });
+      if (!isOnTime) this.#isInterrupted = true;
+    } finally {
+      clearInterval(timer);
+      await checkpoints.finish();
     }
-    const { slice = recipients.length } = this.#task;
-    this.#isSlice = slice < recipients.length;
-    recipients.length = Math.min(slice, recipients.length);
-    for (const { index, updatedAtMs } of recipients) tally.noteSaved(index, updatedAtMs);
-    return recipients;
   }
 
-  async #badges(batch: Batch, change: 'Increment' | number | null): Promise<(number | null)[] | null> {
-    if (change === null) return null;
-    if (change === 'Increment') {
-      batch.badges ??= await this.#deps.db.transaction((tx) => incrementBadges(tx, batch));
-      return batch.badges;
-    }
-    if (batch.attempt === 0) await setBadges(this.#deps.db, batch.appId, batch.recipients, change);
-    return null;
-  }
-
-  /** Every 100 ms: has the dispatcher stopped, or somebody the push, and is there anything new to write down? */
-  #tick({ batch, tally }: InHand): void {
-    if (Atomics.load(this.#deps.stopFlag, 0) === 1 || this.#progress?.isStopped) this.#stop.abort();
-    if (interruptCount(this.#deps.interrupts, batch.pushId) !== this.#interruptCount) {
+  /** Stops the batch if its dispatcher, its breaker or its push was stopped, and writes a checkpoint. */
+  #tick(checkpoints: Checkpoints): void {
+    const { stopFlag, interrupts } = this.#deps;
+    if (Atomics.load(stopFlag, 0) === 1 || this.#progress?.isStopped) this.#stop.abort();
+    if (interruptCount(interrupts, this.#task.pushId) !== this.#interruptCount) {
       this.#isInterrupted = true;
       this.#stop.abort();
     }
-    if (this.#writing || this.#checkpointed === tally.changes) return;
-    this.#writing = this.#checkpoint({ batch, tally }).finally(() => {
-      this.#writing = undefined;
-    });
+    checkpoints.writeIfChanged();
   }
 
-  async #checkpoint({ batch, tally }: InHand): Promise<void> {
-    const { changes } = tally;
-    const failures = tally.failures.slice(this.#noted);
-    try {
-      await checkpointBatch(this.#deps.db, batch, tally.withoutMoved(), failures);
-      this.#checkpointed = changes;
-      this.#noted += failures.length;
-    } catch (error) {
-      this.#deps.log.warn({ err: error }, 'a checkpoint could not be written');
-    }
-  }
-
-  #result({ batch, tally }: InHand): DeliverResult {
-    const { appId, connector, profile } = batch;
+  #result({ batch: { appId, connector, profile }, tally }: OpenBatch): DeliverResult {
     const { calls, seconds } = this.#deps.senders.drainCalls(appId, connector, profile);
     return {
-      connector: batch.connector,
-      profile: batch.profile,
-      attempt: batch.attempt,
+      connector,
+      profile,
       ...tally.end(this.#stop.signal.aborted),
       failures: tally.failures,
       isInterrupted: this.#isInterrupted,
-      isSlice: this.#isSlice,
+      hasUnsent: this.#hasUnsent,
       health: tally.health,
       trouble: tally.trouble,
-      halt: tally.halt,
+      profileError: tally.profileError,
       messages: tally.messages,
       calls,
-      callSeconds: [{ connector: batch.connector, seconds }],
+      callSeconds: seconds,
     };
   }
 }

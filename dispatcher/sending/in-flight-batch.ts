@@ -1,27 +1,27 @@
-/**
- * What the main thread and a worker thread share of one batch in flight: three numbers in memory. A look at
- * them costs neither thread anything, however many batches there are.
- */
+/** Numbers of one batch in flight, by their place in the shared memory. */
 const places = { stop: 0, size: 1, answered: 2 } as const;
 
 const progressBytes = Object.keys(places).length * Int32Array.BYTES_PER_ELEMENT;
 
-export const newProgressMemory = (): SharedArrayBuffer => new SharedArrayBuffer(progressBytes);
-
-/** One side's view of a batch in flight. */
+/**
+ * Progress of one batch in flight, in memory that the main thread and a worker thread share: reading it costs
+ * neither thread a message, however many batches there are.
+ */
 export class InFlightBatch {
+  readonly memory: SharedArrayBuffer;
   readonly #numbers: Int32Array;
 
-  constructor(shared: SharedArrayBuffer) {
-    this.#numbers = new Int32Array(shared);
+  constructor(memory = new SharedArrayBuffer(progressBytes)) {
+    this.memory = memory;
+    this.#numbers = new Int32Array(memory);
   }
 
-  /** Recipients that the gateway is being asked for; 0 before the thread has begun. */
+  /** Recipients of the request to the gateway; 0 before the thread has begun. */
   get size(): number {
     return Atomics.load(this.#numbers, places.size);
   }
 
-  /** How many of them have an outcome. */
+  /** Recipients that have an outcome. */
   get answered(): number {
     return Atomics.load(this.#numbers, places.answered);
   }
@@ -39,7 +39,7 @@ export class InFlightBatch {
     Atomics.store(this.#numbers, places.size, size);
   }
 
-  answer(): void {
+  countAnswer(): void {
     Atomics.add(this.#numbers, places.answered, 1);
   }
 }

@@ -1,17 +1,17 @@
 /**
- * How a paused or cancelled push reaches batches that threads have in hand: a counter per push in memory
- * that all threads share. A batch whose counter has moved since it was taken is handed back and its gates
- * asked again. Two pushes may share a counter: then one of them is asked once more than needed.
+ * Interrupts of paused or cancelled pushes, for the batches that threads are sending: one counter per push in memory
+ * that all threads share. A batch whose counter has changed since it was taken goes back to the gates. Two pushes may
+ * share a counter: then one of them goes back without need.
  */
-const slots = 1024;
+const counters = 1024;
 
-export const interruptBytes = slots * Int32Array.BYTES_PER_ELEMENT;
+export const interruptBytes = counters * Int32Array.BYTES_PER_ELEMENT;
 
 export const interruptCount = (interrupts: Int32Array, pushId: number): number =>
-  Atomics.load(interrupts, pushId % slots);
+  Atomics.load(interrupts, pushId % counters);
 
-/** Cuts one push short, or all of them where it is not known which (notifications were interrupted). */
+/** Interrupts one push; all of them if none is named (the LISTEN connection was lost). */
 export function interrupt(interrupts: Int32Array, pushId?: number): void {
-  if (pushId !== undefined) Atomics.add(interrupts, pushId % slots, 1);
-  else for (let slot = 0; slot < slots; slot += 1) Atomics.add(interrupts, slot, 1);
+  if (pushId !== undefined) Atomics.add(interrupts, pushId % counters, 1);
+  else for (let counter = 0; counter < counters; counter += 1) Atomics.add(interrupts, counter, 1);
 }

@@ -1,27 +1,10 @@
 import type { AttemptResult, Sender, SendRequest } from '../../connectors/contract/connector.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
+import { isLate, type LatenessBudget, slotToleranceMs } from './lateness.ts';
 import type { SendSlot } from './task.ts';
 
-/** Recipients of a paced push leave in groups this far apart: smooth for a gateway, cheap for us. */
-const sliceMs = 40;
-
-/** What is overdue by less is sent at once; with more, the time has become that of other batches. */
-const lateMs = 50;
-
-/** So many batches in a row may give their slots back: on a machine that is always late some have to go. */
-const mostMissed = 3;
-
-/** How a thread keeps to the slots it is given. */
-export class LatenessBudget {
-  #missed = 0;
-
-  /** Whether a batch that is late is to give its slot back rather than to run into those behind it. */
-  isMissed(lateByMs: number): boolean {
-    const isMissed = lateByMs > lateMs && this.#missed < mostMissed;
-    this.#missed = isMissed ? this.#missed + 1 : 0;
-    return isMissed;
-  }
-}
+/** Distance between the groups of recipients of one slot: smooth for a gateway, cheap for us. */
+const groupIntervalMs = 40;
 
 interface Timing {
   slot: SendSlot | undefined;
@@ -30,51 +13,67 @@ interface Timing {
 }
 
 /**
- * Sends to all recipients at once, or spread evenly over a slot. Those that the stop came before are left
- * unreported, and so is the rest of a batch that fell behind: a stall must not end in a burst
- * (protocol/delivery.md#promise-5). False when there is such a rest, which needs another slot. Rejects as `sender.send` does.
+ * Sends to all recipients at once, or spread evenly over a slot. After a stop the rest stays unreported, and so does the
+ * rest of a batch that fell behind, because a stall must not end in a burst (protocol/delivery.md#promise-5). Returns
+ * false when such a rest needs another slot. Rejects as `sender.send` does.
  */
-export async function sendPaced(
-  sender: Sender,
-  request: SendRequest,
-  { slot, clock, latenessBudget }: Timing,
-): Promise<boolean> {
-  const { recipients, signal } = request;
-  if (recipients.length === 0) return true;
+export async function sendPaced(sender: Sender, request: SendRequest, timing: Timing): Promise<boolean> {
+  const { slot, clock, latenessBudget } = timing;
+  if (request.recipients.length === 0) return true;
   if (!slot) {
     await sender.send(request);
     return true;
   }
   if (latenessBudget.isMissed(clock.now() - slot.startAtMs)) return false;
-  // A thread that is always late begins late rather than with all that is overdue at once.
-  const startAtMs = Math.max(slot.startAtMs, clock.now() - lateMs);
-  const count = Math.max(1, Math.min(Math.round(slot.durationMs / sliceMs), recipients.length));
-  const placeOf = (i: number) => Math.round((i * recipients.length) / count);
-  let ending: AttemptResult | undefined;
-  const report: SendRequest['report'] = (index, attempt) => {
-    // What is wrong with the profile ends the rest as it would have ended in one go.
-    if (attempt.kind === 'profile_error') ending ??= attempt;
-    request.report(index, attempt);
-  };
-  const sends: Promise<void>[] = [];
-  const failures: unknown[] = [];
-  let isInTime = true;
-  for (let i = 0; i < count; i++) {
-    const dueAtMs = startAtMs + (i * slot.durationMs) / count;
-    await sleep(Math.max(0, dueAtMs - clock.now()), signal);
-    if (signal.aborted) break;
-    isInTime = i === 0 || clock.now() - dueAtMs <= lateMs;
-    if (!isInTime) break;
-    const slice = recipients.slice(placeOf(i), placeOf(i + 1));
-    if (ending) for (const { index } of slice) request.report(index, ending);
-    else
-      sends.push(
-        sender.send({ ...request, recipients: slice, report }).catch((error: unknown) => {
-          failures.push(error);
-        }),
-      );
+  return new SlotSend(sender, request).run(slot, clock);
+}
+
+/** The sending of one batch over its slot. */
+class SlotSend {
+  readonly #sender: Sender;
+  readonly #request: SendRequest;
+  readonly #sends: Promise<void>[] = [];
+  readonly #errors: unknown[] = [];
+  /** Ends the recipients that are left, as it would have ended them in one request. */
+  #profileError: AttemptResult | undefined;
+
+  constructor(sender: Sender, request: SendRequest) {
+    this.#sender = sender;
+    this.#request = request;
   }
-  await Promise.all(sends);
-  if (failures.length > 0) throw failures[0];
-  return isInTime;
+
+  /** Returns false when the batch fell behind. */
+  async run(slot: SendSlot, clock: Clock): Promise<boolean> {
+    const { recipients, signal } = this.#request;
+    // A late batch begins late, rather than with everything that is overdue.
+    const startAtMs = Math.max(slot.startAtMs, clock.now() - slotToleranceMs);
+    const groups = Math.max(1, Math.min(Math.round(slot.durationMs / groupIntervalMs), recipients.length));
+    const placeOf = (group: number) => Math.round((group * recipients.length) / groups);
+    let isOnTime = true;
+    for (let group = 0; group < groups && isOnTime; group++) {
+      const dueAtMs = startAtMs + (group * slot.durationMs) / groups;
+      await sleep(Math.max(0, dueAtMs - clock.now()), signal);
+      if (signal.aborted) break;
+      isOnTime = group === 0 || !isLate(clock.now() - dueAtMs);
+      if (isOnTime) this.#send(placeOf(group), placeOf(group + 1));
+    }
+    await Promise.all(this.#sends);
+    if (this.#errors.length > 0) throw this.#errors[0];
+    return isOnTime;
+  }
+
+  #send(from: number, to: number): void {
+    const recipients = this.#request.recipients.slice(from, to);
+    if (this.#profileError) {
+      for (const { index } of recipients) this.#request.report(index, this.#profileError);
+      return;
+    }
+    const sent = this.#sender.send({ ...this.#request, recipients, report: this.#report });
+    this.#sends.push(sent.catch((error: unknown) => void this.#errors.push(error)));
+  }
+
+  readonly #report: SendRequest['report'] = (index, attempt) => {
+    if (attempt.kind === 'profile_error') this.#profileError ??= attempt;
+    this.#request.report(index, attempt);
+  };
 }

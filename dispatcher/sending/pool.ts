@@ -1,20 +1,21 @@
 import { Piscina } from 'piscina';
 import { systemClock } from '../../shared/clock.ts';
+import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { interrupt, interruptBytes } from './interrupts.ts';
-import type { DeliverResult, DeliverTask, ThreadData } from './task.ts';
+import type { DeliverResult, DeliverTask, ThreadData, ThreadResult } from './task.ts';
 import { TransportReadings } from './transports.ts';
 
 /**
- * Batches one thread holds at a time: while some wait for a gateway, others load and render. More than the
- * places of all connectors and those that wait without one: a thread keeps nobody waiting for another's gateway.
+ * Batches of one thread at a time: while some wait for a gateway, others load and render. This is more than all job
+ * permits and parked jobs of a thread, so that no batch waits for the gateway of another one.
  */
 const batchesPerThread = 128;
 
 /**
- * Pushes to few have a thread of their own: those to millions keep the others so busy that every step of a
- * small one, a look-up, a request, an answer, would wait for its turn there.
+ * Threads of a batch: pushes to up to 1000 devices use the express thread, since every query, request and answer of
+ * theirs would wait behind those of large pushes in the bulk threads.
  */
 export type Lane = 'bulk' | 'express';
 
@@ -25,15 +26,15 @@ export interface PoolOptions {
 }
 
 /**
- * How far the bulk threads stand back where processor time is short (Linux counts it by thread): planning,
- * recording and the express lane go first, and a machine that has time to spare notices nothing.
+ * nice(2) increment of the bulk threads (Linux counts it by thread): where processor time is short, planning, recording
+ * and the express thread go first.
  */
 const bulkNiceness = 5;
 
 /**
- * Left to itself V8 lets old garbage grow to gigabytes. What a thread really holds, recipients and requests of its
- * batches, is a tenth of this. New objects are bounded for all threads by a flag (ops/local/node-flags.ts), which
- * a number here could not change; it stands for dispatchers that are started without.
+ * Heap limits of a thread; without one V8 lets garbage grow to gigabytes, while recipients and requests of the batches
+ * use a tenth of this. The young generation follows the flag of `ops/local/node-flags.ts` where that is set; this number is for
+ * dispatchers without it.
  */
 const threadMemory = { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 256 };
 
@@ -41,14 +42,14 @@ function openThreads(
   threads: number,
   workerData: ThreadData,
   niceIncrement = 0,
-): Piscina<DeliverTask, DeliverResult> {
+): Piscina<DeliverTask, ThreadResult> {
   return new Piscina({
     filename: moduleUrl('./worker.ts', import.meta.url).href,
     minThreads: threads,
     maxThreads: threads,
     concurrentTasksPerWorker: batchesPerThread,
-    // Otherwise an idle thread sleeps in Atomics.wait and its event loop stands still: no PING of a gateway would
-    // be answered, no GOAWAY heard, no dead connection found until the next batch.
+    // Otherwise an idle thread blocks its event loop in Atomics.wait: until the next batch it would answer no PING of a
+    // gateway, receive no GOAWAY and detect no dead connection.
     atomics: 'disabled',
     niceIncrement,
     resourceLimits: threadMemory,
@@ -56,10 +57,10 @@ function openThreads(
   });
 }
 
-/** The worker threads that send. The only home of piscina. */
+/** The worker threads that send. Only this file uses piscina. */
 export class SenderPool {
-  readonly #bulk: Piscina<DeliverTask, DeliverResult>;
-  readonly #express: Piscina<DeliverTask, DeliverResult>;
+  readonly #bulk: Piscina<DeliverTask, ThreadResult>;
+  readonly #express: Piscina<DeliverTask, ThreadResult>;
   readonly #stopFlag = new SharedArrayBuffer(4);
   readonly #interrupts = new SharedArrayBuffer(interruptBytes);
   readonly #threads: number;
@@ -75,18 +76,18 @@ export class SenderPool {
       threads.on('message', (message: unknown) => this.#transports.take(message));
   }
 
-  /** Has a thread send one batch. Rejects when the thread failed: the batch is then taken again. */
+  /** Sends one batch in a thread. Rejects when the thread failed: the batch is then taken again. */
   async run(task: DeliverTask, lane: Lane = 'bulk'): Promise<DeliverResult> {
-    if (lane === 'express') return this.#express.run(task);
+    if (lane === 'express') return toResult(await this.#express.run(task));
     this.#active += 1;
     try {
-      return await this.#bulk.run(task);
+      return toResult(await this.#bulk.run(task));
     } finally {
       this.#active -= 1;
     }
   }
 
-  /** Tells the threads to send no more; what is in flight comes back with its outcomes. */
+  /** Tells the threads to send no more; batches in flight return with their outcomes. */
   stopSending(): void {
     Atomics.store(new Int32Array(this.#stopFlag), 0, 1);
   }
@@ -95,7 +96,7 @@ export class SenderPool {
     return Atomics.load(new Int32Array(this.#stopFlag), 0) === 1;
   }
 
-  /** Has the threads hand back what they have in hand of a push, or of all of them. */
+  /** Makes the threads return the batches of one push, or of all pushes. */
   interrupt(pushId?: number): void {
     interrupt(new Int32Array(this.#interrupts), pushId);
   }
@@ -112,3 +113,8 @@ export class SenderPool {
     await Promise.all([this.#bulk.destroy(), this.#express.destroy()]);
   }
 }
+
+const toResult = ({ stateBytes, ...result }: ThreadResult): DeliverResult => ({
+  ...result,
+  states: new RecipientStates(stateBytes),
+});

@@ -1,18 +1,18 @@
 import type { RetryGroup, Why } from './task.ts';
 
-/** Places of a batch that are tried again at the same time. */
-type Places = Omit<RetryGroup, 'recipients' | 'badges'>;
+/** Retry group before its recipients are filled in. */
+type PlaceGroup = Omit<RetryGroup, 'recipients' | 'badges'>;
 
 /**
- * Collects the recipients of a batch that are to be tried again: those with about the same wait go
- * together, so that single tokens with waits of their own do not make thousands of tiny batches.
+ * Groups the recipients of a batch that are tried again. Recipients with about the same wait share a group, so that
+ * tokens with waits of their own do not become thousands of small batches.
  */
 export class RetryGroups {
-  readonly #groups = new Map<string, Places>();
+  readonly #groups = new Map<string, PlaceGroup>();
 
   /**
-   * `wantedMs`: what the gateway asked for, null leaves it to the dispatcher; `isReached`: it got the request;
-   * `isRepeat`: it got the request and nobody knows what became of it.
+   * Adds the recipient at a place. `wantedMs`: wait that the gateway asked for, null: the dispatcher's own back-off;
+   * `isReached`: the gateway got the request; `isRepeat`: it got the request and its answer is unknown.
    */
   add(
     index: number,
@@ -28,12 +28,12 @@ export class RetryGroups {
     group.why.push({ status, reason });
   }
 
-  /** The places of those that the gateway was reached for. */
+  /** Places of the recipients whose request reached the gateway. */
   get reached(): number[] {
     return [...this.#groups.values()].flatMap(({ isReached, indexes }) => (isReached ? indexes : []));
   }
 
-  /** The groups with their installations, badge numbers taken along. */
+  /** Returns the groups with the installations and badges of a batch. */
   of({ recipients, badges }: { recipients: number[]; badges: (number | null)[] | null }): RetryGroup[] {
     return [...this.#groups.values()].map((group) => ({
       ...group,
@@ -43,7 +43,7 @@ export class RetryGroups {
   }
 }
 
-/** Rounds a wait up by at most a quarter: some sixty different waits from nothing to a day. */
+/** Rounds a wait up by at most a quarter, to one of some sixty waits between nothing and a day. */
 export function bucketOf(afterMs: number | null): number | null {
   if (afterMs === null) return null;
   if (afterMs <= 0) return 0;

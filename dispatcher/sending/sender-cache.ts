@@ -55,12 +55,12 @@ class CallLog {
   #counts = new Map<string, CallCount>();
   #seconds: number[] = [];
 
-  add(connector: ConnectorId, call: GatewayCall): void {
-    const key = `${call.status} ${call.reason}`;
+  add({ status, reason, seconds }: GatewayCall): void {
+    const key = `${status} ${reason}`;
     const known = this.#counts.get(key);
     if (known) known.count += 1;
-    else this.#counts.set(key, { connector, status: call.status, reason: call.reason, count: 1 });
-    this.#seconds.push(call.seconds);
+    else this.#counts.set(key, { status, reason, count: 1 });
+    this.#seconds.push(seconds);
   }
 
   drain(): { calls: CallCount[]; seconds: number[] } {
@@ -154,7 +154,7 @@ export class SenderCache {
       tokens: tokenStore(db, vault, gateway),
       quota: dayQuota(db, gateway),
       callbackUrl: callbackUrl(publicUrl, vault, gateway),
-      onCall: (call) => calls.add(connector.id, call),
+      onCall: (call) => calls.add(call),
       onTransport: (fact) => this.#facts.add(connector.id, fact),
     });
     const entry = {

@@ -4,58 +4,62 @@ import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { Batch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import type { UnknownOutcome } from '../../shared/domain/apps/app.ts';
-import { movedCode, type Outcome, openCode, outcomeCode } from '../../shared/domain/outcome.ts';
+import type { Outcome } from '../../shared/domain/outcome.ts';
+import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { RetryGroups } from './retry-groups.ts';
 import type { DeliverResult, Why } from './task.ts';
 
-/** Where nothing hides a repeat, a recipient is sent to again after so many requests without an answer. */
+/** Requests without an answer after which a recipient is sent to again, where the device would show a repeat. */
 const maxShownRepeats = 1;
 
-/** Ids of gateways' messages that are kept of one batch: enough for multi-target requests of any size. */
+/** Most gateway message ids of one batch: enough for multi-target requests of any size. */
 const maxMessages = 20;
 
-/** The reason of a try that failed, with the code of the connection where that is why. */
+/** Returns the reason of a failed try, with the code of the broken connection if there is one. */
 const withCause = ({ reason, cause }: { reason: string; cause?: string | undefined }): string =>
   cause === undefined ? reason : `${reason} ${cause}`;
 
-/** What became of the recipients of one batch while a thread has it in hand: one byte for each, and why. */
+/** Attempt results of one batch while a thread sends it. */
 export class Tally {
   readonly #batch: Batch;
   readonly #unknownOutcome: UnknownOutcome;
   readonly #retries = new RetryGroups();
-  readonly #settled: Uint8Array<ArrayBuffer>;
+  readonly #states: RecipientStates;
   /** When each recipient's installation was last saved, by place. */
   readonly #savedAtMs = new Map<number, number>();
   readonly failures: RecipientFailure[] = [];
   readonly health: HealthSample = { asked: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
-  /** Why the gateway could not be asked, by the last attempt that shows it; null when all were answered. */
+  /** Why the gateway did not answer, by the last such result; null when it answered every request. */
   trouble: string | null = null;
-  /** Why the profile was given up, or null. */
-  halt: string | null = null;
-  /** Grows with every outcome: whether there is anything new to write down. */
+  /** Why no push can be sent with this profile, or null. */
+  profileError: string | null = null;
+  /** Grows with every outcome: tells whether there is a new checkpoint to write. */
   changes = 0;
 
-  /** `unknownOutcome`: the app's option, for requests without an answer whose repeat the device would show. */
+  /**
+   * Takes over the batch's states. `unknownOutcome`: the app's option for requests without an answer whose repeat the
+   * device would show.
+   */
   constructor(batch: Batch, unknownOutcome: UnknownOutcome = 'repeat') {
     this.#batch = batch;
+    this.#states = batch.states;
     this.#unknownOutcome = unknownOutcome;
-    this.#settled = batch.settled ? Uint8Array.from(batch.settled) : new Uint8Array(batch.recipients.length);
   }
 
   isOpen(index: number): boolean {
-    return this.#settled[index] === openCode;
+    return this.#states.isOpen(index);
   }
 
-  /** Has the installation at a place been saved since, it is not deleted for what was sent to it before. */
+  /** Notes when an installation was saved: a later save makes an invalid token valid again. */
   noteSaved(index: number, updatedAtMs: number): void {
     this.#savedAtMs.set(index, updatedAtMs);
   }
 
-  /** Notes what one try came to; a second report of the same recipient is passed over. */
+  /** Notes the result of one attempt; ignores a second one for the same recipient. */
   note(index: number, attempt: AttemptResult): void {
     if (!this.isOpen(index)) return;
-    this.#show(attempt);
+    this.#measure(attempt);
     switch (attempt.kind) {
       case 'sent':
         this.#settle(index, 'sent');
@@ -80,54 +84,53 @@ export class Tally {
         else this.fail(index, { outcome: 'failed', status: 0, reason: 'unknown' });
         break;
       case 'profile_error': {
-        // The gateway's own word to search for, and the sentence to understand it by.
+        // The gateway's own code to search for, and a hint for the operator.
         const reason = `${attempt.reason}: ${attempt.hint}`;
-        this.halt ??= reason;
+        this.profileError ??= reason;
         this.fail(index, { outcome: 'failed', status: attempt.status, reason });
         break;
       }
     }
   }
 
-  /** Ends a recipient that is not sent to again. `deadAsOfMs`: the installation as it was when its token was told dead. */
+  /** Ends a recipient without success. `deadAsOfMs`: when its installation was saved, if its token is invalid. */
   fail(
     index: number,
-    failure: { outcome: Outcome; status: number; reason: string },
+    { outcome, status, reason }: { outcome: Outcome; status: number; reason: string },
     deadAsOfMs: number | null = null,
   ): void {
-    this.#settle(index, failure.outcome);
-    const { outcome, status, reason } = failure;
+    this.#settle(index, outcome);
     const installation = this.#batch.recipients[index] ?? 0;
     this.failures.push({ installation, outcome, status, reason, deadAsOfMs });
   }
 
-  /** Ends all that is open: nothing can be sent by this profile. */
-  giveUp(hint: string): void {
-    this.halt = hint;
-    for (const index of this.#batch.recipients.keys())
-      if (this.isOpen(index)) this.fail(index, { outcome: 'failed', status: 0, reason: hint });
+  /** Fails all open recipients: this profile cannot send. */
+  failAll(hint: string): void {
+    this.profileError = hint;
+    for (const index of this.#states.openIndexes)
+      this.fail(index, { outcome: 'failed', status: 0, reason: hint });
   }
 
-  /** As it is to be written down: until their new batch is written, those that wait for a retry are open here. */
-  withoutMoved(): Uint8Array<ArrayBuffer> {
-    return this.#settled.map((code) => (code === movedCode ? openCode : code));
+  /** Returns the states for a checkpoint: recipients with a retry stay open until their retry batch is written. */
+  checkpoint(): RecipientStates {
+    return this.#states.withMovedOpen();
   }
 
   /**
-   * The end of it. Where the rest stays open, those that the gateway has put off wait in retry batches of their
-   * own all the same; those that could not leave any more (`isStopped`) simply go back.
+   * Ends the batch. If recipients stay open, those that the gateway put off move to retry batches all the same, and those
+   * that could not be sent to after a stop (`isStopped`) go back with the batch.
    */
-  end(isStopped: boolean): Pick<DeliverResult, 'settled' | 'movedCount' | 'retries'> {
+  end(isStopped: boolean): Pick<DeliverResult, 'states' | 'movedCount' | 'retries'> {
     const { length: movedCount } = this.#batch.retried;
     const retries = this.#retries.of(this.#batch);
-    const isComplete = !isStopped && !this.#settled.includes(openCode);
-    if (isComplete) return { settled: this.#settled, movedCount, retries };
-    const settled = this.withoutMoved();
-    for (const index of [...this.#batch.retried, ...this.#retries.reached]) settled[index] = movedCode;
-    return { settled, movedCount, retries: retries.filter(({ isReached }) => isReached) };
+    const isComplete = !isStopped && !this.#states.hasOpen;
+    if (isComplete) return { states: this.#states, movedCount, retries };
+    const states = this.checkpoint();
+    for (const index of [...this.#batch.retried, ...this.#retries.reached]) states.markMoved(index);
+    return { states, movedCount, retries: retries.filter(({ isReached }) => isReached) };
   }
 
-  /** What the gateway called the messages it took, the first of them. */
+  /** The gateway's ids of the messages it took, the first ones. */
   get messages(): GatewayMessage[] {
     return [...this.#messages.values()];
   }
@@ -138,14 +141,14 @@ export class Tally {
     else if (this.#messages.size < maxMessages) this.#messages.set(messageId, { messageId, devices: 1 });
   }
 
-  #show(attempt: AttemptResult): void {
-    const isTrouble = isFailure(attempt);
-    if (isTrouble !== null) this.health.asked += 1;
-    if (isTrouble) this.health.failed += 1;
-    if (isTrouble !== false) this.trouble = failureCause(attempt) ?? this.trouble;
+  #measure(attempt: AttemptResult): void {
+    const hasFailed = isFailure(attempt);
+    if (hasFailed !== null) this.health.asked += 1;
+    if (hasFailed) this.health.failed += 1;
+    if (hasFailed !== false) this.trouble = failureCause(attempt) ?? this.trouble;
   }
 
-  /** A token is dead only if the installation was not saved after the gateway found it so (protocol/apns.md#answers). */
+  /** Returns when the installation was saved; null if that was after the token became invalid (protocol/apns.md#answers). */
   #deadAsOf(index: number, deadSinceMs: number | undefined): number | null {
     const savedAtMs = this.#savedAtMs.get(index);
     if (savedAtMs === undefined) return null;
@@ -153,17 +156,17 @@ export class Tally {
   }
 
   #settle(index: number, outcome: Outcome): void {
-    this.#settled[index] = outcomeCode(outcome);
+    this.#states.settle(index, outcome);
     this.changes += 1;
   }
 
-  /** A hidden repeat is bounded like every other try (recording/retried.ts). */
+  /** A repeat that the device hides is bounded like every other try (recording/retried.ts). */
   #isRepeatable({ isRepeatHidden }: Extract<AttemptResult, { kind: 'unknown' }>): boolean {
     return isRepeatHidden || (this.#unknownOutcome === 'repeat' && this.#batch.unanswered < maxShownRepeats);
   }
 
   #retry(index: number, why: Why & { isRepeat?: boolean }, afterMs: number | null = null): void {
-    this.#settled[index] = movedCode;
+    this.#states.markMoved(index);
     this.#retries.add(index, afterMs, why.status > 0 || why.isRepeat === true, why);
   }
 }

@@ -1,89 +1,92 @@
+/** Messages between the main thread and the worker threads. They are cloned, so they hold plain data only. */
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { GatewayMessage } from '../../shared/db/tables/gateways/messages.ts';
 import type { RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
+import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 
-/** What the main thread and the worker threads say to each other. Plain data: it is cloned. */
-
-/** Handed to every thread when it starts. */
+/** Data that every thread gets when it starts. */
 export interface ThreadData {
   databaseUrl: string;
   /** Keys of CARILLON_SECRET, base64. */
   secrets: string[];
   publicUrl: string;
   logLevel: string;
-  /** One Int32: becomes 1 when the dispatcher stops; threads then send no more. */
+  /** One Int32: 1 when the dispatcher stops; threads then send no more. */
   stopFlag: SharedArrayBuffer;
-  /** Counters of `interrupts.ts`: how often each push was stopped. */
+  /** Counters of `interrupts.ts`, one per push. */
   interrupts: SharedArrayBuffer;
 }
 
-/** When a batch of a paced push is to be sent: spread evenly over this time (epoch milliseconds). */
+/** Time slot of a batch (epoch milliseconds), over which its requests are spread evenly. */
 export interface SendSlot {
   startAtMs: number;
   durationMs: number;
 }
 
-/** One batch for a thread; with `slice`, so many of its open recipients only; with `slot`, at its pace. */
+/** One batch for a thread. */
 export type DeliverTask = DeliverJob & {
-  slice?: number | undefined;
+  /** Number of its open recipients to send to, for a probe; absent: all. */
+  probeSize?: number | undefined;
   slot?: SendSlot | undefined;
-  /** The memory of a `InFlightBatch`; absent where nobody watches. */
+  /** Memory of an `InFlightBatch`; absent where the batch is not watched. */
   progressMemory?: SharedArrayBuffer | undefined;
 };
 
-/** Why a try did not succeed. */
+/** Cause of a try without success. */
 export interface Why {
   status: number;
   reason: string;
 }
 
-/** Recipients that are to be tried again, in a batch of their own. */
+/** Recipients that are tried again at the same time, in a batch of their own. */
 export interface RetryGroup {
-  /** Places in the batch, and for each its installation and the reason. */
+  /** Places in the batch, and for each place its installation and cause. */
   indexes: number[];
   recipients: number[];
   why: Why[];
-  /** The gateway got the request: such tries are bounded. */
+  /** Whether the gateway got the request: such tries are bounded. */
   isReached: boolean;
-  /** The last try got no answer: these may get the message twice. */
+  /** Whether the last request got no answer: these recipients may get the message twice. */
   isRepeat: boolean;
   badges: (number | null)[] | null;
-  /** What the gateway asked for; null leaves it to the dispatcher. */
+  /** Wait that the gateway asked for; null: the dispatcher's own back-off. */
   afterMs: number | null;
 }
 
-/** Answers of a gateway, counted. */
+/** Number of equal answers of a gateway. */
 export interface CallCount {
-  connector: ConnectorId;
   status: number;
   reason: string;
   count: number;
 }
 
+/** Result of one batch. */
 export interface DeliverResult {
   connector: ConnectorId;
   profile: string;
-  attempt: number;
-  /** One byte per recipient; 0 where the stop came first. */
-  settled: Uint8Array;
+  /** State of each recipient; open ones were not sent to. */
+  states: RecipientStates;
   /** Recipients that had moved to retry batches before this try. */
   movedCount: number;
   failures: RecipientFailure[];
-  /** The push was paused or cancelled meanwhile, or the slot was missed: the gates are to be asked again. */
-  isInterrupted: boolean;
   retries: RetryGroup[];
-  /** Only a slice of the batch was sent: the rest is open. */
-  isSlice: boolean;
-  /** What this batch showed of its gateway. */
+  /** Whether the push was paused or cancelled while its batch was sent, or the slot was missed: the gates decide again. */
+  isInterrupted: boolean;
+  /** Whether a probe left recipients of the batch unsent. */
+  hasUnsent: boolean;
   health: HealthSample;
-  /** Why the gateway could not be asked, for people (`troubleOf`); null when all was answered. */
+  /** Why the gateway did not answer, for the operator; null when it answered every request. */
   trouble: string | null;
-  /** Why this profile was given up, or null. */
-  halt: string | null;
-  calls: CallCount[];
-  /** What the gateway called the messages it took; not all of them where each device's has a name of its own. */
+  /** Why no push can be sent with this profile; null when none of the answers says so. */
+  profileError: string | null;
+  /** The gateway's ids of the messages it took, the first ones. */
   messages: GatewayMessage[];
-  callSeconds: { connector: ConnectorId; seconds: number[] }[];
+  calls: CallCount[];
+  /** Duration of each request. */
+  callSeconds: number[];
 }
+
+/** A result as a thread returns it: class instances do not survive the clone. */
+export type ThreadResult = Omit<DeliverResult, 'states'> & { stateBytes: Uint8Array<ArrayBuffer> };

@@ -6,12 +6,12 @@ import { AppCache } from '../../shared/db/cache/app-cache.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { BatchSender } from './batch-sender.ts';
-import { LatenessBudget } from './paced-send.ts';
+import { LatenessBudget } from './lateness.ts';
 import { SenderCache } from './sender-cache.ts';
-import type { DeliverResult, DeliverTask } from './task.ts';
+import type { DeliverTask, ThreadResult } from './task.ts';
 import { readingEveryMs } from './transports.ts';
 
-/** Connections of one thread: batches load and checkpoint in turns. */
+/** Database connections of one thread; its batches load and checkpoint in turns. */
 const connectionsPerThread = 4;
 
 const threadData = z.object({
@@ -47,8 +47,9 @@ setInterval(() => {
 const stopFlag = new Int32Array(data.stopFlag);
 const interrupts = new Int32Array(data.interrupts);
 
-/** What piscina calls for each batch. */
-export default function deliver(task: DeliverTask): Promise<DeliverResult> {
+/** Sends one batch; piscina calls this function. */
+export default async function deliver(task: DeliverTask): Promise<ThreadResult> {
   const deps = { db, senders, appCache, clock: systemClock, latenessBudget, log, stopFlag, interrupts };
-  return new BatchSender(deps, task).run();
+  const { states, ...result } = await new BatchSender(deps, task).run();
+  return { ...result, stateBytes: states.bytes };
 }

@@ -36,6 +36,10 @@ export interface Push {
   firstSentAt: Date | null;
 }
 
+/** Returns when a push began, for its durations: when it was accepted or, if scheduled, at its time. */
+export const pushBeganAtMs = ({ createdAt, pushTime }: Pick<Push, 'createdAt' | 'pushTime'>): number =>
+  Math.max(createdAt.getTime(), pushTime.getTime());
+
 /** The totals of all connectors together. */
 export function allTotals(totals: ConnectorTotals): OutcomeTotals {
   const all: OutcomeTotals = {};

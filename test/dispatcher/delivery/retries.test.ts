@@ -145,19 +145,19 @@ describe('recipients that have moved to a retry batch', () => {
     const [batchId = 0] = await insertBatches(service.db, app.appId, pushId, [
       { connector: 'apns', profile: '_default', recipients, badges: null, attempt: 0, hasJob: true },
     ]);
-    const task = { appId: app.appId, pushId, batchId };
-    const batch = await readBatchSnapshot(service.db, app.appId, batchId);
-    if (!batch) throw new Error('the batch is gone');
+    const ids = { appId: app.appId, pushId, batchId };
+    const stored = await readBatchSnapshot(service.db, app.appId, batchId);
+    if (!stored) throw new Error('the batch is gone');
     const tallyOf = (stored: Batch | undefined) => {
       if (!stored) throw new Error('the batch is gone');
       return new Tally(stored);
     };
     const record = (tally: Tally, isStopped: boolean) =>
-      recordResult(dispatcher.deps, task, {
-        batch,
-        isCounted: true,
-        result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) },
-      });
+      recordResult(
+        dispatcher.deps,
+        { ids, stored },
+        { isCounted: true, result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) } },
+      );
     // Both have the batch as it was at first.
     const early = tallyOf(await findBatch(service.db, app.appId, batchId));
     const late = tallyOf(await findBatch(service.db, app.appId, batchId));
@@ -181,16 +181,15 @@ describe('recipients that have moved to a retry batch', () => {
   });
 });
 
-/** A result that says nothing. */
-const emptyResult: Omit<DeliverResult, 'settled' | 'movedCount' | 'retries' | 'failures'> = {
+/** Result of a batch without any attempt. */
+const emptyResult: Omit<DeliverResult, 'states' | 'movedCount' | 'retries' | 'failures'> = {
   connector: 'apns',
   profile: '_default',
-  attempt: 0,
   isInterrupted: false,
-  isSlice: false,
+  hasUnsent: false,
   health: { asked: 0, failed: 0 },
   trouble: null,
-  halt: null,
+  profileError: null,
   calls: [],
   messages: [],
   callSeconds: [],

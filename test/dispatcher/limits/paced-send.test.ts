@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Recipient, SendRequest } from '../../../connectors/contract/connector.ts';
-import { LatenessBudget, sendPaced } from '../../../dispatcher/sending/paced-send.ts';
+import { LatenessBudget } from '../../../dispatcher/sending/lateness.ts';
+import { sendPaced } from '../../../dispatcher/sending/paced-send.ts';
 import type { Clock } from '../../../shared/clock.ts';
 
 /** A clock that goes on only when it is told: a machine may stand still between any two lines. */

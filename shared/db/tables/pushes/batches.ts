@@ -1,5 +1,6 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
-import { movedCode, type Outcome, type OutcomeTotals } from '../../../domain/outcome.ts';
+import type { Outcome, OutcomeTotals } from '../../../domain/outcome.ts';
+import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
 
 /** A batch as it is written: at most 1000 installations of one push, connector and profile. */
@@ -33,8 +34,7 @@ export interface Batch {
   profile: string;
   recipients: number[];
   badges: (number | null)[] | null;
-  /** One byte per recipient (shared/domain/outcome.ts); null before the first checkpoint. */
-  settled: Uint8Array | null;
+  states: RecipientStates;
   /** Places of recipients that have gone into retry batches while the rest stayed open. */
   retried: number[];
   isSettled: boolean;
@@ -69,23 +69,13 @@ const toBatch = (row: Row): Batch => ({
   profile: row.profile,
   recipients: row.recipients,
   badges: row.badges,
-  settled: row.moved
-    ? withRetried({ ...row, settled: row.settled ?? new Uint8Array(row.recipients.length) })
-    : row.settled,
+  states: RecipientStates.ofRow(row, row.recipients.length),
   retried: row.moved ?? [],
   isSettled: row.is_settled,
   attempt: row.attempt,
   tries: row.tries,
   unanswered: row.unanswered,
 });
-
-/** A checkpoint by a process that did not know that they had moved may have written over them. */
-export function withRetried({ settled, moved }: { settled: Uint8Array; moved: number[] | null }): Uint8Array {
-  if (!moved) return settled;
-  const codes = Uint8Array.from(settled);
-  for (const index of moved) codes[index] = movedCode;
-  return codes;
-}
 
 /** Why a recipient was not reached. Holds ids, never a token. */
 export interface RecipientFailure {
@@ -97,43 +87,55 @@ export interface RecipientFailure {
   deadAsOfMs: number | null;
 }
 
-/** Writes batches in one statement; gives their ids in the same order. */
+/** Columns of a batch that `insertBatches` reads from JSON, by name. */
+const newBatchColumns = `connector text, profile text, recipients bigint[], badges int[], attempt int, settled text,
+  totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int`;
+
+/** Writes batches in one statement; returns their ids in the same order. */
 export async function insertBatches(
   tx: Handle,
   appId: string,
   pushId: number,
-  batches: NewBatch[],
+  batches: readonly NewBatch[],
 ): Promise<number[]> {
-  const ids: number[] = [];
-  for (const batch of batches) {
-    const { rows } = await tx.query<{ id: number }>(
-      `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, attempt, settled, totals,
-                               is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, settled_at)
-       VALUES ($1, $2, $3, $4, $5::bigint[], $6::int[], $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-               CASE WHEN $10 THEN now() END) RETURNING id`,
-      [
-        appId,
-        pushId,
-        batch.connector,
-        batch.profile,
-        batch.recipients,
-        batch.badges,
-        batch.attempt,
-        batch.settled ? Buffer.from(batch.settled.codes) : null,
-        batch.settled?.totals ?? null,
-        batch.settled !== undefined,
-        batch.hasJob,
-        batch.tries ?? 0,
-        batch.lastReason ?? null,
-        batch.notBefore ?? null,
-        batch.unanswered ?? 0,
-        batch.isRepeat ? batch.recipients.length : 0,
-      ],
-    );
-    ids.push(...rows.map((row) => row.id));
-  }
-  return ids;
+  if (batches.length === 0) return [];
+  const { rows } = await tx.query<{ id: number }>(
+    `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, badges, attempt, settled, totals,
+                             is_settled, has_job, tries, last_reason, not_before, unanswered, repeats, settled_at)
+     SELECT $1, $2, b.connector, b.profile, b.recipients, b.badges, b.attempt, decode(b.settled, 'hex'), b.totals,
+            b.settled IS NOT NULL, b.has_job, b.tries, b.last_reason, b.not_before, b.unanswered, b.repeats,
+            CASE WHEN b.settled IS NOT NULL THEN now() END
+       FROM ROWS FROM (json_to_recordset($3) AS (${newBatchColumns})) WITH ORDINALITY AS b
+      ORDER BY b.ordinality RETURNING id`,
+    [appId, pushId, JSON.stringify(batches.map(toColumns))],
+  );
+  return rows.map((row) => row.id);
 }
+
+const toColumns = (batch: NewBatch) => ({
+  connector: batch.connector,
+  profile: batch.profile,
+  recipients: batch.recipients,
+  badges: batch.badges,
+  attempt: batch.attempt,
+  settled: batch.settled && Buffer.from(batch.settled.codes).toString('hex'),
+  totals: batch.settled?.totals,
+  has_job: batch.hasJob,
+  tries: batch.tries ?? 0,
+  last_reason: batch.lastReason,
+  not_before: batch.notBefore,
+  unanswered: batch.unanswered ?? 0,
+  repeats: batch.isRepeat ? batch.recipients.length : 0,
+});
+
+const bytesOf = ({ bytes }: RecipientStates): Buffer =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+/** SQL expression for the number of open recipients of `push_batch` under an alias; only a retaken batch has closed ones. */
+export const openCountSql = (alias: string): string =>
+  `CASE WHEN ${alias}.settled IS NULL THEN cardinality(${alias}.recipients)
+        ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
+               WHERE get_byte(${alias}.settled, i) = 0) END`;
 
 export async function findBatch(db: Handle, appId: string, id: number): Promise<Batch | undefined> {
   const { rows } = await db.query<Row>('SELECT * FROM push_batch WHERE app_id = $1 AND id = $2', [appId, id]);
@@ -162,30 +164,30 @@ export async function markJobCreated(tx: Handle, appId: string, id: number): Pro
 export async function checkpointBatch(
   db: Handle,
   batch: { appId: string; id: number; pushId: number; connector: string },
-  settled: Uint8Array,
+  states: RecipientStates,
   failures: RecipientFailure[],
 ): Promise<void> {
   await db.query(
     `WITH mark AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)
      ${insertFailuresSql(4)} WHERE EXISTS (SELECT 1 FROM mark) ON CONFLICT DO NOTHING`,
-    [batch.appId, batch.id, Buffer.from(settled), ...failureValues(batch, failures)],
+    [batch.appId, batch.id, bytesOf(states), ...failureValues(batch, failures)],
   );
 }
 
 /**
  * Settles a batch for good. False when it was settled already: then nothing of this attempt counts; or when
- * more of its recipients have moved than `movedCount`, those that `settled` knows of.
+ * more of its recipients have moved than `movedCount`, those that `states` knows of.
  */
 export async function settleBatch(
   tx: Handle,
   batch: { appId: string; id: number; movedCount: number },
-  settled: Uint8Array,
+  states: RecipientStates,
   totals: OutcomeTotals,
 ): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE push_batch SET settled = $3, totals = $4, is_settled = true, settled_at = now()
       WHERE app_id = $1 AND id = $2 AND NOT is_settled AND coalesce(cardinality(moved), 0) = $5`,
-    [batch.appId, batch.id, Buffer.from(settled), totals, batch.movedCount],
+    [batch.appId, batch.id, bytesOf(states), totals, batch.movedCount],
   );
   return (rowCount ?? 0) > 0;
 }

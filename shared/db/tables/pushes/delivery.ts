@@ -3,7 +3,7 @@ import type { PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
 import type { Grant } from '../apps/usage.ts';
 import { rateColumns } from '../gateways/rates.ts';
-import type { Batch } from './batches.ts';
+import { type Batch, openCountSql } from './batches.ts';
 import { type Slot, type SlotRow, slotColumns, toSlot } from './pace.ts';
 
 /** What the main thread needs to know of a batch before a worker thread takes it: no recipients. */
@@ -62,11 +62,6 @@ interface SnapshotRow extends SlotRow {
   rate_in_ms: number | null;
 }
 
-/** Only a batch that was taken before has any that are settled. */
-const openCount = `CASE WHEN b.settled IS NULL THEN cardinality(b.recipients)
-       ELSE (SELECT count(*)::int FROM generate_series(0, length(b.settled) - 1) AS i
-              WHERE get_byte(b.settled, i) = 0) END`;
-
 export async function readBatchSnapshot(
   db: Handle,
   appId: string,
@@ -77,7 +72,7 @@ export async function readBatchSnapshot(
             b.not_before,
             (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
             n.created_at, n.push_time, n.first_sent_at, n.halts,
-            b.granted, cardinality(b.recipients) AS size, ${openCount} AS open,
+            b.granted, cardinality(b.recipients) AS size, ${openCountSql('b')} AS open,
             n.request ->> 'flowControl' IS NOT NULL AS is_paced, ${slotColumns}, ${rateColumns}
        FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.id = $2`,

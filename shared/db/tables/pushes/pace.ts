@@ -1,4 +1,5 @@
 import type { Handle } from '../../pool.ts';
+import { openCountSql } from './batches.ts';
 
 /** When the pace of its push lets a batch begin, and how long it is to take. */
 export interface Slot {
@@ -41,11 +42,8 @@ export async function reserveSlot(
 ): Promise<Slot | undefined> {
   const { rows } = await db.query<SlotRow>(
     `WITH batch AS (
-       SELECT app_id, id, push_id,
-              CASE WHEN settled IS NULL THEN cardinality(recipients)
-                   ELSE (SELECT count(*) FROM generate_series(0, length(settled) - 1) AS i
-                          WHERE get_byte(settled, i) = 0) END AS open
-         FROM push_batch WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE),
+       SELECT b.app_id, b.id, b.push_id, ${openCountSql('b')} AS open
+         FROM push_batch b WHERE b.app_id = $1 AND b.id = $2 AND NOT b.is_settled FOR UPDATE),
      pace AS (
        UPDATE notification n
           SET pace_next_at = greatest(n.pace_next_at, clock_timestamp() + make_interval(secs => $3::float8 / 1000))

@@ -1,8 +1,8 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
-import { addTotals, totalsOf } from '../../../domain/outcome.ts';
+import { addTotals } from '../../../domain/outcome.ts';
 import type { ConnectorTotals, Push } from '../../../domain/pushes/record.ts';
+import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
-import { withRetried } from './batches.ts';
 import { type PushRow, toPush } from './pushes.ts';
 
 /** Takes a push into work: `sending`. Undefined when it waits, is finished or gone. */
@@ -150,7 +150,11 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
   const all: ConnectorTotals = {};
   for (const row of rows) {
     if (row.connector === null) Object.assign(all, row.totals);
-    else all[row.connector] = addTotals(all[row.connector] ?? {}, totalsOf(withRetried(row)));
+    else
+      all[row.connector] = addTotals(
+        all[row.connector] ?? {},
+        RecipientStates.ofRow(row, row.settled.length).totals(),
+      );
   }
   return all;
 }

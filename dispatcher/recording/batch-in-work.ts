@@ -1,0 +1,39 @@
+import type { Handle } from '../../shared/db/pool.ts';
+import { type BatchSnapshot, readBatchSnapshot } from '../../shared/db/tables/pushes/delivery.ts';
+import type { DeliverJob, JobKind } from '../../shared/queue/jobs.ts';
+import type { Job } from '../../shared/queue/queue.ts';
+import type { DispatcherDeps } from '../deps.ts';
+
+/** Job of the queue that brought a batch. */
+export interface BatchJob {
+  kind: JobKind<DeliverJob>;
+  job: Job<DeliverJob>;
+}
+
+/** A batch in work: its ids, its stored state, and its job; a batch of a push to few has none of its own. */
+export interface BatchInWork {
+  ids: DeliverJob;
+  stored: BatchSnapshot;
+  job?: BatchJob | undefined;
+}
+
+/** Loads a batch; undefined when it is settled or deleted: then its job is completed. */
+export async function loadBatch(
+  deps: DispatcherDeps,
+  ids: DeliverJob,
+  job: BatchJob | undefined,
+): Promise<BatchInWork | undefined> {
+  const stored = await readBatchSnapshot(deps.db, ids.appId, ids.batchId);
+  if (stored && !stored.isSettled) return { ids, stored, job };
+  await completeJob(deps, deps.db, { job });
+  return undefined;
+}
+
+/** Completes the batch's own job, if it has one, as part of `tx`. */
+export async function completeJob(
+  { queue }: Pick<DispatcherDeps, 'queue'>,
+  tx: Handle,
+  { job }: Pick<BatchInWork, 'job'>,
+): Promise<void> {
+  if (job) await queue.complete(job.kind, job.job, tx);
+}

@@ -1,0 +1,49 @@
+/** Metrics and gateway use of recorded batches. */
+import type { ConnectorId } from '../../shared/domain/labels.ts';
+import { type OutcomeTotals, outcomes } from '../../shared/domain/outcome.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import type { DeliverResult, RetryGroup } from '../sending/task.ts';
+
+export function countRecipients(
+  { metrics }: DispatcherDeps,
+  app: string,
+  connector: ConnectorId,
+  totals: OutcomeTotals,
+): void {
+  for (const outcome of outcomes) {
+    const n = totals[outcome];
+    if (n) metrics.recipients.inc({ app, connector, outcome }, n);
+  }
+}
+
+/** Counts the recipients that get a retry because a request had no answer, by the reason of that request. */
+export function countRepeats(
+  { metrics }: DispatcherDeps,
+  connector: ConnectorId,
+  retries: RetryGroup[],
+): void {
+  for (const { isRepeat, why } of retries)
+    if (isRepeat) for (const { reason } of why) metrics.recipientsRepeated.inc({ connector, reason });
+}
+
+/** Counts the requests that the gateway answered and the recipients it accepted, as its own statistics do. */
+export function countGatewayUsage(
+  { gatewayUsage }: DispatcherDeps,
+  appId: string,
+  { result, recipients }: { result: DeliverResult; recipients: number },
+): void {
+  const { connector, profile, calls } = result;
+  if (connector === 'channel') return;
+  const answered = calls.filter(({ status }) => status > 0);
+  const requests = answered.reduce((sum, { count }) => sum + count, 0);
+  gatewayUsage.add({ appId, connector, profile }, { requests, recipients });
+}
+
+export function countCalls(
+  { metrics }: DispatcherDeps,
+  { connector, calls, callSeconds }: DeliverResult,
+): void {
+  for (const { status, reason, count } of calls)
+    metrics.gatewayResponses.inc({ connector, status, reason }, count);
+  for (const seconds of callSeconds) metrics.gatewayRequestSeconds.observe({ connector }, seconds);
+}

@@ -1,0 +1,45 @@
+import { markJobCreated } from '../../shared/db/tables/pushes/batches.ts';
+import { dueIn } from '../../shared/db/tables/pushes/delivery.ts';
+import { deliverJob } from '../../shared/queue/jobs.ts';
+import type { DispatcherDeps } from '../deps.ts';
+import { type BatchInWork, completeJob } from './batch-in-work.ts';
+
+/** When a batch is taken again. */
+export interface Postponement {
+  afterMs: number;
+  /** The same time by the database's clock, for a batch that has to start on time. */
+  at?: Date | undefined;
+}
+
+/** Puts a batch back with a new job for later; this costs no try. */
+export async function recordPostponed(
+  deps: DispatcherDeps,
+  batch: BatchInWork,
+  { afterMs, at }: Postponement,
+): Promise<void> {
+  const { ids, stored } = batch;
+  const startAfter = at ?? (await dueIn(deps.db, afterMs));
+  await deps.db.transaction(async (tx) => {
+    await markJobCreated(tx, ids.appId, ids.batchId);
+    await completeJob(deps, tx, batch);
+    await deps.queue.send(deliverJob(stored.connector), [ids], { tx, startAfter });
+  });
+  if (at) wakeWhenDue(deps, batch, afterMs);
+}
+
+/** Longest timer; for a later time the consumer's own poll is exact enough. */
+const longestTimerMs = 3_600_000;
+
+/**
+ * Wakes the consumers of a connector when a batch is due: they poll only once a second. If this process has ended by
+ * then, the batch starts up to a second late and reserves a new slot.
+ */
+function wakeWhenDue(
+  { queue }: Pick<DispatcherDeps, 'queue'>,
+  { stored }: BatchInWork,
+  afterMs: number,
+): void {
+  if (afterMs > longestTimerMs) return;
+  const wake = () => queue.wake(deliverJob(stored.connector)).catch(() => undefined);
+  setTimeout(wake, afterMs + 5).unref();
+}

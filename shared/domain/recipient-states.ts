@@ -1,0 +1,81 @@
+import { movedCode, type Outcome, type OutcomeTotals, openCode, outcomeCode, totalsOf } from './outcome.ts';
+
+/** State of each recipient of one batch: one byte each, as `push_batch.settled` stores them (`outcome.ts`). */
+export class RecipientStates {
+  /** The bytes themselves, for the database and for messages between threads. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+
+  /** Takes over `bytes` without a copy. */
+  constructor(bytes: Uint8Array<ArrayBuffer>) {
+    this.bytes = bytes;
+  }
+
+  /** Returns states of `size` open recipients. */
+  static allOpen(size: number): RecipientStates {
+    return new RecipientStates(new Uint8Array(size));
+  }
+
+  /**
+   * Returns the states that a row stores. Recipients at the places `moved` are in retry batches, even if a checkpoint of
+   * a process without that knowledge has overwritten their bytes.
+   */
+  static ofRow(row: { settled: Uint8Array | null; moved: number[] | null }, size: number): RecipientStates {
+    const states = row.settled
+      ? new RecipientStates(Uint8Array.from(row.settled))
+      : RecipientStates.allOpen(size);
+    for (const index of row.moved ?? []) states.markMoved(index);
+    return states;
+  }
+
+  copy(): RecipientStates {
+    return new RecipientStates(this.bytes.slice());
+  }
+
+  isOpen(index: number): boolean {
+    return this.bytes[index] === openCode;
+  }
+
+  get hasOpen(): boolean {
+    return this.bytes.includes(openCode);
+  }
+
+  get openIndexes(): number[] {
+    return this.#indexes((code) => code === openCode);
+  }
+
+  get closedIndexes(): number[] {
+    return this.#indexes((code) => code !== openCode);
+  }
+
+  settle(index: number, outcome: Outcome): void {
+    this.bytes[index] = outcomeCode(outcome);
+  }
+
+  /** Marks a recipient as moved to a retry batch, which counts it. */
+  markMoved(index: number): void {
+    this.bytes[index] = movedCode;
+  }
+
+  /** Returns a copy in which moved recipients are open. */
+  withMovedOpen(): RecipientStates {
+    return new RecipientStates(this.bytes.map((code) => (code === movedCode ? openCode : code)));
+  }
+
+  /** Returns a copy with the states of `other` at these places. */
+  withPlacesOf(other: RecipientStates, places: ReadonlySet<number>): RecipientStates {
+    return new RecipientStates(
+      this.bytes.map((code, index) => (places.has(index) ? (other.bytes[index] ?? code) : code)),
+    );
+  }
+
+  /** Counts the recipients by outcome; open and moved ones count nowhere. */
+  totals(): OutcomeTotals {
+    return totalsOf(this.bytes);
+  }
+
+  #indexes(matches: (code: number) => boolean): number[] {
+    const indexes: number[] = [];
+    for (const [index, code] of this.bytes.entries()) if (matches(code)) indexes.push(index);
+    return indexes;
+  }
+}
