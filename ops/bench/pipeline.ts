@@ -2,7 +2,7 @@ import { readArgs, type Setup } from './harness/arguments.ts';
 import { type Bench, withBench } from './harness/bench-service.ts';
 import { type BenchApp, createApp, pushAndWait } from './harness/client.ts';
 import type { Figure } from './harness/figure.ts';
-import { processUse } from './harness/process-use.ts';
+import { databaseCpuSeconds, processUse } from './harness/process-use.ts';
 import { writeInstallations } from './harness/seed.ts';
 
 const defaultDevices = 100_000;
@@ -51,19 +51,21 @@ async function measure(bench: Bench, app: BenchApp, devices: number): Promise<Fi
   const { distinct, repeats, buckets } = await bench.gateway.observe();
   if (successes !== devices || distinct !== devices || repeats !== 0)
     throw new Error(`${devices} devices: ${successes} sent, ${distinct} reached, ${repeats} twice`);
-  const cpu = (of: 'api' | 'gateway') => {
-    const used = (after[of]?.cpuSeconds ?? Number.NaN) - (before[of]?.cpuSeconds ?? Number.NaN);
-    return { value: (used * 1000) / devices, unit: 'CPU s per 1,000' };
-  };
+  const ofGateway = (after.gateway?.cpuSeconds ?? Number.NaN) - (before.gateway?.cpuSeconds ?? Number.NaN);
   const ofDispatchers = sum(after.dispatchers) - sum(before.dispatchers);
+  const ofDatabase = (after.database ?? Number.NaN) - (before.database ?? Number.NaN);
+  const ofApi = (after.api?.cpuSeconds ?? Number.NaN) - (before.api?.cpuSeconds ?? Number.NaN);
+  const perThousand = (used: number) => ({ value: (used * 1000) / devices, unit: 'CPU s per 1,000' });
   return [
     { name: 'devices', value: devices, unit: 'recipients' },
     { name: 'answer to done', value: seconds, unit: 's' },
     { name: 'throughput', value: devices / seconds, unit: 'recipients/s' },
     { name: 'sending alone', value: (buckets.length - 1) / 100, unit: 's' },
-    { name: 'dispatcher CPU', value: (ofDispatchers * 1000) / devices, unit: 'CPU s per 1,000' },
-    { name: 'api CPU', ...cpu('api') },
-    { name: 'gateway CPU', ...cpu('gateway') },
+    { name: 'service CPU (dispatcher, api, PostgreSQL)', ...perThousand(ofDispatchers + ofApi + ofDatabase) },
+    { name: 'dispatcher CPU', ...perThousand(ofDispatchers) },
+    { name: 'api CPU', ...perThousand(ofApi) },
+    { name: 'PostgreSQL CPU', ...perThousand(ofDatabase) },
+    { name: 'gateway CPU', ...perThousand(ofGateway) },
     ...after.dispatchers.map((use, i) => ({
       name: `dispatcher ${i + 1}, peak resident memory`,
       value: use?.peakMegabytes ?? Number.NaN,
@@ -75,9 +77,11 @@ async function measure(bench: Bench, app: BenchApp, devices: number): Promise<Fi
 const sum = (of: ({ cpuSeconds: number } | undefined)[]): number =>
   of.reduce((total, use) => total + (use?.cpuSeconds ?? Number.NaN), 0);
 
-async function uses({ pids, gateway }: Bench) {
+async function uses({ pids, gateway, db }: Bench) {
   const { api, dispatchers } = pids();
+  const { rows } = await db.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   return {
+    database: await databaseCpuSeconds(rows[0]?.pid ?? 0),
     api: await processUse(api),
     gateway: await processUse(gateway.pid),
     dispatchers: await Promise.all(dispatchers.map(processUse)),

@@ -13,18 +13,51 @@ export interface ProcessUse {
   residentMegabytes: number;
 }
 
+/** Returns the fields of /proc/<pid>/stat after the name, which may contain spaces; the first is field 3 (proc(5)). */
+async function statFields(pid: number | undefined): Promise<string[]> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+/** Sums utime and stime (fields 14 and 15); `withEnded` adds those of the children that ended. */
+function cpuSecondsOf(fields: string[], withEnded = false): number {
+  const ticks = fields.slice(11, withEnded ? 15 : 13).reduce((sum, field) => sum + Number(field), 0);
+  return ticks / ticksPerSecond;
+}
+
+/**
+ * Returns the processor time that all processes of a PostgreSQL server used so far; the server is found by one of its
+ * backends. Undefined where it is on another machine, or where there is no /proc.
+ */
+export async function databaseCpuSeconds(backendPid: number): Promise<number | undefined> {
+  try {
+    const postmaster = Number((await statFields(backendPid))[1]);
+    const children = await readFile(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
+    const own = cpuSecondsOf(await statFields(postmaster), true);
+    const ofChildren = await Promise.all(
+      children
+        .trim()
+        .split(' ')
+        .map((pid) =>
+          statFields(Number(pid)).then(
+            (fields) => cpuSecondsOf(fields),
+            () => 0,
+          ),
+        ),
+    );
+    return ofChildren.reduce((sum, seconds) => sum + seconds, own);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Reads the resource usage from Linux. Returns undefined where there is no /proc. */
 export async function processUse(pid: number | undefined): Promise<ProcessUse | undefined> {
   try {
-    const [stat, status] = await Promise.all([
-      readFile(`/proc/${pid}/stat`, 'utf8'),
-      readFile(`/proc/${pid}/status`, 'utf8'),
-    ]);
-    // The name in parentheses may contain spaces; utime and stime are the 14th and 15th field (proc(5)).
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [fields, status] = await Promise.all([statFields(pid), readFile(`/proc/${pid}/status`, 'utf8')]);
     const megabytes = (line: RegExp) => (Number(line.exec(status)?.[1]) * 1024) / 1e6;
     return {
-      cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond,
+      cpuSeconds: cpuSecondsOf(fields),
       peakMegabytes: megabytes(/^VmHWM:\s+(\d+) kB$/m),
       residentMegabytes: megabytes(/^VmRSS:\s+(\d+) kB$/m),
     };
