@@ -11,8 +11,8 @@ import {
   type RunInnerCall,
 } from './inner-call.ts';
 import { readItem, readRequests } from './items.ts';
-import { isList, runsOf, targetsOf } from './order.ts';
-import { type BatchReply, replyOf } from './reply.ts';
+import { isListCall, parallelGroups, writeTargets } from './order.ts';
+import { type BatchReply, writeReply } from './reply.ts';
 import {
   type BatchBudget,
   listEstimate,
@@ -24,12 +24,12 @@ import {
 } from './reply-budget.ts';
 import { saveAll } from './save.ts';
 
-/** Calls of one batch at the same time: each may hold one of the process's ten database connections. */
+/** Concurrent calls of one batch: each may hold one of the process's ten database connections. */
 const maxParallel = 4;
-/** No call of a batch begins later than this; it is answered with 124 instead. */
+/** Time after which no further call of a batch begins; the remaining ones are 124. */
 const maxMs = 30_000;
 
-/** Who sends a batch, and how its calls are answered. */
+/** Batch with its sender, and the function that runs its calls. */
 export interface BatchCall {
   app: { appId: string };
   isMaster: boolean;
@@ -38,7 +38,7 @@ export interface BatchCall {
   language: 'en' | 'zh';
 }
 
-/** Several calls in one (protocol/objects.md#batches). */
+/** Runs batches of calls (protocol/objects.md#batches). */
 export class BatchService {
   readonly #deps: Pick<ApiDeps, 'clock'>;
   readonly #budget: ReplyBudget;
@@ -48,32 +48,33 @@ export class BatchService {
     this.#budget = new ReplyBudget(limits);
   }
 
-  /** Bytes that replies of batches take now; none when all were sent. */
+  /** Bytes that the unsent replies of all batches take. */
   get heldBytes(): number {
     return this.#budget.heldBytes;
   }
 
   /**
-   * The JSON text of a list of `{"success"}` and `{"error"}`, one for each of `requests`, in their order. Calls run at
-   * the same time as far as that cannot be told (order.ts). A call whose reply may have no room does not run: its item
-   * is 116 (the batch is full), 429 (the app) or 503 (the process). Throws 107, 116, 429 or 503 for the batch as a whole.
+   * Returns the JSON text of a list of `{"success"}` and `{"error"}`, one for each of `requests`, in their order. Calls run
+   * in parallel when their results do not depend on the order (order.ts). A call whose reply may not fit into the memory
+   * does not run: its item is 116 (batch), 429 (app) or 503 (process). Throws 107, 116, 429 or 503 for the whole batch.
    */
   run(call: BatchCall): Promise<BatchReply> {
-    const read = readRequests(call.body).map(itemOrRefusal);
+    const items = readRequests(call.body).map(itemOrRefusal);
     return this.#withBudget(call, async (runInnerCall) => {
-      const outcomes = read.map((item): InnerOutcome | undefined =>
+      const outcomes = items.map((item): InnerOutcome | undefined =>
         item instanceof Refusal ? failed(item) : undefined,
       );
-      const calls = read.map((item) => (item instanceof Refusal ? undefined : item));
-      for (const indexes of runsOf(calls)) await runTogether(indexes, { calls, outcomes, runInnerCall });
+      const calls = items.map((item) => (item instanceof Refusal ? undefined : item));
+      for (const indexes of parallelGroups(calls))
+        await runTogether(indexes, { calls, outcomes, runInnerCall });
       const { language } = call;
       return ['[', outcomes.map((outcome, index) => textOf(outcome, { call: calls[index], language })), ']'];
     });
   }
 
   /**
-   * `batch/save`: the JSON text of a dictionary from `__internalId` to what was saved, or to `{"error"}`. Throws the first
-   * refusal where nothing was saved.
+   * Handles `batch/save`: returns the JSON text of a dictionary from `__internalId` to the reply of the save or `{"error"}`.
+   * Throws the first refusal when no object was saved.
    */
   save(call: BatchCall): Promise<BatchReply> {
     const requests = readRequests(call.body);
@@ -85,7 +86,7 @@ export class BatchService {
     ]);
   }
 
-  /** The memory of a batch is free again when its reply was sent, or when it has none. */
+  /** Frees the memory of a batch when its reply is sent or when it fails. */
   async #withBudget(
     call: BatchCall,
     work: (runInnerCall: RunBudgeted) => Promise<[begin: string, parts: string[], end: string]>,
@@ -93,13 +94,14 @@ export class BatchService {
     const budget = this.#budget.open(call.app.appId);
     try {
       const [begin, parts, end] = await work(this.#budgetedRunner(call, budget));
-      return replyOf({ begin, parts, end }, () => budget.close());
+      return writeReply({ begin, parts, end }, () => budget.close());
     } catch (error) {
       budget.close();
       throw error;
     }
   }
 
+  /** Returns a function that runs a call within the time and the memory of its batch. */
   #budgetedRunner({ runInnerCall, isMaster }: BatchCall, budget: BatchBudget): RunBudgeted {
     const { clock } = this.#deps;
     const endsAtMs = clock.monotonicMs() + maxMs;
@@ -108,7 +110,7 @@ export class BatchService {
       const reservation = await budget.reserve(estimateOf(call, isMaster));
       if (reservation instanceof Refusal) return failed(reservation);
       try {
-        // It may have waited for other batches.
+        // The reservation may have waited for other batches.
         if (clock.monotonicMs() > endsAtMs) return failed(refuse('timedOut'));
         const outcome = await runInnerCall(call, reservation);
         const full = reservation.keep(bytesOf(outcome));
@@ -121,11 +123,11 @@ export class BatchService {
 }
 
 function estimateOf(call: InnerCall, isMaster: boolean): ReplyEstimate {
-  if (isList(call)) return listEstimate(isMaster);
+  if (isListCall(call)) return listEstimate(isMaster);
   return call.method === 'GET' ? objectEstimate : writeEstimate;
 }
 
-/** What an outcome takes in memory; our own refusals are short. */
+/** Returns the memory that an outcome takes; refusals of this service are short and count nothing. */
 function bytesOf(outcome: InnerOutcome): number {
   if (outcome.ok) return Buffer.byteLength(outcome.text);
   return outcome.refusal ? 0 : Buffer.byteLength(outcome.error.error);
@@ -140,13 +142,14 @@ function itemOrRefusal(item: Json): InnerCall | Refusal {
   }
 }
 
+/** Calls of a batch by index, with their outcomes as they end. */
 interface ParallelRun {
   calls: (InnerCall | undefined)[];
   outcomes: (InnerOutcome | undefined)[];
   runInnerCall: RunBudgeted;
 }
 
-/** Runs calls of one kind, a few at a time; those that write to the same object one after the other. */
+/** Runs calls of one group in parallel; those that write to the same object run one after the other. */
 async function runTogether(indexes: number[], { calls, outcomes, runInnerCall }: ParallelRun): Promise<void> {
   const waiting = [...indexes];
   const lastOf = new Map<string, Promise<void>>();
@@ -157,9 +160,9 @@ async function runTogether(indexes: number[], { calls, outcomes, runInnerCall }:
     for (let index = waiting.shift(); index !== undefined; index = waiting.shift()) {
       const call = calls[index];
       if (!call) continue;
-      const [at, targets] = [index, targetsOf(call)];
+      const [at, targets] = [index, writeTargets(call)];
       const before = targets.flatMap((target) => lastOf.get(target) ?? []);
-      // A call waits only for such as were taken before it, so that somebody can always go on.
+      // A call waits only for earlier calls, which excludes deadlocks.
       const done = Promise.all(before).then(() => runOne(at, call));
       for (const target of targets) lastOf.set(target, done);
       await done;
@@ -168,13 +171,13 @@ async function runTogether(indexes: number[], { calls, outcomes, runInnerCall }:
   await Promise.all(Array.from({ length: maxParallel }, work));
 }
 
-/** A failure as clients get it. */
+/** Returns a failure in the form that clients get. */
 function errorIn(language: 'en' | 'zh', { refusal, ...failure }: InnerFailure): JsonObject {
   if (refusal) return { code: refusal.code, error: messageIn(language, refusal) };
   return 'error' in failure ? failure.error : {};
 }
 
-/** An object that is not there is `null` (protocol/objects.md#batches), where a call by itself answers `{}`. */
+/** Returns the text of an item. An unknown object is `null` (protocol/objects.md#batches); the single call returns `{}`. */
 function textOf(
   outcome: InnerOutcome | undefined,
   { call, language }: { call: InnerCall | undefined; language: 'en' | 'zh' },

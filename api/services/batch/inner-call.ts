@@ -1,34 +1,33 @@
 import type { Refusal } from '../../../shared/domain/errors/errors.ts';
 import type { Json } from '../../../shared/domain/json.ts';
 
-/** A call inside another one: it has the keys, the session and the address of the outer one. */
+/** Call inside a batch: it has the keys, the session and the address of the outer call. */
 export interface InnerCall {
   method: string;
   /** Without a query. */
   path: string;
   query: Record<string, string>;
-  /** Undefined where there is none. */
   body: Json | undefined;
 }
 
-/** What became of it. A refusal is data: one call that fails ends no other. */
+/** Result of an inner call. A refusal is data, so that a failed call does not end the others. */
 export type InnerOutcome = { ok: true; text: string } | InnerFailure;
 
-/** Our own refusal, or what a function host said in its place. */
+/** Refusal of this service, or the error that a function host returned. */
 export type InnerFailure =
   | { ok: false; refusal: Refusal }
   | { ok: false; refusal: undefined; error: { code: number; error: string } };
 
 export const failed = (refusal: Refusal): InnerFailure => ({ ok: false, refusal });
 
-/** How much memory the reply of a call may take. */
+/** Memory that the reply of a call may take. */
 export interface ReplyAllowance {
-  /** Says that the reply has `bytes` so far; false where there is no room for them. */
+  /** Grows the allowance to `bytes`; false when they exceed the memory. */
   growTo(bytes: number): boolean;
 }
 
-/** Answers a call as if it had come by itself: admission, rate, checks and all (api/app.ts). */
+/** Runs an inner call with the same admission, rate and checks as an outer one (api/app.ts). */
 export type RunInnerCall = (call: InnerCall, room: ReplyAllowance) => Promise<InnerOutcome>;
 
-/** The same, with the time and memory that a batch has for it. */
+/** Runs an inner call within the time and memory of its batch. */
 export type RunBudgeted = (call: InnerCall) => Promise<InnerOutcome>;

@@ -2,18 +2,18 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { InnerCall } from './inner-call.ts';
 
-/** The public service has no limit but advises a hundred (protocol/objects.md#batches); a batch of more than this takes too long. */
+/** Largest batch; the public service has no limit and advises a hundred (protocol/objects.md#batches). */
 export const maxItems = 1000;
 const maxPathLength = 16_384;
 
-/** Throws 107 for anything but a list, 116 for too long a one. */
+/** Reads the list of requests. Throws 107 for anything but a list, 116 for too long a list. */
 export function readRequests({ requests }: JsonObject): Json[] {
   if (!Array.isArray(requests)) throw refuse('malformedJson', 'requests must be a list.');
   if (requests.length > maxItems) throw refuse('tooLarge', `A batch holds at most ${maxItems} requests.`);
   return requests;
 }
 
-/** One of `requests` as a call. `params` counts as the query, also where the path has one. Throws 107 or 1. */
+/** Reads a request as a call. `params` are added to the query of the path. Throws 107 or 1. */
 export function readItem(item: Json): InnerCall {
   if (!isJsonObject(item)) throw refuse('malformedJson');
   const { method = 'GET', path, params = {}, body } = item;
@@ -30,7 +30,7 @@ export function readItem(item: Json): InnerCall {
   };
 }
 
-/** As a URL would hold them: texts as they are, everything else as JSON. Null is absent. */
+/** Writes parameters as a URL holds them: texts as they are, other values as JSON. Null is absent. */
 function textsOf(params: JsonObject): Record<string, string> {
   const given = Object.entries(params).filter(([, value]) => value !== null);
   return Object.fromEntries(

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../../shared/domain/json.ts';
 import type { InnerCall } from './inner-call.ts';
 
-/** Members of a body that say which object is meant. */
+/** Members of a body that identify an object. */
 const identifyingMembers = [
   'objectId',
   'installationId',
@@ -11,36 +11,36 @@ const identifyingMembers = [
   'mobilePhoneNumber',
 ];
 
-/** Where in the path the collection ends: `/1.1/users/…`, `/1.1/classes/_User/…`. */
+/** Returns the number of path segments of the collection: `/1.1/users/…`, `/1.1/classes/_User/…`. */
 const collectionLength = (parts: string[]): number => (parts[2] === 'classes' ? 4 : 3);
 
-/** True for a call that reads many objects, of a collection or by a query. */
-export function isList({ method, path }: InnerCall): boolean {
+/** Tells whether a call reads many objects, of a collection or by a query. */
+export function isListCall({ method, path }: InnerCall): boolean {
   const parts = path.split('/');
   return method === 'GET' && (parts[2] === 'scan' || parts.length <= collectionLength(parts));
 }
 
-/** Calls of one kind may overtake each other; where the kind changes, all before it must be done. */
+/** Returns a key of calls that may run in parallel: reads, or writes of one method to one collection. */
 function groupKey({ method, path }: InnerCall): string {
   const parts = path.split('/');
   return method === 'GET' ? method : `${method} ${parts.slice(0, collectionLength(parts)).join('/')}`;
 }
 
-/** Splits calls into runs of one kind, in their order; gives their places in the list. */
-export function runsOf(calls: (InnerCall | undefined)[]): number[][] {
-  const runs: { kind: string; indexes: number[] }[] = [];
+/** Splits calls into groups that run one after the other; returns the indexes of the calls of each group. */
+export function parallelGroups(calls: (InnerCall | undefined)[]): number[][] {
+  const groups: { kind: string; indexes: number[] }[] = [];
   for (const [index, call] of calls.entries()) {
     if (!call) continue;
     const kind = groupKey(call);
-    const run = runs.at(-1);
-    if (run?.kind === kind) run.indexes.push(index);
-    else runs.push({ kind, indexes: [index] });
+    const last = groups.at(-1);
+    if (last?.kind === kind) last.indexes.push(index);
+    else groups.push({ kind, indexes: [index] });
   }
-  return runs.map(({ indexes }) => indexes);
+  return groups.map(({ indexes }) => indexes);
 }
 
-/** What a call writes to, as far as it says: calls that share one of these keep their order. */
-export function targetsOf({ method, path, body }: InnerCall): string[] {
+/** Returns keys of the objects that a call writes to; calls that share a key keep their order. */
+export function writeTargets({ method, path, body }: InnerCall): string[] {
   if (method === 'GET') return [];
   const parts = path.split('/');
   if (method !== 'POST') return parts[collectionLength(parts)]?.split(',') ?? [];

@@ -3,10 +3,10 @@ import type { ReplyAllowance } from './inner-call.ts';
 
 const mebibyte = 1024 * 1024;
 
-/** Bytes that replies of batches may take in memory, from the first inner reply until the last byte is sent. */
+/** Limits of the memory of batch replies, in bytes, from the first inner reply until the last byte is sent. */
 export interface ReplyLimits {
   perBatch: number;
-  /** A part of `perProcess`, so that one app leaves room for the others. */
+  /** Less than `perProcess`, so that one app cannot take all of it. */
   perApp: number;
   perProcess: number;
 }
@@ -17,35 +17,35 @@ export const replyLimits: ReplyLimits = {
   perProcess: 64 * mebibyte,
 };
 
-/** What a call may answer, and so what is set aside before it runs. */
+/** Estimated size of a reply, which is reserved before the call runs. */
 export interface ReplyEstimate {
-  /** The call does not run where less than this is free. */
+  /** Free memory without which the call does not run. */
   minBytes: number;
   maxBytes: number;
-  /** The call changes something: its reply is kept in any case. */
+  /** The call changes data, so its reply is always kept. */
   isWrite: boolean;
 }
 
-/** A stored object is at most 1 MB (shared/domain/users/members.ts); the rest is what the service adds to it. */
+/** Size of the largest reply with one object: 1 MB (shared/domain/users/members.ts) and the members that the service adds. */
 const objectBytes = 1.125 * mebibyte;
 
-/** A write answers with one object at most; a function with more, which it asks for as its answer comes. */
+/** Estimate for writes. A write returns at most one object; a function may return more, and reserves that as it arrives. */
 export const writeEstimate: ReplyEstimate = { minBytes: objectBytes, maxBytes: objectBytes, isWrite: true };
-/** How long what is read is, is known when it has been read: it can still be refused then. */
+/** Estimate for reads of one object, which can still be refused after the read. */
 export const objectEstimate: ReplyEstimate = { minBytes: 1, maxBytes: objectBytes, isWrite: false };
-/** A list takes several times its text in memory while it is read, so few run at a time; the master key reads longer ones. */
+/** Estimate for lists, which take several times their text while they are read; the master key may read longer ones. */
 export const listEstimate = (isMaster: boolean): ReplyEstimate => ({
   minBytes: 1,
   maxBytes: (isMaster ? 8 : 4) * mebibyte,
   isWrite: false,
 });
 
-/** After so much that was read and had no room, a batch reads no more: it would cost the database only. */
+/** Bytes of discarded replies after which a batch reads no more, to spare the database. */
 const maxDiscardedBytes = 8 * mebibyte;
 
-/** A sum that has a limit. */
+/** Counter of bytes with a limit. */
 class MemoryAccount {
-  /** Bytes of replies, and bytes set aside for calls that run now. */
+  /** Bytes of replies, and bytes reserved for running calls. */
   held = 0;
   reserved = 0;
   readonly #limit: number;
@@ -56,7 +56,7 @@ class MemoryAccount {
     this.#refusal = refusal;
   }
 
-  /** What would be free if no call ran. */
+  /** Bytes that are free once all running calls end. */
   get free(): number {
     return this.#limit - this.held;
   }
@@ -76,7 +76,7 @@ const appIsFull = () =>
   new Refusal('tooManyRequests', { text: 'Too many replies of batches wait to be read.', retryAfterSeconds });
 const processIsFull = () => new Refusal('unavailable', { retryAfterSeconds });
 
-/** The memory for replies of all batches of one process. */
+/** Memory for the replies of all batches of one process. */
 export class ReplyBudget {
   readonly #limits: ReplyLimits;
   readonly #process: MemoryAccount;
@@ -88,12 +88,12 @@ export class ReplyBudget {
     this.#process = new MemoryAccount(limits.perProcess, processIsFull);
   }
 
-  /** Bytes that replies take now, over all batches. */
+  /** Bytes that the replies of all batches take. */
   get heldBytes(): number {
     return this.#process.held;
   }
 
-  /** Begins a batch; `close` of what this gives must follow. Throws 429 or 503 where not one write has room. */
+  /** Opens the budget of a batch, which the caller must close. Throws 429 or 503 when the memory has no room for one write. */
   open(appId: string): BatchBudget {
     const app = this.#apps.get(appId) ?? {
       account: new MemoryAccount(this.#limits.perApp, appIsFull),
@@ -121,18 +121,19 @@ export class ReplyBudget {
   }
 }
 
+/** Changes of the memory that a batch reports and waits for. */
 interface BudgetEvents {
   changed(): void;
   nextChange(): Promise<void>;
   closed(): void;
 }
 
-/** The part of one batch: of its own limit, of its app's and of the process's. */
+/** Budget of one batch, which counts against the limits of the batch, its app and the process. */
 export class BatchBudget {
   readonly #accounts: MemoryAccount[];
   readonly #events: BudgetEvents;
   #held = 0;
-  /** Bytes of lists and objects that were read and had no room. */
+  /** Bytes of lists and objects that were read and then refused. */
   #discardedBytes = 0;
   #isClosed = false;
 
@@ -142,8 +143,8 @@ export class BatchBudget {
   }
 
   /**
-   * Sets bytes aside for a call that is about to run; gives the refusal of a call that must not run. Waits while calls
-   * that run now hold what is missing: each of them ends without waiting here, so somebody can always go on.
+   * Reserves bytes for a call before it runs; returns the refusal of a call that must not run. Waits while running calls
+   * hold the missing bytes: a running call never waits here, which excludes deadlocks.
    */
   async reserve({ minBytes, maxBytes, isWrite }: ReplyEstimate): Promise<Reservation | Refusal> {
     for (;;) {
@@ -156,7 +157,7 @@ export class BatchBudget {
     }
   }
 
-  /** Frees all that the batch holds: its reply was sent, or will never be. */
+  /** Frees all bytes of the batch. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -164,12 +165,12 @@ export class BatchBudget {
     this.#events.closed();
   }
 
-  /** Reserves further bytes, if they are free now. */
+  /** Reserves more bytes if they are free now. */
   tryExtend(bytes: number): boolean {
     return this.#tryReserve(bytes);
   }
 
-  /** The refusal of a reply that was read and has no room in place of the `reserved` bytes. */
+  /** Returns a refusal when a reply is larger than the free memory and its `reserved` bytes. */
   refusalFor(bytes: number, reserved: number): Refusal | undefined {
     const full = this.#accounts.find(({ freeNow }) => freeNow + reserved < bytes);
     if (full) this.#discardedBytes += bytes;
@@ -189,7 +190,7 @@ export class BatchBudget {
   }
 }
 
-/** The room of one call that runs; `keep` or `drop` ends it. */
+/** Bytes reserved for a running call; `keep` or `release` ends it. */
 export class Reservation implements ReplyAllowance {
   readonly #budget: BatchBudget;
   readonly #isWrite: boolean;
@@ -201,7 +202,6 @@ export class Reservation implements ReplyAllowance {
     this.#isWrite = isWrite;
   }
 
-  /** Says that the reply has `bytes` so far; false where there is no room for them. */
   growTo(bytes: number): boolean {
     const missing = bytes - this.#reserved;
     if (missing <= 0) return true;
@@ -209,14 +209,14 @@ export class Reservation implements ReplyAllowance {
       this.#reserved += missing;
       return true;
     }
-    // Such a reply is given up: another one that grows at the same time may have its part.
+    // This reply is refused, so other growing replies may take its bytes.
     this.release();
     return false;
   }
 
   /**
-   * Counts a reply of `bytes` from now on. Gives a refusal where it is too large, never for a write: what was done
-   * must be told.
+   * Counts a reply of `bytes` until the batch closes. Returns a refusal when it is too large, but never for a write, whose
+   * result must reach the client.
    */
   keep(bytes: number): Refusal | undefined {
     const full = this.#isWrite ? undefined : this.#budget.refusalFor(bytes, this.#reserved);
@@ -225,7 +225,7 @@ export class Reservation implements ReplyAllowance {
     return full;
   }
 
-  /** Frees what was set aside. */
+  /** Frees the reserved bytes. */
   release(): void {
     const bytes = this.#reserved;
     this.#reserved = 0;

@@ -1,18 +1,18 @@
 import { Readable } from 'node:stream';
 
-/** JSON text; a stream where it is large, so that its memory counts until it is sent. */
+/** JSON text, or a stream of it when it is large, so that its memory counts until it is sent. */
 export type BatchReply = string | Readable;
 
-/** A reply up to this length fits into the buffers of a connection. */
+/** Length of a reply that fits into the buffers of a connection. */
 const shortLength = 64 * 1024;
-/** A client that has not read a large reply by then gets no more of it. */
-const sentWithinMs = 60_000;
+/** Time that a client has to read a large reply. */
+const readTimeoutMs = 60_000;
 
-/** Parts with commas between them. `release` is called once, when nobody needs their memory any more. */
-export function replyOf(
+/** Joins parts with commas. Calls `release` once, when the parts are no longer in memory. */
+export function writeReply(
   { begin, parts, end }: { begin: string; parts: string[]; end: string },
   release: () => void,
-  withinMs = sentWithinMs,
+  timeoutMs = readTimeoutMs,
 ): BatchReply {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   if (length <= shortLength) {
@@ -20,7 +20,7 @@ export function replyOf(
     return `${begin}${parts.join(',')}${end}`;
   }
   const stream = Readable.from(chunksOf(begin, parts, end), { objectMode: false });
-  const timer = setTimeout(() => stream.destroy(new Error('the reply was not read in time')), withinMs);
+  const timer = setTimeout(() => stream.destroy(new Error('the reply was not read in time')), timeoutMs);
   stream.on('error', () => undefined);
   return stream.once('close', () => {
     clearTimeout(timer);
@@ -28,7 +28,7 @@ export function replyOf(
   });
 }
 
-/** In pieces: what a slow client has not taken is still in the stream, and counts, not in the buffer of a socket. */
+/** Splits the reply into chunks, so that unread text stays in the stream, where it counts, and not in a socket's buffer. */
 function* chunksOf(begin: string, parts: string[], end: string): Generator<Buffer> {
   for (const [index, part] of parts.entries()) {
     const bytes = Buffer.from(`${index === 0 ? begin : ','}${part}`);

@@ -3,38 +3,38 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import { failed, type InnerCall, type InnerFailure, type RunBudgeted } from './inner-call.ts';
 import { readItem } from './items.ts';
 
-/** An object that an SDK saves (protocol/objects.md#saving-in-batches). */
+/** Object that an SDK saves (protocol/objects.md#saving-in-batches). */
 interface SaveItem {
-  /** Where it stands in the batch. */
+  /** Index in the batch. */
   index: number;
-  /** Undefined where the item is no such call. */
+  /** Undefined for an invalid item. */
   call: InnerCall | undefined;
-  /** Why it is not to be saved. */
+  /** Reason why the item is invalid. */
   failure: InnerFailure | undefined;
-  /** Under what its client knows it. */
+  /** Id of the object in the client. */
   internalId: string | undefined;
   body: JsonObject;
   children: Child[];
 }
 
-/** A member that points to an object which the same batch makes. */
+/** Member that points to an object which the same batch creates. */
 interface Child {
   cid: string;
   className: string;
   key: string;
 }
 
-/** Members that say how to save, and are not saved. */
+/** Members that control the save and are not stored. */
 const directives = new Set(['__internalId', '__children']);
 
-/** What became of an object, of which a batch may save parts one after the other. */
+/** Result of the saves of one object; a batch may save an object in several parts. */
 type Result = { ok: true; text: string } | InnerFailure;
 
 /**
- * Saves one object after the other, children first, and gives the members of a JSON dictionary: what each `__internalId`
- * became, as text, which takes far less memory than the objects. One that fails fails no other, but for those that point
- * to it: it is `{"error":{"code","error"}}` by `errorOf`. Throws the first refusal as the answer to the whole where nothing
- * was saved: clients that save one object look at no other.
+ * Saves one object after the other, children first. Returns the members of a JSON dictionary from `__internalId` to the
+ * reply, as text, which takes far less memory than objects. An object that fails is `{"error":{"code","error"}}` and fails
+ * only those that point to it. Throws the first refusal when no object was saved: clients that save one object read
+ * nothing else.
  */
 export async function saveAll(
   requests: Json[],
@@ -47,7 +47,7 @@ export async function saveAll(
     (item, failure) => void results.set(resultKey(item), failure),
   );
   for (const item of items) {
-    // What is left of an object whose first part failed would hide that.
+    // A later part that succeeds must not hide that an earlier part of the object failed.
     if (results.get(resultKey(item))?.ok === false) continue;
     const result = item.failure ?? (await saveOne(item, runInnerCall, results));
     const key = resultKey(item, result);
@@ -67,7 +67,7 @@ export async function saveAll(
   );
 }
 
-/** Under what a client finds its object again: its own id, else that of the path or the reply, else the place in the batch. */
+/** Returns the key of an object in the reply: its own id, else the id in the path or the reply, else the index. */
 function resultKey({ internalId, call, index }: SaveItem, result?: Result): string {
   const key = internalId ?? call?.path.match(objectIdInPath)?.[1];
   const { objectId } = key === undefined && result?.ok ? dictionaryOf(result.text) : {};
@@ -76,7 +76,7 @@ function resultKey({ internalId, call, index }: SaveItem, result?: Result): stri
 
 const objectIdInPath = /^\/1\.1\/(?:classes\/[^/]+|users|installations|roles)\/([^/]+)$/;
 
-/** An object that was saved twice has the members of both replies, the later ones first. */
+/** Merges the replies to two saves of an object; the members of the later one win. */
 function mergeReplies(earlier: string, later: string): string {
   return JSON.stringify({ ...dictionaryOf(earlier), ...dictionaryOf(later) });
 }
@@ -120,7 +120,7 @@ function readChild(value: Json): Child {
   return { cid, className, key };
 }
 
-/** As they came, but each after its children. Those that are children of each other, in a ring, are refused with 1. */
+/** Sorts items so that children come first. Refuses a cycle of children with 1. */
 function childrenFirst(
   items: SaveItem[],
   refuseOne: (item: SaveItem, failure: InnerFailure) => void,

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { isList } from '../../../api/services/batch/order.ts';
-import { replyOf } from '../../../api/services/batch/reply.ts';
+import { isListCall } from '../../../api/services/batch/order.ts';
+import { writeReply } from '../../../api/services/batch/reply.ts';
 import {
   listEstimate,
   objectEstimate,
@@ -210,12 +210,12 @@ test.each([
   ['/1.1/users/me', false],
   ['/1.1/classes/_User/5741c55697ebd5ac0084497b', false],
 ])('GET %s reads a list: %s', (at, expected) => {
-  expect(isList({ method: 'GET', path: at, query: {}, body: undefined })).toBe(expected);
+  expect(isListCall({ method: 'GET', path: at, query: {}, body: undefined })).toBe(expected);
 });
 
 test('a reply that nobody reads is given up after its time', async () => {
   let released = 0;
-  const reply = replyOf(
+  const reply = writeReply(
     { begin: '[', parts: times(3, 'x'.repeat(50_000)), end: ']' },
     () => void released++,
     10,
