@@ -118,7 +118,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^api/routes/' },
       to: {
-        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|object-call\\.ts|replies/|openapi/|services/|routes/)',
+        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|route-loader\\.ts|object-call\\.ts|replies/|openapi/|services/|routes/)',
         dependencyTypesNot: ['type-only'],
       },
     },

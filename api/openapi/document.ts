@@ -43,10 +43,6 @@ export function openApiDocument(routes: readonly Route[]): JsonObject {
   };
 }
 
-/** Writes the document for the repository and for `GET /openapi.json`. */
-export const openApiText = (routes: readonly Route[]): string =>
-  `${JSON.stringify(openApiDocument(routes), null, 2)}\n`;
-
 const prodParameter = {
   name: 'X-LC-Prod',
   in: 'header',

@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
-import { pages, referenceFolder } from './pages.ts';
+import { docsFolder, pages } from './pages.ts';
 
-// `npm run docs`: writes the pages of docs/reference that come from the code.
-await mkdir(referenceFolder, { recursive: true });
+// `npm run docs`: writes the files of docs/ that are generated from the code.
+await mkdir(new URL('reference/', docsFolder), { recursive: true });
 for (const [name, render] of Object.entries(pages)) {
-  await writeFile(new URL(name, referenceFolder), await render());
-  process.stdout.write(`docs/reference/${name}\n`);
+  await writeFile(new URL(name, docsFolder), await render());
+  process.stdout.write(`docs/${name}\n`);
 }

@@ -6,18 +6,20 @@ import { credentialsPage } from './credentials.ts';
 import { errorsPage } from './errors.ts';
 import { httpApiPage } from './http-api.ts';
 import { metricsPage } from './metrics.ts';
+import { openApiFile } from './openapi.ts';
 
-/** Folder of the generated pages. */
-export const referenceFolder = new URL('../../docs/reference/', import.meta.url);
+/** Folder of the documentation. */
+export const docsFolder = new URL('../../docs/', import.meta.url);
 
-/** Generated pages by file name. Each gives the same text on every machine. */
+/** Generated files by their path in the folder. Each has the same text on every machine. */
 export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
-  'app-options.md': appOptionsPage,
-  'channel.md': channelPage,
-  'command-line.md': commandLinePage,
-  'configuration.md': configurationPage,
-  'credentials.md': credentialsPage,
-  'errors.md': errorsPage,
-  'http-api.md': httpApiPage,
-  'metrics.md': metricsPage,
+  'reference/app-options.md': appOptionsPage,
+  'reference/channel.md': channelPage,
+  'reference/command-line.md': commandLinePage,
+  'reference/configuration.md': configurationPage,
+  'reference/credentials.md': credentialsPage,
+  'reference/errors.md': errorsPage,
+  'reference/http-api.md': httpApiPage,
+  'reference/metrics.md': metricsPage,
+  'openapi.json': openApiFile,
 };

@@ -1,30 +1,27 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { pages, referenceFolder } from '../../ops/docs/pages.ts';
+import { docsFolder, pages } from '../../ops/docs/pages.ts';
 
 const root = new URL('../../', import.meta.url);
 const read = (url: URL) => readFile(url, 'utf8').catch(() => '');
 
 describe('the reference', () => {
-  test.each(Object.entries(pages))(
-    'docs/reference/%s is generated from the code as it is',
-    async (name, render) => {
-      const committed = await read(new URL(name, referenceFolder));
-      expect(committed, `docs/reference/${name} differs from the code: run \`npm run docs\``).toBe(
-        await render(),
-      );
-    },
-  );
+  test.each(Object.entries(pages))('docs/%s is generated from the code as it is', async (name, render) => {
+    const committed = await read(new URL(name, docsFolder));
+    expect(committed, `docs/${name} differs from the code: run \`npm run docs\``).toBe(await render());
+  });
 
   test('is the same on every machine', async () => {
     const texts = await Promise.all(Object.values(pages).map((render) => render()));
     for (const text of texts) expect(text).not.toContain(fileURLToPath(root));
-    expect(await pages['configuration.md']?.()).toMatch(/`DISPATCHER_THREADS`.*\| the number of cores \|/);
+    expect(await pages['reference/configuration.md']?.()).toMatch(
+      /`DISPATCHER_THREADS`.*\| the number of cores \|/,
+    );
   });
 
   test('names every route once', async () => {
-    const text = await read(new URL('http-api.md', referenceFolder));
+    const text = await read(new URL('reference/http-api.md', docsFolder));
     const headings = text.match(/^### .*$/gm) ?? [];
     expect(headings.length).toBeGreaterThan(80);
     expect(new Set(headings).size).toBe(headings.length);

@@ -1,0 +1,6 @@
+import { openApiDocument } from '../../api/openapi/document.ts';
+import { loadRoutes } from '../../api/route-loader.ts';
+
+/** Writes the OpenAPI document with line breaks, so that a change shows as a difference of lines. */
+export const openApiFile = async (): Promise<string> =>
+  `${JSON.stringify(openApiDocument(await loadRoutes()), null, 2)}\n`;

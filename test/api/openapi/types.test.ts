@@ -1,0 +1,21 @@
+import { expect, expectTypeOf, test } from 'vitest';
+import { app } from '../../../api/replies/admin/apps.ts';
+import type { App, Breaker, PushProgress, PushRecord, Results } from '../../../api/replies/admin/types.ts';
+
+test('types of the admin API are those of the schemas', () => {
+  expectTypeOf<App>().toHaveProperty('masterKey').toEqualTypeOf<string>();
+  expectTypeOf<App['plan']>().toEqualTypeOf<'commercial' | 'development'>();
+  expectTypeOf<App['options']['pushCallsPerMinute']>().toEqualTypeOf<number>();
+  expectTypeOf<Results<Breaker>['results'][number]['state']>().toEqualTypeOf<
+    'closed' | 'half-open' | 'open'
+  >();
+  expectTypeOf<Breaker['forced']>().toEqualTypeOf<'open' | 'closed' | null>();
+  expectTypeOf<PushProgress['outcomes']['invalid_token']>().toEqualTypeOf<number | undefined>();
+  expectTypeOf<PushRecord['status']>().toEqualTypeOf<string>();
+  // @ts-expect-error: the reply has no such member
+  expectTypeOf<App>().toHaveProperty('secret');
+});
+
+test('an app without a key is no reply of the admin API', () => {
+  expect(app.safeParse({ appId: 'a', name: 'b' }).success).toBe(false);
+});
