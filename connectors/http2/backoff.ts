@@ -1,15 +1,15 @@
-/** Waiting between connection attempts: exponential with jitter, so that a fleet does not knock in step. */
 const firstMs = 100;
 const longestMs = 30_000;
-/** From this many failures on, waiting requests are handed back instead of kept. */
-const hopelessAfter = 3;
+/** Failures after which waiting requests are rejected instead of kept. */
+const unreachableAfter = 3;
 
+/** Delay between connection attempts: exponential, with jitter so that processes do not retry in step. */
 export class Backoff {
   #failures = 0;
   #untilMs = 0;
 
   get isUnreachable(): boolean {
-    return this.#failures >= hopelessAfter;
+    return this.#failures >= unreachableAfter;
   }
 
   fail(nowMs: number): void {
@@ -23,7 +23,7 @@ export class Backoff {
     this.#untilMs = 0;
   }
 
-  /** Milliseconds until the next attempt may be made; 0 when it may be made now. */
+  /** Returns the milliseconds until the next attempt; 0 when it may be made now. */
   waitMs(nowMs: number): number {
     return Math.max(0, Math.ceil(this.#untilMs - nowMs));
   }

@@ -9,32 +9,32 @@ import type { TransportOptions } from './transport.ts';
 export interface ConnectTarget {
   url: URL;
   secureContext: SecureContext;
-  /** HTTP proxy to go through, with its user and password in the URL; absent: straight. */
+  /** HTTP proxy, with user and password in its URL; absent: direct connection. */
   proxy?: { url: URL; secureContext: SecureContext };
 }
 
-/** What a transport's connections go to; its options are trusted to be checked. */
+/** Returns the target of a transport's connections. Expects checked options. */
 export function targetOf(options: TransportOptions): ConnectTarget {
   const { baseUrl, ca, proxy } = options;
   return {
     url: new URL(baseUrl),
     secureContext: secureContextOf(options),
-    // The proxy is shown no client certificate.
+    // The client certificate is for the gateway only, not for the proxy.
     ...(proxy === undefined
       ? {}
       : { proxy: { url: new URL(proxy), secureContext: secureContextOf({ ca }) } }),
   };
 }
 
-/** The peer is there and does not speak HTTP/2. */
+/** Error of a peer that did not agree on HTTP/2. */
 export class NoHttp2Error extends Error {
   readonly code = 'NO_HTTP2';
 }
 
 /**
- * A TLS connection on which HTTP/2 was agreed (RFC 9113 3.2). The name is looked up anew for every connection
- * and its addresses are tried in random order, so that a fleet spreads over them (protocol/apns.md#connections).
- * Rejects with the error of the socket, of the proxy, or with `signal`'s.
+ * Opens a TLS connection with HTTP/2 negotiated by ALPN (RFC 9113 3.2). Resolves the name for every connection and
+ * tries its addresses in random order, to spread connections over them (protocol/apns.md#connections). Rejects with the
+ * error of the socket, the proxy or `signal`.
  */
 export async function connectTls(target: ConnectTarget, signal: AbortSignal): Promise<TLSSocket> {
   const { url, secureContext, proxy } = target;
@@ -55,7 +55,7 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
     await once(socket, 'secureConnect', { signal });
     if (socket.alpnProtocol !== 'h2') throw new NoHttp2Error('the peer does not speak HTTP/2');
   } catch (error) {
-    // An error of the dying socket has no other listener any more.
+    // Without a listener a late error of the destroyed socket would be uncaught.
     socket.on('error', () => undefined);
     socket.destroy();
     throw error;
@@ -64,7 +64,7 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
   return socket;
 }
 
-/** Node asks for one address or for all, by the options it gives. */
+/** Resolves a name to its addresses in random order. Node asks for one or for all (`options.all`). */
 export const shuffledLookup: LookupFunction = (hostname, options, callback) => {
   resolve(hostname, { ...options, all: true }, (error, addresses) => {
     const [first] = addresses ?? [];

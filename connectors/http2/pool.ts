@@ -1,55 +1,55 @@
 import { Backoff } from './backoff.ts';
 import type { TransportOptions } from './transport.ts';
 
-/** A full pool gets one more connection this often, … */
+/** Interval at which a full pool opens another connection. */
 const growEveryMs = 500;
-/** … and this often while it has fewer than before a renewal. */
+/** The same while it has fewer connections than before `drainAll`. */
 const regrowEveryMs = 100;
-/** A connection is replaced at this age, give or take a quarter, so that a pool is not renewed all at once. */
+/** Age at which a connection is replaced, ± 25 % so that a pool is not replaced all at once. */
 const maxAgeMs = 8 * 3_600_000;
-/** Between two connections that are let go for their age. */
+/** Shortest interval between two replacements for age. */
 const retireEveryMs = 10_000;
 
-/** A connection, as far as the pool is concerned. */
+/** Connection, as the pool uses it. */
 export interface PooledConnection {
   readonly phase: 'connecting' | 'open' | 'draining' | 'gone';
-  /** Free places; 0 when it takes no requests. */
+  /** Streams that may be opened now; 0 when it takes no requests. */
   readonly freeStreams: number;
-  /** It takes fewer requests than the peer would: another connection would not be answered sooner. */
+  /** Its own window limits it below the peer's limit, so another connection would not speed up responses. */
   readonly isBelowPeerLimit?: boolean;
-  /** Streams that are open. */
+  /** Open streams. */
   readonly active: number;
-  /** An answer showed that the peer accepts our credentials. */
+  /** A response showed that the peer accepts our credentials. */
   readonly hasAcceptedCredentials: boolean;
-  /** We let it go ourselves: its end is no failure. */
+  /** The pool drained it: its end is not a failure. */
   readonly isRetired: boolean;
-  /** Anything was answered at all. */
+  /** It received at least one response. */
   readonly isAnswered: boolean;
-  /** When it was begun, monotonic. */
+  /** Start of the connection attempt, monotonic. */
   readonly startedAtMs: number;
-  /** Takes no more requests; closes when the last answer is in. */
+  /** Stops taking requests and closes after the last response. */
   drain(): void;
   destroy(code: string): void;
-  /** Called every so often: deadlines and the watchdog, without a timer per request. */
+  /** Checks deadlines and the watchdog; called periodically, instead of a timer per request. */
   sweep(nowMs: number): void;
 }
 
-/** What a transport wants to hear of a connection's life, whatever it carries. */
+/** Events of a connection, for both transports. */
 export interface ConnectionListener<C> {
   onOpen(): void;
   onRoundTrip(seconds: number): void;
-  /** A place became free, the limit moved, or the socket caught up. */
+  /** A stream ended, the limit changed or the socket drained. */
   onCapacity(): void;
   onGoaway(detail: string): void;
-  /** `code`: of the error that ended it, empty where none did. */
+  /** `code`: of the error that ended it, empty without one. */
   onClosed(connection: C, code: string, wasOpen: boolean): void;
 }
 
-/** 401 and 403 speak of our credentials, 429 and 5xx of nothing: all other answers show that they were accepted. */
+/** Returns whether a status shows that the credentials were accepted: all but 401, 403, 429 and 5xx do. */
 export const showsAcceptedCredentials = (status: number): boolean =>
   status !== 401 && status !== 403 && status !== 429 && status < 500;
 
-/** The connections of one transport: how many, which one next, and when another may be made. */
+/** Connections of one transport: selects one for a request, opens, replaces and closes them. */
 export class ConnectionPool<C extends PooledConnection> {
   readonly #options: TransportOptions;
   readonly #open: () => C;
@@ -58,8 +58,8 @@ export class ConnectionPool<C extends PooledConnection> {
   readonly #ageJitter = 0.75 + Math.random() / 2;
   #openedAtMs = 0;
   #retiredAtMs = 0;
-  /** How many there were when all were let go at once. */
-  #formerSize = 0;
+  /** Usable connections at the time of `drainAll`. */
+  #sizeBeforeDrain = 0;
   #onEmpty: (() => void) | null = null;
 
   constructor(options: TransportOptions, open: () => C) {
@@ -77,7 +77,7 @@ export class ConnectionPool<C extends PooledConnection> {
     return active;
   }
 
-  /** The least loaded connection with a free place. */
+  /** Returns the least loaded connection with a free stream. */
   pick(): C | undefined {
     let best: C | undefined;
     for (const connection of this.#connections)
@@ -87,35 +87,36 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /**
-   * Makes one more connection when all are full, one at a time and not too often. Gives the milliseconds
-   * to wait when there is none and none may be made yet; `isHopeless` says whether waiting is worth it.
+   * Opens another connection when all are full, one at a time and at most every `growEveryMs`. Without any usable
+   * connection, returns the back-off time to wait.
    */
-  grow(): { waitMs: number; isHopeless: boolean } {
+  grow(): { waitMs: number; isUnreachable: boolean } {
     const nowMs = this.#options.clock.monotonicMs();
     const usable = this.#usable();
-    const isFull = usable < 0 || usable >= this.#options.maxConnections || this.#isHeldBack();
+    const cannotGrow = usable < 0 || usable >= this.#options.maxConnections || this.#isBelowPeerLimit();
     const waitMs = this.#backoff.waitMs(nowMs);
-    const everyMs = usable < this.#formerSize ? regrowEveryMs : growEveryMs;
-    if (!isFull && waitMs === 0 && (usable === 0 || nowMs - this.#openedAtMs >= everyMs)) this.#add(nowMs);
-    return { waitMs: usable === 0 ? waitMs : 0, isHopeless: this.#backoff.isUnreachable };
+    const everyMs = usable < this.#sizeBeforeDrain ? regrowEveryMs : growEveryMs;
+    if (!cannotGrow && waitMs === 0 && (usable === 0 || nowMs - this.#openedAtMs >= everyMs))
+      this.#add(nowMs);
+    return { waitMs: usable === 0 ? waitMs : 0, isUnreachable: this.#backoff.isUnreachable };
   }
 
   onResponse(): void {
     this.#backoff.reset();
   }
 
-  /** Forgets a connection; one that broke before its first answer counts as never made: no tight loop. */
-  remove(connection: C): { isHopeless: boolean; waitMs: number } {
+  /** Removes a connection. One that broke before its first response counts as a failed attempt, to prevent a tight loop. */
+  remove(connection: C): { isUnreachable: boolean; waitMs: number } {
     const nowMs = this.#options.clock.monotonicMs();
     this.#connections.delete(connection);
     if (!connection.isAnswered && !connection.isRetired) this.#backoff.fail(nowMs);
     if (this.#connections.size === 0) this.#onEmpty?.();
-    return { isHopeless: this.#backoff.isUnreachable, waitMs: this.#backoff.waitMs(nowMs) };
+    return { isUnreachable: this.#backoff.isUnreachable, waitMs: this.#backoff.waitMs(nowMs) };
   }
 
-  /** Lets all go; their successors are made one after the other, as they are needed. */
+  /** Drains all connections; new ones are opened one after the other, as needed. */
   drainAll(): void {
-    this.#formerSize = Math.max(0, this.#usable());
+    this.#sizeBeforeDrain = Math.max(0, this.#usable());
     for (const connection of [...this.#connections]) connection.drain();
   }
 
@@ -124,7 +125,7 @@ export class ConnectionPool<C extends PooledConnection> {
     this.#retireOldest(nowMs);
   }
 
-  /** Lets every connection finish for `drainMs`, then ends them. */
+  /** Drains all connections and destroys those that are left after `drainMs`. */
   async close(): Promise<void> {
     if (this.#connections.size === 0) return;
     const empty = new Promise<void>((resolve) => {
@@ -140,8 +141,8 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /**
-   * Replaces one connection that is old: its successor is made first, so that nothing waits. New connections
-   * find new addresses, and no stream number ever comes near its end.
+   * Replaces one old connection, opening its successor first so that no request waits. New connections use new
+   * addresses, and stream ids never run out.
    */
   #retireOldest(nowMs: number): void {
     const limitMs = (this.#options.maxAgeMs ?? maxAgeMs) * this.#ageJitter;
@@ -162,12 +163,12 @@ export class ConnectionPool<C extends PooledConnection> {
     this.#connections.add(this.#open());
   }
 
-  #isHeldBack(): boolean {
+  #isBelowPeerLimit(): boolean {
     for (const connection of this.#connections) if (connection.isBelowPeerLimit) return true;
     return false;
   }
 
-  /** Connections that take requests; -1 while one is being made or the peer has not accepted us yet. */
+  /** Returns the number of usable connections; -1 while one connects or waits for its first accepted response. */
   #usable(): number {
     let usable = 0;
     for (const { phase, hasAcceptedCredentials: isAccepted } of this.#connections) {

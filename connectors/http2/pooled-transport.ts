@@ -1,6 +1,6 @@
 /**
- * What both transports are made of: a pool of connections, a loop that hands what waits to them once per turn, a
- * sweep that stands for all timers, and what is told of connections.
+ * Base of both transports: connection pool, a pump that writes waiting requests once per turn of the event loop, a
+ * periodic sweep instead of timers per request, and events of connections.
  */
 import { failureCode } from '../../shared/http/connect-failure.ts';
 import { type ConnectTarget, targetOf } from './connect.ts';
@@ -22,11 +22,11 @@ import {
   type TransportRequest,
 } from './transport.ts';
 
-/** How often one request may be handed back and written again before the caller is told. */
+/** Repeats of a request that was not processed, before the caller gets `not_sent`. */
 export const maxRepeats = 6;
 
-/** Reasons that the failure to connect explains; the others are our own doing. */
-const ofConnecting = new Set<TransportReason>(['connect_failed', 'certificate_refused', 'queue_timeout']);
+/** Reasons whose cause is the last connection failure. */
+const connectReasons = new Set<TransportReason>(['connect_failed', 'certificate_refused', 'queue_timeout']);
 
 export abstract class PooledTransport<C extends PooledConnection>
   implements Transport, ConnectionListener<C>
@@ -38,10 +38,10 @@ export abstract class PooledTransport<C extends PooledConnection>
   readonly #sweeper: NodeJS.Timeout;
   #retryTimer: NodeJS.Timeout | null = null;
   #isPumping = false;
-  /** Why the last connection did not come to be; gone with the next that does. */
+  /** Code of the last connection failure; cleared by the next success. */
   #lastFailure: string | undefined;
 
-  /** Throws as `targetOf`. */
+  /** Throws like `targetOf`. */
   constructor(options: TransportOptions) {
     this.options = options;
     this.target = targetOf(options);
@@ -53,26 +53,26 @@ export abstract class PooledTransport<C extends PooledConnection>
 
   abstract sendMany(batch: RequestBatch, onReply: OnResult): Promise<void>;
 
-  /** Begins another connection. */
+  /** Starts another connection. */
   protected abstract open(): C;
 
-  /** What every connection may have of streams, at first and in its life. */
+  /** Streams of a connection before its first accepted response, and over its life. */
   protected get streamLimits(): { firstStreams: number; streamsPerConnection: number } {
     const { firstStreams = Number.POSITIVE_INFINITY } = this.options;
     const { streamsPerConnection = defaultStreamsPerConnection } = this.options;
     return { firstStreams, streamsPerConnection };
   }
 
-  /** Gives connections with a free place what waits; `grow` where there is none. */
+  /** Writes waiting requests to connections with free streams; calls `grow` when there is none. */
   protected abstract pump(): void;
 
-  /** How what waits is handed back; without a connection the reason says too little. */
+  /** Returns the result of a waiting request, with the cause of a failed connection. */
   protected notSent(reason: TransportReason, afterMs: number | null): NotSent {
-    const cause = ofConnecting.has(reason) ? this.#lastFailure : undefined;
+    const cause = connectReasons.has(reason) ? this.#lastFailure : undefined;
     return { kind: 'not_sent', reason, afterMs, ...(cause === undefined ? {} : { cause }) };
   }
 
-  /** Hands back what waits, or of it what came before a time (monotonic). */
+  /** Rejects waiting requests, all or those queued before a time (monotonic). */
   protected abstract rejectWaiting(
     reason: TransportReason,
     afterMs: number | null,
@@ -122,7 +122,7 @@ export abstract class PooledTransport<C extends PooledConnection>
   }
 
   onClosed(connection: C, code: string, wasOpen: boolean): void {
-    const { isHopeless, waitMs } = this.pool.remove(connection);
+    const { isUnreachable, waitMs } = this.pool.remove(connection);
     if (wasOpen) {
       if (code === '') this.emit('closed', '');
       else this.emit(code === 'ping_timeout' ? 'ping_timeout' : 'lost', code);
@@ -130,12 +130,12 @@ export abstract class PooledTransport<C extends PooledConnection>
       this.emit('connect_failed', code);
       this.#lastFailure = failureCode(code);
       if (isCertificateRefusal(code)) this.rejectWaiting('certificate_refused', null);
-      else if (isHopeless && this.pool.size === 0) this.rejectWaiting('connect_failed', waitMs);
+      else if (isUnreachable && this.pool.size === 0) this.rejectWaiting('connect_failed', waitMs);
     }
     this.schedulePump();
   }
 
-  /** Once per loop turn, not once per reply: a peer that flushes every reply would cost a write for each. */
+  /** Pumps once per turn of the event loop: once per response would cost a write for each. */
   protected schedulePump(): void {
     if (this.#isPumping || this.isClosed) return;
     this.#isPumping = true;
@@ -145,11 +145,11 @@ export abstract class PooledTransport<C extends PooledConnection>
     });
   }
 
-  /** All connections are full. Where there is none and none may be made: a hopeless peer is told at once. */
+  /** Opens another connection when all are full. Rejects waiting requests at once when the peer is unreachable. */
   protected grow(): void {
-    const { waitMs, isHopeless } = this.pool.grow();
+    const { waitMs, isUnreachable } = this.pool.grow();
     if (waitMs === 0) return;
-    if (isHopeless) {
+    if (isUnreachable) {
       this.rejectWaiting('connect_failed', waitMs);
       return;
     }

@@ -3,7 +3,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { sharedSecureContext, systemAuthoritiesWith } from '../../shared/http/trust.ts';
 import type { TransportOptions } from './transport.ts';
 
-/** Made once per pool, or once for all pools that trust the same: reading the system's list costs milliseconds. */
+/** Creates the secure context of a pool. Pools with the same `ca` and no certificate share one: creating it takes milliseconds. */
 export function secureContextOf({
   ca,
   certificate,
@@ -19,19 +19,19 @@ export function secureContextOf({
   });
 }
 
-/** RFC 6066 allows names only, not addresses. */
+/** Returns the server name for SNI; empty for an IP address (RFC 6066 allows names only). */
 export function serverNameOf(hostname: string): string {
   return isIP(hostname.replace(/^\[|\]$/g, '')) ? '' : hostname;
 }
 
-/** TLS alerts by which a peer says that it does not want our client certificate. */
+/** TLS alerts by which a peer rejects the client certificate. */
 const refusals =
   /ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_|UNKNOWN_CA|ACCESS_DENIED|NO_CERTIFICATE)/;
 
 export const isCertificateRefusal = (code: string): boolean =>
   refusals.test(code.replace(/ /g, '_').toUpperCase());
 
-/** Code of an error, or its name: short, bounded, and without addresses. */
+/** Returns the code of an error, or its name: short, bounded, without addresses. */
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;

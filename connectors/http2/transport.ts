@@ -1,38 +1,37 @@
 /**
- * What a connector needs of HTTP/2: many small POSTs to one gateway, one answer each, told as data.
+ * Interface of the HTTP/2 client: many small POSTs to one gateway, with one result each.
  *
- * Two transports stand behind it: our own framing (`native/`) and `http2-wrapper/`. The shape is
- * the one a fast client wants (http2 notes, "What made it fast"): what all requests of a push share is
- * given once, what differs is a short path, one header value and a splice into the body, and replies come
+ * Two transports implement it, `native/` and `http2-wrapper/`. Its shape serves speed: the part that all requests of a
+ * batch share is given once, the rest is a short path, one header value and a splice into the body, and results come
  * through one callback instead of a promise per request.
  */
 import type { Clock } from '../../shared/clock.ts';
 
-/** What every request of one batch shares. */
+/** Part that all requests of a batch share. */
 export interface RequestTemplate {
-  /** Comes before each request's own `path`; follows the path of the base URL. */
+  /** Path between that of the base URL and the `path` of each request. */
   pathPrefix: string;
   /** Shared headers, lower-case names, no pseudo headers. */
   headers: Readonly<Record<string, string>>;
-  /** Names among `headers` whose values serve this push only; absent: they last (HPACK, protocol/apns.md#connections). */
+  /** Names among `headers` whose values serve this batch only, so HPACK indexes the name alone (protocol/apns.md#connections). */
   batchHeaders?: readonly string[];
-  /** Name of the header whose value is each request's own (`headerValue`). */
+  /** Name of the header whose value differs by request (`headerValue`). */
   requestHeaderName?: string;
-  /** The body, or the body around the splice. */
+  /** Body, without the splice. */
   body: Buffer;
-  /** Byte at which each request's `splice` goes into `body`; absent: the body is the same for all. */
+  /** Offset in `body` at which `splice` is inserted; absent: all requests have the same body. */
   spliceAt?: number;
 }
 
-/** What differs from one request to the next. */
+/** Part that differs by request. */
 export interface TransportRequest {
-  /** Must be safe in a path: the caller checks it. Empty where all requests have the same path. */
+  /** The caller checks that it is safe in a path. Empty where all requests have the same path. */
   path: string;
   headerValue?: string;
   splice?: string;
 }
 
-/** Why a request did not leave, or left without an answer. A bounded set: it becomes a metric label. */
+/** Why a request was not sent, or got no response. A bounded set: it becomes a metric label. */
 export type TransportReason =
   | 'aborted'
   | 'stopped'
@@ -46,7 +45,7 @@ export type TransportReason =
   | 'stream_reset'
   | 'connection_lost';
 
-/** An answer of the gateway; `body` up to 64 KiB. */
+/** Response of the gateway; `body` up to 64 KiB. */
 export interface Http2Response {
   kind: 'response';
   status: number;
@@ -55,40 +54,40 @@ export interface Http2Response {
   seconds: number;
 }
 
-/** The gateway did not process it: sending it again repeats nothing. */
+/** Result of a request that the gateway did not process: it is safe to send it again. */
 export interface NotSent {
   kind: 'not_sent';
   reason: TransportReason;
-  /** Not before. */
+  /** Earliest time for a retry. */
   afterMs: number | null;
-  /** Why there is no connection: `ENOTFOUND`, `CERT_HAS_EXPIRED` (`failureCode`). */
+  /** Cause of a failed connection: `ENOTFOUND`, `CERT_HAS_EXPIRED` (`failureCode`). */
   cause?: string;
 }
 
-/** How one request ended. Never thrown. */
+/** Result of one request. Never thrown. */
 export type RequestResult =
   | Http2Response
   | NotSent
-  /** It was written and no answer came. */
+  /** It was written and got no response. */
   | { kind: 'unknown'; reason: TransportReason; seconds: number };
 
 /**
- * What the caller makes of a reply: `drain` lets the connection that carried it take no further requests,
- * `stop` hands back the rest of the batch that has not left (`not_sent`, `stopped`).
+ * Decision of the caller on a response: `drain` drains the connection that carried it, `stop` rejects the requests of
+ * the batch that are not written yet (`not_sent`, `stopped`).
  */
 export type ResponseDecision = 'drain' | 'stop' | undefined;
 
-/** `reply` is yours until you return: the same object may tell the next answer. Copy what you keep of it. */
-export type OnResult = (index: number, reply: RequestResult) => ResponseDecision;
+/** Callback for one result. The object is reused after the callback returns: copy what you keep. */
+export type OnResult = (index: number, result: RequestResult) => ResponseDecision;
 
 export interface RequestBatch {
   template: RequestTemplate;
   requests: readonly TransportRequest[];
-  /** Hands back what has not left (`not_sent`, `aborted`); what is in flight is finished. */
+  /** Rejects requests that are not written yet (`not_sent`, `aborted`); those in flight complete. */
   signal?: AbortSignal;
 }
 
-/** Things that happen to connections, for metrics and logs. Measuring never decides. */
+/** Event of a connection, for metrics and logs only. */
 export interface TransportEvent {
   event:
     | 'connected'
@@ -104,53 +103,53 @@ export interface TransportEvent {
   /** Error code or GOAWAY reason; never a token. */
   detail: string;
   connections: number;
-  /** Of `round_trip`: from our SETTINGS to their acknowledgement, once per connection. */
+  /** For `round_trip`: from our SETTINGS to its acknowledgement, once per connection. */
   seconds?: number;
 }
 
-/** What a transport holds at the moment. */
+/** Current load of a transport. */
 export interface TransportLoad {
   connections: number;
-  /** Requests on their way. */
+  /** Requests in flight. */
   streams: number;
 }
 
-/** A long-lived pool of connections to one gateway with one credential. */
+/** Long-lived connection pool to one gateway with one set of credentials. */
 export interface Transport {
   /**
-   * Sends every request and calls `onReply` exactly once for each, in any order. Resolves after the last;
-   * rejects only when `onReply` throws or something of ours is broken.
+   * Sends every request and calls `onResult` exactly once for each, in any order. Resolves after the last; rejects
+   * only when `onResult` throws or on a defect of the transport.
    */
-  sendMany(batch: RequestBatch, onReply: OnResult): Promise<void>;
-  /** Sends one request by itself. */
+  sendMany(batch: RequestBatch, onResult: OnResult): Promise<void>;
+  /** Sends a single request. */
   request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<RequestResult>;
   load(): TransportLoad;
-  /** Lets every connection of now finish and opens new ones: after a change of provider token. */
+  /** Drains all connections and opens new ones: after a change of the provider token. */
   renew(): void;
-  /** Hands back what waits, gives what is in flight `drainMs`, closes every connection. */
+  /** Rejects waiting requests, gives those in flight `drainMs` and closes every connection. */
   close(): Promise<void>;
 }
 
 export interface TransportOptions {
-  /** Base URL; its path, if any, comes before every request's path. */
+  /** Base URL; its path is a prefix of every request's path. */
   baseUrl: string;
-  /** PEM trusted beside the system's. */
+  /** PEM of authorities trusted in addition to the system's. */
   ca?: string;
   /** Client certificate and its key, PEM. */
   certificate?: string;
   privateKey?: string;
-  /** URL of an HTTP proxy to go through by CONNECT, with user and password where it wants them. */
+  /** URL of an HTTP proxy for CONNECT, with user and password where required. */
   proxy?: string;
   /**
-   * Streams on a new connection until its first answer that accepts our credentials. APNs with tokens: 1
+   * Streams on a new connection until a response shows accepted credentials. APNs with tokens: 1
    * (protocol/apns.md#connections). Absent: the peer's limit from the start.
    */
   firstStreams?: number;
-  /** Most connections at a time. */
+  /** Most connections at the same time. */
   maxConnections: number;
-  /** Requests after which a connection is replaced: numbers of streams end at 2^31. Default 500 million. */
+  /** Requests after which a connection is replaced: stream ids end at 2^31. Default 500 million. */
   streamsPerConnection?: number;
-  /** About the age at which a connection is replaced by another; default 8 hours. */
+  /** Age at which a connection is replaced, ± 25 %; default 8 hours. */
   maxAgeMs?: number;
   timing: TransportTiming;
   clock: Clock;
@@ -160,15 +159,15 @@ export interface TransportOptions {
 export interface TransportTiming {
   /** TCP, TLS and the peer's first SETTINGS together. */
   connectMs: number;
-  /** From writing a request to its whole answer. */
+  /** From writing a request to its complete response. */
   requestMs: number;
   /** Longest wait for a free stream. */
   queueMs: number;
-  /** A connection without a read for this long is pinged; protocol/apns.md#connections asks for 30–60 s. */
+  /** Silence after which a connection is pinged; protocol/apns.md#connections asks for 30–60 s. */
   pingAfterMs: number;
-  /** … and destroyed when the ping is not answered; 10–15 s. */
+  /** Time for the answer to the ping, then the connection is destroyed; 10–15 s. */
   pingMs: number;
-  /** What requests in flight get at `close()`. */
+  /** Time for requests in flight at `close()`. */
   drainMs: number;
 }
 
@@ -181,5 +180,5 @@ export const defaultTiming: TransportTiming = {
   drainMs: 5_000,
 };
 
-/** Far below 2^30, where the numbers of our streams end (protocol/apns.md#connections). */
+/** Far below 2^30, the number of stream ids of a client (protocol/apns.md#connections). */
 export const defaultStreamsPerConnection = 500_000_000;

@@ -1,16 +1,16 @@
-/** A connection, as far as a watchdog is concerned. */
+/** Connection, as the watchdog uses it. */
 export interface Pingable {
-  /** Sends a PING; `callback` hears of its answer. */
+  /** Sends a PING and calls `callback` at its answer. */
   ping(callback: (error: Error | null) => void): unknown;
-  /** Bytes wait before the socket, the PING perhaps among them. Absent: not known. */
+  /** Bytes wait to be written, perhaps with the PING. Absent: unknown. */
   readonly hasBacklog?: boolean;
-  /** Grows when such bytes leave. */
+  /** Grows when such bytes are written. */
   readonly sentPieces?: number;
 }
 
-/** Finds out by PING whether a silent peer is still there (protocol/apns.md#connections). Times are monotonic. */
+/** Detects a dead peer by PING (protocol/apns.md#connections). Times are monotonic. */
 export class Watchdog {
-  /** Counted up at every sign of life. */
+  /** Number of reads; the owner increments it. */
   reads = 0;
   readonly #pingAfterMs: number;
   readonly #pingMs: number;
@@ -18,7 +18,7 @@ export class Watchdog {
   #lastReadMs: number;
   #pingSentMs: number | null = null;
   #departedSeen = 0;
-  #isDoubtful = false;
+  #mustPing = false;
 
   constructor(timing: { pingAfterMs: number; pingMs: number }, nowMs: number) {
     this.#pingAfterMs = timing.pingAfterMs;
@@ -26,20 +26,20 @@ export class Watchdog {
     this.#lastReadMs = nowMs;
   }
 
-  /** A request got no answer in time. When nothing was read since, the peer may be gone: ping it now. */
+  /** Reports a request timeout. If nothing was read since the request, the peer is pinged at once. */
   onTimeout(readsBefore: number): void {
-    if (this.reads === readsBefore) this.#isDoubtful = true;
+    if (this.reads === readsBefore) this.#mustPing = true;
   }
 
   /**
-   * False once a PING was not answered in time. Called every so often. The time runs from when the PING may have
-   * left: behind a large upload it waits as long as the upload moves.
+   * Returns false once a PING was not answered in time; called periodically. The time starts when the PING may have
+   * been written: it restarts as long as a large upload before it makes progress.
    */
   isAlive(session: Pingable, nowMs: number): boolean {
     if (this.reads !== this.#readsSeen) {
       this.#readsSeen = this.reads;
       this.#lastReadMs = nowMs;
-      this.#isDoubtful = false;
+      this.#mustPing = false;
     }
     const { sentPieces: departed = 0, hasBacklog: isBehind = false } = session;
     const isMoving = isBehind && departed !== this.#departedSeen;
@@ -48,7 +48,7 @@ export class Watchdog {
       if (isMoving) this.#pingSentMs = nowMs;
       return nowMs - this.#pingSentMs <= this.#pingMs;
     }
-    if (!this.#isDoubtful && nowMs - this.#lastReadMs < this.#pingAfterMs) return true;
+    if (!this.#mustPing && nowMs - this.#lastReadMs < this.#pingAfterMs) return true;
     this.#pingSentMs = nowMs;
     session.ping((error) => {
       if (error !== null) return;

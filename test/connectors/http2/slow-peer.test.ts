@@ -103,12 +103,12 @@ describe('a peer that reads slowly', () => {
 });
 
 describe('the time for the answer to a PING', () => {
-  const silent = (wire: { isBehind: boolean; departed: number }) => ({ ...wire, ping: () => undefined });
+  const silent = (wire: { hasBacklog: boolean; sentPieces: number }) => ({ ...wire, ping: () => undefined });
 
   test('runs from its writing where nothing is before it', () => {
     const watchdog = new Watchdog({ pingAfterMs: 30, pingMs: 10 }, 0);
     const isAlive = [30, 40, 41].map((nowMs) =>
-      watchdog.isAlive(silent({ isBehind: false, departed: nowMs }), nowMs),
+      watchdog.isAlive(silent({ hasBacklog: false, sentPieces: nowMs }), nowMs),
     );
     expect(isAlive).toEqual([true, true, false]);
   });
@@ -116,7 +116,7 @@ describe('the time for the answer to a PING', () => {
   test('runs from when the upload before it moved for the last time', () => {
     const watchdog = new Watchdog({ pingAfterMs: 30, pingMs: 10 }, 0);
     const isAlive = [30, 38, 46, 54, 56, 57].map((nowMs) =>
-      watchdog.isAlive(silent({ isBehind: true, departed: Math.min(nowMs, 46) }), nowMs),
+      watchdog.isAlive(silent({ hasBacklog: true, sentPieces: Math.min(nowMs, 46) }), nowMs),
     );
     expect(isAlive).toEqual([true, true, true, true, true, false]);
   });
