@@ -3,7 +3,7 @@
  * meanings each has a row of its own, and the body decides.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { parseObject } from '../kit/access-token.ts';
+import { parseObject } from '../kit/json.ts';
 import { type ResponseRule, responseTable, ruleForStatus } from '../kit/response-rules.ts';
 
 export interface FcmRule extends ResponseRule {

@@ -3,10 +3,11 @@
  * token through the store; one of them at a time fetches a new one, before the old one ends.
  */
 import { type Clock, sleep } from '../../shared/clock.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import type { HttpResult } from '../../shared/http/client.ts';
 import type { AttemptResult, StoredToken, TokenStore } from '../contract/connector.ts';
 import { profileError, retry, unanswered } from './attempt-results.ts';
+import { parseObject } from './json.ts';
 
 /** `livesMs`: how long to use it, which may be less than the gateway grants. */
 export interface TokenGrant {
@@ -157,13 +158,3 @@ export const isToken = (value: Json | undefined): value is string =>
 /** The token of a body as OAuth 2.0 has it (RFC 6749 section 5.1), with its life in seconds; null where there is none. */
 export const oauthGrant = ({ access_token: value, expires_in: seconds }: JsonObject): TokenGrant | null =>
   isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, livesMs: seconds * 1000 } : null;
-
-/** The JSON object in a text; undefined where there is none. */
-export function parseObject(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}

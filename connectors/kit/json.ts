@@ -10,3 +10,13 @@ export function deepMerge(base: JsonObject, over: JsonObject): JsonObject {
   }
   return Object.fromEntries(merged);
 }
+
+/** Returns the JSON object in a text; undefined when the text is something else. */
+export function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -3,6 +3,7 @@ import type { ProviderResult } from '../../connectors/provider.ts';
 import { openProviders, type ProviderSettings, type Providers } from '../../connectors/providers.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
+import { dueIn } from '../../shared/db/clock.ts';
 import type { Listener } from '../../shared/db/listener.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import {
@@ -12,7 +13,6 @@ import {
   settleMessage,
   type WaitingMessage,
 } from '../../shared/db/tables/messages/outbox.ts';
-import { dueIn } from '../../shared/db/tables/pushes/delivery.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';

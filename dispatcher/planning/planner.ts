@@ -1,4 +1,5 @@
 import { Router, type Target } from '../../connectors/routing.ts';
+import { dueIn } from '../../shared/db/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
 import {
@@ -6,7 +7,6 @@ import {
   insertBatches,
   insertFailures,
 } from '../../shared/db/tables/pushes/batches.ts';
-import { dueIn } from '../../shared/db/tables/pushes/delivery.ts';
 import { advancePlanning, startPush } from '../../shared/db/tables/pushes/progress.ts';
 import { findPush } from '../../shared/db/tables/pushes/pushes.ts';
 import type { App } from '../../shared/domain/apps/app.ts';

@@ -1,5 +1,5 @@
+import { dueIn } from '../../shared/db/clock.ts';
 import { markJobCreated } from '../../shared/db/tables/pushes/batches.ts';
-import { dueIn } from '../../shared/db/tables/pushes/delivery.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { type BatchInWork, completeJob } from './batch-in-work.ts';

@@ -1,7 +1,7 @@
 import { backoffMs, fullJitterMs } from '../../shared/backoff.ts';
+import { dueIn } from '../../shared/db/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
 import { insertBatches, type NewBatch } from '../../shared/db/tables/pushes/batches.ts';
-import { dueIn } from '../../shared/db/tables/pushes/delivery.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';

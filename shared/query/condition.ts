@@ -1,20 +1,20 @@
 import type { Json } from '../domain/json.ts';
 import type { Point } from './parse/geo.ts';
 import type { Pattern } from './parse/regex/regex.ts';
-import type { Related } from './parse/related.ts';
+import type { RelatedOperand } from './parse/related.ts';
 import type { ClassSchema, RelationColumn, ValueField } from './schema/fields.ts';
-import type { Reader } from './viewer.ts';
+import type { Viewer } from './viewer.ts';
 
 /** A condition after all checks: names resolved, values canonical, sizes limited. */
 export type Condition =
   | { kind: 'and'; all: Condition[] }
   | { kind: 'or'; any: Condition[] }
   | { kind: 'field'; field: ValueField; test: Test }
-  | MembersTest
-  | RelatedTo;
+  | MembersCondition
+  | RelatedCondition;
 
 /** A test of a relation, whose members are rows of other tables of the app. */
-export interface MembersTest {
+export interface MembersCondition {
   kind: 'members';
   relation: RelationColumn;
   test: Test;
@@ -22,12 +22,12 @@ export interface MembersTest {
 }
 
 /** The members of one object's relation; none where the reader may not see that object. */
-export interface RelatedTo extends Related {
+export interface RelatedCondition extends RelatedOperand {
   kind: 'related';
-  reader: Reader;
+  viewer: Viewer;
 }
 
-export type Relation = '<' | '<=' | '>' | '>=';
+export type ComparisonOperator = '<' | '<=' | '>' | '>=';
 
 /** What is asked of one field; semantics in README.md. */
 export type Test = PlainTest | SubqueryTest;
@@ -50,8 +50,8 @@ export type PlainTest =
 export interface NearTest {
   op: 'near';
   point: Point;
-  least: number | undefined;
-  most: number | undefined;
+  minDistance: number | undefined;
+  maxDistance: number | undefined;
 }
 
 /** `$inQuery`: a pointer to one of the rows; `$select`: equal to what one of them has under `key`. */
@@ -67,20 +67,20 @@ export interface SubqueryTest {
 export interface Subquery {
   cls: ClassSchema;
   where: Condition;
-  order: OrderKey[];
+  sortOrder: SortKey[];
   limit: number;
   skip: number;
   /** No row is looked at that this one could not list. */
-  reader: Reader;
+  viewer: Viewer;
 }
 
-export interface OrderKey {
+export interface SortKey {
   field: ValueField;
   isDescending: boolean;
 }
 
 export interface Comparison {
-  relation: Relation;
+  operator: ComparisonOperator;
   value: Comparable;
 }
 

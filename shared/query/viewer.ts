@@ -8,7 +8,7 @@ import type { Params } from './sql/params.ts';
  * For whom a query is answered. A sub-query shows no more than a list call of its class would: else a condition on
  * one class were a way to read another (protocol/known-problems.md#field-oracles).
  */
-export interface Reader {
+export interface Viewer {
   appId: string;
   /** Names of the classes whose rows may be asked for. */
   classes: ReadonlySet<string>;
@@ -19,11 +19,11 @@ export interface Reader {
 const allClasses = new Set(['_User', '_Installation', '_Role']);
 
 /** The reader that sees everything: the master key, and whatever was admitted before. */
-export const masterReader = (appId: string): Reader => ({ appId, classes: allClasses, subjects: undefined });
+export const masterViewer = (appId: string): Viewer => ({ appId, classes: allClasses, subjects: undefined });
 
 /** The app key, with a user's session or without: what the app's options open, and roles as far as ACLs show them. */
-export function readerOf(app: App, caller: { isMaster: boolean; user?: AclUser | undefined }): Reader {
-  if (caller.isMaster) return masterReader(app.appId);
+export function viewerOf(app: App, caller: { isMaster: boolean; user?: AclUser | undefined }): Viewer {
+  if (caller.isMaster) return masterViewer(app.appId);
   const classes = new Set([
     ...(app.options.allowUserQuery ? ['_User'] : []),
     ...(app.options.allowInstallationQuery ? ['_Installation'] : []),
@@ -33,12 +33,12 @@ export function readerOf(app: App, caller: { isMaster: boolean; user?: AclUser |
 }
 
 /** Throws 403. */
-export function requireList(reader: Reader, cls: ClassSchema): void {
-  if (!reader.classes.has(cls.name)) throw refuse('forbiddenFind');
+export function requireListAccess(viewer: Viewer, cls: ClassSchema): void {
+  if (!viewer.classes.has(cls.name)) throw refuse('forbiddenFind');
 }
 
 /** Condition over the rows of a class that the reader may see. */
-export function visibleTo({ subjects }: Reader, cls: ClassSchema, params: Params): string {
+export function visibleTo({ subjects }: Viewer, cls: ClassSchema, params: Params): string {
   if (!cls.hasAcl || subjects === undefined) return 'true';
   const isRole = (name: string) => name.startsWith('role:');
   const own = subjects.filter((name) => !isRole(name));

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Database, isInvalidValue } from '../../shared/db/pool.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { parseCql } from '../../shared/query/cql/cql.ts';
+import { parseCql } from '../../shared/query/cql/select.ts';
 import { compileList, parseListQuery } from '../../shared/query/list/list.ts';
 import { classes, installationClass, roleClass, userClass } from '../../shared/query/schema/classes.ts';
 import type { ClassSchema } from '../../shared/query/schema/fields.ts';
-import { masterReader, type Reader } from '../../shared/query/viewer.ts';
+import { masterViewer, type Viewer } from '../../shared/query/viewer.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { queryMembers } from './generators/bodies.ts';
 import { where } from './generators/conditions.ts';
@@ -25,7 +25,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const reader: Reader = masterReader('app');
+const reader: Viewer = masterViewer('app');
 
 /** Names of columns and tables may come from our own lists only: everything else is a parameter. */
 async function run(query: Record<string, unknown>, cls: ClassSchema): Promise<void> {

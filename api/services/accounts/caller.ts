@@ -4,7 +4,7 @@ import { type Acl, mayUser } from '../../../shared/domain/objects/acl.ts';
 import { openedAuthData, type Sealer } from '../../../shared/domain/users/auth-tokens.ts';
 import type { UserRules } from '../../../shared/domain/users/changes.ts';
 import type { User, UserView } from '../../../shared/domain/users/user.ts';
-import { type Reader, readerOf } from '../../../shared/query/viewer.ts';
+import { type Viewer, viewerOf } from '../../../shared/query/viewer.ts';
 import type { SessionOwner } from './sessions/sessions.ts';
 
 /** Caller of the users API: its key, and its user if it has a session. */
@@ -68,5 +68,5 @@ export function tokenOpenerFor(
 }
 
 /** Returns the ACL subject that queries of this caller run as. */
-export const readerFor = ({ app, isMaster, session }: UserCaller): Reader =>
-  readerOf(app, { isMaster, user: session });
+export const readerFor = ({ app, isMaster, session }: UserCaller): Viewer =>
+  viewerOf(app, { isMaster, user: session });

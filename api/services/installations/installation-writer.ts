@@ -10,13 +10,13 @@ import { newObjectId } from '../../../shared/domain/ids.ts';
 import {
   changedDraft,
   checkChange,
-  checkNew,
+  checkNewInstallation,
   checkReturn,
   type InstallationChanges,
 } from '../../../shared/domain/installations/changes.ts';
 import {
   type DeviceIds,
-  registeredAmong,
+  findRegistered,
   typedByIdentity,
 } from '../../../shared/domain/installations/identity.ts';
 import {
@@ -61,7 +61,7 @@ export class InstallationWriter {
   async save(tx: Handle, app: App, device: DeviceSave): Promise<SavedInstallation> {
     const { ids, changes } = device;
     for (let tries = 0; tries < maxTries; tries += 1) {
-      const current = registeredAmong(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
+      const current = findRegistered(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
       if (current) return this.change(tx, app, { current, changes, isRegistration: true });
       const made = await this.#insert(tx, app, device);
       // Undefined means that a concurrent call created the installation.
@@ -93,7 +93,7 @@ export class InstallationWriter {
   ): Promise<Installation | undefined> {
     const draft = changedDraft(undefined, isReturning ? typedByIdentity(changes) : changes);
     if (isReturning) checkReturn(draft, changes, ids.objectId);
-    else checkNew(draft, changes);
+    else checkNewInstallation(draft, changes);
     const objectId = (isReturning ? ids.objectId : undefined) ?? newObjectId();
     return insertInstallation(tx, app.appId, { objectId, draft, now: this.#now() });
   }

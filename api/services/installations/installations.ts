@@ -9,18 +9,18 @@ import {
 import { countRows, type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import { readChanges } from '../../../shared/domain/installations/changes.ts';
-import { deviceIdsOf, isPublicId, namesDevice } from '../../../shared/domain/installations/identity.ts';
+import { parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
+import { deviceIdsOf, hasDeviceId, isPublicId } from '../../../shared/domain/installations/identity.ts';
 import {
   type Installation,
   installationDocument,
 } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/query/list/include.ts';
+import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, compileRowCondition, parseListQuery } from '../../../shared/query/list/list.ts';
 import { installationClass } from '../../../shared/query/schema/classes.ts';
-import { readerOf } from '../../../shared/query/viewer.ts';
+import { viewerOf } from '../../../shared/query/viewer.ts';
 import { readerFor, type UserCaller } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';
@@ -50,7 +50,7 @@ export class InstallationService {
    * installation. Throws 105, 111, 112, 114, 116, 117, 137.
    */
   async register(app: App, body: JsonObject): Promise<SavedInstallation> {
-    const changes = readChanges(body);
+    const changes = parseInstallationChanges(body);
     const ids = deviceIdsOf(changes);
     return refusingDuplicates(() =>
       this.#deps.db.transaction((tx) => this.#writer.save(tx, app, { ids, changes })),
@@ -68,8 +68,8 @@ export class InstallationService {
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<SavedInstallation> {
     const { app } = caller;
-    const changes = readChanges(body);
-    const condition = compileRowCondition(where, installationClass, readerOf(app, caller));
+    const changes = parseInstallationChanges(body);
+    const condition = compileRowCondition(where, installationClass, viewerOf(app, caller));
     return refusingDuplicates(() =>
       this.#change(caller, condition, async (tx) => {
         const current = await lock(tx, app, objectId);
@@ -79,7 +79,7 @@ export class InstallationService {
         }
         const ids = { ...deviceIdsOf(changes), objectId };
         // An installation that does not exist meets no condition.
-        if (condition || !isPublicId(objectId) || !namesDevice(ids)) throw noSuchInstallation(objectId);
+        if (condition || !isPublicId(objectId) || !hasDeviceId(ids)) throw noSuchInstallation(objectId);
         return this.#writer.save(tx, app, { ids, changes, isReturning: true });
       }),
     );
@@ -96,7 +96,7 @@ export class InstallationService {
     const document = installationDocument(found);
     if (include.size === 0) return project(document, keys, installationClass);
     const full = await this.#deps.queries.readFresh(caller, (tx) =>
-      withIncluded(document, include, includeSourceFor(caller, { db: tx, hasAcl: false })),
+      resolveInclude(document, include, includeSourceFor(caller, { db: tx, hasAcl: false })),
     );
     return project(full, keys, installationClass);
   }
@@ -114,7 +114,7 @@ export class InstallationService {
       return async (tx) => {
         const found = list.limit === 0 ? [] : await selectInstallations(tx, selection);
         const source = includeSourceFor(caller, { db: tx, hasAcl: false });
-        const documents = await allWithIncluded(found.map(installationDocument), list.include, source);
+        const documents = await resolveIncludes(found.map(installationDocument), list.include, source);
         const results = documents.map((document) => project(document, list.keys, installationClass));
         return list.hasCount
           ? { results, count: await countRows(tx, 'installation', selection) }
@@ -132,7 +132,7 @@ export class InstallationService {
     if (!isMaster && !app.options.allowInstallationDelete) throw refuse('forbiddenDelete');
     const wanted = [...new Set(objectIds.split(',').filter(isPublicId))];
     if (wanted.length > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
-    const condition = compileRowCondition(where, installationClass, readerOf(app, caller));
+    const condition = compileRowCondition(where, installationClass, viewerOf(app, caller));
     await this.#change(caller, condition, async (tx) => {
       const ids = await lockInstallations(tx, app.appId, wanted);
       // Unknown ids meet no condition.

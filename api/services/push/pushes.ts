@@ -1,11 +1,8 @@
+import { databaseNow } from '../../../shared/db/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { insertPush } from '../../../shared/db/tables/pushes/pushes.ts';
 import { claimRequestId } from '../../../shared/db/tables/pushes/request-ids.ts';
-import {
-  countScheduledLocked,
-  databaseNow,
-  insertScheduledPush,
-} from '../../../shared/db/tables/pushes/schedule.ts';
+import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/pushes/schedule.ts';
 import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../shared/domain/ids.ts';
@@ -18,9 +15,9 @@ import {
   parsePush,
   parsePushToDevices,
 } from '../../../shared/domain/pushes/push.ts';
-import { withoutCql } from '../../../shared/query/cql/cql.ts';
+import { withoutCql } from '../../../shared/query/cql/select.ts';
 import { checkTargets } from '../../../shared/query/targets/targets.ts';
-import { masterReader, type Reader } from '../../../shared/query/viewer.ts';
+import { masterViewer, type Viewer } from '../../../shared/query/viewer.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { checkContent } from './content-check.ts';
@@ -140,8 +137,8 @@ async function claimRequest(tx: Handle, appId: string, { objectId, timing, creat
 }
 
 /** Returns an empty reader for an app key: planning runs later and cannot apply the rights of the caller. */
-const readerOfPush = ({ app, isMaster }: PushSender): Reader =>
-  isMaster ? masterReader(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
+const readerOfPush = ({ app, isMaster }: PushSender): Viewer =>
+  isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] };
 
 /** Throws 154 when the app has as many pending pushes as its plan allows (protocol/push.md#limits). */
 async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {

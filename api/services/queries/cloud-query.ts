@@ -1,6 +1,6 @@
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { type Json, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
-import { type CqlQuery, parseCql } from '../../../shared/query/cql/cql.ts';
+import { type CqlQuery, parseCql } from '../../../shared/query/cql/select.ts';
 import type { UserCaller } from '../accounts/caller.ts';
 import type { UserLookup } from '../accounts/lookup/lookup.ts';
 import type { InstallationService } from '../installations/installations.ts';

@@ -7,7 +7,7 @@ import { installationDocument } from '../../../shared/domain/installations/insta
 import { mayUser } from '../../../shared/domain/objects/acl.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';
 import { userDocument } from '../../../shared/domain/users/user.ts';
-import type { Source } from '../../../shared/query/list/include.ts';
+import type { IncludeSource } from '../../../shared/query/list/include.ts';
 import { installationClass, roleClass, userClass } from '../../../shared/query/schema/classes.ts';
 import type { UserCaller } from '../accounts/caller.ts';
 
@@ -18,9 +18,9 @@ import type { UserCaller } from '../accounts/caller.ts';
 export function includeSourceFor(
   { app: { appId }, isMaster, session }: UserCaller,
   { db, hasAcl }: { db: Handle; hasAcl: boolean },
-): Source {
+): IncludeSource {
   const maxBytes = replyBytes({ isMaster });
-  const find: Source['find'] = async (className, objectIds) => {
+  const find: IncludeSource['find'] = async (className, objectIds) => {
     if (className === installationClass.name) {
       const found = await findInstallations(db, appId, { objectIds: [...objectIds], maxBytes });
       return new Map(found.map((one) => [one.objectId, installationDocument(one)]));

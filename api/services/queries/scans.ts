@@ -7,7 +7,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';
 import { userDocument } from '../../../shared/domain/users/user.ts';
 import { project } from '../../../shared/query/list/keys.ts';
-import { compileScan, cursorBehind, parseScan } from '../../../shared/query/list/scan.ts';
+import { compileScan, cursorAfter, parseScan } from '../../../shared/query/list/scan.ts';
 import { classes, roleClass, userClass } from '../../../shared/query/schema/classes.ts';
 import { tokenOpenerFor } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -56,7 +56,7 @@ export class ScanService {
     const last = rows.length > scan.limit ? page.at(-1) : undefined;
     return {
       results: page.map(({ document }) => project(document, scan.keys, cls)),
-      cursor: last ? cursorBehind(last.row, scan, nowMs) : null,
+      cursor: last ? cursorAfter(last.row, scan, nowMs) : null,
     };
   }
 }

@@ -3,10 +3,10 @@ import { countRows } from '../../../shared/db/tables/selection.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';
-import { allWithIncluded, parseInclude, withIncluded } from '../../../shared/query/list/include.ts';
+import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
-import { relationOf } from '../../../shared/query/parse/related.ts';
+import { findRelation } from '../../../shared/query/parse/related.ts';
 import { roleClass } from '../../../shared/query/schema/classes.ts';
 import { isObjectId, readerFor, requireRead, type UserCaller } from '../accounts/caller.ts';
 import type { UserLookup } from '../accounts/lookup/lookup.ts';
@@ -40,7 +40,7 @@ export class RoleLookup {
     const document = roleDocument(role, { hasAcl: hasAcl(query) });
     if (include.size === 0) return project(document, keys, roleClass);
     const whole = await this.#deps.queries.readFresh(caller, (db) =>
-      withIncluded(document, include, includeSourceFor(caller, { db, hasAcl: hasAcl(query) })),
+      resolveInclude(document, include, includeSourceFor(caller, { db, hasAcl: hasAcl(query) })),
     );
     return project(whole, keys, roleClass);
   }
@@ -53,7 +53,7 @@ export class RoleLookup {
   async list(caller: UserCaller, query: Query): Promise<Found & { className?: string }> {
     const { redirectClassNameForKey: key } = query;
     if (key === undefined || key === '') return this.#list(caller, query);
-    const relation = typeof key === 'string' ? relationOf(roleClass, key) : undefined;
+    const relation = typeof key === 'string' ? findRelation(roleClass, key) : undefined;
     if (!relation) throw refuse('invalidQuery', 'redirectClassNameForKey names no relation of this class.');
     const { className } = relation;
     const found =
@@ -72,7 +72,7 @@ export class RoleLookup {
         const found = list.limit === 0 ? [] : await selectRoles(tx, selection);
         const documents = found.map((role) => roleDocument(role, { hasAcl: hasAcl(query) }));
         const source = includeSourceFor(caller, { db: tx, hasAcl: hasAcl(query) });
-        const whole = await allWithIncluded(documents, list.include, source);
+        const whole = await resolveIncludes(documents, list.include, source);
         const results = whole.map((document) => project(document, list.keys, roleClass));
         return list.hasCount ? { results, count: await countRows(tx, 'role', selection) } : { results };
       };

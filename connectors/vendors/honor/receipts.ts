@@ -4,7 +4,7 @@
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptReading } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/access-token.ts';
+import { parseObject } from '../../kit/json.ts';
 import { epochMsOf, textOf } from '../../kit/receipts.ts';
 
 const delivered = '40000002';

@@ -1,7 +1,7 @@
 /** Reads what Honor answers to one request (protocol/honor.md#answers): `code` is a number, and 200 may still name failures. */
 import { isJsonObject, type Json } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/client.ts';
-import { parseObject } from '../../kit/access-token.ts';
+import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import type { ResponseRule } from '../../kit/response-rules.ts';
 import { ambiguousToken, notSent, ruleFor, ruleForHttpStatus, tokenRules } from './errors.ts';

@@ -6,7 +6,7 @@ import { createHmac } from 'node:crypto';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/access-token.ts';
+import { parseObject } from '../../kit/json.ts';
 import { epochMsOf, textOf } from '../../kit/receipts.ts';
 import type { HuaweiCredentials } from './credentials.ts';
 

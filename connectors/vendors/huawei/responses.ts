@@ -1,7 +1,7 @@
 /** Reads what Huawei answers to one request (protocol/huawei.md#answers): a code as text, and in `msg` a JSON text of its own. */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/client.ts';
-import { parseObject } from '../../kit/access-token.ts';
+import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import type { ResponseRule } from '../../kit/response-rules.ts';
 import { ruleFor, tokenRuleFor } from './errors.ts';

@@ -5,7 +5,7 @@
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/access-token.ts';
+import { parseObject } from '../../kit/json.ts';
 import { textOf } from '../../kit/receipts.ts';
 import type { MeizuCredentials } from './credentials.ts';
 

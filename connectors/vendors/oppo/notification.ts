@@ -1,7 +1,7 @@
 /** The rules that a notification of OPPO's has (protocol/oppo.md#notification); what is wrong is told before anything is sent. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { parseObject } from '../../kit/access-token.ts';
 import { charsOf } from '../../kit/android.ts';
+import { parseObject } from '../../kit/json.ts';
 import { isFlag, isInt, isText, type MemberRule, memberError, oneOf } from '../../kit/member-rules.ts';
 
 /** Becomes the name of a class of messages. */

@@ -1,7 +1,7 @@
 /** Reads what OPPO answers (protocol/oppo.md#single-device to protocol/oppo.md#broadcast). HTTP 200 says nothing; within a success single devices may fail. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/client.ts';
-import { parseObject } from '../../kit/access-token.ts';
+import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import type { ResponseRule } from '../../kit/response-rules.ts';
 import { ruleFor } from './errors.ts';

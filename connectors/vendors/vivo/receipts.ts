@@ -1,7 +1,7 @@
 /** vivo's receipts (protocol/vivo.md#receipts): a JSON object by task. Nothing is signed. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/access-token.ts';
+import { parseObject } from '../../kit/json.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
 /** What each code means; every other one says that it does not arrive. */

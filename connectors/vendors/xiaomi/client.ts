@@ -11,8 +11,8 @@ import {
   type HttpTiming,
 } from '../../../shared/http/client.ts';
 import type { Recipient, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/access-token.ts';
 import { unrenderable } from '../../kit/attempt-results.ts';
+import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipt-url.ts';
 import { deviceTokensIn } from '../../kit/receipts.ts';

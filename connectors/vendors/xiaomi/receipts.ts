@@ -1,7 +1,7 @@
 /** Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message id. Nothing is signed. */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/access-token.ts';
+import { parseObject } from '../../kit/json.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
 /** Also sent of devices of another region: asked for only where the region is known. */

@@ -30,7 +30,7 @@ const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
  * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out. Throws
  * 105 for a bad name; values are checked when they are applied.
  */
-export function readChanges(body: JsonObject): InstallationChanges {
+export function parseInstallationChanges(body: JsonObject): InstallationChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isObjectHint(name, value));
   const writes: Write[] = [];
   const readOnly = new Map<string, Json>();
@@ -68,7 +68,7 @@ export function changedDraft(
  * (a hybrid device is found by its `registrationId` only beside it: protocol/installations.md#required-members), one of both for others.
  * Times come from us. Throws 114, 111 or 117.
  */
-export function checkNew(draft: InstallationDraft, changes: InstallationChanges): void {
+export function checkNewInstallation(draft: InstallationDraft, changes: InstallationChanges): void {
   const { deviceType, deviceToken, installationId } = draft;
   if (deviceType === 'ios' && deviceToken === null) throw refuse('invalidDeviceToken');
   if (deviceType === 'android' && installationId === null)

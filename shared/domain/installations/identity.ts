@@ -29,7 +29,7 @@ export function deviceIdsOf(changes: InstallationChanges): DeviceIds {
 }
 
 /** True where the ids name a device, whatever became of its record. */
-export const namesDevice = ({ installationId, deviceToken, registrationId }: DeviceIds): boolean =>
+export const hasDeviceId = ({ installationId, deviceToken, registrationId }: DeviceIds): boolean =>
   [installationId, deviceToken, registrationId].some((id) => id !== undefined && id !== '');
 
 /**
@@ -52,7 +52,7 @@ const storable = (text: string | undefined): string | undefined => (text?.includ
  * objectId that is gone names nothing, so that a client whose record was cleaned away registers again
  * (protocol/installations.md#idle-installations). Throws 137 when the token belongs to another installation.
  */
-export function registeredAmong(
+export function findRegistered(
   found: Installation[],
   ids: DeviceIds,
   changes: InstallationChanges,

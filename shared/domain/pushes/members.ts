@@ -29,7 +29,7 @@ const maxWarnings = 20;
  * field send. Throws 1 where there are some and no member says whom the push is for: `channel` for `channels` would
  * send it to everybody.
  */
-export function warningsAbout(
+export function unknownMemberWarnings(
   body: JsonObject,
   { known, hasTarget }: { known: ReadonlySet<string>; hasTarget: boolean },
 ): string[] {
@@ -38,18 +38,18 @@ export function warningsAbout(
   );
   const [first] = unknown;
   if (first !== undefined && !hasTarget)
-    throw refuse('invalidParameter', `${sentenceAbout(first, { known })} ${goesToEverybody}`);
+    throw refuse('invalidParameter', `${warningText(first, { known })} ${noTargetHint}`);
   const sentences = unknown
     .slice(0, maxWarnings)
-    .map((name) => sentenceAbout(name, { known, isIgnored: true }));
+    .map((name) => warningText(name, { known, isIgnored: true }));
   const more = unknown.length - sentences.length;
   return more > 0 ? [...sentences, `${more} more members are unknown and were ignored.`] : sentences;
 }
 
-const goesToEverybody =
+const noTargetHint =
   'Without where, channels or cql a push goes to everybody: send "where": {} if that is meant.';
 
-function sentenceAbout(
+function warningText(
   name: string,
   { known, isIgnored = false }: { known: ReadonlySet<string>; isIgnored?: boolean },
 ): string {

@@ -3,7 +3,7 @@ import { refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
-import { warningsAbout } from './members.ts';
+import { unknownMemberWarnings } from './members.ts';
 
 /**
  * A push as it was asked for, checked and in one form whatever client sent it (protocol/push.md#push-call). Stored on the record; the planner and the connectors read it there.
@@ -155,7 +155,7 @@ export function parsePush(
       flowControl: flowControlOf(sent.flow_control),
     },
     timing: timing(sent, sent.push_time ?? null, nowMs),
-    warnings: warningsAbout(body, { known: queryMembers, hasTarget }),
+    warnings: unknownMemberWarnings(body, { known: queryMembers, hasTarget }),
   };
 }
 
@@ -183,6 +183,6 @@ export function parsePushToDevices(
       flowControl: null,
     },
     timing: timing(sent, null, nowMs),
-    warnings: warningsAbout(body, { known: devicesMembers, hasTarget: true }),
+    warnings: unknownMemberWarnings(body, { known: devicesMembers, hasTarget: true }),
   };
 }

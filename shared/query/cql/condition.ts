@@ -1,29 +1,29 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
-import type { Cursor } from './cursor.ts';
+import type { TokenReader } from './token-reader.ts';
 import { syntaxError } from './tokens.ts';
 
 /** What stands in place of a list: gives the operand of `$select`. */
-export type ReadSubquery = (cursor: Cursor) => Json;
+export type ReadSubquery = (reader: TokenReader) => Json;
 
 /** Parentheses inside one another. */
 const maxDepth = 10;
 
 /** `a = 1 and (b > 2 or …)` as a `where` (protocol/queries.md#cql). Throws 300. */
-export function readCondition(cursor: Cursor, readSubquery: ReadSubquery, depth = 0): Json {
+export function readCondition(reader: TokenReader, readSubquery: ReadSubquery, depth = 0): Json {
   if (depth > maxDepth) throw syntaxError('the condition is nested too deeply');
   const readOne = (): Json => {
-    if (!cursor.takeSign('(')) return readPredicate(cursor, readSubquery);
-    const inner = readCondition(cursor, readSubquery, depth + 1);
-    cursor.needSign(')');
+    if (!reader.acceptSign('(')) return readPredicate(reader, readSubquery);
+    const inner = readCondition(reader, readSubquery, depth + 1);
+    reader.expectSign(')');
     return inner;
   };
-  const readAll = (): Json => joined('$and', readSeparated(cursor, 'and', readOne));
-  return joined('$or', readSeparated(cursor, 'or', readAll));
+  const readAll = (): Json => joined('$and', readSeparated(reader, 'and', readOne));
+  return joined('$or', readSeparated(reader, 'or', readAll));
 }
 
-function readSeparated(cursor: Cursor, word: string, read: () => Json): Json[] {
+function readSeparated(reader: TokenReader, word: string, read: () => Json): Json[] {
   const parts = [read()];
-  while (cursor.takeWords(word)) parts.push(read());
+  while (reader.acceptWords(word)) parts.push(read());
   return parts;
 }
 
@@ -39,58 +39,58 @@ const comparisons: [string, string][] = [
   ['>', '$gt'],
 ];
 
-function readPredicate(cursor: Cursor, readSubquery: ReadSubquery): JsonObject {
-  if (cursor.takeFunction('size')) {
-    const field = cursor.needName();
-    cursor.needSign(')');
-    cursor.needSign('=');
-    return { [field]: { $size: cursor.needValue() } };
+function readPredicate(reader: TokenReader, readSubquery: ReadSubquery): JsonObject {
+  if (reader.acceptFunction('size')) {
+    const field = reader.expectName();
+    reader.expectSign(')');
+    reader.expectSign('=');
+    return { [field]: { $size: reader.expectValue() } };
   }
-  if (cursor.takeWords('related', 'to')) {
-    const key = cursor.needName();
-    cursor.needWords('from');
-    return { $relatedTo: { object: cursor.needValue(), key } };
+  if (reader.acceptWords('related', 'to')) {
+    const key = reader.expectName();
+    reader.expectWords('from');
+    return { $relatedTo: { object: reader.expectValue(), key } };
   }
-  const field = cursor.needName();
-  return { [field]: readTest(cursor, readSubquery) };
+  const field = reader.expectName();
+  return { [field]: readTest(reader, readSubquery) };
 }
 
-function readTest(cursor: Cursor, readSubquery: ReadSubquery): Json {
-  if (cursor.takeSign('='))
-    return readSelected(cursor, readSubquery, '$select') ?? equalTo(cursor.needValue());
+function readTest(reader: TokenReader, readSubquery: ReadSubquery): Json {
+  if (reader.acceptSign('='))
+    return readSelected(reader, readSubquery, '$select') ?? equalTo(reader.expectValue());
   for (const [sign, operator] of comparisons)
-    if (cursor.takeSign(sign)) {
-      const query = operator === '$ne' ? readSelected(cursor, readSubquery, '$dontSelect') : undefined;
-      return query ?? { [operator]: cursor.needValue() };
+    if (reader.acceptSign(sign)) {
+      const query = operator === '$ne' ? readSelected(reader, readSubquery, '$dontSelect') : undefined;
+      return query ?? { [operator]: reader.expectValue() };
     }
-  if (cursor.takeWords('is')) return readState(cursor);
-  if (cursor.takeWords('not', 'in'))
-    return readSelected(cursor, readSubquery, '$dontSelect') ?? { $nin: cursor.needList() };
-  if (cursor.takeWords('in'))
-    return readSelected(cursor, readSubquery, '$select') ?? { $in: cursor.needList() };
-  if (cursor.takeWords('all')) return { $all: cursor.needList() };
-  if (cursor.takeWords('like')) return { $regex: patternOf(cursor.needText()), $options: 's' };
-  if (cursor.takeWords('regexp')) return { $regex: cursor.needText() };
-  if (cursor.takeWords('near')) return readNear(cursor);
-  if (cursor.takeWords('within')) return readBox(cursor);
-  throw cursor.wrong('a comparison');
+  if (reader.acceptWords('is')) return readState(reader);
+  if (reader.acceptWords('not', 'in'))
+    return readSelected(reader, readSubquery, '$dontSelect') ?? { $nin: reader.expectList() };
+  if (reader.acceptWords('in'))
+    return readSelected(reader, readSubquery, '$select') ?? { $in: reader.expectList() };
+  if (reader.acceptWords('all')) return { $all: reader.expectList() };
+  if (reader.acceptWords('like')) return { $regex: patternOf(reader.expectText()), $options: 's' };
+  if (reader.acceptWords('regexp')) return { $regex: reader.expectText() };
+  if (reader.acceptWords('near')) return readNear(reader);
+  if (reader.acceptWords('within')) return readBox(reader);
+  throw reader.unexpected('a comparison');
 }
 
 /** A value that came through a placeholder is a value, whatever operators it holds. */
 const equalTo = (value: Json): Json => (isJsonObject(value) ? { $eq: value } : value);
 
 /** A sub-query in parentheses; undefined when none comes next. */
-function readSelected(cursor: Cursor, readSubquery: ReadSubquery, operator: string): Json | undefined {
-  if (!cursor.takeSubquery()) return undefined;
-  const operand = readSubquery(cursor);
-  cursor.needSign(')');
+function readSelected(reader: TokenReader, readSubquery: ReadSubquery, operator: string): Json | undefined {
+  if (!reader.acceptSubquery()) return undefined;
+  const operand = readSubquery(reader);
+  reader.expectSign(')');
   return { [operator]: operand };
 }
 
-function readState(cursor: Cursor): Json {
-  const isNegated = cursor.takeWords('not');
-  if (cursor.takeWords('exists')) return { $exists: !isNegated };
-  cursor.needWords('null');
+function readState(reader: TokenReader): Json {
+  const isNegated = reader.acceptWords('not');
+  if (reader.acceptWords('exists')) return { $exists: !isNegated };
+  reader.expectWords('null');
   return isNegated ? { $ne: null } : null;
 }
 
@@ -100,19 +100,19 @@ const units: [string, string][] = [
   ['radians', '$maxDistanceInRadians'],
 ];
 
-function readNear(cursor: Cursor): Json {
-  const point = cursor.needPoint();
-  if (!cursor.takeWords('max')) return { $nearSphere: point };
-  const distance = cursor.needValue();
+function readNear(reader: TokenReader): Json {
+  const point = reader.expectPoint();
+  if (!reader.acceptWords('max')) return { $nearSphere: point };
+  const distance = reader.expectValue();
   for (const [word, operator] of units)
-    if (cursor.takeWords(word)) return { $nearSphere: point, [operator]: distance };
-  throw cursor.wrong('km, miles or radians');
+    if (reader.acceptWords(word)) return { $nearSphere: point, [operator]: distance };
+  throw reader.unexpected('km, miles or radians');
 }
 
-function readBox(cursor: Cursor): Json {
-  const southwest = cursor.needPoint();
-  cursor.needWords('and');
-  return { $within: { $box: [southwest, cursor.needPoint()] } };
+function readBox(reader: TokenReader): Json {
+  const southwest = reader.expectPoint();
+  reader.expectWords('and');
+  return { $within: { $box: [southwest, reader.expectPoint()] } };
 }
 
 /** `%` stands for any text, everything else for itself. */

@@ -10,7 +10,7 @@ export type Token =
   | { kind: 'sign'; text: string }
   | { kind: 'end' };
 
-const forms: [RegExp, (text: string) => Token | undefined][] = [
+const tokenForms: [RegExp, (text: string) => Token | undefined][] = [
   [/\s+/y, () => undefined],
   [/`([A-Za-z0-9_.-]+)`/y, (text) => ({ kind: 'name', text: text.slice(1, -1) })],
   [/[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_-]+)*/y, (text) => ({ kind: 'name', text })],
@@ -35,7 +35,7 @@ function unquoted(text: string): string {
 const keptEscape = (char: string): string => (/['"\\]/.test(char) ? char : `\\${char}`);
 
 /** The words of a statement, the end among them. Throws 300. */
-export function tokensOf(cql: string): Token[] {
+export function tokenize(cql: string): Token[] {
   if (cql.length > maxLength) throw syntaxError('the statement is too long');
   const tokens: Token[] = [];
   let at = 0;
@@ -48,7 +48,7 @@ export function tokensOf(cql: string): Token[] {
 }
 
 function tokenAt(cql: string, at: number): [number, Token | undefined] {
-  for (const [form, read] of forms) {
+  for (const [form, read] of tokenForms) {
     form.lastIndex = at;
     const [text] = form.exec(cql) ?? [];
     if (text !== undefined) return [text.length, read(text)];

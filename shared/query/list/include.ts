@@ -1,7 +1,7 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
-import { namesIn } from '../parse/names.ts';
-import { type ClassSchema, pathOf } from '../schema/fields.ts';
+import { parseNames } from '../parse/names.ts';
+import { type ClassSchema, parsePath } from '../schema/fields.ts';
 
 /** `include=a,b.c` as a tree of names: what each name leads to is filled in before what lies behind it. */
 export type Include = Map<string, Include>;
@@ -19,9 +19,9 @@ const maxPointers = 5000;
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
   const include: Include = new Map();
   if (value === undefined || value === '') return include;
-  const names = namesIn(value, 'include', maxNames);
+  const names = parseNames(value, 'include', maxNames);
   for (const name of names) {
-    const path = pathOf(name);
+    const path = parsePath(name);
     if (!mayHoldPointers(path, cls)) continue;
     if (path.length > maxDepth) throw refuse('invalidQuery', `include goes at most ${maxDepth} names deep.`);
     add(include, path);
@@ -41,7 +41,7 @@ function add(include: Include, [name, ...rest]: string[]): void {
 }
 
 /** Where what pointers lead to comes from. */
-export interface Source {
+export interface IncludeSource {
   /** Documents that the reader may see, by their ids; those of other ids are left out. One query. */
   find(className: string, objectIds: ReadonlySet<string>): Promise<ReadonlyMap<string, JsonObject>>;
   /** The most that the documents in pointers take together, as characters of JSON. */
@@ -49,7 +49,7 @@ export interface Source {
 }
 
 /** A document whose pointers are to be filled in. It is ours to write to. */
-interface Open {
+interface PendingDocument {
   document: JsonObject;
   include: Include;
 }
@@ -58,13 +58,13 @@ interface Open {
  * The documents with what they point to: `{"__type":"Pointer","className",…}` with all members of the object
  * (protocol/queries.md#include). Pointers to what is not there, or not to be seen, stay as they are. Throws 116 when that is too much.
  */
-export async function allWithIncluded(
+export async function resolveIncludes(
   documents: JsonObject[],
   include: Include,
-  source: Source,
+  source: IncludeSource,
 ): Promise<JsonObject[]> {
   const copies = include.size === 0 ? documents : documents.map((document) => ({ ...document }));
-  const filling = new Filling(source);
+  const filling = new IncludeResolver(source);
   let open = copies.map((document) => ({ document, include })).filter(hasNames);
   while (open.length > 0) {
     await filling.find(open);
@@ -74,31 +74,31 @@ export async function allWithIncluded(
 }
 
 /** As `allWithIncluded`, of one document. */
-export async function withIncluded(
+export async function resolveInclude(
   document: JsonObject,
   include: Include,
-  source: Source,
+  source: IncludeSource,
 ): Promise<JsonObject> {
-  return (await allWithIncluded([document], include, source))[0] ?? document;
+  return (await resolveIncludes([document], include, source))[0] ?? document;
 }
 
-const hasNames = ({ include }: Open): boolean => include.size > 0;
+const hasNames = ({ include }: PendingDocument): boolean => include.size > 0;
 
 /** What one reply has followed and found so far. */
-class Filling {
-  readonly #source: Source;
+class IncludeResolver {
+  readonly #source: IncludeSource;
   readonly #found = new Map<string, Map<string, JsonObject>>();
   /** Of documents that stand in a pointer; undefined while it is one only. */
   readonly #lengths = new Map<JsonObject, number | undefined>();
   #pointers = 0;
   #length = 0;
 
-  constructor(source: Source) {
+  constructor(source: IncludeSource) {
     this.#source = source;
   }
 
   /** Finds what the documents point to, as far as it is not known, one query per class. */
-  async find(open: Open[]): Promise<void> {
+  async find(open: PendingDocument[]): Promise<void> {
     const wanted = new Map<string, Set<string>>();
     for (const { document, include } of open) this.#collect(document, include, wanted);
     for (const [className, objectIds] of wanted) {
@@ -117,20 +117,20 @@ class Filling {
         }
         const { className, objectId } = pointer;
         this.#pointers += 1;
-        if (this.#pointers > maxPointers) throw tooMuch();
+        if (this.#pointers > maxPointers) throw includeTooLarge();
         if (this.#found.get(className)?.has(objectId)) continue;
         wanted.set(className, (wanted.get(className) ?? new Set()).add(objectId));
       }
   }
 
   /** Fills the pointers of a document in; gives the documents that it holds then. */
-  fill({ document, include }: Open): Open[] {
-    const next: Open[] = [];
+  fill({ document, include }: PendingDocument): PendingDocument[] {
+    const next: PendingDocument[] = [];
     Object.assign(document, this.#filledMembers(document, include, next));
     return next;
   }
 
-  #filledMembers(object: JsonObject, include: Include, next: Open[]): JsonObject {
+  #filledMembers(object: JsonObject, include: Include, next: PendingDocument[]): JsonObject {
     const members = [...include].flatMap(([name, inner]): [string, Json][] => {
       const value = memberOf(object, name);
       return value === undefined ? [] : [[name, this.#filled(value, inner, next)]];
@@ -138,7 +138,7 @@ class Filling {
     return Object.fromEntries(members);
   }
 
-  #filled(value: Json, include: Include, next: Open[]): Json {
+  #filled(value: Json, include: Include, next: PendingDocument[]): Json {
     if (Array.isArray(value)) return value.map((item) => this.#filled(item, include, next));
     const pointer = asPointer(value);
     if (!pointer) return isPlain(value) ? { ...value, ...this.#filledMembers(value, include, next) } : value;
@@ -157,11 +157,11 @@ class Filling {
     const length = isRepeat ? (this.#lengths.get(document) ?? JSON.stringify(document).length) : undefined;
     this.#lengths.set(document, length);
     this.#length += length ?? 0;
-    if (this.#length > this.#source.maxLength) throw tooMuch();
+    if (this.#length > this.#source.maxLength) throw includeTooLarge();
   }
 }
 
-const tooMuch = () =>
+const includeTooLarge = () =>
   refuse('tooLarge', 'Too much is to be included: ask for fewer rows, or include fewer names.');
 
 const memberOf = (object: JsonObject, name: string): Json | undefined =>

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
-import { namesIn } from '../parse/names.ts';
-import { type ClassSchema, pathOf } from '../schema/fields.ts';
+import { parseNames } from '../parse/names.ts';
+import { type ClassSchema, parsePath } from '../schema/fields.ts';
 
 /** `keys=a,b.c,-d`: what a reply holds (protocol/queries.md#keys). An empty `included` means everything. */
 export interface Keys {
@@ -15,11 +15,11 @@ const maxKeys = 100;
 /** Throws 102 when malformed, 105 for bad or hidden names; undefined when nothing was asked. */
 export function parseKeys(value: unknown): Keys | undefined {
   if (value === undefined || value === '') return undefined;
-  const names = namesIn(value, 'keys', maxKeys);
+  const names = parseNames(value, 'keys', maxKeys);
   const isExclusion = (name: string) => name.startsWith('-');
   return {
-    included: names.filter((name) => !isExclusion(name)).map(pathOf),
-    excluded: names.filter(isExclusion).map((name) => pathOf(name.slice(1))),
+    included: names.filter((name) => !isExclusion(name)).map(parsePath),
+    excluded: names.filter(isExclusion).map((name) => parsePath(name.slice(1))),
   };
 }
 

@@ -1,13 +1,13 @@
 import type { RowCondition, Selection } from '../../db/tables/selection.ts';
-import type { Condition, OrderKey } from '../condition.ts';
+import type { Condition, SortKey } from '../condition.ts';
 import { parseWhere } from '../parse/where.ts';
 import type { ClassSchema } from '../schema/fields.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
-import { type Reader, visibleTo } from '../viewer.ts';
+import { type Viewer, visibleTo } from '../viewer.ts';
 import { type Include, parseInclude } from './include.ts';
 import { type Keys, parseKeys } from './keys.ts';
-import { compileOrder, limitOf, parseOrder, skipOf } from './paging.ts';
+import { compileSortOrder, parseLimit, parseSkip, parseSortOrder } from './page.ts';
 
 /** The parameters of a list call, checked (protocol/queries.md#query-parameters). */
 export interface ListQuery {
@@ -15,7 +15,7 @@ export interface ListQuery {
   /** 0 only together with `hasCount`. */
   limit: number;
   skip: number;
-  order: OrderKey[];
+  sortOrder: SortKey[];
   keys: Keys | undefined;
   include: Include;
   hasCount: boolean;
@@ -25,13 +25,13 @@ export interface ListQuery {
  * Reads `where`, `limit`, `skip`, `order`, `keys`, `include` and `count` of a query string; other parameters are
  * ignored. Throws 102, 105, 106 or 111, and 101 or 403 for sub-queries.
  */
-export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema, reader: Reader): ListQuery {
+export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema, viewer: Viewer): ListQuery {
   const hasCount = ['1', 'true', 1, true].some((yes) => query.count === yes);
   return {
-    where: parseWhere(query.where, cls, reader),
-    limit: limitOf(query.limit, hasCount),
-    skip: skipOf(query.skip),
-    order: parseOrder(query.order, cls),
+    where: parseWhere(query.where, cls, viewer),
+    limit: parseLimit(query.limit, hasCount),
+    skip: parseSkip(query.skip),
+    sortOrder: parseSortOrder(query.order, cls),
     keys: parseKeys(query.keys),
     include: parseInclude(query.include, cls),
     hasCount,
@@ -39,11 +39,11 @@ export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema,
 }
 
 /** `$1` is the app id. The rows are those that the reader may see. */
-export function compileList(list: ListQuery, cls: ClassSchema, reader: Reader): Selection {
-  const params = new Params([reader.appId]);
-  const condition = `(${compileWhere(list.where, cls, params)} AND ${visibleTo(reader, cls, params)})`;
+export function compileList(list: ListQuery, cls: ClassSchema, viewer: Viewer): Selection {
+  const params = new Params([viewer.appId]);
+  const condition = `(${compileWhere(list.where, cls, params)} AND ${visibleTo(viewer, cls, params)})`;
   const conditionValues = params.values.length;
-  const orderBy = compileOrder(list, cls, params);
+  const orderBy = compileSortOrder(list, cls, params);
   return { condition, orderBy, values: params.values, conditionValues, limit: list.limit, skip: list.skip };
 }
 
@@ -51,10 +51,10 @@ export function compileList(list: ListQuery, cls: ClassSchema, reader: Reader): 
 export function compileRowCondition(
   where: unknown,
   cls: ClassSchema,
-  reader: Reader,
+  viewer: Viewer,
 ): RowCondition | undefined {
   if (where === undefined || where === '') return undefined;
-  const params = new Params([reader.appId]);
-  const condition = compileWhere(parseWhere(where, cls, reader), cls, params);
+  const params = new Params([viewer.appId]);
+  const condition = compileWhere(parseWhere(where, cls, viewer), cls, params);
   return { condition, values: params.values };
 }

@@ -8,9 +8,9 @@ import { parseWhere } from '../parse/where.ts';
 import type { ClassSchema } from '../schema/fields.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
-import { masterReader } from '../viewer.ts';
+import { masterViewer } from '../viewer.ts';
 import { type Keys, parseKeys } from './keys.ts';
-import { limitOf } from './paging.ts';
+import { parseLimit } from './page.ts';
 
 /** Built-in members by which all rows of a class can be gone through, and their columns. */
 const builtIn = new Map<string, { column: string; type: 'text' | 'timestamptz' }>([
@@ -26,7 +26,7 @@ const maxValueLength = 1000;
 const cursorLifeMs = 10 * 60_000;
 
 /** The row behind which a scan goes on; the id decides between rows with the same key. */
-const mark = z.object({
+const cursorSchema = z.object({
   key: z.string(),
   /** Of a member of the app's own as JSON. */
   value: z.string().max(maxValueLength),
@@ -63,23 +63,23 @@ export function parseScan(
   if (typeof scanKey !== 'string' || (!builtIn.has(key) && !isOwn))
     throw refuse('invalidQuery', `scan_key is ${[...builtIn.keys()].join(', ')} or a custom member.`);
   return {
-    where: parseWhere(query.where, cls, masterReader(appId)),
-    limit: limitOf(query.limit, false),
+    where: parseWhere(query.where, cls, masterViewer(appId)),
+    limit: parseLimit(query.limit, false),
     keys: parseKeys(query.keys),
     scanKey,
     key,
     isDescending: scanKey.startsWith('-'),
-    after: cursor === undefined || cursor === '' ? undefined : readCursor(cursor, { scanKey, key, nowMs }),
+    after: cursor === undefined || cursor === '' ? undefined : parseCursor(cursor, { scanKey, key, nowMs }),
   };
 }
 
-function readCursor(
+function parseCursor(
   cursor: unknown,
   { scanKey, key, nowMs }: { scanKey: string; key: string; nowMs: number },
 ): { value: string; id: number } {
-  const read = mark.safeParse(typeof cursor === 'string' ? parse(cursor) : undefined);
-  const isSound = read.success && read.data.key === scanKey && isValueOf(key, read.data.value);
-  if (!isSound) throw refuse('invalidQuery', 'This is no cursor of this scan.');
+  const read = cursorSchema.safeParse(typeof cursor === 'string' ? decodeCursor(cursor) : undefined);
+  const isValid = read.success && read.data.key === scanKey && isValueOf(key, read.data.value);
+  if (!isValid) throw refuse('invalidQuery', 'This is no cursor of this scan.');
   if (read.data.untilMs < nowMs)
     throw refuse('invalidQuery', 'This cursor has expired: begin the scan anew.');
   return read.data;
@@ -97,7 +97,7 @@ function isValueOf(key: string, value: string): boolean {
   }
 }
 
-function parse(cursor: string): unknown {
+function decodeCursor(cursor: string): unknown {
   try {
     return parseJson(Buffer.from(cursor, 'base64url').toString());
   } catch {
@@ -115,15 +115,20 @@ interface ScannedRow {
 }
 
 /** What the next call of a scan sends to go on behind this row. Throws 102 where the key's value is too long for that. */
-export function cursorBehind(row: ScannedRow, { scanKey, key }: ScanQuery, nowMs: number): string {
-  const value = valueUnder(row, key);
+export function cursorAfter(row: ScannedRow, { scanKey, key }: ScanQuery, nowMs: number): string {
+  const value = valueOfKey(row, key);
   if (value.length > maxValueLength)
     throw refuse('invalidQuery', 'scan_key: the values of this member are too long to scan by.');
-  const next: z.infer<typeof mark> = { key: scanKey, value, id: row.id, untilMs: nowMs + cursorLifeMs };
+  const next: z.infer<typeof cursorSchema> = {
+    key: scanKey,
+    value,
+    id: row.id,
+    untilMs: nowMs + cursorLifeMs,
+  };
   return Buffer.from(JSON.stringify(next)).toString('base64url');
 }
 
-function valueUnder({ objectId, createdAt, updatedAt, fields }: ScannedRow, key: string): string {
+function valueOfKey({ objectId, createdAt, updatedAt, fields }: ScannedRow, key: string): string {
   if (key === 'objectId') return objectId;
   if (key === 'createdAt') return createdAt.toISOString();
   if (key === 'updatedAt') return updatedAt.toISOString();
@@ -135,16 +140,16 @@ export function compileScan(scan: ScanQuery, cls: ClassSchema, appId: string): S
   const params = new Params([appId]);
   const { column, type } = builtIn.get(scan.key) ?? {
     // A missing member counts as null, which sorts first; `jsonb` has an order over all types.
-    column: `coalesce(${cls.json} -> ${params.add(scan.key)}::text, 'null'::jsonb)`,
+    column: `coalesce(${cls.jsonColumn} -> ${params.add(scan.key)}::text, 'null'::jsonb)`,
     type: 'jsonb',
   };
   const [sign, direction] = scan.isDescending ? ['<', 'DESC'] : ['>', 'ASC'];
   const where = compileWhere(scan.where, cls, params);
-  const behind = scan.after
+  const after = scan.after
     ? `(${column}, id) ${sign} (${params.add(scan.after.value)}::${type}, ${params.add(scan.after.id)}::bigint)`
     : 'true';
   return {
-    condition: `(${where} AND ${behind})`,
+    condition: `(${where} AND ${after})`,
     orderBy: `${column} ${direction}, id ${direction}`,
     values: params.values,
     conditionValues: params.values.length,

@@ -26,7 +26,7 @@ export const distanceOperators: ReadonlySet<string> = new Set(
 );
 
 /** Throws 111 for anything but a `{"__type":"GeoPoint"}` in range. */
-export function readPoint(operand: Json | undefined): Point {
+export function parsePoint(operand: Json | undefined): Point {
   const value = operand === undefined ? null : canonicalValue(operand);
   if (!isJsonObject(value) || value.__type !== 'GeoPoint')
     throw refuse('incorrectType', 'A GeoPoint is expected.');
@@ -34,7 +34,7 @@ export function readPoint(operand: Json | undefined): Point {
 }
 
 /** The bound that `$maxDistance…` or `$minDistance…` sets, in radians; the first unit given counts. Throws 102. */
-export function readDistance(
+export function parseDistance(
   name: '$maxDistance' | '$minDistance',
   operators: JsonObject,
 ): number | undefined {
@@ -49,17 +49,17 @@ export function readDistance(
 }
 
 /** A corner: a point, or a pair `[longitude, latitude]`, as the Python SDK sends. Throws 111 for anything else. */
-function readCorner(operand: Json | undefined): Point {
-  if (!Array.isArray(operand)) return readPoint(operand);
+function parseCorner(operand: Json | undefined): Point {
+  if (!Array.isArray(operand)) return parsePoint(operand);
   const [longitude = null, latitude = null, ...more] = operand;
   if (more.length > 0) throw refuse('incorrectType', 'A pair of longitude and latitude is expected.');
-  return readPoint({ __type: 'GeoPoint', latitude, longitude });
+  return parsePoint({ __type: 'GeoPoint', latitude, longitude });
 }
 
 /** `{"$box":[southwest, northeast]}`. Throws 102 for another shape, 111 for other corners. */
-export function readBox(operand: Json): { southwest: Point; northeast: Point } {
+export function parseBox(operand: Json): { southwest: Point; northeast: Point } {
   const corners = isJsonObject(operand) && Object.keys(operand).length === 1 ? operand.$box : undefined;
   if (!Array.isArray(corners) || corners.length !== 2)
     throw refuse('invalidQuery', '$within takes a $box of two corners.');
-  return { southwest: readCorner(corners[0]), northeast: readCorner(corners[1]) };
+  return { southwest: parseCorner(corners[0]), northeast: parseCorner(corners[1]) };
 }

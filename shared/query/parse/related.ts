@@ -5,7 +5,7 @@ import { classes } from '../schema/classes.ts';
 import type { ClassSchema, RelationColumn } from '../schema/fields.ts';
 
 /** Whose members a `$relatedTo` asks for. */
-export interface Related {
+export interface RelatedOperand {
   owner: ClassSchema;
   objectId: string;
   relation: RelationColumn;
@@ -15,13 +15,13 @@ export interface Related {
  * Reads `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws 102 for another shape, for what is no relation and
  * where the members are of another class than the one that is asked, 106 for a malformed pointer.
  */
-export function readRelated(operand: Json, asked: ClassSchema): Related {
+export function parseRelatedOperand(operand: Json, asked: ClassSchema): RelatedOperand {
   const { object, key } = isJsonObject(operand) ? operand : {};
   const pointer = isJsonObject(object) && object.__type === 'Pointer' ? canonicalValue(object) : null;
   if (!isJsonObject(pointer) || typeof key !== 'string')
     throw refuse('invalidQuery', '$relatedTo takes an object and a key.');
   const owner = typeof pointer.className === 'string' ? classes.get(pointer.className) : undefined;
-  const relation = owner && relationOf(owner, key);
+  const relation = owner && findRelation(owner, key);
   if (!relation || typeof pointer.objectId !== 'string')
     throw refuse('invalidQuery', '$relatedTo: there is no such relation.');
   if (relation.className !== asked.name)
@@ -30,7 +30,7 @@ export function readRelated(operand: Json, asked: ClassSchema): Related {
 }
 
 /** The relation of a class that a key names. */
-export function relationOf(cls: ClassSchema, key: string): RelationColumn | undefined {
+export function findRelation(cls: ClassSchema, key: string): RelationColumn | undefined {
   const column = cls.columns.get(key);
   return column?.type === 'relation' ? column : undefined;
 }

@@ -1,7 +1,7 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import type { Subquery } from '../condition.ts';
-import { limitOf, parseOrder, skipOf, withValue } from '../list/paging.ts';
+import { parseLimit, parseSkip, parseSortOrder, requireValueField } from '../list/page.ts';
 import { classes } from '../schema/classes.ts';
 import { type ClassSchema, resolveField, type ValueField } from '../schema/fields.ts';
 
@@ -11,54 +11,54 @@ export const maxSubqueries = 5;
 export const maxSubqueryDepth = 2;
 
 /** Operators whose operand is a query, and what they make of it. */
-const kinds = new Map([
+const subqueryOperators = new Map([
   ['$inQuery', { hasKey: false, isNegated: false }],
   ['$notInQuery', { hasKey: false, isNegated: true }],
   ['$select', { hasKey: true, isNegated: false }],
   ['$dontSelect', { hasKey: true, isNegated: true }],
 ]);
 
-export const isSubqueryOperator = (name: string): boolean => kinds.has(name);
+export const isSubqueryOperator = (name: string): boolean => subqueryOperators.has(name);
 
 /** An operand, read but for its condition, which is of another class than the one around it. */
-export interface SubqueryOperand extends Omit<Subquery, 'where' | 'reader'> {
+export interface SubqueryOperand extends Omit<Subquery, 'where' | 'viewer'> {
   where: Json | undefined;
   key: ValueField | undefined;
   isNegated: boolean;
 }
 
 /** Throws 101 for a class that is not there, 102 for another shape, 105 for bad or hidden names. */
-export function readSubquery(name: string, operand: Json): SubqueryOperand {
-  const { hasKey, isNegated } = kinds.get(name) ?? { hasKey: false, isNegated: false };
+export function parseSubqueryOperand(name: string, operand: Json): SubqueryOperand {
+  const { hasKey, isNegated } = subqueryOperators.get(name) ?? { hasKey: false, isNegated: false };
   if (!isJsonObject(operand)) throw refuse('invalidQuery', `${name} takes a query.`);
   const { key, query } = hasKey ? operand : { key: undefined, query: operand };
   if (!isJsonObject(query)) throw refuse('invalidQuery', `${name} takes a query.`);
   if (hasKey && typeof key !== 'string') throw refuse('invalidQuery', `${name} takes a key.`);
   // Where a pointer's class goes without saying it is a user: nothing else points to a person (protocol/queries.md#sub-queries).
-  const cls = classNamed(hasKey ? query.className : (query.className ?? '_User'));
+  const cls = requireClass(hasKey ? query.className : (query.className ?? '_User'));
   return {
     cls,
-    ...pageOf(query, cls),
+    ...parsePage(query, cls),
     where: query.where,
-    key: typeof key === 'string' ? withValue(resolveField(key, cls)) : undefined,
+    key: typeof key === 'string' ? requireValueField(resolveField(key, cls)) : undefined,
     isNegated,
   };
 }
 
-function classNamed(name: Json | undefined): ClassSchema {
+function requireClass(name: Json | undefined): ClassSchema {
   const cls = typeof name === 'string' ? classes.get(name) : undefined;
   if (!cls) throw refuse('objectNotFound', "Class or object doesn't exists.");
   return cls;
 }
 
 /** A sub-query gives as many rows as a list call: 100, or up to 1000 where it says so. */
-function pageOf(
+function parsePage(
   { limit, skip, order }: JsonObject,
   cls: ClassSchema,
-): Pick<Subquery, 'limit' | 'skip' | 'order'> {
+): Pick<Subquery, 'limit' | 'skip' | 'sortOrder'> {
   return {
-    limit: limitOf(limit, false),
-    skip: skipOf(skip ?? undefined),
-    order: parseOrder(order ?? undefined, cls),
+    limit: parseLimit(limit, false),
+    skip: parseSkip(skip ?? undefined),
+    sortOrder: parseSortOrder(order ?? undefined, cls),
   };
 }

@@ -3,10 +3,10 @@ import { isJsonObject, type Json, type JsonObject, parseJson } from '../../domai
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
 import type { Condition, Test } from '../condition.ts';
 import { type ClassSchema, type Field, isRelation, resolveField } from '../schema/fields.ts';
-import { type Reader, requireList } from '../viewer.ts';
+import { requireListAccess, type Viewer } from '../viewer.ts';
 import { parseOperator } from './operators.ts';
-import { readRelated } from './related.ts';
-import { isSubqueryOperator, maxSubqueries, maxSubqueryDepth, readSubquery } from './subquery.ts';
+import { parseRelatedOperand } from './related.ts';
+import { isSubqueryOperator, maxSubqueries, maxSubqueryDepth, parseSubqueryOperand } from './subquery.ts';
 
 /**
  * What a condition may cost (protocol/known-problems.md#dos-by-query). A push's whole body is under 4096 bytes and a
@@ -26,16 +26,16 @@ export const whereLimits = {
  * (protocol/queries.md#query-parameters). Throws 102 for a malformed, unknown or oversize condition, 105 for a bad or hidden name,
  * 106 and 111 for malformed values; for sub-queries 101 for an unknown class, 403 for one that the reader may not list.
  */
-export function parseWhere(value: unknown, cls: ClassSchema, reader: Reader): Condition {
-  const sent = typeof value === 'string' ? parseText(value) : value;
-  if (sent === undefined || sent === null) return { kind: 'and', all: [] };
-  checkSize(sent);
-  return parseCondition(sent, {
+export function parseWhere(value: unknown, cls: ClassSchema, viewer: Viewer): Condition {
+  const operand = typeof value === 'string' ? parseText(value) : value;
+  if (operand === undefined || operand === null) return { kind: 'and', all: [] };
+  checkSize(operand);
+  return parseCondition(operand, {
     cls,
-    reader,
+    viewer,
     depth: 0,
     queryDepth: 0,
-    taken: { subqueries: 0, patterns: 0 },
+    used: { subqueries: 0, patterns: 0 },
   });
 }
 
@@ -66,49 +66,49 @@ function checkSize(value: unknown): void {
 }
 
 /** Where in the condition we are. */
-interface Place {
+interface ParseContext {
   cls: ClassSchema;
-  reader: Reader;
+  viewer: Viewer;
   depth: number;
   /** Sub-queries around this one. */
   queryDepth: number;
   /** What the whole condition has used. */
-  taken: { subqueries: number; patterns: number };
+  used: { subqueries: number; patterns: number };
 }
 
-function parseCondition(value: unknown, place: Place): Condition {
-  if (place.depth > whereLimits.depth) throw refuse('invalidQuery', 'where is nested too deeply.');
-  if (Array.isArray(value)) return { kind: 'and', all: parseAll(value, place) };
+function parseCondition(value: unknown, context: ParseContext): Condition {
+  if (context.depth > whereLimits.depth) throw refuse('invalidQuery', 'where is nested too deeply.');
+  if (Array.isArray(value)) return { kind: 'and', all: parseAll(value, context) };
   if (!isJsonObject(value)) throw refuse('invalidQuery', 'where must be a dictionary.');
-  const parts = Object.entries(value).flatMap(([name, test]) => parseMember(name, test, place));
+  const parts = Object.entries(value).flatMap(([name, test]) => parseMember(name, test, context));
   const [only] = parts;
   return parts.length === 1 && only ? only : { kind: 'and', all: parts };
 }
 
-function parseAll(values: unknown[], place: Place): Condition[] {
-  return values.map((value) => parseCondition(value, { ...place, depth: place.depth + 1 }));
+function parseAll(values: unknown[], context: ParseContext): Condition[] {
+  return values.map((value) => parseCondition(value, { ...context, depth: context.depth + 1 }));
 }
 
-function parseMember(name: string, test: Json, place: Place): Condition[] {
+function parseMember(name: string, test: Json, context: ParseContext): Condition[] {
   if (name === '$and' || name === '$or') {
     if (!Array.isArray(test) || test.length === 0)
       throw refuse('invalidQuery', `${name} takes a list of conditions.`);
-    const parts = parseAll(test, place);
+    const parts = parseAll(test, context);
     return [name === '$and' ? { kind: 'and', all: parts } : { kind: 'or', any: parts }];
   }
-  if (name === '$relatedTo') return [parseRelated(test, place)];
+  if (name === '$relatedTo') return [parseRelated(test, context)];
   if (name.startsWith('$')) throw refuse('invalidQuery', 'where has an unknown operator.');
-  return parseTests(resolveField(name, place.cls), test, place);
+  return parseTests(resolveField(name, context.cls), test, context);
 }
 
-function parseRelated(operand: Json, { cls, reader }: Place): Condition {
-  const related = readRelated(operand, cls);
-  requireList(reader, related.owner);
-  return { kind: 'related', ...related, reader };
+function parseRelated(operand: Json, { cls, viewer }: ParseContext): Condition {
+  const related = parseRelatedOperand(operand, cls);
+  requireListAccess(viewer, related.owner);
+  return { kind: 'related', ...related, viewer };
 }
 
-function parseTests(field: Field, sent: Json, place: Place): Condition[] {
-  const tests = isOperators(sent) ? parseOperands(sent, place) : [equalTo(sent)];
+function parseTests(field: Field, operand: Json, context: ParseContext): Condition[] {
+  const tests = hasOperators(operand) ? parseTypedOperators(operand, context) : [equalTo(operand)];
   const isEqualityOnly = 'column' in field && field.column.type === 'text' && field.column.isEqualityOnly;
   if (isEqualityOnly && tests.some(({ op }) => op !== 'equal'))
     throw refuse('invalidQuery', `${field.name} supports equality only.`);
@@ -117,7 +117,7 @@ function parseTests(field: Field, sent: Json, place: Place): Condition[] {
       kind: 'members',
       relation: field.column,
       test,
-      appId: place.reader.appId,
+      appId: context.viewer.appId,
     }));
   return tests.map((test) => ({ kind: 'field', field, test }));
 }
@@ -128,15 +128,15 @@ const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(val
  * The operators of a member. The JavaScript SDK writes them into a typed value, such as a pointer, that the member is
  * to be equal to as well: that value is a test of its own.
  */
-function parseOperands(sent: JsonObject, place: Place): Test[] {
-  const isTyped = Object.hasOwn(sent, '__type');
-  const [operators, value] = isTyped ? splitOperators(sent) : [sent, undefined];
-  const tests = parseTestsOf(operators, place);
+function parseTypedOperators(operand: JsonObject, context: ParseContext): Test[] {
+  const isTyped = Object.hasOwn(operand, '__type');
+  const [operators, value] = isTyped ? splitOperators(operand) : [operand, undefined];
+  const tests = parseOperators(operators, context);
   return value === undefined ? tests : [equalTo(value), ...tests];
 }
 
-function splitOperators(sent: JsonObject): [operators: JsonObject, value: JsonObject] {
-  const entries = Object.entries(sent);
+function splitOperators(operand: JsonObject): [operators: JsonObject, value: JsonObject] {
+  const entries = Object.entries(operand);
   const isOperator = ([name]: [string, Json]) => name.startsWith('$');
   return [
     Object.fromEntries(entries.filter(isOperator)),
@@ -144,32 +144,32 @@ function splitOperators(sent: JsonObject): [operators: JsonObject, value: JsonOb
   ];
 }
 
-function parseTestsOf(operators: JsonObject, place: Place): Test[] {
+function parseOperators(operators: JsonObject, context: ParseContext): Test[] {
   return Object.entries(operators).flatMap(([name, operand]): Test[] => {
-    if (isSubqueryOperator(name)) return [parseSubquery(name, operand, place)];
-    if (name === '$regex') takePattern(place);
+    if (isSubqueryOperator(name)) return [parseSubquery(name, operand, context)];
+    if (name === '$regex') countPattern(context);
     return parseOperator(name, operand, operators);
   });
 }
 
 /** Each pattern may cost a walk through all texts of the rows. */
-function takePattern({ taken }: Place): void {
-  taken.patterns += 1;
-  if (taken.patterns > whereLimits.patterns)
+function countPattern({ used }: ParseContext): void {
+  used.patterns += 1;
+  if (used.patterns > whereLimits.patterns)
     throw refuse('invalidQuery', `where holds at most ${whereLimits.patterns} $regex.`);
 }
 
-function parseSubquery(name: string, operand: Json, place: Place): Test {
-  place.taken.subqueries += 1;
-  if (place.taken.subqueries > maxSubqueries || place.queryDepth >= maxSubqueryDepth)
+function parseSubquery(name: string, operand: Json, context: ParseContext): Test {
+  context.used.subqueries += 1;
+  if (context.used.subqueries > maxSubqueries || context.queryDepth >= maxSubqueryDepth)
     throw refuse('invalidQuery', 'where has too many queries within.');
-  const { where = {}, key, isNegated, ...query } = readSubquery(name, operand);
-  requireList(place.reader, query.cls);
-  const inner = { ...place, cls: query.cls, depth: place.depth + 1, queryDepth: place.queryDepth + 1 };
-  const found = { ...query, where: parseCondition(where, inner), reader: place.reader };
-  return { op: 'subquery', query: found, key, isNegated };
+  const { where = {}, key, isNegated, ...query } = parseSubqueryOperand(name, operand);
+  requireListAccess(context.viewer, query.cls);
+  const inner = { ...context, cls: query.cls, depth: context.depth + 1, queryDepth: context.queryDepth + 1 };
+  const subquery = { ...query, where: parseCondition(where, inner), viewer: context.viewer };
+  return { op: 'subquery', query: subquery, key, isNegated };
 }
 
-function isOperators(value: unknown): value is JsonObject {
+function hasOperators(value: unknown): value is JsonObject {
   return isJsonObject(value) && Object.keys(value).some((key) => key.startsWith('$'));
 }

@@ -17,7 +17,7 @@ export const installationClass: ClassSchema = {
   name: '_Installation',
   table: 'installation',
   hasAcl: false,
-  json: 'fields',
+  jsonColumn: 'fields',
   columns: new Map<string, Column>([
     ...commonColumns,
     ['deviceType', { type: 'text', sql: 'device_type' }],
@@ -42,7 +42,7 @@ export const userClass: ClassSchema = {
   name: '_User',
   table: 'app_user',
   hasAcl: true,
-  json: 'fields',
+  jsonColumn: 'fields',
   columns: new Map<string, Column>([
     ...commonColumns,
     ['username', { type: 'text', sql: 'username' }],
@@ -66,7 +66,7 @@ export const roleClass: ClassSchema = {
   name: '_Role',
   table: 'role',
   hasAcl: true,
-  json: 'fields',
+  jsonColumn: 'fields',
   columns: new Map<string, Column>([
     ...commonColumns,
     ['name', { type: 'text', sql: 'name' }],

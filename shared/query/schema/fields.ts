@@ -46,7 +46,7 @@ export interface ClassSchema {
   /** Its rows may have an ACL, in the column `acl`. */
   hasAcl: boolean;
   /** The jsonb column of custom members. */
-  json: string;
+  jsonColumn: string;
   /** Public member names, aliases included, and their columns. */
   columns: ReadonlyMap<string, Column>;
   /** Members that conditions and orders may not name, so that nobody guesses them by asking. */
@@ -71,20 +71,20 @@ const innerName = /^[A-Za-z0-9_-]{1,128}$/;
  * Splits `a.b.c` and checks each part. Throws 105 for a malformed or a hidden name: private members begin
  * with `_`, and may be neither filtered nor sorted nor projected (develop/architecture.md#queries).
  */
-export function pathOf(name: string): string[] {
+export function parsePath(name: string): string[] {
   const [first = '', ...inner] = name.split('.');
-  const isSound =
+  const isValid =
     name.length <= maxNameLength &&
     isMemberName(first) &&
     inner.length <= 8 &&
     inner.every((part) => innerName.test(part));
-  if (!isSound) throw refuse('invalidKeyName');
+  if (!isValid) throw refuse('invalidKeyName');
   return [first, ...inner];
 }
 
 /** The member that `name` stands for. Throws 105 as `pathOf`, for a hidden one, and for a part of one that has none. */
 export function resolveField(name: string, cls: ClassSchema): Field {
-  const path = pathOf(name);
+  const path = parsePath(name);
   if (cls.hidden?.has(path[0] ?? '')) throw refuse('invalidKeyName', `${path[0]} cannot be queried.`);
   const column = cls.columns.get(path[0] ?? '');
   if (!column) return { name, path };

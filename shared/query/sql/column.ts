@@ -4,36 +4,38 @@ import type { Comparison, PlainTest } from '../condition.ts';
 import { sqlPattern } from '../parse/regex/regex.ts';
 import type { OwnColumn, PlainColumn, TextColumn } from '../schema/fields.ts';
 import type { Params } from './params.ts';
-import { testTextArray } from './text-array.ts';
+import { compileTextArrayTest } from './text-array.ts';
 
 type ScalarColumn = TextColumn | PlainColumn;
 
 /** A test of a member that has its own column. A value of another type than the column's matches nothing. */
-export function testColumn(column: OwnColumn, test: PlainTest, params: Params): string {
-  if (test.op === 'notEqual') return negated(testColumn(column, { op: 'equal', value: test.value }, params));
-  if (test.op === 'notIn') return negated(testColumn(column, { op: 'in', values: test.values }, params));
+export function compileColumnTest(column: OwnColumn, test: PlainTest, params: Params): string {
+  if (test.op === 'notEqual')
+    return negate(compileColumnTest(column, { op: 'equal', value: test.value }, params));
+  if (test.op === 'notIn')
+    return negate(compileColumnTest(column, { op: 'in', values: test.values }, params));
   if (test.op === 'exists') return `${column.sql} IS ${test.isThere ? 'NOT NULL' : 'NULL'}`;
   return column.type === 'textArray'
-    ? testTextArray(column.sql, test, params)
-    : testScalar(column, test, params);
+    ? compileTextArrayTest(column.sql, test, params)
+    : compileScalarTest(column, test, params);
 }
 
 /** NULL counts as "does not hold", so that negations match missing members (README.md). */
-export const negated = (sql: string): string => `((${sql}) IS NOT TRUE)`;
+export const negate = (sql: string): string => `((${sql}) IS NOT TRUE)`;
 
-function testScalar(column: ScalarColumn, test: PlainTest, params: Params): string {
+function compileScalarTest(column: ScalarColumn, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':
-      return anyOf(column, [test.value], params);
+      return compileEquality(column, [test.value], params);
     case 'in':
-      return anyOf(column, test.values, params);
+      return compileEquality(column, test.values, params);
     case 'all':
       // One value can be equal to all of them only if they are one.
       return test.values.length === 0
         ? 'false'
-        : `(${test.values.map((value) => anyOf(column, [value], params)).join(' AND ')})`;
+        : `(${test.values.map((value) => compileEquality(column, [value], params)).join(' AND ')})`;
     case 'compare':
-      return compared(column, test, params);
+      return compileComparison(column, test, params);
     case 'regex':
       return column.type === 'text'
         ? `${column.spelling ?? column.sql} ~ ${params.add(sqlPattern(test.pattern))}`
@@ -46,31 +48,35 @@ function testScalar(column: ScalarColumn, test: PlainTest, params: Params): stri
 const sqlTypes = { text: 'text', boolean: 'boolean', integer: 'float8', time: 'timestamptz' } as const;
 
 /** In the spelling that was stored; by code points whatever the database's own language, as documents are. */
-function compared(column: ScalarColumn, { relation, value }: Comparison, params: Params): string {
+function compileComparison(
+  column: ScalarColumn,
+  { operator: relation, value }: Comparison,
+  params: Params,
+): string {
   const wanted: Json = value.type === 'time' ? { __type: 'Date', iso: value.value } : value.value;
   if (column.type === 'text')
     return value.type === 'string'
       ? `(${column.spelling ?? column.sql} COLLATE "C") ${relation} ${params.add(value.value)}::text`
       : 'false';
-  const fit = stored(column, wanted);
-  return fit === undefined
+  const storable = toStored(column, wanted);
+  return storable === undefined
     ? 'false'
-    : `${column.sql} ${relation} ${params.add(fit)}::${sqlTypes[column.type]}`;
+    : `${column.sql} ${relation} ${params.add(storable)}::${sqlTypes[column.type]}`;
 }
 
-function anyOf(column: ScalarColumn, values: Json[], params: Params): string {
-  const fit = values.map((value) => stored(column, value)).filter((value) => value !== undefined);
+function compileEquality(column: ScalarColumn, values: Json[], params: Params): string {
+  const storable = values.map((value) => toStored(column, value)).filter((value) => value !== undefined);
   const type = sqlTypes[column.type];
   const parts: string[] = [];
-  if (fit.length === 1) parts.push(`${column.sql} = ${params.add(fit[0])}::${type}`);
-  if (fit.length > 1) parts.push(`${column.sql} = ANY(${params.add(fit)}::${type}[])`);
+  if (storable.length === 1) parts.push(`${column.sql} = ${params.add(storable[0])}::${type}`);
+  if (storable.length > 1) parts.push(`${column.sql} = ANY(${params.add(storable)}::${type}[])`);
   if (values.includes(null)) parts.push(`${column.sql} IS NULL`);
   if (parts.length === 0) return 'false';
   return parts.length === 1 ? parts.join() : `(${parts.join(' OR ')})`;
 }
 
 /** The value as the column holds it; undefined when the column cannot hold it. */
-function stored(column: ScalarColumn, value: Json): string | number | boolean | undefined {
+function toStored(column: ScalarColumn, value: Json): string | number | boolean | undefined {
   switch (column.type) {
     case 'text':
       if (typeof value !== 'string') return undefined;

@@ -1,7 +1,7 @@
 import type { NearTest } from '../condition.ts';
 import type { Point } from '../parse/geo.ts';
+import { itemsAt, type JsonMember } from './json-path.ts';
 import type { Params } from './params.ts';
-import { itemsAt, type JsonPath } from './path-text.ts';
 
 /** Tests of geo points in a jsonb column; whatever else is there is at no distance and within nothing. */
 
@@ -12,7 +12,7 @@ const latitude = `(item ->> 'latitude')::float8`;
 const longitude = `(item ->> 'longitude')::float8`;
 
 /** The great-circle distance of `item` to a point, in radians (haversine); NULL when it is no geo point. */
-function distance(point: Point, params: Params): string {
+function compileDistance(point: Point, params: Params): string {
   const [lat, lng] = [point.latitude, point.longitude].map(
     (degrees) => `radians(${params.add(degrees)}::float8)`,
   );
@@ -21,31 +21,35 @@ function distance(point: Point, params: Params): string {
   return `CASE WHEN ${isPoint} THEN 2 * asin(least(1, sqrt(${sum}))) END`;
 }
 
-export function testNear(at: JsonPath, { point, least, most }: NearTest, params: Params): string {
-  const length = distance(point, params);
+export function compileNear(
+  member: JsonMember,
+  { point, minDistance: least, maxDistance: most }: NearTest,
+  params: Params,
+): string {
+  const length = compileDistance(point, params);
   const bounds = [
     ...(least === undefined ? [] : [`length >= ${params.add(least)}::float8`]),
     ...(most === undefined ? [] : [`length <= ${params.add(most)}::float8`]),
   ];
-  return `EXISTS (SELECT FROM (SELECT ${length} AS length FROM ${itemsAt(at, params)} AS item) AS lengths
+  return `EXISTS (SELECT FROM (SELECT ${length} AS length FROM ${itemsAt(member, params)} AS item) AS lengths
     WHERE ${['length IS NOT NULL', ...bounds].join(' AND ')})`;
 }
 
 /** The distance to order by: of several points, the nearest. */
-export function distanceTo(at: JsonPath, point: Point, params: Params): string {
-  return `(SELECT min(${distance(point, params)}) FROM ${itemsAt(at, params)} AS item)`;
+export function compileSortDistance(member: JsonMember, point: Point, params: Params): string {
+  return `(SELECT min(${compileDistance(point, params)}) FROM ${itemsAt(member, params)} AS item)`;
 }
 
 /** A box whose west is east of its east reaches over the date line. */
-export function testWithin(
-  at: JsonPath,
+export function compileWithin(
+  member: JsonMember,
   { southwest, northeast }: { southwest: Point; northeast: Point },
   params: Params,
 ): string {
   const number = (value: number) => `${params.add(value)}::float8`;
   const west = `${longitude} >= ${number(southwest.longitude)}`;
   const east = `${longitude} <= ${number(northeast.longitude)}`;
-  const word = southwest.longitude <= northeast.longitude ? 'AND' : 'OR';
-  const box = `${latitude} BETWEEN ${number(southwest.latitude)} AND ${number(northeast.latitude)} AND (${west} ${word} ${east})`;
-  return `EXISTS (SELECT FROM ${itemsAt(at, params)} AS item WHERE CASE WHEN ${isPoint} THEN ${box} ELSE false END)`;
+  const connective = southwest.longitude <= northeast.longitude ? 'AND' : 'OR';
+  const box = `${latitude} BETWEEN ${number(southwest.latitude)} AND ${number(northeast.latitude)} AND (${west} ${connective} ${east})`;
+  return `EXISTS (SELECT FROM ${itemsAt(member, params)} AS item WHERE CASE WHEN ${isPoint} THEN ${box} ELSE false END)`;
 }

@@ -1,7 +1,7 @@
 import { isJsonObject, type Json } from '../../domain/json.ts';
 import type { PlainTest } from '../condition.ts';
 import type { RelationColumn } from '../schema/fields.ts';
-import { negated } from './column.ts';
+import { negate } from './column.ts';
 import type { Params } from './params.ts';
 
 /** The table of each relation's members. */
@@ -15,26 +15,30 @@ const membersOf = ({ table, member }: RelationColumn, appId: string): string =>
   `FROM ${table} AS link JOIN ${memberTables[member]} AS member ON member.id = link.${member}
    WHERE link.app_id = ${appId} AND member.app_id = ${appId} AND link.role_id = role.id`;
 
-interface FilterContext {
+interface CompileContext {
   appId: string;
   params: Params;
 }
 
 /** A test of a relation: pointers to members are equal to it (protocol/queries.md#relations); it is always there, and has no order. */
-export function testMembers(relation: RelationColumn, test: PlainTest, deps: FilterContext): string {
+export function compileMembersTest(
+  relation: RelationColumn,
+  test: PlainTest,
+  context: CompileContext,
+): string {
   switch (test.op) {
     case 'equal':
-      return holdsAny(relation, [test.value], deps);
+      return compileEquality(relation, [test.value], context);
     case 'notEqual':
-      return negated(holdsAny(relation, [test.value], deps));
+      return negate(compileEquality(relation, [test.value], context));
     case 'in':
-      return holdsAny(relation, test.values, deps);
+      return compileEquality(relation, test.values, context);
     case 'notIn':
-      return negated(holdsAny(relation, test.values, deps));
+      return negate(compileEquality(relation, test.values, context));
     case 'all':
       return test.values.length === 0
         ? 'false'
-        : `(${test.values.map((value) => holdsAny(relation, [value], deps)).join(' AND ')})`;
+        : `(${test.values.map((value) => compileEquality(relation, [value], context)).join(' AND ')})`;
     case 'exists':
       return String(test.isThere);
     default:
@@ -42,7 +46,11 @@ export function testMembers(relation: RelationColumn, test: PlainTest, deps: Fil
   }
 }
 
-function holdsAny(relation: RelationColumn, values: Json[], { appId, params }: FilterContext): string {
+function compileEquality(
+  relation: RelationColumn,
+  values: Json[],
+  { appId, params }: CompileContext,
+): string {
   const ids = values.flatMap((value) => {
     if (!isJsonObject(value) || value.__type !== 'Pointer' || value.className !== relation.className)
       return [];
@@ -54,12 +62,12 @@ function holdsAny(relation: RelationColumn, values: Json[], { appId, params }: F
 }
 
 /** Pointers to the members of a row, one row each, as a SELECT. */
-export const pointersOf = (relation: RelationColumn, { appId, params }: FilterContext): string =>
+export const selectPointers = (relation: RelationColumn, { appId, params }: CompileContext): string =>
   `SELECT jsonb_build_object('__type', 'Pointer', 'className', '${relation.className}', 'objectId', member.object_id)
      ${membersOf(relation, params.add(appId))}`;
 
 /** `$relatedTo`: the rows that are members of one role, of which `isVisible` holds for who asks. */
-export function testRelated(
+export function compileRelatedTest(
   { table, member }: RelationColumn,
   { appId, objectId, isVisible }: { appId: string; objectId: string; isVisible: string },
 ): string {

@@ -1,49 +1,53 @@
 import type { SubqueryTest } from '../condition.ts';
 import type { OwnColumn, ValueField } from '../schema/fields.ts';
-import { negated } from './column.ts';
+import { negate } from './column.ts';
+import { valuesAt } from './json-path.ts';
 import type { Params } from './params.ts';
-import { valuesAt } from './path-text.ts';
 
 /** Rows of a sub-query as the end of a SELECT: `FROM … WHERE … ORDER BY … LIMIT …`. */
-export type Rows = string;
+export type RowsSql = string;
 
 /**
  * `$inQuery`, `$select` and their negations, of the items that a SELECT gives for each row. The inner SELECT names no row of the outer one, so PostgreSQL runs it
  * once and looks its result up by hash; `IS TRUE` keeps the planner from joining instead, once for each outer row.
  */
-export function testSubquery(
+export function compileSubqueryTest(
   itemsSql: string,
   { query, key, isNegated }: SubqueryTest,
-  { rows, params }: { rows: Rows; params: Params },
+  { rows, params }: { rows: RowsSql; params: Params },
 ): string {
   const items = `(${itemsSql}) AS items (item)`;
   const found = key
-    ? `(item IN (SELECT value FROM (${valuesOf(key, query.cls.json, { rows, params })}) AS selected (value)
+    ? `(item IN (SELECT value FROM (${selectValues(key, query.cls.jsonColumn, { rows, params })}) AS selected (value)
         WHERE value IS NOT NULL AND jsonb_typeof(value) <> 'null')) IS TRUE`
     : `item @> ${params.add(JSON.stringify({ __type: 'Pointer', className: query.cls.name }))}::jsonb
         AND ((item ->> 'objectId') IN (SELECT object_id ${rows})) IS TRUE`;
   const test = `EXISTS (SELECT FROM ${items} WHERE ${found})`;
-  return isNegated ? negated(test) : test;
+  return isNegated ? negate(test) : test;
 }
 
 /** The values that a field of a row is compared by, as a SELECT: itself, and its members when it is an array. */
-export function itemsOf(field: ValueField, json: string, params: Params): string {
+export function selectItems(field: ValueField, json: string, params: Params): string {
   if ('column' in field)
     return field.column.type === 'textArray'
       ? `SELECT to_jsonb(${field.column.sql}) UNION ALL SELECT to_jsonb(one) FROM unnest(${field.column.sql}) AS one`
       : `SELECT ${columnValue(field.column)}`;
-  const at = { json, path: field.path };
-  return `SELECT one FROM ${valuesAt(at, params, '[*]')} AS one
-    UNION ALL SELECT one FROM ${valuesAt(at, params, '')} AS one WHERE jsonb_typeof(one) = 'array'`;
+  const member = { column: json, path: field.path };
+  return `SELECT one FROM ${valuesAt(member, params, '[*]')} AS one
+    UNION ALL SELECT one FROM ${valuesAt(member, params, '')} AS one WHERE jsonb_typeof(one) = 'array'`;
 }
 
 /** What the chosen rows have under a key, one value after the other; of arrays their members too. */
-function valuesOf(key: ValueField, json: string, { rows, params }: { rows: Rows; params: Params }): string {
+function selectValues(
+  key: ValueField,
+  json: string,
+  { rows, params }: { rows: RowsSql; params: Params },
+): string {
   const whole =
     'column' in key
       ? `SELECT ${columnValue(key.column)} AS one ${rows}`
       : `SELECT one FROM (SELECT ${json} AS document ${rows}) AS chosen,
-          ${valuesAt({ json: 'document', path: key.path }, params, '')} AS one`;
+          ${valuesAt({ column: 'document', path: key.path }, params, '')} AS one`;
   return `SELECT part FROM (${whole}) AS whole,
     LATERAL (SELECT one UNION ALL SELECT jsonb_path_query(one, '$[*]') WHERE jsonb_typeof(one) = 'array') AS parts (part)`;
 }

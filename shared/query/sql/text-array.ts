@@ -4,18 +4,18 @@ import { sqlPattern } from '../parse/regex/regex.ts';
 import type { Params } from './params.ts';
 
 /** A test of a `text[]` column such as `channels`: a value means "contains it" (protocol/queries.md#arrays). */
-export function testTextArray(sql: string, test: PlainTest, params: Params): string {
+export function compileTextArrayTest(sql: string, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':
-      return anyOf(sql, [test.value], params);
+      return compileOverlap(sql, [test.value], params);
     case 'in':
-      return anyOf(sql, test.values, params);
+      return compileOverlap(sql, test.values, params);
     case 'all':
-      return allOf(sql, test.values, params);
+      return compileContainsAll(sql, test.values, params);
     case 'size':
       return `cardinality(${sql}) = ${params.add(test.size)}::int`;
     case 'compare':
-      return compared(sql, test, params);
+      return compileComparison(sql, test, params);
     case 'regex':
       return `EXISTS (SELECT FROM unnest(${sql}) AS item WHERE item ~ ${params.add(sqlPattern(test.pattern))})`;
     default:
@@ -27,7 +27,7 @@ const isText = (value: Json): value is string => typeof value === 'string';
 const isTextList = (value: Json): value is string[] => Array.isArray(value) && value.every(isText);
 
 /** `@>` and `&&` are what the GIN index over the column answers. */
-function anyOf(sql: string, values: Json[], params: Params): string {
+function compileOverlap(sql: string, values: Json[], params: Params): string {
   const texts = values.filter(isText);
   const parts: string[] = [];
   if (texts.length === 1) parts.push(`${sql} @> ${params.add(texts)}::text[]`);
@@ -37,13 +37,13 @@ function anyOf(sql: string, values: Json[], params: Params): string {
   return parts.length === 0 ? 'false' : `(${parts.join(' OR ')})`;
 }
 
-function allOf(sql: string, values: Json[], params: Params): string {
+function compileContainsAll(sql: string, values: Json[], params: Params): string {
   if (values.length === 0) return 'false';
   if (values.every(isText)) return `${sql} @> ${params.add(values)}::text[]`;
-  return `(${values.map((value) => anyOf(sql, [value], params)).join(' AND ')})`;
+  return `(${values.map((value) => compileOverlap(sql, [value], params)).join(' AND ')})`;
 }
 
-function compared(sql: string, { relation, value }: Comparison, params: Params): string {
+function compileComparison(sql: string, { operator: relation, value }: Comparison, params: Params): string {
   if (value.type !== 'string') return 'false';
   return `EXISTS (SELECT FROM unnest(${sql}) AS item WHERE item COLLATE "C" ${relation} ${params.add(value.value)}::text)`;
 }

@@ -1,12 +1,12 @@
-import type { Condition, MembersTest, RelatedTo, Subquery } from '../condition.ts';
-import { compileOrder } from '../list/paging.ts';
+import type { Condition, MembersCondition, RelatedCondition, Subquery } from '../condition.ts';
+import { compileSortOrder } from '../list/page.ts';
 import type { ClassSchema } from '../schema/fields.ts';
 import { visibleTo } from '../viewer.ts';
-import { testColumn } from './column.ts';
+import { compileColumnTest } from './column.ts';
+import { compileJsonTest } from './json.ts';
 import type { Params } from './params.ts';
-import { testPath } from './path.ts';
-import { pointersOf, testMembers, testRelated } from './relation.ts';
-import { itemsOf, testSubquery } from './subquery.ts';
+import { compileMembersTest, compileRelatedTest, selectPointers } from './relation.ts';
+import { compileSubqueryTest, selectItems } from './subquery.ts';
 
 /**
  * A condition as a boolean SQL expression over the columns of the class, in parentheses, ready to be
@@ -17,9 +17,9 @@ import { itemsOf, testSubquery } from './subquery.ts';
 export function compileWhere(condition: Condition, cls: ClassSchema, params: Params): string {
   switch (condition.kind) {
     case 'and':
-      return joined(condition.all, { cls, params, word: ' AND ', empty: 'true' });
+      return joinConditions(condition.all, { cls, params, separator: ' AND ', empty: 'true' });
     case 'or':
-      return joined(condition.any, { cls, params, word: ' OR ', empty: 'false' });
+      return joinConditions(condition.any, { cls, params, separator: ' OR ', empty: 'false' });
     case 'related':
       return compileRelated(condition, params);
     case 'members':
@@ -28,49 +28,52 @@ export function compileWhere(condition: Condition, cls: ClassSchema, params: Par
       const { field, test } = condition;
       if (test.op === 'subquery') {
         const rows = compileRows(test.query, params);
-        const items = itemsOf(field, cls.json, params);
-        return testSubquery(items, test, { rows, params });
+        const items = selectItems(field, cls.jsonColumn, params);
+        return compileSubqueryTest(items, test, { rows, params });
       }
       return 'column' in field
-        ? testColumn(field.column, test, params)
-        : testPath({ json: cls.json, path: field.path }, test, params);
+        ? compileColumnTest(field.column, test, params)
+        : compileJsonTest({ column: cls.jsonColumn, path: field.path }, test, params);
     }
   }
 }
 
-function compileMembers({ relation, test, appId }: MembersTest, params: Params): string {
-  if (test.op !== 'subquery') return testMembers(relation, test, { appId, params });
+function compileMembers({ relation, test, appId }: MembersCondition, params: Params): string {
+  if (test.op !== 'subquery') return compileMembersTest(relation, test, { appId, params });
   const rows = compileRows(test.query, params);
-  return testSubquery(pointersOf(relation, { appId, params }), test, { rows, params });
+  return compileSubqueryTest(selectPointers(relation, { appId, params }), test, { rows, params });
 }
 
-function compileRelated({ relation, owner, objectId, reader }: RelatedTo, params: Params): string {
-  return testRelated(relation, {
-    appId: params.add(reader.appId),
+function compileRelated({ relation, owner, objectId, viewer }: RelatedCondition, params: Params): string {
+  return compileRelatedTest(relation, {
+    appId: params.add(viewer.appId),
     objectId: params.add(objectId),
-    isVisible: visibleTo(reader, owner, params),
+    isVisible: visibleTo(viewer, owner, params),
   });
 }
 
-interface Joint {
+interface JoinOptions {
   cls: ClassSchema;
   params: Params;
-  word: string;
+  separator: string;
   empty: string;
 }
 
-function joined(parts: Condition[], { cls, params, word, empty }: Joint): string {
+function joinConditions(parts: Condition[], { cls, params, separator: word, empty }: JoinOptions): string {
   if (parts.length === 0) return empty;
   return `(${parts.map((part) => compileWhere(part, cls, params)).join(word)})`;
 }
 
 /** Inside a SELECT of its own every column is the inner table's, whatever the outer one is. */
-function compileRows({ cls, where, order, limit, skip, reader }: Subquery, params: Params): string {
+function compileRows(
+  { cls, where, sortOrder: order, limit, skip, viewer }: Subquery,
+  params: Params,
+): string {
   const conditions = [
-    `app_id = ${params.add(reader.appId)}`,
+    `app_id = ${params.add(viewer.appId)}`,
     compileWhere(where, cls, params),
-    visibleTo(reader, cls, params),
+    visibleTo(viewer, cls, params),
   ];
-  return `FROM ${cls.table} WHERE ${conditions.join(' AND ')} ORDER BY ${compileOrder({ where, order }, cls, params)}
+  return `FROM ${cls.table} WHERE ${conditions.join(' AND ')} ORDER BY ${compileSortOrder({ where, sortOrder: order }, cls, params)}
     LIMIT ${params.add(limit)} OFFSET ${params.add(skip)}`;
 }

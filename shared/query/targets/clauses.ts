@@ -6,8 +6,8 @@ import { parseWhere } from '../parse/where.ts';
 import { installationClass } from '../schema/classes.ts';
 import type { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
-import { masterReader } from '../viewer.ts';
-import { deviceConditions, freshCondition } from './targets.ts';
+import { masterViewer } from '../viewer.ts';
+import { activeCondition, deviceConditions } from './targets.ts';
 
 /** One of the things a device has to meet, with the words of the caller and the SQL that tests it. */
 export interface Clause {
@@ -35,7 +35,7 @@ export function targetClauses(
       ? queryClauses(app.appId, pushOrder.target, params)
       : listClauses(pushOrder.target, params)),
     { kind: 'valid', text: 'valid', condition: 'valid' },
-    { kind: 'fresh', text: 'updatedAt', condition: freshCondition(app, { params, nowMs }) },
+    { kind: 'fresh', text: 'updatedAt', condition: activeCondition(app, { params, nowMs }) },
   ];
 }
 
@@ -44,12 +44,12 @@ function queryClauses(
   target: Extract<PushOrder['target'], { kind: 'query' }>,
   params: Params,
 ): Clause[] {
-  const reader = masterReader(appId);
+  const viewer = masterViewer(appId);
   const parts = partsOf(target.where).map(
     (part): Clause => ({
       kind: 'where',
       text: JSON.stringify(withoutAddresses(part, false)),
-      condition: compileWhere(parseWhere(part, installationClass, reader), installationClass, params),
+      condition: compileWhere(parseWhere(part, installationClass, viewer), installationClass, params),
     }),
   );
   const { channels } = target;

@@ -2,15 +2,15 @@ import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Condition } from '../condition.ts';
 import { parseWhere } from '../parse/where.ts';
 import { installationClass } from '../schema/classes.ts';
-import { masterReader } from '../viewer.ts';
+import { masterViewer } from '../viewer.ts';
 
 /** What an index answers: equality, and membership in a list (README.md "Indexes"). */
 const indexed = new Set(['equal', 'in', 'all']);
 
 /** True when no part of a push's condition could be answered by an index, whatever the statistics say. */
-export function isScanNeeded({ target }: PushOrder): boolean {
+export function needsTableScan({ target }: PushOrder): boolean {
   if (target.kind === 'devices' || (target.channels !== null && target.channels.length > 0)) return false;
-  return needsScan(parseWhere(target.where, installationClass, masterReader('')));
+  return needsScan(parseWhere(target.where, installationClass, masterViewer('')));
 }
 
 function needsScan(condition: Condition): boolean {

@@ -5,22 +5,22 @@ import { parseWhere } from '../parse/where.ts';
 import { installationClass } from '../schema/classes.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
-import { masterReader, type Reader } from '../viewer.ts';
+import { masterViewer, type Viewer } from '../viewer.ts';
 
 export { Params };
 
 const dayMs = 24 * 3600 * 1000;
 
 /** Refuses a `where` that could not be resolved later, or that its sender may not ask, with the codes of `parseWhere`. */
-export function checkTargets(pushOrder: PushOrder, reader: Reader): void {
-  if (pushOrder.target.kind === 'query') parseWhere(pushOrder.target.where, installationClass, reader);
+export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
+  if (pushOrder.target.kind === 'query') parseWhere(pushOrder.target.where, installationClass, viewer);
 }
 
 /**
  * SQL condition over `installation`: not idle, that is updated within the app's validity (protocol/installations.md#idle-installations). What was
  * imported counts from the import: its device could not call before.
  */
-export function freshCondition(app: App, { params, nowMs }: { params: Params; nowMs: number }): string {
+export function activeCondition(app: App, { params, nowMs }: { params: Params; nowMs: number }): string {
   const since = params.add(new Date(nowMs - app.options.installationValidityDays * dayMs));
   return `(updated_at >= ${since} OR imported_at >= ${since})`;
 }
@@ -37,7 +37,7 @@ export function targetCondition(
   return [
     `app_id = ${params.add(app.appId)}`,
     'valid',
-    freshCondition(app, { params, nowMs }),
+    activeCondition(app, { params, nowMs }),
     ...(pushOrder.target.kind === 'query'
       ? queryConditions(app.appId, pushOrder.target, params)
       : deviceConditions(pushOrder.target, params)),
@@ -50,7 +50,7 @@ function queryConditions(
   params: Params,
 ): string[] {
   // What its sender may ask was checked when the push was accepted.
-  const parsed = parseWhere(target.where, installationClass, masterReader(appId));
+  const parsed = parseWhere(target.where, installationClass, masterViewer(appId));
   const where = compileWhere(parsed, installationClass, params);
   // Any of the channels (protocol/push.md#push-call); the index on channels answers it.
   const channels =

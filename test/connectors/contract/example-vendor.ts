@@ -5,9 +5,10 @@
 import { z } from 'zod';
 import type { Connector, SenderContext } from '../../../connectors/contract/connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../../../connectors/contract/credentials.ts';
-import { AccessTokens, parseObject, tokenFromReply } from '../../../connectors/kit/access-token.ts';
+import { AccessTokens, tokenFromReply } from '../../../connectors/kit/access-token.ts';
 import { androidContent, bodySizeError, titleOf } from '../../../connectors/kit/android.ts';
 import { unrenderable } from '../../../connectors/kit/attempt-results.ts';
+import { parseObject } from '../../../connectors/kit/json.ts';
 import {
   type ExchangeResult,
   gatewayCall,

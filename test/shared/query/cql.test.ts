@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import type { Json } from '../../../shared/domain/json.ts';
-import { parseCql, withoutCql } from '../../../shared/query/cql/cql.ts';
+import { parseCql, withoutCql } from '../../../shared/query/cql/select.ts';
 
 const where = (condition: string, given: Json[] = []): Json =>
   parseCql(`select * from C where ${condition}`, given).where;

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database, type Handle } from '../../../shared/db/pool.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
 import { installationClass } from '../../../shared/query/schema/classes.ts';
-import { masterReader } from '../../../shared/query/viewer.ts';
+import { masterViewer } from '../../../shared/query/viewer.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-const reader = masterReader('app');
+const reader = masterViewer('app');
 let database: TestDatabase;
 let db: Database;
 const rowCount = 30_000;

@@ -7,9 +7,9 @@ import { parseWhere } from '../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../shared/query/schema/classes.ts';
 import { Params } from '../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../shared/query/sql/where.ts';
-import { masterReader } from '../../../shared/query/viewer.ts';
+import { masterViewer } from '../../../shared/query/viewer.ts';
 
-const reader = masterReader('app');
+const reader = masterViewer('app');
 const parse = (where: unknown) => parseWhere(where, installationClass, reader);
 
 function codeOf(work: () => unknown): number | undefined {

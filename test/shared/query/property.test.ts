@@ -7,11 +7,11 @@ import { parseWhere } from '../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../shared/query/schema/classes.ts';
 import { Params } from '../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../shared/query/sql/where.ts';
-import { masterReader } from '../../../shared/query/viewer.ts';
+import { masterViewer } from '../../../shared/query/viewer.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { matches } from '../../support/where-evaluator.ts';
 
-const reader = masterReader('app');
+const reader = masterViewer('app');
 /** Few names and values, so that documents and conditions meet often. */
 const names = ['a', 'b', 'c', 'constructor', 'toString'];
 const texts = ['', 'x', 'X', 'xy', 'y\nx', 'é', '中', '😀', '"', '\\', "'", '$', '%', '@', 'null', '\u0001'];

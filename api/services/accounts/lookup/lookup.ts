@@ -4,11 +4,11 @@ import { findUser, selectUsers } from '../../../../shared/db/tables/users/users.
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { userDocument } from '../../../../shared/domain/users/user.ts';
-import { allWithIncluded, parseInclude, withIncluded } from '../../../../shared/query/list/include.ts';
+import { parseInclude, resolveInclude, resolveIncludes } from '../../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../../shared/query/list/keys.ts';
 import { compileList, type ListQuery, parseListQuery } from '../../../../shared/query/list/list.ts';
 import { userClass } from '../../../../shared/query/schema/classes.ts';
-import type { Reader } from '../../../../shared/query/viewer.ts';
+import type { Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { includeSourceFor } from '../../queries/included-objects.ts';
 import { isObjectId, readerFor, requireRead, tokenOpenerFor, type UserCaller } from '../caller.ts';
@@ -35,7 +35,7 @@ export class UserLookup {
     const document = userDocument(user, view);
     if (include.size === 0) return project(document, keys, userClass);
     const whole = await this.#deps.queries.readFresh(caller, (db) =>
-      withIncluded(document, include, includeSourceFor(caller, { db, hasAcl: hasAcl(query) })),
+      resolveInclude(document, include, includeSourceFor(caller, { db, hasAcl: hasAcl(query) })),
     );
     return project(whole, keys, userClass);
   }
@@ -63,7 +63,7 @@ export class UserLookup {
   #finder(
     caller: UserCaller,
     list: ListQuery,
-    { reader, hasAcl }: { reader: Reader; hasAcl: boolean },
+    { reader, hasAcl }: { reader: Viewer; hasAcl: boolean },
   ): (tx: Handle) => Promise<{ results: JsonObject[]; count?: number }> {
     const selection = compileList(list, userClass, reader);
     const view = { isOwn: caller.isMaster, open: tokenOpenerFor(caller, this.#deps.vault), hasAcl };
@@ -71,7 +71,7 @@ export class UserLookup {
       const found = list.limit === 0 ? [] : await selectUsers(tx, selection);
       const documents = found.map((user) => userDocument(user, view));
       const source = includeSourceFor(caller, { db: tx, hasAcl });
-      const whole = await allWithIncluded(documents, list.include, source);
+      const whole = await resolveIncludes(documents, list.include, source);
       const results = whole.map((document) => project(document, list.keys, userClass));
       return list.hasCount ? { results, count: await countRows(tx, 'app_user', selection) } : { results };
     };

@@ -14,8 +14,8 @@ export function requireStrictQuery(list: ListQuery): void {
     throw refuse('invalidQuery', 'email and mobilePhoneNumber are compared as a whole here.');
 }
 
-const isStrictChoice = ({ where, order }: Pick<ListQuery, 'where' | 'order'>): boolean =>
-  !order.some(({ field }) => sensitive.has(field.name)) && isStrict(where);
+const isStrictChoice = ({ where, sortOrder }: Pick<ListQuery, 'where' | 'sortOrder'>): boolean =>
+  !sortOrder.some(({ field }) => sensitive.has(field.name)) && isStrict(where);
 
 /** Checks the same rule in a subquery. */
 const isStrictWithin = ({ query, key }: SubqueryTest): boolean =>

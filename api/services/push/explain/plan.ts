@@ -2,7 +2,7 @@ import type { Handle } from '../../../../shared/db/pool.ts';
 import { explainStatement, type PlanNode } from '../../../../shared/db/tables/installations/audience.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
-import { isScanNeeded } from '../../../../shared/query/targets/cost.ts';
+import { needsTableScan } from '../../../../shared/query/targets/cost.ts';
 import { targetQuery } from '../../../../shared/query/targets/targets.ts';
 
 /** Rows that a query may read without an index before the reply warns. */
@@ -29,7 +29,7 @@ export async function planOf(
   const query = targetQuery(app, pushOrder, { afterId: 0, nowMs });
   const root = await explainStatement(tx, query);
   const plan = linesOf(root, 0);
-  const isNeeded = isScanNeeded(pushOrder);
+  const isNeeded = needsTableScan(pushOrder);
   const scan = findScan(root, isNeeded);
   if (!scan || !isNarrowed(pushOrder)) return { plan };
   const rows = await estimatedRows(tx, app.appId, scan);

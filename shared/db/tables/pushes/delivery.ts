@@ -102,15 +102,6 @@ export async function readBatchSnapshot(
   }))[0];
 }
 
-/** The time so many milliseconds from now by the database's clock, which decides for all: hosts may disagree. */
-export async function dueIn(db: Handle, afterMs: number): Promise<Date> {
-  const { rows } = await db.query<{ due: Date }>(
-    "SELECT clock_timestamp() + $1 * interval '1 millisecond' AS due",
-    [afterMs],
-  );
-  return rows[0]?.due ?? new Date(0);
-}
-
 /** Where each connector finds its address on an installation. */
 const addressColumns = {
   deviceToken: 'device_token',

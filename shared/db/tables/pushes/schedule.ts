@@ -2,14 +2,6 @@ import type { ScheduledPush } from '../../../domain/pushes/schedule.ts';
 import type { Handle } from '../../pool.ts';
 import { type PushRow, toPush } from './pushes.ts';
 
-/** The database's own clock, in epoch milliseconds: the one that all processes share. */
-export async function databaseNow(db: Handle): Promise<number> {
-  const { rows } = await db.query<{ now: Date }>('SELECT clock_timestamp()::timestamptz(3) AS now');
-  const now = rows[0]?.now;
-  if (!now) throw new Error('the database gave back no row');
-  return now.getTime();
-}
-
 /**
  * How many scheduled pushes of an app are pending. Until `tx` ends no other one is added, so the caller
  * may add one on what it read (protocol/push.md#scheduled-pushes: exact under parallel calls).

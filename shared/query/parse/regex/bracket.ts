@@ -1,4 +1,11 @@
-import { classRange, classSql, quoteLiteral, type Reader, readEscape, unsupported } from './reader.ts';
+import {
+  classRange,
+  classSql,
+  type PatternReader,
+  quoteLiteral,
+  readEscape,
+  unsupported,
+} from './pattern-reader.ts';
 
 type Item =
   | { kind: 'char'; char: string }
@@ -8,7 +15,7 @@ type Item =
 const posixClass = /\[:(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]/y;
 
 /** The rest of `[…]`, whose `[` was read, as PostgreSQL writes it. Throws 102 when it is malformed. */
-export function translateBracket(reader: Reader): string {
+export function translateBracket(reader: PatternReader): string {
   const isNegated = reader.skip(/\^/y);
   const parts: string[] = [];
   const classes: string[] = [];
@@ -37,7 +44,7 @@ function bracketSql(parts: string[], classes: string[], isNegated: boolean): str
 }
 
 /** Undefined behind the closing bracket. */
-function nextItem(reader: Reader): Item | undefined {
+function nextItem(reader: PatternReader): Item | undefined {
   const named = reader.match(posixClass);
   if (named) return { kind: 'named', sql: named[0] };
   const char = reader.next();
@@ -52,7 +59,7 @@ function nextItem(reader: Reader): Item | undefined {
     : { kind: 'char', char: token.char };
 }
 
-function charOrRange(from: string, reader: Reader): string {
+function charOrRange(from: string, reader: PatternReader): string {
   // A hyphen at the end, or before a class, stands for itself.
   if (!reader.skip(/-(?!\]|\\[dDwWsS]|\[:)/y)) return quoteLiteral(from);
   const to = nextItem(reader);

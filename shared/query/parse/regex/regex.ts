@@ -1,6 +1,13 @@
 import { refuse } from '../../../domain/errors/errors.ts';
 import { translateBracket } from './bracket.ts';
-import { classSql, type Escape, quoteLiteral, Reader, readEscape, unsupported } from './reader.ts';
+import {
+  classSql,
+  type Escape,
+  PatternReader,
+  quoteLiteral,
+  readEscape,
+  unsupported,
+} from './pattern-reader.ts';
 
 /**
  * `$regex` is written in the dialect of PCRE; PostgreSQL has its own (protocol/queries.md#patterns). The pattern is read
@@ -60,7 +67,7 @@ interface Group {
 }
 
 class Translator {
-  readonly #reader: Reader;
+  readonly #reader: PatternReader;
   readonly #flags: Set<string>;
   readonly #groups: Group[] = [{ isAssertion: false, hasAssertion: false, size: 0, isBranchEmpty: true }];
   #out = '';
@@ -70,7 +77,7 @@ class Translator {
   #isLooking = false;
 
   constructor(text: string, flags: Set<string>) {
-    this.#reader = new Reader(text);
+    this.#reader = new PatternReader(text);
     this.#flags = flags;
   }
 

@@ -1,20 +1,20 @@
 import { isJsonObject, type Json } from '../../domain/json.ts';
 import { canonicalTime } from '../../domain/objects/typed-values.ts';
-import { syntaxError, type Token, tokensOf } from './tokens.ts';
+import { syntaxError, type Token, tokenize } from './tokens.ts';
 
 /** Reads a statement from left to right; each `?` takes the next of the given values. */
-export class Cursor {
+export class TokenReader {
   readonly #tokens: Token[];
-  readonly #given: Json[];
-  #at = 0;
+  readonly #placeholderValues: Json[];
+  #position = 0;
 
-  constructor(cql: string, given: Json[]) {
-    this.#tokens = tokensOf(cql);
-    this.#given = [...given];
+  constructor(cql: string, placeholderValues: Json[]) {
+    this.#tokens = tokenize(cql);
+    this.#placeholderValues = [...placeholderValues];
   }
 
   get #token(): Token {
-    return this.#tokens[this.#at] ?? { kind: 'end' };
+    return this.#tokens[this.#position] ?? { kind: 'end' };
   }
 
   isWord(word: string): boolean {
@@ -23,127 +23,127 @@ export class Cursor {
   }
 
   /** Goes on when the words come next, each of them. */
-  takeWords(...words: string[]): boolean {
-    const start = this.#at;
+  acceptWords(...words: string[]): boolean {
+    const start = this.#position;
     for (const word of words) {
       if (!this.isWord(word)) {
-        this.#at = start;
+        this.#position = start;
         return false;
       }
-      this.#at += 1;
+      this.#position += 1;
     }
     return true;
   }
 
-  takeSign(text: string): boolean {
+  acceptSign(text: string): boolean {
     const token = this.#token;
     const isThere = token.kind === 'sign' && token.text === text;
-    if (isThere) this.#at += 1;
+    if (isThere) this.#position += 1;
     return isThere;
   }
 
-  needWords(...words: string[]): void {
-    if (!this.takeWords(...words)) throw this.wrong(words.join(' '));
+  expectWords(...words: string[]): void {
+    if (!this.acceptWords(...words)) throw this.unexpected(words.join(' '));
   }
 
-  needSign(text: string): void {
-    if (!this.takeSign(text)) throw this.wrong(text);
+  expectSign(text: string): void {
+    if (!this.acceptSign(text)) throw this.unexpected(text);
   }
 
-  needName(): string {
+  expectName(): string {
     const token = this.#token;
-    if (token.kind !== 'name') throw this.wrong('a name');
-    this.#at += 1;
+    if (token.kind !== 'name') throw this.unexpected('a name');
+    this.#position += 1;
     return token.text;
   }
 
   /** True for the name of a function: something with a parenthesis behind it. */
-  takeFunction(name: string): boolean {
-    const next = this.#tokens[this.#at + 1];
+  acceptFunction(name: string): boolean {
+    const next = this.#tokens[this.#position + 1];
     if (!this.isWord(name) || next?.kind !== 'sign' || next.text !== '(') return false;
-    this.#at += 2;
+    this.#position += 2;
     return true;
   }
 
   /** Goes past the parenthesis when a sub-query opens there. */
-  takeSubquery(): boolean {
-    const [open, word] = [this.#token, this.#tokens[this.#at + 1]];
+  acceptSubquery(): boolean {
+    const [open, word] = [this.#token, this.#tokens[this.#position + 1]];
     const isThere =
       open.kind === 'sign' &&
       open.text === '(' &&
       word?.kind === 'name' &&
       word.text.toLowerCase() === 'select';
-    if (isThere) this.#at += 1;
+    if (isThere) this.#position += 1;
     return isThere;
   }
 
-  needEnd(): void {
-    if (this.#token.kind !== 'end') throw this.wrong('the end');
-    if (this.#given.length > 0) throw syntaxError('more values than placeholders');
+  expectEnd(): void {
+    if (this.#token.kind !== 'end') throw this.unexpected('the end');
+    if (this.#placeholderValues.length > 0) throw syntaxError('more values than placeholders');
   }
 
-  needWholeNumber(): number {
-    const value = this.needValue();
+  expectWholeNumber(): number {
+    const value = this.expectValue();
     if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
       throw syntaxError('a whole number is expected');
     return value;
   }
 
-  needText(): string {
-    const value = this.needValue();
+  expectText(): string {
+    const value = this.expectValue();
     if (typeof value !== 'string') throw syntaxError('a text is expected');
     return value;
   }
 
   /** A literal, a placeholder, or a typed value written as a function. */
-  needValue(): Json {
-    if (this.takeSign('?')) return this.#nextGiven();
-    if (this.takeSign('[')) return this.#listUntil(']');
+  expectValue(): Json {
+    if (this.acceptSign('?')) return this.#nextPlaceholderValue();
+    if (this.acceptSign('[')) return this.#listUntil(']');
     const token = this.#token;
     if (token.kind === 'text' || token.kind === 'number') {
-      this.#at += 1;
+      this.#position += 1;
       return token.kind === 'text' ? token.text : token.value;
     }
-    for (const [word, value] of constants) if (this.takeWords(word)) return value;
-    for (const [name, make] of functions) if (this.takeFunction(name)) return make(this.#listUntil(')'));
-    throw this.wrong('a value');
+    for (const [word, value] of constants) if (this.acceptWords(word)) return value;
+    for (const [name, make] of functions) if (this.acceptFunction(name)) return make(this.#listUntil(')'));
+    throw this.unexpected('a value');
   }
 
   /** `(a, b)`, or a placeholder for all of it. */
-  needList(): Json[] {
-    if (this.takeSign('(')) {
+  expectList(): Json[] {
+    if (this.acceptSign('(')) {
       const values = this.#listUntil(')');
       const [only] = values;
       return values.length === 1 && Array.isArray(only) ? only : values;
     }
-    const value = this.needValue();
+    const value = this.expectValue();
     return Array.isArray(value) ? value : [value];
   }
 
   /** A geo point, also as `[latitude, longitude]`. */
-  needPoint(): Json {
-    const value = this.needValue();
+  expectPoint(): Json {
+    const value = this.expectValue();
     return Array.isArray(value) ? geoPoint(value) : value;
   }
 
-  wrong(expected: string): Error {
+  unexpected(expected: string): Error {
     const token = this.#token;
-    const found = token.kind === 'end' ? 'the end' : `word ${this.#at + 1}`;
+    const found = token.kind === 'end' ? 'the end' : `word ${this.#position + 1}`;
     return syntaxError(`${expected} is expected at ${found}`);
   }
 
-  #nextGiven(): Json {
-    const value = this.#given.shift();
+  #nextPlaceholderValue(): Json {
+    const value = this.#placeholderValues.shift();
     if (value === undefined) throw syntaxError('more placeholders than values');
     return value;
   }
 
   #listUntil(end: ')' | ']'): Json[] {
     const values: Json[] = [];
-    if (this.takeSign(end)) return values;
-    do values.push(this.needValue());
-    while (this.takeSign(','));
-    this.needSign(end);
+    if (this.acceptSign(end)) return values;
+    do values.push(this.expectValue());
+    while (this.acceptSign(','));
+    this.expectSign(end);
     return values;
   }
 }

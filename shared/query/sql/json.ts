@@ -1,10 +1,10 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import type { Comparison, PlainTest } from '../condition.ts';
 import { sqlPattern } from '../parse/regex/regex.ts';
-import { negated } from './column.ts';
-import { testNear, testWithin } from './geo.ts';
+import { negate } from './column.ts';
+import { compileNear, compileWithin } from './geo.ts';
+import { type JsonMember, jsonPath, valuesAt as values } from './json-path.ts';
 import type { Params } from './params.ts';
-import { type JsonPath, pathText, valuesAt as values } from './path-text.ts';
 
 /**
  * Tests of custom members, kept in a jsonb column. A lax JSON path does what documents do: it looks into
@@ -14,81 +14,81 @@ import { type JsonPath, pathText, valuesAt as values } from './path-text.ts';
  * What has nothing to look up there is written as a function: the operators would let the planner choose
  * that index all the same, and read the whole of it.
  */
-export function testPath(at: JsonPath, test: PlainTest, params: Params): string {
+export function compileJsonTest(member: JsonMember, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':
-      return anyOf(at, [test.value], params);
+      return compileEquality(member, [test.value], params);
     case 'notEqual':
-      return negated(anyOf(at, [test.value], params));
+      return negate(compileEquality(member, [test.value], params));
     case 'in':
-      return anyOf(at, test.values, params);
+      return compileEquality(member, test.values, params);
     case 'notIn':
-      return negated(anyOf(at, test.values, params));
+      return negate(compileEquality(member, test.values, params));
     case 'all':
       return test.values.length === 0
         ? 'false'
-        : `(${test.values.map((value) => anyOf(at, [value], params)).join(' AND ')})`;
+        : `(${test.values.map((value) => compileEquality(member, [value], params)).join(' AND ')})`;
     case 'compare':
-      return compared(at, test, params);
+      return compileComparison(member, test, params);
     case 'size':
-      return `EXISTS (SELECT FROM ${values(at, params, '')} AS item
+      return `EXISTS (SELECT FROM ${values(member, params, '')} AS item
         WHERE CASE WHEN jsonb_typeof(item) = 'array' THEN jsonb_array_length(item) = ${params.add(test.size)}::int ELSE false END)`;
     case 'exists':
-      return test.isThere ? exists(at, params) : negated(exists(at, params));
+      return test.isThere ? compileExists(member, params) : negate(compileExists(member, params));
     case 'regex':
-      return `EXISTS (SELECT FROM ${values(at, params, '[*]')} AS item
+      return `EXISTS (SELECT FROM ${values(member, params, '[*]')} AS item
         WHERE jsonb_typeof(item) = 'string' AND (item #>> '{}') ~ ${params.add(sqlPattern(test.pattern))})`;
     case 'near':
-      return testNear(at, test, params);
+      return compileNear(member, test, params);
     case 'within':
-      return testWithin(at, test, params);
+      return compileWithin(member, test, params);
   }
 }
 
 /** `@@` without an index. */
-const holds = (at: JsonPath, predicate: string, params: Params): string =>
-  `jsonb_path_match(${at.json}, ${params.add(predicate)}::jsonpath, '{}', true)`;
+const compilePredicate = (member: JsonMember, predicate: string, params: Params): string =>
+  `jsonb_path_match(${member.column}, ${params.add(predicate)}::jsonpath, '{}', true)`;
 
 /** `@?` without an index. */
-const exists = (at: JsonPath, params: Params): string =>
-  `jsonb_path_exists(${at.json}, ${params.add(pathText(at))}::jsonpath, '{}', true)`;
+const compileExists = (member: JsonMember, params: Params): string =>
+  `jsonb_path_exists(${member.column}, ${params.add(jsonPath(member))}::jsonpath, '{}', true)`;
 
 type Scalar = null | boolean | number | string;
 const isScalar = (value: Json): value is Scalar => value === null || typeof value !== 'object';
 
-function anyOf(at: JsonPath, wanted: Json[], params: Params): string {
+function compileEquality(member: JsonMember, wanted: Json[], params: Params): string {
   const scalars = wanted.filter(isScalar);
   const parts: string[] = [];
   if (scalars.length > 0) {
-    const tests = scalars.map((value) => `${pathText(at)} == ${JSON.stringify(value)}`);
-    parts.push(`${at.json} @@ ${params.add(tests.join(' || '))}::jsonpath`);
+    const tests = scalars.map((value) => `${jsonPath(member)} == ${JSON.stringify(value)}`);
+    parts.push(`${member.column} @@ ${params.add(tests.join(' || '))}::jsonpath`);
   }
   // Missing members count as null.
-  if (scalars.includes(null)) parts.push(negated(exists(at, params)));
+  if (scalars.includes(null)) parts.push(negate(compileExists(member, params)));
   for (const value of wanted) {
-    if (Array.isArray(value)) parts.push(equalsArray(at, value, params));
-    else if (isJsonObject(value)) parts.push(equalsObject(at, value, params));
+    if (Array.isArray(value)) parts.push(compileArrayEquality(member, value, params));
+    else if (isJsonObject(value)) parts.push(compileObjectEquality(member, value, params));
   }
   if (parts.length === 0) return 'false';
   return parts.length === 1 ? parts.join() : `(${parts.join(' OR ')})`;
 }
 
 /** The whole array, or an array within the array. */
-function equalsArray(at: JsonPath, value: Json[], params: Params): string {
+function compileArrayEquality(member: JsonMember, value: Json[], params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
   const isAmong = (suffix: '' | '[*]') =>
-    `EXISTS (SELECT FROM ${values(at, params, suffix)} AS item WHERE item = ${wanted})`;
+    `EXISTS (SELECT FROM ${values(member, params, suffix)} AS item WHERE item = ${wanted})`;
   return `(${isAmong('')} OR ${isAmong('[*]')})`;
 }
 
 /** The index finds candidates by the object's own members (a pointer's id, a date's text); then the whole. */
-function equalsObject(at: JsonPath, value: JsonObject, params: Params): string {
+function compileObjectEquality(member: JsonMember, value: JsonObject, params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
-  const whole = `EXISTS (SELECT FROM ${values(at, params, '[*]')} AS item WHERE item = ${wanted})`;
+  const whole = `EXISTS (SELECT FROM ${values(member, params, '[*]')} AS item WHERE item = ${wanted})`;
   const leaves = leafTests(value, '@').slice(0, maxLeaves);
   if (leaves.length === 0) return whole;
-  const candidates = `${pathText(at)}[*] ? (${leaves.join(' && ')})`;
-  return `(${at.json} @? ${params.add(candidates)}::jsonpath AND ${whole})`;
+  const candidates = `${jsonPath(member)}[*] ? (${leaves.join(' && ')})`;
+  return `(${member.column} @? ${params.add(candidates)}::jsonpath AND ${whole})`;
 }
 
 /** More than these narrow no search any further. */
@@ -102,10 +102,15 @@ function leafTests(value: JsonObject, prefix: string): string[] {
   });
 }
 
-function compared(at: JsonPath, { relation, value }: Comparison, params: Params): string {
+function compileComparison(
+  member: JsonMember,
+  { operator: relation, value }: Comparison,
+  params: Params,
+): string {
   const wanted = JSON.stringify(value.value);
-  if (value.type !== 'time') return holds(at, `${pathText(at)} ${relation} ${wanted}`, params);
+  if (value.type !== 'time')
+    return compilePredicate(member, `${jsonPath(member)} ${relation} ${wanted}`, params);
   // By the operator: the index knows which documents have a date there.
-  const dates = `${pathText(at)}[*] ? (@."__type" == "Date" && @."iso" ${relation} ${wanted})`;
-  return `${at.json} @? ${params.add(dates)}::jsonpath`;
+  const dates = `${jsonPath(member)}[*] ? (@."__type" == "Date" && @."iso" ${relation} ${wanted})`;
+  return `${member.column} @? ${params.add(dates)}::jsonpath`;
 }

@@ -1,7 +1,7 @@
 import { type Refusal, refuse } from '../../../domain/errors/errors.ts';
 
 /** Reads a pattern from left to right. */
-export class Reader {
+export class PatternReader {
   readonly #text: string;
   #at = 0;
 
@@ -73,7 +73,7 @@ const assertions = new Map([
 ]);
 
 /** What follows a backslash. Throws 102 for what has no equal: backreferences, properties, octal numbers. */
-export function readEscape(reader: Reader): Escape {
+export function readEscape(reader: PatternReader): Escape {
   const hex = reader.match(/x\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})/y);
   if (hex) return { kind: 'literal', char: charOf(hex[1] ?? hex[2] ?? hex[3] ?? '') };
   const letter = reader.next();

@@ -1,8 +1,8 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
-import { pathOf } from '../schema/fields.ts';
+import { parsePath } from '../schema/fields.ts';
 import { readCondition } from './condition.ts';
-import { Cursor } from './cursor.ts';
+import { TokenReader } from './token-reader.ts';
 import { syntaxError } from './tokens.ts';
 
 /** A statement as the parameters of a list call (protocol/queries.md#query-parameters). */
@@ -22,40 +22,40 @@ export interface CqlQuery {
 const subqueryLimit = 1000;
 
 /** Reads a `select` (protocol/queries.md#cql); `given` are the values of its placeholders. Throws 300. */
-export function parseCql(cql: unknown, given: Json[] = []): CqlQuery {
+export function parseCql(cql: unknown, placeholderValues: Json[] = []): CqlQuery {
   if (typeof cql !== 'string') throw syntaxError('cql takes a text');
-  const cursor = new Cursor(cql, given);
-  const query = readSelect(cursor);
-  cursor.needEnd();
+  const reader = new TokenReader(cql, placeholderValues);
+  const query = readSelect(reader);
+  reader.expectEnd();
   return query;
 }
 
-function readSelect(cursor: Cursor): CqlQuery {
-  if (!cursor.takeWords('select')) throw syntaxError('only select is served');
-  const fields = readFields(cursor);
-  cursor.needWords('from');
-  const className = cursor.needName();
-  const where = cursor.takeWords('where') ? readCondition(cursor, readSubquery) : {};
-  return { className, where, ...fields, ...readPage(cursor, fields) };
+function readSelect(reader: TokenReader): CqlQuery {
+  if (!reader.acceptWords('select')) throw syntaxError('only select is served');
+  const fields = readFields(reader);
+  reader.expectWords('from');
+  const className = reader.expectName();
+  const where = reader.acceptWords('where') ? readCondition(reader, readSubquery) : {};
+  return { className, where, ...fields, ...readPage(reader, fields) };
 }
 
-type Fields = Pick<CqlQuery, 'keys' | 'include' | 'hasCount'> & { isCountOnly: boolean };
+type SelectedFields = Pick<CqlQuery, 'keys' | 'include' | 'hasCount'> & { isCountOnly: boolean };
 
 /** `*`, names, `count(*)` or `count(objectId)`, which counts the same, and `include x`, which selects `x` too where it is not all that is selected. */
-function readFields(cursor: Cursor): Fields {
+function readFields(reader: TokenReader): SelectedFields {
   const keys: string[] = [];
   const include: string[] = [];
   let [hasCount, hasAll] = [false, false];
   do {
-    if (cursor.takeSign('*')) hasAll = true;
-    else if (cursor.takeFunction('count')) {
-      if (!cursor.takeSign('*')) pathOf(cursor.needName());
-      cursor.needSign(')');
+    if (reader.acceptSign('*')) hasAll = true;
+    else if (reader.acceptFunction('count')) {
+      if (!reader.acceptSign('*')) parsePath(reader.expectName());
+      reader.expectSign(')');
       hasCount = true;
-    } else if (cursor.takeWords('include')) include.push(cursor.needName());
-    else if (cursor.takeSign('-')) keys.push(`-${cursor.needName()}`);
-    else keys.push(cursor.needName());
-  } while (cursor.takeSign(','));
+    } else if (reader.acceptWords('include')) include.push(reader.expectName());
+    else if (reader.acceptSign('-')) keys.push(`-${reader.expectName()}`);
+    else keys.push(reader.expectName());
+  } while (reader.acceptSign(','));
   const isCountOnly = hasCount && !hasAll && keys.length + include.length === 0;
   const isSome = !hasAll && keys.some((name) => !name.startsWith('-'));
   return {
@@ -68,37 +68,37 @@ function readFields(cursor: Cursor): Fields {
 
 const firstName = (name: string): string => name.split('.')[0] ?? name;
 
-type Page = Pick<CqlQuery, 'limit' | 'skip' | 'order'>;
+type PageClauses = Pick<CqlQuery, 'limit' | 'skip' | 'order'>;
 
 /** `limit` and `order by`, in either order; `limit 10, 20` leaves ten out. */
-function readPage(cursor: Cursor, { isCountOnly }: Fields): Page {
-  const page: Page = { limit: isCountOnly ? 0 : undefined, skip: undefined, order: undefined };
+function readPage(reader: TokenReader, { isCountOnly }: SelectedFields): PageClauses {
+  const page: PageClauses = { limit: isCountOnly ? 0 : undefined, skip: undefined, order: undefined };
   for (;;) {
-    if (cursor.takeWords('limit')) {
-      const first = cursor.needWholeNumber();
-      const isSecond = cursor.takeSign(',');
-      page.limit = isSecond ? cursor.needWholeNumber() : first;
+    if (reader.acceptWords('limit')) {
+      const first = reader.expectWholeNumber();
+      const isSecond = reader.acceptSign(',');
+      page.limit = isSecond ? reader.expectWholeNumber() : first;
       if (isSecond) page.skip = first;
-    } else if (cursor.takeWords('order', 'by')) page.order = readOrder(cursor);
+    } else if (reader.acceptWords('order', 'by')) page.order = readOrder(reader);
     else return page;
   }
 }
 
-function readOrder(cursor: Cursor): string {
+function readOrder(reader: TokenReader): string {
   const keys: string[] = [];
   do {
-    const sign = cursor.takeSign('-') ? '-' : '';
-    cursor.takeSign('+');
-    const name = cursor.needName();
-    if (cursor.takeWords('desc')) keys.push(`-${name}`);
-    else keys.push(cursor.takeWords('asc') ? name : sign + name);
-  } while (cursor.takeSign(','));
+    const sign = reader.acceptSign('-') ? '-' : '';
+    reader.acceptSign('+');
+    const name = reader.expectName();
+    if (reader.acceptWords('desc')) keys.push(`-${name}`);
+    else keys.push(reader.acceptWords('asc') ? name : sign + name);
+  } while (reader.acceptSign(','));
   return keys.join(',');
 }
 
 /** Its one field is what is compared with. */
-function readSubquery(cursor: Cursor): JsonObject {
-  const { className, where, keys, include, hasCount, limit, skip, order } = readSelect(cursor);
+function readSubquery(reader: TokenReader): JsonObject {
+  const { className, where, keys, include, hasCount, limit, skip, order } = readSelect(reader);
   const [key, ...more] = keys;
   if (key === undefined || more.length + include.length > 0 || hasCount)
     throw syntaxError('a query inside another selects one field');
