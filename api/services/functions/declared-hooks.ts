@@ -11,14 +11,14 @@ import type { HttpResult } from '../../../shared/http/client.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
-/** How long a list counts: what is deployed anew runs its hooks this much later. */
+/** Lifetime of a cached list: a new deployment runs its hooks after this time. */
 const cacheMs = 5_000;
-/** After a host could not be asked it is left alone for so long. */
+/** Pause after a failed request. */
 const retryAfterMs = 1_000;
 const requestMs = 3_000;
 const path = '/1.1/functions/_ops/metadatas';
 
-/** Names of the hooks that there are: of a list no more is kept. */
+/** Names of all hooks; other names of a list are ignored. */
 const hookNames = new Set<string>([
   ...Object.values(userHooks),
   ...Object.values(eventHooks).map(({ name }) => name),
@@ -26,20 +26,21 @@ const hookNames = new Set<string>([
 
 const listShape = z.object({ result: z.array(z.string()).max(10_000) });
 
+/** Hooks that a host declares, as this process knows them. */
 interface HookList {
   names: ReadonlySet<string> | undefined;
   requestedAtMs: number;
-  /** The last question had no answer. */
+  /** The last request failed. */
   isUnreachable: boolean;
-  /** What the database holds of it, as text. */
+  /** The list in the database, as text. */
   storedText: string | undefined;
-  /** The question that is under way. */
+  /** The running request. */
   request: Promise<void> | undefined;
 }
 
 /**
- * The hooks that function hosts say that they have, asked of them and kept for seconds. The last list of a host is
- * in the database too, for a process that starts while the host is away.
+ * Requests the hooks that function hosts declare, and caches them for seconds. The last list of a host is also in the
+ * database, for a process that starts while the host is unreachable.
  */
 export class DeclaredHooks {
   readonly #hosts: FunctionHosts;
@@ -52,65 +53,65 @@ export class DeclaredHooks {
   }
 
   /**
-   * Names of the hooks of a host. One that cannot be asked has those that it last declared to any process. Throws 503
-   * when it never could be asked by any: to go on without its hooks would let through what they are there to stop.
+   * Returns the names of the hooks of a host. An unreachable host has the hooks that it last declared to any process. Throws
+   * 503 when it never answered any process: without its hooks, forbidden writes would pass.
    */
-  async of(host: FunctionHost, caller: FunctionCaller): Promise<ReadonlySet<string>> {
-    const known = this.#byHost.get(host) ?? {
+  async get(host: FunctionHost, caller: FunctionCaller): Promise<ReadonlySet<string>> {
+    const list = this.#byHost.get(host) ?? {
       names: undefined,
       requestedAtMs: Number.NEGATIVE_INFINITY,
       isUnreachable: false,
       storedText: undefined,
       request: undefined,
     };
-    this.#byHost.set(host, known);
-    const ageMs = this.#deps.clock.monotonicMs() - known.requestedAtMs;
-    if (ageMs >= (known.names ? cacheMs : retryAfterMs))
-      known.request ??= this.#request(host, caller, known).finally(() => {
-        known.request = undefined;
+    this.#byHost.set(host, list);
+    const ageMs = this.#deps.clock.monotonicMs() - list.requestedAtMs;
+    if (ageMs >= (list.names ? cacheMs : retryAfterMs))
+      list.request ??= this.#request(host, caller, list).finally(() => {
+        list.request = undefined;
       });
-    // A host that was away may take long to fail again; its hooks are known without it.
-    if (!known.names || !known.isUnreachable) await known.request;
-    if (known.names) return known.names;
+    // An unreachable host may take long to fail again; its known hooks are returned at once.
+    if (!list.names || !list.isUnreachable) await list.request;
+    if (list.names) return list.names;
     throw new Refusal('unavailable', {
       text: 'The function host cannot be asked for its hooks.',
       retryAfterSeconds: 1,
     });
   }
 
-  async #request(host: FunctionHost, caller: FunctionCaller, declared: HookList): Promise<void> {
+  async #request(host: FunctionHost, caller: FunctionCaller, list: HookList): Promise<void> {
     const headers = this.#hosts.headers({ ...caller, isMaster: true, sessionToken: undefined }, host);
     const reply = await host.httpClient.request({ method: 'GET', path, headers, timeoutMs: requestMs });
-    declared.requestedAtMs = this.#deps.clock.monotonicMs();
+    list.requestedAtMs = this.#deps.clock.monotonicMs();
     const names = namesIn(reply);
-    declared.isUnreachable = names === undefined;
+    list.isUnreachable = names === undefined;
     const declaringHost = this.#hosts.declaringHostOf(host, caller);
     if (names) {
-      declared.names = names;
-      await this.#store(declaringHost, declared, [...names].sort());
-    } else if (!declared.names) {
-      const kept = await findDeclaredHooks(this.#deps.db, declaringHost);
-      if (kept) declared.names = new Set(kept);
+      list.names = names;
+      await this.#store(declaringHost, list, [...names].sort());
+    } else if (!list.names) {
+      const stored = await findDeclaredHooks(this.#deps.db, declaringHost);
+      if (stored) list.names = new Set(stored);
     }
   }
 
-  /** A list that cannot be kept counts all the same; the next answer is another chance. */
-  async #store(host: DeclaringHost, declared: HookList, names: string[]): Promise<void> {
+  /** Stores a list. A failure is ignored: the list is valid, and the next response tries again. */
+  async #store(host: DeclaringHost, list: HookList, names: string[]): Promise<void> {
     const text = names.join();
-    if (declared.storedText === text) return;
+    if (list.storedText === text) return;
     try {
       await keepDeclaredHooks(this.#deps.db, host, names);
-      declared.storedText = text;
+      list.storedText = text;
     } catch {
-      declared.storedText = undefined;
+      list.storedText = undefined;
     }
   }
 }
 
-/** The hooks that an answer declares; undefined where it is no answer to the question. */
+/** Returns the hooks that a response declares; undefined for an invalid response. */
 function namesIn(reply: HttpResult): ReadonlySet<string> | undefined {
   if (reply.kind !== 'response') return undefined;
-  // A host that knows no such list has no hooks.
+  // A host without this endpoint has no hooks.
   if (reply.status === 404 || reply.status === 405) return new Set();
   return reply.status === 200 ? hooksIn(reply.body) : undefined;
 }

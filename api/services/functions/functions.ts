@@ -4,30 +4,31 @@ import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ForwardFailure, ForwardRequest, ForwardResult } from '../../../shared/http/forward.ts';
 import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHosts } from './hosts.ts';
 
-/** What a caller sent, to be passed on. */
+/** Arguments of a function as the caller sent them. */
 export interface SentArguments {
-  /** JSON of any kind. */
+  /** Any JSON value. */
   text: string;
   userAgent: string;
   clientAgent: string;
   via: string;
 }
 
+/** Call of a function. */
 export interface FunctionCall {
-  /** `call`: the object-typed encoding (protocol/functions.md#object-encoding). Both are between caller and host; we read neither. */
+  /** `call` is the object-typed encoding (protocol/functions.md#object-encoding); this service reads neither of them. */
   encoding: 'functions' | 'call';
   name: string;
   sent: SentArguments;
 }
 
-/** What the host answered: JSON, with its own status. */
+/** Response of the host: JSON, with the status of the host. */
 export interface FunctionReply {
   status: number;
   headers: Record<string, string>;
   body: Readable;
 }
 
-/** Cloud functions of apps: calls go on to the server that runs them (protocol/functions.md#function-calls). */
+/** Forwards calls of cloud functions to the server that runs them (protocol/functions.md#function-calls). */
 export class FunctionService {
   readonly #hosts: FunctionHosts;
 
@@ -36,14 +37,14 @@ export class FunctionService {
   }
 
   /**
-   * Calls a function; what the host says, errors too, is handed back as it is. Throws 404 for a name that no function
-   * has or an app without a host, 401 for an internal one, 413 and 408 for the arguments, 429 when too many calls
-   * are under way, 124 (HTTP 503) when the host does not answer in time, 524 when it cannot be reached in time, 503
-   * when it is not there, 502 when what it says is no answer.
+   * Calls a function and returns the host's response, also an error, unchanged. Throws 404 for an invalid name or an app
+   * without a host, 401 for an internal name, 413 and 408 for the arguments, 429 for too many concurrent calls, 124 (HTTP
+   * 503) when the response times out, 524 when the connection times out, 503 when the host refuses the connection, 502
+   * for an invalid response.
    */
   async call(caller: FunctionCaller, { encoding, name, sent }: FunctionCall): Promise<FunctionReply> {
     const checked = checkFunctionName(name);
-    // A host that looks such names up would run a hook that nobody checked the key for.
+    // A host that finds a hook under this name would run it for a caller without its key.
     if (isInternalName(checked) && !caller.isMaster && !caller.hasHookKey) throw refuse('unauthorized');
     const host = this.#hostOf(caller, checked);
     if (this.#hosts.isLoop(sent.via))
@@ -63,7 +64,7 @@ export class FunctionService {
     });
   }
 
-  /** What the host declares: names of functions and hooks. For the master key; throws 401 for others, and as `call`. */
+  /** Returns the names of functions and hooks that the host declares. Throws 401 without the master key, and the refusals of `call`. */
   async metadatas(caller: FunctionCaller): Promise<FunctionReply> {
     if (!caller.isMaster) throw refuse('unauthorized');
     const host = this.#hostOf(caller, '_ops');
@@ -91,7 +92,7 @@ export class FunctionService {
     return {
       status,
       headers: {
-        // What functions say is data, also for a browser that is led here.
+        // A browser must not guess another type and run the response.
         'X-Content-Type-Options': 'nosniff',
         ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
       },
@@ -104,8 +105,8 @@ const isJson = (type: string | undefined): boolean =>
   /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type ?? '');
 
 /**
- * An answer that is not handed on: a redirect (nobody follows one), a page in place of data (it would be shown under
- * our own address), or packed data that was not asked for.
+ * Returns a refusal for a response that is not forwarded: a redirect, a page (a browser would show it under the address
+ * of this service), or compressed data.
  */
 function refusalOfResponse({
   status,

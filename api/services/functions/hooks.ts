@@ -11,18 +11,18 @@ import type { ApiDeps } from '../deps.ts';
 import { DeclaredHooks } from './declared-hooks.ts';
 import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
 
-/** Whose call a hook belongs to; what is left out is as of a call of the service itself. */
+/** Caller whose call runs a hook; the defaults are those of a call by the service itself. */
 export type HookCaller = Pick<FunctionCaller, 'app'> & Partial<FunctionCaller>;
 
-/** protocol/functions.md#hook-times. */
+/** Time limits of hooks (protocol/functions.md#hook-times). */
 const decidingTimeoutMs = 10_000;
 const otherTimeoutMs = 3_000;
 
-/** Hooks that nobody waits for, at a time; further ones are dropped, and counted. */
+/** Hooks that run in the background at a time; further ones are dropped and counted. */
 const maxInBackground = 1_000;
 /**
- * Hooks that decide, begun by calls of the host itself, of one app at a time: half of the connections to a host. A hook
- * that makes what it is run for calls itself, and the host's calls do not tell on whose behalf they come.
+ * Concurrent deciding hooks of one app that calls of its own host cause: half of the connections to a host. The limit stops
+ * a hook that calls itself by the writes that it makes.
  */
 const maxNested = 32;
 const maxTextLength = 1_000;
@@ -31,13 +31,13 @@ const isEvent = (hook: HookName): hook is EventHook => Object.hasOwn(eventHooks,
 const nameOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].name : userHooks[hook]);
 const pathOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].path : `_User/${hook}`);
 
-/** Runs hooks of `_User` at the host of an app's functions, as far as it declares them (protocol/functions.md#hooks). */
+/** Runs the hooks of `_User` that the function host of an app declares (protocol/functions.md#hooks). */
 export class Hooks {
   readonly #hosts: FunctionHosts;
   readonly #declaredHooks: DeclaredHooks;
   readonly #metrics: ApiDeps['metrics'];
   readonly #background = new Set<Promise<void>>();
-  /** By app; what is at 0 is left out. */
+  /** Running deciding hooks by app, without apps at 0. */
   readonly #nested = new Map<string, number>();
 
   constructor(deps: Pick<ApiDeps, 'clock' | 'db' | 'metrics'>, hosts: FunctionHosts) {
@@ -47,18 +47,18 @@ export class Hooks {
   }
 
   /**
-   * Whether a hook is to run: the host declares it, and a body of its own or of the master key does not say
-   * `__ignore_hooks`. Throws 503 when the host never could be asked.
+   * Tells whether a hook has to run: the host declares it, and the body does not exclude it by `__ignore_hooks`, which
+   * counts with the hook or the master key. Throws 503 when the host never answered.
    */
   async isNeeded(hook: HookName, caller: HookCaller, body: JsonObject = {}): Promise<boolean> {
     const host = this.#hosts.find(completeCaller(caller));
     if (!host || isIgnored(hook, caller, body)) return false;
-    return (await this.#declaredHooks.of(host, completeCaller(caller))).has(nameOf(hook));
+    return (await this.#declaredHooks.get(host, completeCaller(caller))).has(nameOf(hook));
   }
 
   /**
-   * Runs a hook that decides, and gives its answer. Throws 142, or 401 at a login, with the hook's words when it
-   * refuses; 141 when it takes too long, 431 when hooks call themselves, 503 when its host is not there.
+   * Runs a deciding hook and returns its response. Throws 142, or 401 at a login, with the hook's message when it refuses;
+   * 141 on a timeout, 431 when hooks call themselves, 503 when the host is unreachable.
    */
   async run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
     if (!caller.hasHookKey) return this.#run(hook, caller, message);
@@ -93,7 +93,7 @@ export class Hooks {
     }
   }
 
-  /** Runs a hook that is told what happened. Nobody waits for it; one that fails is counted and not repeated. */
+  /** Runs a hook that does not decide, in the background. A failure is counted, and the hook is not repeated. */
   runInBackground(
     hook: HookName,
     caller: HookCaller,
@@ -118,7 +118,7 @@ export class Hooks {
     try {
       if (await this.isNeeded(hook, caller, body)) await this.#run(hook, caller, message);
     } catch {
-      // It is in the count.
+      // `#run` counted the failure.
     }
   }
 
@@ -147,7 +147,7 @@ export class Hooks {
     this.#metrics.hooks.inc({ hook, outcome });
   }
 
-  /** Waits for what was to be told. */
+  /** Waits for the hooks in the background. */
   async close(): Promise<void> {
     await Promise.all(this.#background);
   }
@@ -156,10 +156,10 @@ export class Hooks {
 const refusedBy = 'Cloud Code validation failed. Error detail : ';
 const loginRefusedBy = 'Unauthorized. Error detail : ';
 
-/** What the hook said, in the sentence that clients know (protocol/functions.md#hooks). */
+/** Returns the refusal of a hook, with its message in the form that clients know (protocol/functions.md#hooks). */
 function refusalOfHook(hook: HookName, answer: JsonObject | undefined): Refusal {
   const message = typeof answer?.error === 'string' ? answer.error : 'the hook failed';
-  // What a hook hands on of another one has the sentence already.
+  // The error of a nested hook already has the prefix.
   const own = message.replaceAll(refusedBy, '');
   const detail = own.replace(/\p{Cc}+/gu, ' ').slice(0, maxTextLength);
   const kind: ErrorName = hook === 'onLogin' ? 'loginRefused' : 'hookRefused';
@@ -184,7 +184,7 @@ const completeCaller = (caller: HookCaller): FunctionCaller => ({
   ...caller,
 });
 
-/** Hosts write users from within hooks of users: by this they end there. */
+/** Tells whether the body excludes the hook: hosts do this when they write users within a hook, to end the recursion. */
 function isIgnored(hook: HookName, { isMaster, hasHookKey }: HookCaller, body: JsonObject): boolean {
   if (!isMaster && !hasHookKey) return false;
   const { __ignore_hooks: ignored } = body;

@@ -5,7 +5,7 @@ import { createHttpClient, type HttpClient } from '../../../shared/http/client.t
 import { createForwardClient, type ForwardClient } from '../../../shared/http/forward.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Who calls, and what a function host is told of it. */
+/** Caller of a function as the host sees it. */
 export interface FunctionCaller {
   app: App;
   isMaster: boolean;
@@ -15,28 +15,28 @@ export interface FunctionCaller {
   remoteAddress: string;
 }
 
-/** One server that runs functions of an app. */
+/** Server that runs functions of an app. */
 export interface FunctionHost {
   url: string;
-  /** For calls of functions: streamed. One app's calls wait for no other's. */
+  /** Streams calls of functions; each app has its own connections. */
   forwardClient: ForwardClient;
-  /** For hooks and lists of names: short. */
+  /** Sends the short requests: hooks and lists of names. */
   httpClient: HttpClient;
 }
 
-/** Of hooks that are run before a write (protocol/functions.md#hook-times): the longest. */
+/** Longest request to a host: a hook before a write (protocol/functions.md#hook-times). */
 const maxRequestMs = 10_000;
 const maxHosts = 1000;
 
-/** What may stand in a header as it is; a token of a session that holds anything else is none. */
+/** Values that are safe in a header; a session token with other characters is invalid. */
 const headerText = /^[\x21-\x7e]{1,512}$/;
 const agentText = /^[\x20-\x7e]{1,512}$/;
 
-/** Which server runs an app's functions, and connections to it, kept by app and address. */
+/** Finds the server that runs the functions of an app, and keeps its connections by app and URL. */
 export class FunctionHosts {
   readonly #deps: Pick<ApiDeps, 'clock' | 'config' | 'vault'>;
   readonly #hosts = new Map<string, FunctionHost>();
-  /** Names this service in `Via`, on every of its processes. */
+  /** Name of this service in `Via`, the same for all its processes. */
   readonly #pseudonym: string;
 
   constructor(deps: Pick<ApiDeps, 'clock' | 'config' | 'vault'>) {
@@ -45,8 +45,8 @@ export class FunctionHosts {
   }
 
   /**
-   * The host of a stage; undefined when the app has none. Without a staging host production answers: else a header
-   * would be enough to go round the hooks.
+   * Returns the host of a stage; undefined when the app has no host. Without a staging host it is the production host, so
+   * that a header cannot bypass its hooks.
    */
   find({ app, stage }: Pick<FunctionCaller, 'app' | 'stage'>): FunctionHost | undefined {
     const { functionsUrl, functionsStagingUrl } = app.options;
@@ -55,7 +55,7 @@ export class FunctionHosts {
     return url === undefined ? undefined : this.#connect(app, url);
   }
 
-  /** Where a host stands; the embedded one by a name, since its port changes with every start. */
+  /** Returns the key of a host in the database; the embedded one has a name, since its port changes with every start. */
   declaringHostOf(
     { url }: FunctionHost,
     { app, stage }: Pick<FunctionCaller, 'app' | 'stage'>,
@@ -85,8 +85,8 @@ export class FunctionHosts {
   }
 
   /**
-   * What a host is told of a caller: the id and the key of its own class, the session, the stage, the address
-   * (protocol/functions.md#host-protocol). Every header is ours, so that none of a caller's can change what the request is.
+   * Returns the headers that describe a caller to a host: app id, a key of the same kind, session, stage and IP address
+   * (protocol/functions.md#host-protocol). No header of the caller is copied, so none can change the request.
    */
   headers(caller: FunctionCaller, host: FunctionHost): Record<string, string> {
     const { app, isMaster, hasHookKey, stage, sessionToken, remoteAddress } = caller;
@@ -103,7 +103,7 @@ export class FunctionHosts {
     };
   }
 
-  /** The embedded host knows no app's keys; it is given what functions work with. */
+  /** Returns the keys that functions need for the embedded host, which has none of its own. */
   #embeddedHeaders(app: App, { url }: FunctionHost): Record<string, string> {
     const { functionsUrl, functionsToken } = this.#deps.config;
     if (url !== functionsUrl || functionsToken === undefined) return {};
@@ -114,7 +114,7 @@ export class FunctionHosts {
     };
   }
 
-  /** Whether a call has passed here before: an address of functions that leads back to us would never end. */
+  /** Tells whether a call passed this service before: a functions URL that leads back here would loop. */
   isLoop(via: string): boolean {
     return via.includes(this.#pseudonym);
   }
@@ -127,7 +127,7 @@ export class FunctionHosts {
 const closeHost = ({ forwardClient, httpClient }: FunctionHost) =>
   Promise.all([forwardClient.close(), httpClient.close()]);
 
-/** Names of clients as they may be passed on. */
+/** Returns the headers that name the client software, without unsafe values. */
 export function agentHeaders({ userAgent, clientAgent }: { userAgent: string; clientAgent: string }) {
   return {
     ...(agentText.test(userAgent) ? { 'user-agent': userAgent } : {}),
