@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Passwords } from '../../../api/services/accounts/passwords/passwords.ts';
-import { Database } from '../../../shared/db/pool.ts';
+import { Passwords } from '../../../../api/services/accounts/passwords/passwords.ts';
+import { Database } from '../../../../shared/db/pool.ts';
 import {
   countLoginFailure,
   deleteOldLoginLocks,
   isLoginLocked,
-} from '../../../shared/db/tables/users/login-locks.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { newName } from '../../support/users.ts';
+} from '../../../../shared/db/tables/users/login-locks.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { startTestApi, type TestApi } from '../../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import { newName } from '../../../support/users.ts';
 
 test('what is too much for one app is answered 429 with a time; other apps go on', async () => {
   const passwords = new Passwords({ atOnce: 1, maxWaiting: 1 });
@@ -18,8 +18,8 @@ test('what is too much for one app is answered 429 with a time; other apps go on
   const refusal = passwords.verify('a', 'right', known);
   await expect(refusal).rejects.toMatchObject({ code: 429, status: 429, retryAfterSeconds: 5 });
   await expect(passwords.hash('a', 'more')).rejects.toMatchObject({ code: 429 });
-  expect(await passwords.verify('b', 'right', null)).toEqual({ isRight: false, isOutdated: false });
-  expect((await Promise.all(calls)).map(({ isMatch: isRight }) => isRight)).toEqual([true, false]);
+  expect(await passwords.verify('b', 'right', null)).toEqual({ isMatch: false, needsRehash: false });
+  expect((await Promise.all(calls)).map(({ isMatch }) => isMatch)).toEqual([true, false]);
   await passwords.close();
 });
 

@@ -1,27 +1,24 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hashSync } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { saltedHash } from '../../../api/services/accounts/passwords/imported-hashes.ts';
-import { Sessions } from '../../../api/services/accounts/sessions/sessions.ts';
-import { Vault } from '../../../shared/crypto.ts';
-import { Database } from '../../../shared/db/pool.ts';
-import { findUser } from '../../../shared/db/tables/users/users.ts';
-import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
+import { saltedHash } from '../../../../api/services/accounts/passwords/imported-hashes.ts';
+import { Sessions } from '../../../../api/services/accounts/sessions/sessions.ts';
+import { Vault } from '../../../../shared/crypto.ts';
+import { Database } from '../../../../shared/db/pool.ts';
+import { findUser } from '../../../../shared/db/tables/users/users.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
+import { startTestApi, type TestApi, testConfig } from '../../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
 let database: TestDatabase;
 let api: TestApi;
 let app: App;
 let db: Database;
-/** Minutes that the service's clock is ahead. */
-let ahead = 0;
-const clock = { now: () => Date.now() + ahead * 60_000, monotonicMs: () => performance.now() };
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url, clock });
+  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
   db = new Database({ url: database.url, applicationName: 'test' });
 });
@@ -353,146 +350,6 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
       ['b', 'c'].map((password) => change(user, { old_password: 'a password', new_password: password })),
     );
     expect(replies.map(({ status }) => status).sort()).not.toEqual([200, 200]);
-  });
-});
-
-describe('the lock', () => {
-  const wrong = (username: string) => login({ username, password: 'wrong' });
-  const right = (username: string) => login({ username, password: 'a password' });
-  const codes = async (count: number, attempt: () => Promise<{ body: { code?: number } }>) => {
-    const found: (number | undefined)[] = [];
-    for (let i = 0; i < count; i += 1) found.push((await attempt()).body.code);
-    return found;
-  };
-  const six = [210, 210, 210, 210, 210, 210];
-  const sixOfNobody = six.map(() => 211);
-
-  test('comes with the seventh failure, for users and for names that nobody has', async () => {
-    const user = await signUp(api, app);
-    const names: [string, number[]][] = [
-      [user.body.username, six],
-      [newName(), sixOfNobody],
-      ['x'.repeat(10_000), sixOfNobody],
-    ];
-    for (const [name, failures] of names) {
-      expect(await codes(8, () => wrong(name))).toEqual([...failures, 219, 219]);
-      expect(refusalOf(await right(name))).toEqual(refused(219));
-    }
-  });
-
-  test('is not there after six, however many right ones lie between', async () => {
-    const { username } = (await signUp(api, app)).body;
-    expect(await codes(6, () => wrong(username))).toEqual(six);
-    expect((await right(username)).status).toBe(200);
-    expect(await codes(1, () => wrong(username))).toEqual([219]);
-  });
-
-  test('ends 15 minutes after the last failure; what is refused meanwhile does not prolong it', async () => {
-    const { username } = (await signUp(api, app)).body;
-    await codes(7, () => wrong(username));
-    ahead += 14;
-    expect(await codes(2, () => wrong(username))).toEqual([219, 219]);
-    expect((await right(username)).body.code).toBe(219);
-    ahead += 1.1;
-    expect((await right(username)).status).toBe(200);
-    expect(await codes(6, () => wrong(username))).toEqual(six);
-  });
-
-  test('counts the failures of 15 minutes, whenever they began', async () => {
-    const { username } = (await signUp(api, app)).body;
-    expect(await codes(4, () => wrong(username))).toEqual(six.slice(2));
-    ahead += 10;
-    expect(await codes(2, () => wrong(username))).toEqual([210, 210]);
-    ahead += 6;
-    // The first four are too old by now.
-    expect(await codes(4, () => wrong(username))).toEqual(six.slice(2));
-    expect(await codes(1, () => wrong(username))).toEqual([219]);
-  });
-
-  test('is one for all ways of writing a number, and is no other than that of the app', async () => {
-    const phone = newPhone();
-    await signUp(api, app, { mobilePhoneNumber: phone });
-    const spellings = [phone, phone.slice(3), `+86 ${phone.slice(3)}`];
-    const attempt = (i: number) => login({ mobilePhoneNumber: spellings[i % 3], password: 'wrong' });
-    for (let i = 0; i < 7; i += 1) await attempt(i);
-    expect((await login({ mobilePhoneNumber: phone, password: 'a password' })).body.code).toBe(219);
-    const other = await api.createApp();
-    await signUp(api, other, { mobilePhoneNumber: phone });
-    const elsewhere = { app: other, body: { mobilePhoneNumber: phone, password: 'a password' } };
-    expect((await api.request('POST', '/1.1/login', elsewhere)).status).toBe(200);
-  });
-
-  test('lets fifty guesses at the same time be seven', async () => {
-    const { username } = (await signUp(api, app)).body;
-    const replies = await Promise.all(Array.from({ length: 50 }, () => wrong(username)));
-    const count = (code: number) => replies.filter(({ body }) => body.code === code).length;
-    expect([count(210), count(219)]).toEqual([6, 44]);
-    const after = await right(username);
-    expect(after.body.code).toBe(219);
-  });
-
-  test('holds for the master key too, and nothing lifts it but time', async () => {
-    const user = await signUp(api, app);
-    const { username } = user.body;
-    await codes(7, () => wrong(username));
-    const asMaster = (method: string, path: string, body: object) =>
-      api.request(method, `/1.1/${path}`, { app, master: true, body });
-    const enter = { username, password: 'another one' };
-    expect((await asMaster('PUT', `users/${user.id}`, { password: enter.password })).status).toBe(200);
-    expect((await asMaster('PUT', `users/${user.id}/refreshSessionToken`, {})).status).toBe(200);
-    expect(refusalOf(await asMaster('POST', 'login', enter))).toEqual(refused(219));
-    ahead += 15.1;
-    expect((await asMaster('POST', 'login', enter)).status).toBe(200);
-  });
-
-  test('does not come from right ones at the same time', async () => {
-    const { username } = (await signUp(api, app)).body;
-    const replies = await Promise.all(Array.from({ length: 20 }, () => right(username)));
-    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
-  });
-
-  test('counts the failures of one user together, by whatever name, and each other name by itself', async () => {
-    const [email, phone] = [`${newName()}@example.com`, newPhone()];
-    const user = await signUp(api, app, { email, mobilePhoneNumber: phone });
-    const claims = [{ username: user.body.username }, { email }, { mobilePhoneNumber: phone }];
-    const guess = (claim: object) => login({ ...claim, password: 'wrong' });
-    const found: (number | undefined)[] = [];
-    for (const claim of [...claims, ...claims, ...claims]) found.push((await guess(claim)).body.code);
-    expect(found).toEqual([...six, 219, 219, 219]);
-    for (const claim of claims)
-      expect((await login({ ...claim, password: 'a password' })).body.code).toBe(219);
-    const change = { old_password: 'a password', new_password: 'b' };
-    const changed = await user.request('PUT', `/1.1/users/${user.id}/updatePassword`, change);
-    expect(changed.body.code).toBe(219);
-    const name = newName();
-    expect(await codes(6, () => wrong(name))).toEqual(sixOfNobody);
-    expect(await codes(1, () => login({ email: name, password: 'wrong' }))).toEqual([211]);
-    expect(await codes(1, () => wrong(`${name.toUpperCase()} `))).toEqual([219]);
-  });
-
-  test('lets twenty guesses at the same time by all names of a user be seven', async () => {
-    const [email, phone] = [`${newName()}@example.com`, newPhone()];
-    const { username } = (await signUp(api, app, { email, mobilePhoneNumber: phone })).body;
-    const claims = [{ username }, { email }, { mobilePhoneNumber: phone }, { mobilePhoneNumber: phone }];
-    const replies = await Promise.all(
-      Array.from({ length: 20 }, (_, i) => login({ ...claims[i % 4], password: 'wrong' })),
-    );
-    const count = (code: number) => replies.filter(({ body }) => body.code === code).length;
-    expect([count(210), count(219)]).toEqual([6, 14]);
-  });
-
-  test('guards the old password as well', async () => {
-    const user = await signUp(api, app);
-    const guess = (old_password: string) =>
-      user.request('PUT', `/1.1/users/${user.id}/updatePassword`, { old_password, new_password: 'b' });
-    expect(await codes(7, () => guess('wrong'))).toEqual([...six, 219]);
-    expect((await guess('a password')).body.code).toBe(219);
-  });
-
-  test('keeps no name, address or number', async () => {
-    await wrong('SESAME-of-the-lock');
-    const { rows } = await db.query<{ text: string }>('SELECT login_lock::text AS text FROM login_lock');
-    expect(rows.map(({ text }) => text).join()).not.toMatch(/SESAME/);
   });
 });
 

@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Vault } from '../../../shared/crypto.ts';
+import { Database } from '../../../shared/db/pool.ts';
+import { sealAuthDataOfOldRows } from '../../../shared/db/tables/users/unsealed-users.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
+import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { enterWith, newName, newUid, refusalOf, refused } from '../../support/users.ts';
+
+let database: TestDatabase;
+let api: TestApi;
+let app: App;
+let db: Database;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  api = await startTestApi({ databaseUrl: database.url });
+  app = await api.createApp();
+  db = new Database({ url: database.url, applicationName: 'test' });
+});
+afterAll(async () => {
+  await api.close();
+  await db.close();
+  await database.drop();
+});
+
+const _post = (authData: unknown, { query = '', more = {} } = {}) =>
+  api.request('POST', `/1.1/users${query}`, { app, body: { authData, ...more } });
+
+const _github = (uid = newUid()) => ({ github: { uid, access_token: 'a token' } });
+const weixin = (openid = newUid()) => ({ weixin: { openid, access_token: 'a token', expires_in: 7200 } });
+const pointerTo = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
+const _anonymous = (id: string = randomUUID()) => ({ anonymous: { id } });
+
+describe('tokens of platforms', () => {
+  const secrets = {
+    access_token: 'SESAME-access',
+    refresh_token: 'SESAME-refresh',
+    code: 'SESAME-code',
+    id_token: 'SESAME-id',
+    session_key: 'SESAME-session',
+    openid_secret: 'SESAME-secret',
+    nested: { deep: [{ accessToken: 'SESAME-deep' }] },
+  };
+  const open = (uid: string) => ({ uid, expires_in: 7200, scope: 'read', nick: 'x' });
+  const full = (uid: string) => ({ github: { ...open(uid), ...secrets } });
+  const stored = async (id: string) =>
+    (await db.query<{ row: string }>('SELECT u::text AS row FROM app_user u WHERE object_id = $1', [id]))
+      .rows[0]?.row ?? '';
+
+  test('are in no reply to a client, and in reads with the master key only', async () => {
+    const own = await api.createApp({ allowUserQuery: true });
+    const uid = newUid();
+    const body = { authData: full(uid), username: newName(), password: 'a password' };
+    const made = await api.request('POST', '/1.1/users', { app: own, body });
+    const headers = { 'X-LC-Session': String(made.body.sessionToken) };
+    const call = (method: string, path: string, more?: unknown) =>
+      api.request(method, `/1.1/${path}`, { app: own, headers, ...(more ? { body: more } : {}) });
+    const path = `users/${made.body.objectId}`;
+    const install = { deviceType: 'android', installationId: newUid(), owner: pointerTo(made.body.objectId) };
+    await call('POST', 'installations', install);
+    const calls = [
+      made,
+      await call('POST', 'users', { authData: full(uid) }),
+      await call('POST', 'login', { username: body.username, password: 'a password' }),
+      await call('GET', 'users/me'),
+      await call('GET', path),
+      await call('GET', `${path}?keys=authData`),
+      await call('GET', 'users'),
+      await call('GET', `cloudQuery?cql=${encodeURIComponent('select * from _User')}`),
+      await call('PUT', `${path}?new=true`, { authData: { ...full(uid), gitlab: { uid, ...secrets } } }),
+      await call('PUT', `${path}/refreshSessionToken`, {}),
+    ];
+    headers['X-LC-Session'] = String(calls.at(-1)?.body.sessionToken);
+    calls.push(
+      await call('POST', 'batch', { requests: [{ method: 'GET', path: `/1.1/${path}` }] }),
+      await call('POST', 'batch', {
+        requests: [{ method: 'POST', path: '/1.1/users', body: { authData: full(uid) } }],
+      }),
+    );
+    for (const { status, body: shownBody } of calls) {
+      expect(status, JSON.stringify(shownBody)).toBeLessThan(300);
+      expect(JSON.stringify(shownBody)).not.toMatch(/SESAME|_sealed/);
+    }
+    expect(made.body.authData).toEqual({ github: open(uid) });
+    const master = { app: own, master: true };
+    const reads = [
+      (await api.request('GET', `/1.1/${path}`, master)).body,
+      (await api.request('GET', '/1.1/users', master)).body.results[0],
+      (await api.request('GET', '/1.1/scan/classes/_User', master)).body.results[0],
+    ];
+    for (const read of reads) expect(read.authData).toEqual({ ...full(uid), gitlab: { uid, ...secrets } });
+  });
+
+  test('are sealed in the database, also those of rows from before once they are written', async () => {
+    const uid = newUid();
+    const user = await enterWith(api, app, full(uid));
+    expect(await stored(user.id)).not.toMatch(/SESAME/);
+    await db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
+      user.id,
+      JSON.stringify(full(uid)),
+    ]);
+    expect((await user.me()).authData).toEqual({ github: open(uid) });
+    expect((await enterWith(api, app, { github: { uid, access_token: 'another' } })).id).toBe(user.id);
+    expect(await stored(user.id)).not.toMatch(/SESAME|another/);
+    const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
+    expect(body.authData).toEqual({ github: { ...full(uid).github, access_token: 'another' } });
+  });
+
+  test('do not open in another row, and no client plants a sealed value', async () => {
+    const [one, two] = [await enterWith(api, app, full(newUid())), await enterWith(api, app, full(newUid()))];
+    await db.query(
+      `UPDATE app_user SET auth_data = jsonb_set(auth_data, '{github,_sealed}',
+         (SELECT auth_data #> '{github,_sealed}' FROM app_user WHERE object_id = $1)) WHERE object_id = $2`,
+      [one.id, two.id],
+    );
+    const read = await api.request('GET', `/1.1/users/${two.id}`, { app, master: true });
+    expect([read.status, JSON.stringify(read.body)]).toEqual([200, expect.not.stringMatching(/SESAME/)]);
+    const uid = newUid();
+    const planted = { github: { uid, access_token: 't', _sealed: 'PLANTED' } };
+    const user = await enterWith(api, app, planted);
+    expect(await stored(user.id)).not.toMatch(/PLANTED/);
+    await user.put({ 'authData.gitlab': planted.github });
+    expect(await stored(user.id)).not.toMatch(/PLANTED/);
+  });
+
+  test('need not come back: an entry as it was shown changes nothing', async () => {
+    const uid = newUid();
+    const user = await enterWith(api, app, full(uid));
+    const { authData } = await user.me();
+    const more = { ...(authData as object), ...weixin() };
+    expect((await user.put({ authData: more })).status).toBe(200);
+    const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
+    expect(body.authData.github).toEqual(full(uid).github);
+    expect(refusalOf(await user.put({ authData: { github: { uid: newUid() } } }))).toEqual(refused(251));
+  });
+
+  test('of rows from before are sealed by a duty, and queries by id go on', async () => {
+    const user = await enterWith(api, app, full('old-row'));
+    await db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
+      user.id,
+      JSON.stringify(full('old-row')),
+    ]);
+    const { secrets: keys } = testConfig(database.url);
+    const vault = new Vault(keys);
+    expect(await sealAuthDataOfOldRows(db, vault, 500)).toBe(1);
+    expect(await sealAuthDataOfOldRows(db, vault, 500)).toBe(0);
+    expect(await stored(user.id)).not.toMatch(/SESAME/);
+    const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
+    expect(body.authData).toEqual(full('old-row'));
+    expect((await enterWith(api, app, { github: { uid: 'old-row', access_token: 't' } })).id).toBe(user.id);
+  });
+});
