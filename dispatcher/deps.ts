@@ -10,10 +10,10 @@ import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { SenderPool } from './sending/pool.ts';
 
-/** What the dispatcher's duties work with; opened by `start.ts`, handed down. */
+/** Dependencies of everything that a dispatcher does; `open-deps.ts` opens them. */
 export interface DispatcherDeps {
   db: Database;
-  /** Where `where` scans read: the standby, if there is one. */
+  /** Database of scans with `where`: the standby, if there is one. */
   readDb: Database;
   queue: JobQueue;
   vault: Vault;

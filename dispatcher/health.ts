@@ -2,33 +2,32 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isBearer } from '../shared/crypto.ts';
 import type { Database } from '../shared/db/pool.ts';
 import type { DatabaseReadiness } from '../shared/db/readiness.ts';
+import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { reportQueues } from '../shared/queue/report.ts';
 import type { DispatcherDeps } from './deps.ts';
 
-/** Probes and scrapes are short and few: slow or numerous connections are neither. */
+/** Limits against slow or many connections; probes and scrapes are short and few. */
 const limits = { headersTimeout: 10_000, requestTimeout: 20_000, connectionsCheckingInterval: 2_000 };
 const maxConnections = 256;
 
 export interface HealthAddress {
   port: number;
   host: string;
-  /** What `/metrics` asks for as a bearer token; undefined: nothing. */
+  /** Bearer token that `/metrics` requires; undefined: none. */
   token: string | undefined;
 }
 
-/** What the answers come from; the means are there once the database was found fit. */
+/** State that the replies show; `deps` are there after the database was ready. */
 export interface HealthState {
   log: Logger;
   db: Database;
   readiness: DatabaseReadiness;
+  stack: ClosingStack;
   deps: DispatcherDeps | undefined;
 }
 
-/**
- * `/metrics`, `/healthz` and `/readyz` of a dispatcher (protocol/operation.md#environment). Resolves
- * once bound.
- */
+/** Serves `/metrics`, `/healthz` and `/readyz` (protocol/operation.md#health). Resolves when the port is bound. */
 export function serveHealth(state: HealthState, { port, host, token }: HealthAddress): Promise<Server> {
   const server = createServer(limits, (request, response) => {
     answer(state, { request, token }, response).catch((error: unknown) => {
@@ -63,8 +62,9 @@ async function answer(
   }
 }
 
-/** `ready`, `database unreachable`, or what the operator has to do; 503 but for the first. */
-async function readinessOf({ db, readiness, deps }: HealthState): Promise<string> {
+/** Returns `ready`, or why not: `stopping`, `database unreachable`, `starting`, or a hint for the operator. */
+async function readinessOf({ db, readiness, stack, deps }: HealthState): Promise<string> {
+  if (stack.isClosing) return 'stopping';
   if (!(await db.isReachable())) return 'database unreachable';
   const problem = await readiness.message().catch(() => 'database unreachable');
   return problem ?? (deps ? 'ready' : 'starting');

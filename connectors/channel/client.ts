@@ -41,11 +41,11 @@ export class ChannelSender implements Sender {
 
   async #sendGroup(request: SendRequest, { deviceType, recipients }: Group): Promise<AttemptResult> {
     if (request.signal.aborted) return stopping;
-    const { message } = request;
+    const { pushId, message } = request;
     const rendering = renderChannelContent(message, deviceType);
     return rendering.ok
       ? this.#enqueue({
-          pushId: message.objectId,
+          pushId,
           content: rendering.payload,
           expiresAtMs: message.expiresAtMs,
           recipients,
@@ -54,7 +54,7 @@ export class ChannelSender implements Sender {
   }
 
   async #enqueue(message: {
-    pushId: string;
+    pushId: number;
     content: JsonObject;
     expiresAtMs: number;
     recipients: Recipient[];

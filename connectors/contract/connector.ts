@@ -109,6 +109,8 @@ export interface GatewayCall {
 }
 
 export interface SendRequest {
+  /** Internal id of the push, for the message store; gateways get `message.objectId`. */
+  pushId: number;
   message: PushMessage;
   recipients: Recipient[];
   report: Report;
@@ -127,8 +129,8 @@ export interface Sender {
 
 /** Stores messages for our own channel before a device is woken; the worker hands it in. */
 export interface MessageStore {
-  enqueue(letter: {
-    pushId: string;
+  enqueue(message: {
+    pushId: number;
     content: JsonObject;
     expiresAtMs: number;
     recipients: Recipient[];

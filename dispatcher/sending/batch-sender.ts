@@ -82,7 +82,6 @@ export class BatchSender {
   async #sendWith(lease: Lease, open: OpenBatch, push: Push): Promise<void> {
     const { db, clock, latenessBudget } = this.#deps;
     const message = toPushMessage(push);
-    this.#deps.senders.introduce(push.objectId, push.id);
     const recipients = await loadOpenRecipients(db, open, message, lease);
     const { slot, probeSize = recipients.length } = this.#task;
     this.#hasUnsent = probeSize < recipients.length;
@@ -96,7 +95,7 @@ export class BatchSender {
     const timer = setInterval(() => this.#tick(checkpoints), tickMs);
     try {
       this.#progress?.begin(recipients.length);
-      const request = { message, recipients, signal: this.#stop.signal, report };
+      const request = { pushId: push.id, message, recipients, signal: this.#stop.signal, report };
       const isOnTime = await sendPaced(lease.sender, request, { slot, clock, latenessBudget });
       if (!isOnTime) this.#isInterrupted = true;
     } finally {

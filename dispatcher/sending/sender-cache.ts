@@ -11,13 +11,13 @@ import { dayQuota, tokenStore } from './gateway-state.ts';
 import type { CallCount } from './task.ts';
 import { TransportLog, type TransportReading } from './transports.ts';
 
-/** A door that nobody used for this long is closed. */
+/** Time without use after which a sender is closed. */
 const idleMs = 10 * 60_000;
 
 interface Entry {
   connector: ConnectorId;
   sender: Sender;
-  /** Which version of the profile it was opened with. */
+  /** Version of the profile that it was opened with. */
   version: number;
   usedAtMs: number;
   users: number;
@@ -28,12 +28,12 @@ export interface SenderCacheOptions {
   appCache: AppCache;
   clock: Clock;
   vault: Vault;
-  /** PUBLIC_URL: gateways send their receipts there. */
+  /** PUBLIC_URL, to which gateways send delivery receipts. */
   publicUrl: string;
 }
 
-/** Credentials of a profile, and whose they are. */
-interface Opening {
+/** Profile that a sender is opened with. */
+interface OpenProfile {
   appId: string;
   profile: string;
   credentials: unknown;
@@ -43,14 +43,14 @@ interface Opening {
 const keyOf = (appId: string, connector: ConnectorId, profile: string) =>
   JSON.stringify([appId, connector, profile]);
 
-/** A sender in use: give it back when the batch is done. */
+/** A sender in use; its holder releases it at the end of the batch. */
 export interface Lease {
   sender: Sender;
   connector: Connector;
   release(): void;
 }
 
-/** Answers of one profile's gateway since they were last told. */
+/** Answers of one profile's gateway since the last drain. */
 class CallLog {
   #counts = new Map<string, CallCount>();
   #seconds: number[] = [];
@@ -72,29 +72,21 @@ class CallLog {
 }
 
 /**
- * Long-lived senders of this thread, one per app, connector and profile. A profile that was put again gets
- * a new sender; the old one is closed when its last batch is through.
+ * Long-lived senders of this thread, one per app, connector and profile. A changed profile gets a new sender; the old one
+ * is closed after its last batch.
  */
 export class SenderCache {
   readonly #options: SenderCacheOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #calls = new Map<string, CallLog>();
-  readonly #facts = new TransportLog();
-  /** Internal ids of pushes in work, by the public id that connectors know. */
-  readonly #pushIds = new Map<string, number>();
+  readonly #transportLog = new TransportLog();
 
   constructor(options: SenderCacheOptions) {
     this.#options = options;
     setInterval(() => this.#closeIdle(), idleMs / 10).unref();
   }
 
-  /** Says which record a public push id belongs to, for the message store of our own channel. */
-  introduce(objectId: string, pushId: number): void {
-    this.#pushIds.set(objectId, pushId);
-    if (this.#pushIds.size > 10_000) this.#pushIds.delete([...this.#pushIds.keys()][0] ?? '');
-  }
-
-  /** A sender for a profile, or a sentence that says why there is none. */
+  /** Returns a sender for a profile, or a hint for the operator why there is none. */
   async lease(appId: string, connectorId: ConnectorId, profileName: string): Promise<Lease | string> {
     const connector = connectors.get(connectorId);
     if (!connector) return `${connectorId} is not available on this server`;
@@ -114,13 +106,13 @@ export class SenderCache {
     return this.#calls.get(keyOf(appId, connector, profile))?.drain() ?? { calls: [], seconds: [] };
   }
 
-  /** What its HTTP/2 connections did since this was last asked, and what they hold now. */
+  /** Returns the HTTP/2 events since the last call, and the current load. */
   drainTransports(): TransportReading[] {
     const loads = [...this.#entries.values()].map(({ connector, sender }) => ({
       connector,
       load: sender.load?.(),
     }));
-    return this.#facts.drain(loads);
+    return this.#transportLog.drain(loads);
   }
 
   async #credentials(
@@ -128,17 +120,17 @@ export class SenderCache {
     connector: Connector,
     profileName: string,
   ): Promise<{ credentials: unknown; version: number } | string> {
-    // Our own channel needs no credentials; its batches are told apart by device type only.
+    // Our own channel needs no credentials.
     if (connector.tokenField === 'installationId') return { credentials: {}, version: 0 };
     const profiles = await this.#options.appCache.profiles(appId);
     const profile = profiles.find((known) => known.connector === connector.id && known.name === profileName);
     if (!profile) return `the ${connector.id} profile ${profileName} was deleted`;
     const parsed = connector.credentials.safeParse(profile.credentials);
-    if (!parsed.success) return `the ${connector.id} profile ${profileName} has unfit credentials`;
+    if (!parsed.success) return `the ${connector.id} profile ${profileName} has invalid credentials`;
     return { credentials: parsed.data, version: profile.updatedAt.getTime() };
   }
 
-  #open(key: string, connector: Connector, { credentials, version, ...owner }: Opening): Entry {
+  #open(key: string, connector: Connector, { credentials, version, ...owner }: OpenProfile): Entry {
     const known = this.#entries.get(key);
     if (known && known.version === version) {
       known.usedAtMs = this.#options.clock.monotonicMs();
@@ -155,7 +147,7 @@ export class SenderCache {
       quota: dayQuota(db, gateway),
       callbackUrl: callbackUrl(publicUrl, vault, gateway),
       onCall: (call) => calls.add(call),
-      onTransport: (fact) => this.#facts.add(connector.id, fact),
+      onTransport: (event) => this.#transportLog.add(connector.id, event),
     });
     const entry = {
       connector: connector.id,
@@ -172,11 +164,9 @@ export class SenderCache {
   #messageStore(appId: string): MessageStore {
     return {
       enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
-        const internalId = this.#pushIds.get(pushId);
-        if (internalId === undefined) throw new Error('a letter of a push that is not in work');
         await enqueueMessage(this.#options.db, {
           appId,
-          pushId: internalId,
+          pushId,
           content,
           expiresAt: new Date(expiresAtMs),
           installations: recipients.map((recipient) => Number(recipient.id)),

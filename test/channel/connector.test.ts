@@ -116,6 +116,7 @@ describe('sending on our own channel', () => {
       },
     );
     await sender.send({
+      pushId: 7,
       message: message(data),
       recipients,
       report: (index, attempt) => attempts.set(index, [...(attempts.get(index) ?? []), attempt]),
@@ -128,9 +129,7 @@ describe('sending on our own channel', () => {
   test('one deposit for a batch, and everybody is sent', async () => {
     const recipients = Array.from({ length: 1000 }, (_, i) => recipient(i));
     const { deposits, attempts, statuses } = await send(recipients, { alert: 'x' });
-    expect(deposits).toEqual([
-      { pushId: 'abcdefgh12345678', content: { alert: 'x', ...added }, expiresAtMs, recipients },
-    ]);
+    expect(deposits).toEqual([{ pushId: 7, content: { alert: 'x', ...added }, expiresAtMs, recipients }]);
     expect(attempts.size).toBe(1000);
     for (const reported of attempts.values()) expect(reported).toEqual([{ kind: 'sent' }]);
     expect(statuses).toEqual([200]);

@@ -41,3 +41,20 @@ describe('the metrics of a dispatcher', () => {
     await expect(ask('/healthz', {}, '127.0.0.1')).rejects.toThrow('fetch failed');
   });
 });
+
+test('a dispatcher that stops answers /readyz with 503, and /healthz as before', async () => {
+  const stopping = await startDispatcher(testConfig(database.url), silentLog);
+  const get = (path: string) => fetch(`http://127.0.0.1:${stopping.metricsPort}${path}`);
+  expect((await get('/readyz')).status).toBe(200);
+  const lastOpened = Promise.withResolvers<void>();
+  stopping.stack.add('the last opened', () => lastOpened.promise);
+  const closed = stopping.stack.close();
+  const reply = await get('/readyz');
+  expect({ status: reply.status, body: await reply.json() }).toEqual({
+    status: 503,
+    body: { status: 'stopping' },
+  });
+  expect((await get('/healthz')).status).toBe(200);
+  lastOpened.resolve();
+  await closed;
+});

@@ -165,7 +165,7 @@ async function send(sender: Sender, message: PushMessage, batches: readonly Reci
   };
   const work = async () => {
     for (let recipients = waiting.shift(); recipients; recipients = waiting.shift())
-      await sender.send({ message, recipients, report, signal });
+      await sender.send({ pushId: 1, message, recipients, report, signal });
   };
   await Promise.all(Array.from({ length: batchesAtOnce }, work));
   if (failure) throw new Error(`a recipient was not sent to: ${JSON.stringify(failure)}`);

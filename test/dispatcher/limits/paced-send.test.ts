@@ -36,6 +36,7 @@ function bench(count: number, durationMs: number) {
   const clock = toldClock();
   const slices: number[][] = [];
   const request: SendRequest = {
+    pushId: 1,
     message: {} as SendRequest['message'],
     recipients: recipientsOf(count),
     signal: new AbortController().signal,

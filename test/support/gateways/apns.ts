@@ -81,7 +81,7 @@ export async function sendAll(
     outcome.attempts[index] = attempt;
     outcome.reports[index] = (outcome.reports[index] ?? 0) + 1;
   };
-  await sender.send({ message, recipients: to, report, signal });
+  await sender.send({ pushId: 1, message, recipients: to, report, signal });
   return outcome;
 }
 

@@ -1,0 +1,65 @@
+import { connectors } from '../connectors/registry.ts';
+import type { Listener } from '../shared/db/listener.ts';
+import type { ConnectorId } from '../shared/domain/labels.ts';
+import type { ClosingStack } from '../shared/process/lifecycle.ts';
+import { Consumer, ParkedJobs } from '../shared/queue/consumer.ts';
+import { type DeliverJob, deliverJob, type PlanJob, planJob, planPriorities } from '../shared/queue/jobs.ts';
+import { deliverBatch } from './delivery/deliver.ts';
+import type { DispatcherDeps } from './deps.ts';
+import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, parkedPerThread } from './limits.ts';
+import { planPush } from './planning/planner.ts';
+
+/** Polls for jobs whose time has come; NOTIFY reports all others. */
+const planPollMs = 500;
+const deliverPollMs = 1000;
+
+interface ConsumerDeps extends DispatcherDeps {
+  listener: Listener;
+  parkedJobs: ParkedJobs;
+}
+
+/** Starts the consumers of planning and of each connector. On close, batches stop after their requests in flight. */
+export async function startConsumers(
+  deps: DispatcherDeps,
+  { stack, listener, threads }: { stack: ClosingStack; listener: Listener; threads: number },
+): Promise<void> {
+  const parkedJobs = new ParkedJobs(threads * parkedPerThread);
+  const shared = { ...deps, listener, parkedJobs };
+  const capacity = threads * batchesPerThread;
+  const consumers = [
+    ...planConsumers(shared),
+    ...[...connectors.keys()].map((connector) => deliverConsumer(shared, connector, capacity)),
+  ];
+  stack.add('consumers', () => {
+    deps.pool.stopSending();
+    return Promise.all(consumers.map((consumer) => consumer.stop(0)));
+  });
+  await Promise.all(consumers.map((consumer) => consumer.start()));
+}
+
+function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
+  const { queue, listener, log, parkedJobs } = deps;
+  const kinds = [
+    { capacity: freshPlansAtOnce, range: { minPriority: planPriorities.fresh } },
+    { capacity: continuedPlansAtOnce, range: { maxPriority: planPriorities.continued } },
+  ];
+  return kinds.map(
+    (kind) =>
+      new Consumer({
+        ...{ queue, listener, log, parkedJobs, ...kind },
+        kind: planJob,
+        pollMs: planPollMs,
+        handle: (job, context) => planPush(deps, job, context),
+      }),
+  );
+}
+
+function deliverConsumer(deps: ConsumerDeps, connector: ConnectorId, capacity: number): Consumer<DeliverJob> {
+  const { queue, listener, log, parkedJobs } = deps;
+  const kind = deliverJob(connector);
+  return new Consumer({
+    ...{ queue, listener, log, parkedJobs, kind, capacity },
+    pollMs: deliverPollMs,
+    handle: (job, { signal, permit }) => deliverBatch(deps, job.data, { signal, permit, job: { kind, job } }),
+  });
+}

@@ -1,0 +1,16 @@
+/** Numbers of jobs that one dispatcher has in work. */
+
+/** Pushes that are planned at a time; the same job delivers a small one. */
+export const freshPlansAtOnce = 16;
+
+/** Continued plannings have job permits of their own, so that they never delay a new push. */
+export const continuedPlansAtOnce = 2;
+
+/** Scans of one app at a time, which leaves cores of a small database to other apps. */
+export const scansPerApp = 3;
+
+/** Batches of one connector in work per thread: a bulkhead, since each connector has its own count. */
+export const batchesPerThread = 4;
+
+/** Batches per thread, of all connectors, that have released their job permit: they wait for a slow gateway or their slot. */
+export const parkedPerThread = 32;

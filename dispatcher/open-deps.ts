@@ -1,0 +1,82 @@
+import type { BreakerTiming } from '../shared/breaker.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { Config } from '../shared/config/config.ts';
+import { Vault } from '../shared/crypto.ts';
+import { AppCache } from '../shared/db/cache/app-cache.ts';
+import { Database } from '../shared/db/pool.ts';
+import { createMetrics } from '../shared/metrics.ts';
+import type { ClosingStack } from '../shared/process/lifecycle.ts';
+import type { Logger } from '../shared/process/logging.ts';
+import { deliverJob } from '../shared/queue/jobs.ts';
+import { JobQueue } from '../shared/queue/queue.ts';
+import { Breakers } from './breakers/breakers.ts';
+import type { DispatcherDeps } from './deps.ts';
+import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, scansPerApp } from './limits.ts';
+import { ScanShare } from './planning/scan-share.ts';
+import { GatewayUsage } from './recording/gateway-usage.ts';
+import { SenderPool } from './sending/pool.ts';
+
+const plansAtOnce = freshPlansAtOnce + continuedPlansAtOnce;
+
+interface Opened {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  stack: ClosingStack;
+  timing: BreakerTiming;
+}
+
+/** Opens the dependencies of a dispatcher; the stack closes them. */
+export async function openDeps(
+  config: Config,
+  { db, clock, log, stack, timing }: Opened,
+): Promise<DispatcherDeps> {
+  const threads = config.dispatcherThreads;
+  const vault = new Vault(config.secrets);
+  const readDb = openReadDatabase(config, log, stack);
+  const queue = new JobQueue(db, log, { supervise: true });
+  stack.add('queue', () => queue.stop());
+  await queue.start();
+  const pool = openPool(config, stack);
+  const breakers = new Breakers({
+    db,
+    clock,
+    log,
+    timing,
+    maxSlow: threads * batchesPerThread,
+    wakeWaiting: (key) => queue.wakeWaiting(deliverJob(key.connector), key),
+  });
+  stack.add('breakers', () => breakers.close());
+  const gatewayUsage = new GatewayUsage(db);
+  stack.add('gateway usage', () => gatewayUsage.flush());
+  const scans = new ScanShare({ atOnce: plansAtOnce, perApp: scansPerApp }, clock);
+  const appCache = new AppCache(db, vault, clock);
+  const metrics = createMetrics();
+  return { db, readDb, queue, vault, appCache, pool, breakers, gatewayUsage, scans, clock, log, metrics };
+}
+
+/** Opens a pool of its own for scans, since each holds a connection for as long as it reads. */
+function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Database {
+  const readDb = new Database({
+    url: config.databaseReadUrl,
+    applicationName: 'carillon dispatcher (scan)',
+    maxConnections: plansAtOnce,
+    onError: (error) => log.warn({ err: error }, 'database connection lost'),
+  });
+  stack.add('scans', () => readDb.close());
+  return readDb;
+}
+
+function openPool(config: Config, stack: ClosingStack): SenderPool {
+  const pool = new SenderPool({
+    threads: config.dispatcherThreads,
+    data: {
+      databaseUrl: config.databaseUrl,
+      secrets: config.secrets.map((key) => key.toString('base64')),
+      publicUrl: config.publicUrl,
+      logLevel: config.logLevel,
+    },
+  });
+  stack.add('threads', () => pool.close());
+  return pool;
+}
