@@ -1,27 +1,18 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { useTestApi } from '../support/test-api.ts';
 import { signUp, type TestUser } from '../support/users.ts';
 import { members } from './generators/values.ts';
 import { fuzz } from './runs.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let user: TestUser;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp({ allowUserQuery: true });
   user = await signUp(api, app);
 });
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
 test('whatever a client sends, it gets an answer, and never one of ours that broke', async () => {
   const answers = async (body: object) => {
     const text = encodeURIComponent(JSON.stringify(body));

@@ -2,25 +2,21 @@ import { Resvg } from '@resvg/resvg-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let secondApi: TestApi;
 let app: App;
 const clock = movableClock(Date.now());
 
+const api = useTestApi({ clock });
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url, clock });
-  secondApi = await startTestApi({ databaseUrl: database.url, clock });
+  secondApi = await startTestApi({ databaseUrl: api.databaseUrl, clock });
   app = await api.createApp({ captchaForSms: true });
 });
 
 afterAll(async () => {
-  await Promise.all([api.close(), secondApi.close()]);
-  await database.drop();
+  await secondApi.close();
 });
 
 const request = (query = '', more: object = {}) =>
@@ -242,7 +238,7 @@ describe('GET /console/api/apps/:appId/captchas/:token', () => {
     const { token } = await newCaptcha();
     const path = `/console/api/apps/${app.appId}/captchas/${token}`;
     expect((await api.request('GET', path, { app, master: true })).status).toBe(401);
-    const production = await startTestApi({ databaseUrl: database.url, env: { NODE_ENV: 'production' } });
+    const production = await startTestApi({ databaseUrl: api.databaseUrl, env: { NODE_ENV: 'production' } });
     try {
       expect((await production.request('GET', path, { admin: true })).status).toBe(404);
     } finally {

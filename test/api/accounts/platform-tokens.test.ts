@@ -4,24 +4,19 @@ import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { sealAuthDataOfOldRows } from '../../../shared/db/tables/users/unsealed-users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { enterWith, newName, newUid, refusalOf, refused } from '../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let db: Database;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
-  db = new Database({ url: database.url, applicationName: 'test' });
+  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
 afterAll(async () => {
-  await api.close();
   await db.close();
-  await database.drop();
 });
 
 const _post = (authData: unknown, { query = '', more = {} } = {}) =>
@@ -141,7 +136,7 @@ describe('tokens of platforms', () => {
       user.id,
       JSON.stringify(full('old-row')),
     ]);
-    const { secrets: keys } = testConfig(database.url);
+    const { secrets: keys } = testConfig(api.databaseUrl);
     const vault = new Vault(keys);
     expect(await sealAuthDataOfOldRows(db, vault, 500)).toBe(1);
     expect(await sealAuthDataOfOldRows(db, vault, 500)).toBe(0);

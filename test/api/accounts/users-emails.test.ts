@@ -2,27 +2,23 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../shared/db/pool.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { newName, newPhone, newUid, refusalOf, refused, signUp, TestUser } from '../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let secondApi: TestApi;
 let app: App;
 const clock = movableClock(Date.now());
 const week = 7 * 24 * 3_600_000;
 
+const api = useTestApi({ clock });
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url, clock });
-  secondApi = await startTestApi({ databaseUrl: database.url, clock });
+  secondApi = await startTestApi({ databaseUrl: api.databaseUrl, clock });
   app = await api.createApp({ emailVerification: true });
 });
 
 afterAll(async () => {
-  await Promise.all([api.close(), secondApi.close()]);
-  await database.drop();
+  await secondApi.close();
 });
 
 let serial = 0;
@@ -474,7 +470,7 @@ describe('mail templates of an app', () => {
   test('that were stored before a rule they break leave the usual words', async () => {
     const own = await api.createApp({ emailVerification: true });
     const verifyEmail = { html: '<p>{{{username}}} {{link}}</p>', text: '{{link}}{{#if link}}' };
-    const db = new Database({ url: database.url, applicationName: 'test' });
+    const db = new Database({ url: api.databaseUrl, applicationName: 'test' });
     await db.query('UPDATE app SET options = options || $2 WHERE app_id = $1', [
       own.appId,
       { mailTemplates: { verifyEmail } },

@@ -1,24 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, type TestRequest, type TestResponse } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import type { TestRequest, TestResponse } from '../../support/api.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { newName, newPhone, newUid, refusalOf, refused, signUp } from '../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 const clock = movableClock(Date.now());
 const minute = 60_000;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url, clock, env: { TRUSTED_PROXIES: '1' } });
-});
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
+const api = useTestApi({ clock, env: { TRUSTED_PROXIES: '1' } });
 let hosts = 0;
 const newAddress = () => `192.0.2.${++hosts}`;
 const byAnonymous = () => ({ authData: { anonymous: { id: newUid() } } });

@@ -3,12 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { newUid, refusalOf, refused, signUp } from '../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let platform: Platform;
 /** Milliseconds that the service's clock is ahead. */
 let aheadMs = 0;
@@ -67,15 +64,12 @@ function answer(url: URL, owner: { id: string; app: string; unionid?: string } |
   }
 }
 
+const api = useTestApi({ clock });
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url, clock });
   platform = await startPlatform();
 });
 afterAll(async () => {
-  await api.close();
   platform.server.close();
-  await database.drop();
 });
 beforeEach(() => {
   platform.isIll = false;

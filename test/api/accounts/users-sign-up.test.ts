@@ -1,24 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../shared/db/pool.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp } from '../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let db: Database;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
-  db = new Database({ url: database.url, applicationName: 'test' });
+  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
 afterAll(async () => {
-  await api.close();
   await db.close();
-  await database.drop();
 });
 
 const post = (body: unknown, path = '/1.1/users') => api.request('POST', path, { app, body });

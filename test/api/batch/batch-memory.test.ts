@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { isListCall } from '../../../api/services/batch/order.ts';
 import { writeReply } from '../../../api/services/batch/reply.ts';
 import {
@@ -11,25 +11,14 @@ import {
 } from '../../../api/services/batch/reply-budget.ts';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { answerWith, startFunctionHost } from '../../support/servers/function-host.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
 const mebibyte = 1024 * 1024;
 const path = '/1.1/installations';
 const note = 'x'.repeat(120_000);
 
-let database: TestDatabase;
-let api: TestApi;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-});
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
+const api = useTestApi();
 interface Item {
   success?: Record<string, unknown>;
   error?: { code: number; error: string };

@@ -1,21 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { newKey } from '../../../shared/domain/ids.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
 /** Apps that keep their id and keys (protocol/admin-api.md#apps). */
-let database: TestDatabase;
-let api: TestApi;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-});
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
+const api = useTestApi();
 const create = (body: object) =>
   api.request('POST', '/console/api/apps', { admin: true, body: { name: 'Shop', ...body } });
 

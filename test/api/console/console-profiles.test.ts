@@ -3,25 +3,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { openProfile } from '../../../shared/db/tables/apps/profiles.ts';
-import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let db: Database;
 let vault: Vault;
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-  db = new Database({ url: database.url, applicationName: 'test' });
-  vault = new Vault(testConfig(database.url).secrets);
+  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
+  vault = new Vault(testConfig(api.databaseUrl).secrets);
 });
 
 afterAll(async () => {
-  await api.close();
   await db.close();
-  await database.drop();
 });
 
 const apps = '/console/api/apps';

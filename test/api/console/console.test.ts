@@ -11,24 +11,19 @@ import { insertOutboxMessage } from '../../../shared/db/tables/messages/outbox.t
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let db: Database;
 let vault: Vault;
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-  db = new Database({ url: database.url, applicationName: 'test' });
-  vault = new Vault(testConfig(database.url).secrets);
+  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
+  vault = new Vault(testConfig(api.databaseUrl).secrets);
 });
 
 afterAll(async () => {
-  await api.close();
   await db.close();
-  await database.drop();
 });
 
 const apps = '/console/api/apps';
@@ -49,7 +44,7 @@ describe('the operator', () => {
   ];
 
   test.each(calls)('%s %s is refused with 401 without the right token', async (method, path) => {
-    const wrong = ['Bearer wrong', 'Bearer ', 'Basic YTpi', testConfig(database.url).adminToken];
+    const wrong = ['Bearer wrong', 'Bearer ', 'Basic YTpi', testConfig(api.databaseUrl).adminToken];
     for (const headers of [{}, ...wrong.map((Authorization) => ({ Authorization }))]) {
       const { status, body } = await api.request(method, path, { headers });
       expect({ status, body }).toEqual({ status: 401, body: { code: 401, error: 'Unauthorized.' } });
@@ -100,10 +95,10 @@ describe('guesses of the admin token', () => {
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + movedMs };
   const guess = (of: TestApi, token: string, from = '192.0.2.1') =>
     of.request('GET', apps, { headers: { Authorization: `Bearer ${token}`, 'X-Forwarded-For': from } });
-  const right = () => testConfig(database.url).adminToken;
+  const right = () => testConfig(api.databaseUrl).adminToken;
 
   test('are ten a minute and address, then even the right one waits for the end of the minute', async () => {
-    const own = await startTestApi({ databaseUrl: database.url, clock, env: { TRUSTED_PROXIES: '1' } });
+    const own = await startTestApi({ databaseUrl: api.databaseUrl, clock, env: { TRUSTED_PROXIES: '1' } });
     for (let i = 0; i < 20; i += 1)
       expect((await own.request('GET', apps, { headers: { 'X-Forwarded-For': '192.0.2.1' } })).status).toBe(
         401,
@@ -144,7 +139,7 @@ describe('guesses of the admin token', () => {
 
 test('the metrics ask for METRICS_TOKEN where it is set, and nothing else does', async () => {
   const token = 'a token of Prometheus';
-  const own = await startTestApi({ databaseUrl: database.url, env: { METRICS_TOKEN: token } });
+  const own = await startTestApi({ databaseUrl: api.databaseUrl, env: { METRICS_TOKEN: token } });
   const scrape = (authorization?: string) =>
     own.request('GET', '/metrics', { headers: authorization ? { Authorization: authorization } : {} });
   for (const wrong of [undefined, 'Bearer', `Bearer ${token}x`, `Basic ${token}`, token])

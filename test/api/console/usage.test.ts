@@ -3,24 +3,20 @@ import { Database } from '../../../shared/db/pool.ts';
 import type { Edition, Plan } from '../../../shared/domain/apps/app.ts';
 import { feesOf } from '../../../shared/domain/apps/usage.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let secondApi: TestApi;
 let db: Database;
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-  secondApi = await startTestApi({ databaseUrl: database.url });
-  db = new Database({ url: database.url, applicationName: 'test' });
+  secondApi = await startTestApi({ databaseUrl: api.databaseUrl });
+  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
 
 afterAll(async () => {
-  await Promise.all([api.close(), secondApi.close()]);
+  await secondApi.close();
   await db.close();
-  await database.drop();
 });
 
 const pathOf = (appId: string, query = '') => `/console/api/apps/${appId}/usage${query}`;

@@ -1,24 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { answerWith, startFunctionHost } from '../../support/servers/function-host.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { newName, refusalOf, refused } from '../../support/users.ts';
 
 /** A function host that goes away, and an api process that has never seen it. */
 const list = '/1.1/functions/_ops/metadatas';
-let database: TestDatabase;
-let api: TestApi;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-});
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
+const api = useTestApi();
 const signUpAt = (of: TestApi, app: App) =>
   of.request('POST', '/1.1/users', { app, body: { username: newName(), password: 'a password' } });
 
@@ -31,7 +21,7 @@ async function signUpAfter(names: string[], change?: (app: App) => Promise<void>
   expect((await signUpAt(api, app)).status).toBe(201);
   await host.close();
   await change?.(app);
-  const later = await startTestApi({ databaseUrl: database.url });
+  const later = await startTestApi({ databaseUrl: api.databaseUrl });
   const reply = await signUpAt(later, app);
   await later.close();
   return reply;
@@ -65,11 +55,11 @@ describe('a function host that is away', () => {
     host.answers.set('/1.1/functions/_User/beforeSave', answerWith(200, {}));
     expect((await signUpAt(api, app)).status).toBe(201);
     host.answers.set(list, answerWith(404, {}));
-    const second = await startTestApi({ databaseUrl: database.url });
+    const second = await startTestApi({ databaseUrl: api.databaseUrl });
     expect((await signUpAt(second, app)).status).toBe(201);
     await second.close();
     await host.close();
-    const third = await startTestApi({ databaseUrl: database.url });
+    const third = await startTestApi({ databaseUrl: api.databaseUrl });
     expect((await signUpAt(third, app)).status).toBe(201);
     await third.close();
   });

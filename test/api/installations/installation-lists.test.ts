@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, type TestResponse } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import type { TestResponse } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 const path = '/1.1/installations';
 
@@ -20,20 +18,14 @@ const devices = [
   },
 ];
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
   for (const device of devices)
     await api.request('POST', path, { app, body: { deviceType: 'android', ...device } });
   const other = await api.createApp();
   await api.request('POST', path, { app: other, body: { deviceType: 'ios', deviceToken: 'foreign' } });
 });
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
 function list(query: Record<string, unknown> = {}, from = path): Promise<TestResponse> {
   const texts = Object.entries(query).map(([name, value]): [string, string] => [
     name,

@@ -1,21 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
 });
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
 const path = '/1.1/installations';
 let serial = 0;
 const newId = (kind: string): string => {

@@ -1,26 +1,18 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import type { Json } from '../../../shared/domain/json.ts';
 import { applyWrites } from '../../../shared/domain/objects/operations.ts';
-import { startTestApi, type TestApi, type TestResponse } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import type { TestResponse } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { signUp } from '../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
 });
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
 /** One of each type that a member can have. */
 const start: Record<string, Json> = {
   nothing: null,

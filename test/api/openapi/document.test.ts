@@ -1,23 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openApiDocument } from '../../../api/openapi/document.ts';
 import { refusalsOf } from '../../../api/openapi/refusals.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-});
-
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
+const api = useTestApi();
 describe('the OpenAPI document', () => {
   test('has an operation for each path of each route, each with its own id', async () => {
     const routes = await loadRoutes();

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { signUp, type TestUser } from '../../support/users.ts';
 
 /** What SDKs in the field send beyond the documentation of queries (protocol/queries.md#operators). */
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let ann: TestUser;
 const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
@@ -25,9 +22,8 @@ const devices = () => [
   { n: 4, city: 'Bonn' },
 ];
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
   ann = await signUp(api, app, { cities: ['Rome', 'Oslo'], visited: { list: [['Paris']] }, avatar });
   for (const [i, device] of devices().entries()) {
@@ -35,11 +31,6 @@ beforeAll(async () => {
     await api.request('POST', '/1.1/installations', { app, body });
   }
 });
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
 const get = (path: string, query: Record<string, string> = {}) =>
   api.request('GET', `/1.1/${path}?${new URLSearchParams(query)}`, { app, master: true });
 const numbersIn = (body: { results: { n: number }[] }) => body.results.map(({ n }) => n);

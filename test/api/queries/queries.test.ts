@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../shared/db/pool.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, type TestRequest, type TestResponse } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import type { TestRequest, TestResponse } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { signUp, type TestUser } from '../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let ann: TestUser;
 let bob: TestUser;
@@ -14,9 +12,8 @@ const geo = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', lati
 const beijing = geo(39.9, 116.4);
 const pointer = (user: TestUser) => ({ __type: 'Pointer', className: '_User', objectId: user.id });
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp({ allowInstallationQuery: true });
   ann = await signUp(api, app, { city: 'Beijing', level: 3 });
   bob = await signUp(api, app, { city: 'Paris', level: 1, ACL: { '*': { write: true } } });
@@ -29,11 +26,6 @@ beforeAll(async () => {
   for (const device of devices)
     await api.request('POST', '/1.1/installations', { app, body: { deviceType: 'android', ...device } });
 });
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
 const call = (where: unknown, more: Record<string, string> = {}, from = app, master = true) =>
   api.request('GET', `/1.1/installations?${new URLSearchParams({ where: JSON.stringify(where), ...more })}`, {
     app: from,
@@ -268,7 +260,7 @@ describe('GET /1.1/scan/classes/:className', () => {
     expect(ids).toEqual([...ids].sort());
     const back = (await scan({ limit: '1', scan_key: '-objectId' })).map(({ objectId }) => objectId);
     expect(back).toEqual([...ids].reverse());
-    const db = new Database({ url: database.url, applicationName: 'test' });
+    const db = new Database({ url: api.databaseUrl, applicationName: 'test' });
     await db.query('UPDATE installation SET created_at = now() WHERE app_id = $1', [app.appId]);
     await db.close();
     for (const scanKey of ['createdAt', '-createdAt'])
@@ -460,7 +452,7 @@ describe('cql of a push', () => {
 });
 
 test('a scan that takes too long ends with 124, however it was asked for', async () => {
-  const lock = new Database({ url: database.url, applicationName: 'test' });
+  const lock = new Database({ url: api.databaseUrl, applicationName: 'test' });
   const list = `/1.1/installations?where=${encodeURIComponent('{"a":{"$gt":1}}')}`;
   const cql = `/1.1/cloudQuery?cql=${encodeURIComponent('select * from _Installation')}`;
   // Nobody reads what is locked: each of the calls waits until its time is over.

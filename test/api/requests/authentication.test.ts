@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let other: App;
 
@@ -15,16 +13,10 @@ const appId = 'mdx1l0uh1p08tdpsk8ffn4uxjh2bbhl86rebrk3muph08qx7';
 const appSign = 'd5bcbb897e19b2f6633c716dfdfaf9be,1453014943466';
 const masterSign = 'e074720658078c898aa0d4b1b82bdf4b,1453014943466,master';
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.services.apps.create({ name: 'Vectors', appId, ...keys });
   other = await api.createApp();
-});
-
-afterAll(async () => {
-  await api.close();
-  await database.drop();
 });
 
 /** Needs a key of any kind. */
@@ -92,7 +84,7 @@ describe('refused', () => {
         'X-LC-Sign': appSign,
       }),
     ],
-    ["the operator's token", () => ({ Authorization: `Bearer ${testConfig(database.url).adminToken}` })],
+    ["the operator's token", () => ({ Authorization: `Bearer ${testConfig(api.databaseUrl).adminToken}` })],
   ];
   test.each(cases)('%s', async (_case, headers) => {
     expect(await statuses(headers())).toEqual(nobody);

@@ -1,26 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../shared/db/pool.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
 let db: Database;
-let api: TestApi;
 let hostile: App;
 let other: App;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test', maxConnections: 3 });
-  api = await startTestApi({ databaseUrl: database.url });
+  db = new Database({ url: api.databaseUrl, applicationName: 'test', maxConnections: 3 });
   const options = { allowInstallationQuery: true, allowUserQuery: true, forbidClientPush: false };
   hostile = await api.createApp(options);
   other = await api.createApp(options);
 });
 afterAll(async () => {
-  await api.close();
   await db.close();
-  await database.drop();
 });
 
 let devices = 0;

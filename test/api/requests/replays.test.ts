@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
 /** Requests of the native SDKs with the replies that they read: `test/fixtures/replays/README.md`. */
 const folder = new URL('../../fixtures/replays/', import.meta.url);
@@ -34,17 +33,7 @@ const replays = readdirSync(folder)
     replay.parse(JSON.parse(readFileSync(new URL(name, folder), 'utf8'))),
   ]);
 
-let database: TestDatabase;
-let api: TestApi;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-});
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
+const api = useTestApi();
 const kinds: Record<string, RegExp> = {
   '<id>': /^[0-9a-f]{24}$/,
   '<time>': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,

@@ -1,24 +1,16 @@
 import { request as httpRequest } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { startApi } from '../../../api/start.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
-import { startTestApi, type TestApi, testConfig } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { testConfig } from '../../support/api.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
-});
-
-afterAll(async () => {
-  await api.close();
-  await database.drop();
 });
 
 /** Needs the master key. */
@@ -214,9 +206,9 @@ describe('the log', () => {
       name: 'api',
       destination: { write: (line) => lines.push(line) },
     });
-    const logged = await startApi(testConfig(database.url), log);
+    const logged = await startApi(testConfig(api.databaseUrl), log);
     const base = `http://127.0.0.1:${logged.port}`;
-    const { adminToken } = testConfig(database.url);
+    const { adminToken } = testConfig(api.databaseUrl);
     const keys = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, Authorization: `Bearer ${adminToken}` };
     const calls: [string, string, string | null][] = [
       ['POST', '/1.1/installations', '{"deviceToken":"SESAME"'],

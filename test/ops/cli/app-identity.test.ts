@@ -3,28 +3,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newKey } from '../../../shared/domain/ids.ts';
-import { startTestApi, type TestApi, testEnvironment } from '../../support/api.ts';
+import { testEnvironment } from '../../support/api.ts';
 import { type CliOptions, carillon } from '../../support/cli.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 
 /** `carillon app create --app-id … --keys-file …`. */
-let database: TestDatabase;
-let api: TestApi;
 let folder: string;
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   folder = await mkdtemp(join(tmpdir(), 'carillon-identity-'));
 });
 afterAll(async () => {
-  await api.close();
-  await database.drop();
   await rm(folder, { recursive: true });
 });
 
 const create = (args: string[], options: CliOptions = {}) => {
-  const env = { ...testEnvironment(database.url), PUBLIC_URL: api.url };
+  const env = { ...testEnvironment(api.databaseUrl), PUBLIC_URL: api.url };
   return carillon(['app', 'create', 'Shop', ...args, '--json'], { cwd: folder, env, ...options });
 };
 const newKeys = () => ({ appKey: newKey(), masterKey: newKey(), hookKey: newKey() });

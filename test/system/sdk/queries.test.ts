@@ -1,20 +1,16 @@
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
 /** Queries, batches and pushes of the JavaScript SDK as it comes from the registry, over users and installations. */
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let ann: AV.User;
 const asMaster = { useMasterKey: true };
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
   const { appId, appKey, masterKey } = app;
   AV.init({ appId, appKey, masterKey, serverURL: api.url });
@@ -32,8 +28,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await AV.User.logOut();
-  await api.close();
-  await database.drop();
 });
 
 const query = () => new AV.Query<AV.Installation>('_Installation').ascending('n');

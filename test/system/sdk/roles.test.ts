@@ -1,17 +1,13 @@
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startTestApi, type TestApi } from '../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { newRoleName } from '../../support/roles.ts';
+import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
 /** Roles through the JavaScript SDK as it comes from the registry; only its server URL is ours (protocol/clients.md#calls-of-the-javascript-sdk). */
-let database: TestDatabase;
-let api: TestApi;
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   const { appId, appKey, masterKey } = await api.createApp({ allowUserQuery: true });
   AV.init({ appId, appKey, masterKey, serverURL: api.url });
 });
@@ -19,8 +15,6 @@ beforeEach(() => AV.User.logOut());
 afterAll(async () => {
   // The SDK keeps its user in the process, which runs other files after this one.
   await AV.User.logOut();
-  await api.close();
-  await database.drop();
 });
 
 const signUp = () => AV.User.signUp(newName(), 'a password', {});

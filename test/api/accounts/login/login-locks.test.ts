@@ -1,28 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../../shared/db/pool.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import { useTestApi } from '../../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp } from '../../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let db: Database;
 /** Minutes that the service's clock is ahead. */
 let ahead = 0;
 const clock = { now: () => Date.now() + ahead * 60_000, monotonicMs: () => performance.now() };
 
+const api = useTestApi({ clock });
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url, clock });
   app = await api.createApp();
-  db = new Database({ url: database.url, applicationName: 'test' });
+  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
 afterAll(async () => {
-  await api.close();
   await db.close();
-  await database.drop();
 });
 
 const login = (body: unknown) => api.request('POST', '/1.1/login', { app, body });

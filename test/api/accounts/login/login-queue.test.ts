@@ -7,8 +7,7 @@ import {
   isLoginLocked,
 } from '../../../../shared/db/tables/users/login-locks.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import { useTestApi } from '../../../support/test-api.ts';
 import { newName } from '../../../support/users.ts';
 
 test('what is too much for one app is answered 429 with a time; other apps go on', async () => {
@@ -24,20 +23,15 @@ test('what is too much for one app is answered 429 with a time; other apps go on
 });
 
 describe('a flood of logins', () => {
-  let database: TestDatabase;
-  let api: TestApi;
   let app: App;
   let db: Database;
+  const api = useTestApi();
   beforeAll(async () => {
-    database = await createTestDatabase();
-    api = await startTestApi({ databaseUrl: database.url });
     app = await api.createApp();
-    db = new Database({ url: database.url, applicationName: 'test' });
+    db = new Database({ url: api.databaseUrl, applicationName: 'test' });
   });
   afterAll(async () => {
-    await api.close();
     await db.close();
-    await database.drop();
   });
 
   test('is answered to the last call, without 429, 503 or 5xx', async () => {

@@ -7,25 +7,20 @@ import { Vault } from '../../../../shared/crypto.ts';
 import { Database } from '../../../../shared/db/pool.ts';
 import { findUser } from '../../../../shared/db/tables/users/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, testConfig } from '../../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import { startTestApi, testConfig } from '../../../support/api.ts';
+import { useTestApi } from '../../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let db: Database;
 
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
-  db = new Database({ url: database.url, applicationName: 'test' });
+  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
 afterAll(async () => {
-  await api.close();
   await db.close();
-  await database.drop();
 });
 
 const login = (body: unknown) => api.request('POST', '/1.1/login', { app, body });
@@ -131,10 +126,10 @@ describe('POST /1.1/login', () => {
   test('a token is the same under several keys, and another one once its key is gone', async () => {
     const user = await signUp(api, app);
     const credentials = { username: user.body.username, password: 'a password' };
-    const old = testConfig(database.url).secrets[0]?.toString('base64') ?? '';
+    const old = testConfig(api.databaseUrl).secrets[0]?.toString('base64') ?? '';
     const fresh = randomBytes(32).toString('base64');
     const asks = async (CARILLON_SECRET: string) => {
-      const rotated = await startTestApi({ databaseUrl: database.url, env: { CARILLON_SECRET } });
+      const rotated = await startTestApi({ databaseUrl: api.databaseUrl, env: { CARILLON_SECRET } });
       const me = await rotated.request('GET', '/1.1/users/me', {
         app,
         headers: { 'X-LC-Session': user.token },
@@ -197,7 +192,7 @@ describe('a session', () => {
   ];
 
   test('that is missing, made up or replaced is 403 where a user is needed, on every process at once', async () => {
-    const second = await startTestApi({ databaseUrl: database.url });
+    const second = await startTestApi({ databaseUrl: api.databaseUrl });
     const user = await signUp(api, app);
     const stranger = await signUp(api, app);
     const stale = user.token;

@@ -9,7 +9,6 @@ import {
 } from '../../../../shared/db/tables/roles/user-roles.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import {
   adding,
   changeRole,
@@ -21,10 +20,9 @@ import {
   type TestRole,
   withWhere,
 } from '../../../support/roles.ts';
+import { useTestApi } from '../../../support/test-api.ts';
 import { refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let other: TestApi;
 let db: Database;
 let app: App;
@@ -34,11 +32,10 @@ let outsider: TestUser;
 let role: TestRole;
 /** A user whom its own ACL shows to members of the role only. */
 let hidden: TestUser;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  db = new Database({ url: database.url, applicationName: 'test' });
-  api = await startTestApi({ databaseUrl: database.url });
-  other = await startTestApi({ databaseUrl: database.url });
+  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
+  other = await startTestApi({ databaseUrl: api.databaseUrl });
   app = await api.createApp({ allowUserQuery: true, allowInstallationQuery: true });
   [insider, outsider] = [await signUp(api, app), await signUp(api, app)];
   role = await createRole(api, app, { users: [insider.id] });
@@ -46,9 +43,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await other.close();
-  await api.close();
   await db.close();
-  await database.drop();
 });
 
 const aclOf = ({ name }: { name: string }, ...permissions: string[]) => ({

@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, type TestRequest } from '../../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import type { TestRequest } from '../../../support/api.ts';
 import { adding, newRoleName, pointerTo } from '../../../support/roles.ts';
+import { useTestApi } from '../../../support/test-api.ts';
 import { refusalOf, refused } from '../../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
 });
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
 const readOnly = { '*': { read: true } };
 const post = (body: unknown, more: TestRequest = {}) =>
   api.request('POST', '/1.1/roles', { app, body, ...more });

@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, type TestRequest } from '../../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import type { TestRequest } from '../../../support/api.ts';
 import { createRole, idsIn, pointerTo, type TestRole, withWhere } from '../../../support/roles.ts';
+import { useTestApi } from '../../../support/test-api.ts';
 import { refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let closed: App;
 let tom: TestUser;
@@ -16,9 +14,8 @@ let eve: TestUser;
 let both: TestRole;
 let parent: TestRole;
 let secret: TestRole;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp({ allowUserQuery: true });
   closed = await api.createApp();
   [tom, ann, eve] = [
@@ -30,11 +27,6 @@ beforeAll(async () => {
   parent = await createRole(api, app, { users: [ann.id], roles: [both.id], level: 2 });
   secret = await createRole(api, app, { ACL: {}, users: [eve.id], roles: [both.id] });
 });
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
 const get = (path: string, more: TestRequest = {}) => api.request('GET', path, { app, ...more });
 const find = async (where: object, more: TestRequest = {}) =>
   idsIn(await get(withWhere('/1.1/classes/_Role', where), more));

@@ -1,25 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi, type TestRequest } from '../../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import type { TestRequest } from '../../../support/api.ts';
 import { adding, changeRole, createRole, newRoleName, pointerTo, removing } from '../../../support/roles.ts';
+import { useTestApi } from '../../../support/test-api.ts';
 import { newName, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
-let database: TestDatabase;
-let api: TestApi;
 let app: App;
 let user: TestUser;
+const api = useTestApi();
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
   app = await api.createApp();
   user = await signUp(api, app);
 });
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
 const everybody = { '*': { read: true, write: true } };
 const readOnly = { '*': { read: true } };
 const post = (body: unknown, more: TestRequest = {}) =>

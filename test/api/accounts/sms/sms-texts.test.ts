@@ -1,21 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import { startTestApi, type TestApi } from '../../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
+import { useTestApi } from '../../../support/test-api.ts';
 
-let database: TestDatabase;
-let api: TestApi;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url });
-});
-
-afterAll(async () => {
-  await api.close();
-  await database.drop();
-});
-
+const api = useTestApi();
 const pathOf = (app: { appId: string }, kind: 'templates' | 'signatures', rest = '') =>
   `/console/api/apps/${app.appId}/sms-${kind}${rest}`;
 const admin = (method: string, path: string, body?: unknown) =>

@@ -2,30 +2,26 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../../shared/db/pool.ts';
 import type { App, AppOptionsPatch } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi, type TestResponse } from '../../../support/api.ts';
-import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { movableClock } from '../../../support/gateways/apns.ts';
+import { useTestApi } from '../../../support/test-api.ts';
 
 const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;
 
-let database: TestDatabase;
-let api: TestApi;
 let secondApi: TestApi;
 let db: Database;
 const clock = movableClock(Date.now());
 
+const api = useTestApi({ clock });
 beforeAll(async () => {
-  database = await createTestDatabase();
-  api = await startTestApi({ databaseUrl: database.url, clock });
-  secondApi = await startTestApi({ databaseUrl: database.url, clock });
-  db = new Database({ url: database.url, applicationName: 'test' });
+  secondApi = await startTestApi({ databaseUrl: api.databaseUrl, clock });
+  db = new Database({ url: api.databaseUrl, applicationName: 'test' });
 });
 
 afterAll(async () => {
-  await Promise.all([api.close(), secondApi.close()]);
+  await secondApi.close();
   await db.close();
-  await database.drop();
 });
 
 const phone = '+8613800138000';
@@ -369,7 +365,7 @@ describe('the spending limits', () => {
 
   test('per address: what a caller writes into X-Forwarded-For counts for nothing', async () => {
     const app = await appWith({ smsPerAddressPerHour: 1 });
-    const from = (n: number, list: string, of = api) =>
+    const from = (n: number, list: string, of: TestApi = api) =>
       of.request('POST', '/1.1/requestSmsCode', {
         app,
         body: { mobilePhoneNumber: numberOf(n) },
@@ -379,7 +375,7 @@ describe('the spending limits', () => {
     expect((await from(1, '192.0.2.2')).body.code).toBe(154);
     // Behind one proxy the last address is the one that it saw; a host has a whole network of IPv6.
     const env = { TRUSTED_PROXIES: '1' };
-    const behind = await startTestApi({ databaseUrl: database.url, clock, env });
+    const behind = await startTestApi({ databaseUrl: api.databaseUrl, clock, env });
     try {
       expect((await from(2, '192.0.2.9, 192.0.2.1', behind)).status).toBe(200);
       expect((await from(3, '192.0.2.8, 192.0.2.1', behind)).body.code).toBe(154);
