@@ -169,14 +169,14 @@ export class JobQueue {
     );
   }
 
-  /** The priority of the job whose turn is next; 0 when none waits. */
+  /** Returns the highest priority of the jobs that could be taken now; 0 when there are none. */
   async highestPriority<T extends object>(kind: JobKind<T>, tx: Handle): Promise<number> {
-    const { rows } = await tx.query<{ highestPriority: number | null }>(
-      `SELECT max(priority) AS front FROM pgboss.job
+    const { rows } = await tx.query<{ highest: number | null }>(
+      `SELECT max(priority) AS highest FROM pgboss.job
         WHERE name = $1 AND state IN ('created', 'retry') AND start_after <= now()`,
       [kind.queue],
     );
-    return rows[0]?.highestPriority ?? 0;
+    return rows[0]?.highest ?? 0;
   }
 
   /** Whether at least `count` jobs could be taken now; counts no further. */
