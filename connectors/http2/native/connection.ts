@@ -1,4 +1,4 @@
-/** One HTTP/2 connection of our own transport: its life from the first packet to the last. */
+/** One connection of the native transport, from connecting to closing. */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
 import { type ConnectionListener, type PooledConnection, showsAcceptedCredentials } from '../pool.ts';
@@ -11,19 +11,19 @@ import { Http2Session } from './session.ts';
 import type { Http2SessionHost } from './session-host.ts';
 import { StreamWindow } from './streams/stream-window.ts';
 
-/** Bound where the peer names none, and where it names more. */
+/** Upper limit of streams, whatever the peer allows. */
 const maxStreams = 1000;
 
-/** What the transport wants to hear from a connection. */
+/** Callbacks of a connection to its transport. */
 export interface NativeConnectionOwner extends ConnectionListener<NativeConnection> {
-  /** The first answer of this connection. */
+  /** The connection received its first response. */
   onFirstResponse(): void;
   onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
   onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
 }
 
 export interface NativeConnectionOptions {
-  /** Rejects when there is no connection, or when the signal says that nobody waits for it any more. */
+  /** Rejects when connecting fails or `signal` aborts it. */
   connect(signal: AbortSignal): Promise<TLSSocket>;
   firstStreams: number;
   timing: TransportTiming;
@@ -45,7 +45,7 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
   readonly #watchdog: Watchdog;
   readonly #window: StreamWindow;
   #session: Http2Session | null = null;
-  /** Streams that it may still open. */
+  /** Streams that may still be opened. */
   #streamsLeft: number;
   #failure = '';
   #isEnding = false;
@@ -79,7 +79,7 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     return this.#window.limitFor(peerLimit) < peerLimit;
   }
 
-  /** Writes up to `count` requests of `run` into the output; gives how many. `flush` sends them. */
+  /** Writes up to `count` requests of `batch` to the output and returns their number. `flush` sends them. */
   write(batch: ActiveBatch, count: number, nowMs: number): number {
     const session = this.#session;
     if (session === null) return 0;
@@ -117,9 +117,9 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     if (this.phase === 'connecting' && nowMs - this.startedAtMs > connectMs) this.destroy('connect_timeout');
     const session = this.#session;
     if (session === null || this.phase === 'connecting' || this.phase === 'gone') return;
-    const late = session.settleTimedOut(nowMs, requestMs);
-    for (const readsBefore of late) this.#watchdog.onTimeout(readsBefore);
-    if (late.length > 0) this.#owner.onCapacity();
+    const overdue = session.settleTimedOut(nowMs, requestMs);
+    for (const readsBefore of overdue) this.#watchdog.onTimeout(readsBefore);
+    if (overdue.length > 0) this.#owner.onCapacity();
     this.#endIfIdle();
     if (session.isPeerNotReading) this.destroy('unread');
     else if (!this.#isEnding && !this.#watchdog.isAlive(session, nowMs)) this.destroy('ping_timeout');
@@ -184,7 +184,7 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
       return;
     }
     socket.on('error', (error) => {
-      // After the goodbye nothing is owed any more: a peer that answers it with a reset has lost nothing.
+      // After GOAWAY no request is in flight: a reset by the peer is not a failure.
       if (this.#failure === '' && !this.#isEnding) this.#failure = codeOf(error);
     });
     if (this.phase !== 'connecting') {
@@ -200,7 +200,7 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     return Math.min(session.writer.settings.maxConcurrentStreams ?? maxStreams, maxStreams);
   }
 
-  /** The last answer is in and no more will be asked: says goodbye. */
+  /** Sends GOAWAY once a draining connection has no open stream. */
   #endIfIdle(): void {
     if (this.phase !== 'draining' || this.active > 0 || this.#isEnding) return;
     this.#isEnding = true;

@@ -1,24 +1,22 @@
-/** What is said over an established connection: every frame of the peer, and what follows from it (RFC 9113 6). */
+/** HTTP/2 session over an established TLS connection: handles every frame of the peer (RFC 9113 6). */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../shared/clock.ts';
 import { goawayReason } from '../stream-outcome.ts';
-import type { TransportReason } from '../transport.ts';
 import { type ConnectionError, throwConnectionError } from './frames/connection-error.ts';
 import { ControlFrames, receiveWindowBytes } from './frames/control-frames.ts';
 import { FloodGuard } from './frames/flood-guard.ts';
 import { type ByteRange, type FrameHandler, FrameReader } from './frames/frame-reader.ts';
 import { Output } from './frames/output.ts';
 import { errorCode } from './frames/wire-format.ts';
-import type { ActiveBatch } from './requests/active-batch.ts';
 import { RequestWriter } from './requests/request-writer.ts';
 import type { Http2SessionHost } from './session-host.ts';
 import { ResponseReader, type ResponseReaderHost } from './streams/response-reader.ts';
 import { StreamTable } from './streams/stream-table.ts';
 
-/** Answers to its PINGs, SETTINGS and replies that a peer may leave unread; requests and bodies are not among them. */
-const maxUnreadBytes = 131_072;
-/** How long a connection that said goodbye may take to close. */
-const farewellMs = 1000;
+/** Unread control frames (acknowledgements, resets, window updates) above which the session is closed. */
+const maxUnreadControlBytes = 131_072;
+/** Time for the socket to close after GOAWAY. */
+const closeMs = 1000;
 
 export class Http2Session implements FrameHandler, ResponseReaderHost {
   readonly clock: Clock;
@@ -34,11 +32,11 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   readonly #reader: FrameReader;
   #received = 0;
   #goawayLastId = Number.POSITIVE_INFINITY;
-  /** What comes is not read any more. */
+  /** Input is ignored. */
   #isClosed = false;
-  /** The goodbye has left our hands: nothing may be written behind it. */
+  /** GOAWAY is written: nothing may follow it. */
   #isEnded = false;
-  /** Something in what was read may make room. */
+  /** A frame of the current read may have freed capacity. */
   #mayHaveCapacity = false;
 
   constructor(socket: TLSSocket, host: Http2SessionHost) {
@@ -48,7 +46,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     this.#output = new Output(socket);
     this.#controlFrames = new ControlFrames(this.#output);
     this.writer = new RequestWriter(this.#output, this.table);
-    this.#responses = new ResponseReader(this, this.table, this.#guard);
+    this.#responses = new ResponseReader(this, host, this.table, this.#guard);
     this.#reader = new FrameReader(this);
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('drain', () => {
@@ -68,7 +66,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     return this.#socket.writable && !this.writer.isBlocked;
   }
 
-  /** Bytes wait for a peer that does not read as fast as we write. */
+  /** Bytes wait because the peer reads more slowly than the session writes. */
   get hasBacklog(): boolean {
     return this.#output.backlog > 0;
   }
@@ -77,24 +75,24 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     return this.#output.sentPieces;
   }
 
-  /** The peer makes us answer and does not read the answers. */
+  /** The peer causes control frames and does not read them. */
   get isPeerNotReading(): boolean {
-    return this.#output.controlBytes > maxUnreadBytes;
+    return this.#output.controlBytes > maxUnreadControlBytes;
   }
 
   flush(): void {
     if (!this.#isEnded) this.#output.flush();
   }
 
-  /** Sends a PING; `callback` hears when it was answered. */
+  /** Sends a PING and calls `callback` at its answer. */
   ping(callback: (error: null) => void): void {
     this.#controlFrames.sendPing(callback);
     this.flush();
   }
 
   /**
-   * Says goodbye, with the code of an error or of none, and closes when that has left. No stream is open any more,
-   * or the peer broke the rules: what it says from now on is passed over, and gets no answer.
+   * Sends GOAWAY and closes the socket once it is written. Called when no stream is open or on a connection error;
+   * ignores further frames of the peer.
    */
   close(code: number): void {
     this.#controlFrames.sendGoaway(code);
@@ -103,18 +101,18 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     this.#isEnded = true;
     this.#reader.stop();
     this.#socket.destroySoon();
-    // A peer that reads nothing is not waited for.
-    setTimeout(() => this.#socket.destroy(), farewellMs).unref();
+    // Do not wait for a peer that reads nothing.
+    setTimeout(() => this.#socket.destroy(), closeMs).unref();
   }
 
-  /** Reads and answers no more; requests on their way end as `giveUpAll` says. */
+  /** Destroys the socket; `settleAll` settles the requests in flight. */
   destroy(): void {
     this.#isClosed = true;
     this.#reader.stop();
     this.#socket.destroy();
   }
 
-  /** Ends requests that waited too long for their answer; gives `readsBefore` of each. */
+  /** Settles requests whose response is overdue; returns `readsBefore` of each. */
   settleTimedOut(nowMs: number, requestMs: number): number[] {
     const { ids, readsBefore, statuses, writtenAtMs } = this.table;
     const late: number[] = [];
@@ -131,7 +129,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     return late;
   }
 
-  /** The connection is lost: a status is an answer, even when what followed it was cut off. */
+  /** Settles all requests of a lost connection. A received status is a response, even with an incomplete body. */
   settleAll(): void {
     this.readAtMs = this.clock.monotonicMs();
     for (const slot of this.table.openSlots()) {
@@ -147,7 +145,7 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   onData(id: number, isEnd: boolean, flowBytes: number, piece: ByteRange): void {
     this.#received += flowBytes;
     if (this.#received > receiveWindowBytes)
-      throwConnectionError(errorCode.flowControl, 'more than the window');
+      throwConnectionError(errorCode.flowControl, 'DATA beyond the window');
     this.#responses.onData(id, isEnd, flowBytes, piece);
   }
 
@@ -179,20 +177,20 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   onWindowUpdate(id: number, increment: number): void {
     this.#guard.countWindowUpdate();
     this.#mayHaveCapacity = true;
-    const problem = this.writer.onWindowUpdate(id, increment);
-    const slot = problem === null ? -1 : this.table.find(id);
-    if (problem !== null && slot >= 0) {
-      this.reset(id, problem);
+    const error = this.writer.onWindowUpdate(id, increment);
+    const slot = error === null ? -1 : this.table.find(id);
+    if (error !== null && slot >= 0) {
+      this.reset(id, error);
       this.#responses.settleUnknown(slot, 'stream_reset');
     } else if (id !== 0 && ((id & 1) === 0 || id >= this.nextId))
-      throwConnectionError(errorCode.protocol, 'a window of a stream that is not');
+      throwConnectionError(errorCode.protocol, 'WINDOW_UPDATE of an idle stream');
   }
 
   onIgnored(): void {
     this.#guard.count();
   }
 
-  /** Streams above `lastId` were not processed, and the peer takes no more (RFC 9113 6.8). */
+  /** Settles streams above `lastId` as unprocessed (RFC 9113 6.8). */
   onGoaway(lastId: number, code: number, debugData: Buffer): void {
     this.#guard.count();
     this.#goawayLastId = Math.min(this.#goawayLastId, lastId);
@@ -217,10 +215,6 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     this.#host.onResponse(status, seconds);
   }
 
-  drain(): void {
-    this.#host.drain();
-  }
-
   onStreamClosed(id: number): void {
     if (this.writer.dropUpload(id)) this.#controlFrames.sendReset(id, errorCode.cancel);
   }
@@ -228,14 +222,6 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   reset(id: number, code: number): void {
     this.writer.dropUpload(id);
     this.#controlFrames.sendReset(id, code);
-  }
-
-  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void {
-    this.#host.onUnprocessed(batch, index, reason);
-  }
-
-  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void {
-    this.#host.onUnknown(batch, index, reason, seconds);
   }
 
   #receive(chunk: Buffer): void {

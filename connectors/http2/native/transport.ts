@@ -1,4 +1,4 @@
-/** Our own HTTP/2 transport: frames straight onto `node:tls`, for many small requests that are alike. */
+/** Native HTTP/2 transport: writes frames to `node:tls` directly, for many small, similar requests. */
 import { connectTls } from '../connect.ts';
 import { maxRepeats, PooledTransport } from '../pooled-transport.ts';
 import type { OnResult, RequestBatch, Transport, TransportOptions, TransportReason } from '../transport.ts';
@@ -6,10 +6,10 @@ import { NativeConnection, type NativeConnectionOwner } from './connection.ts';
 import { ActiveBatch } from './requests/active-batch.ts';
 import { BatchQueue } from './requests/batch-queue.ts';
 
-/** Requests that a batch and a connection are given at a turn. */
+/** Requests of one batch written to one connection per turn. */
 const quantum = 64;
 
-/** Opens a pool to `options.baseUrl`; see `openTransport`. */
+/** Opens a connection pool to `options.baseUrl`; see `openTransport`. */
 export function openNativeTransport(options: TransportOptions): Transport {
   return new NativeTransport(options);
 }
@@ -53,13 +53,12 @@ class NativeTransport extends PooledTransport<NativeConnection> implements Nativ
 
   onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void {
     if (reason === 'refused_stream') this.emit('refused', '');
-    const isTooOften = batch.putBack(index) > maxRepeats;
-    if (batch.stopped === null && !this.isClosed && !isTooOften) {
+    const isLimitReached = batch.putBack(index) > maxRepeats;
+    if (batch.stopped === null && !this.isClosed && !isLimitReached) {
       this.#queue.add(batch);
     } else {
       batch.withdraw(index);
-      const told = batch.stopped ?? reason;
-      batch.settle(index, { kind: 'not_sent', reason: told, afterMs: null });
+      batch.settle(index, { kind: 'not_sent', reason: batch.stopped ?? reason, afterMs: null });
     }
     this.schedulePump();
   }

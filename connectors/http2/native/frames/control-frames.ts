@@ -1,4 +1,4 @@
-/** Our own words to the peer that carry no request: greeting, answers, windows, resets, goodbye (RFC 9113 6). */
+/** Frames of the client that carry no request: preface, SETTINGS, PING, WINDOW_UPDATE, RST_STREAM, GOAWAY (RFC 9113 6). */
 
 import { maxHeaderListBytes, streamWindowBytes } from '../streams/response-reader.ts';
 import type { Output } from './output.ts';
@@ -14,7 +14,7 @@ import {
   settingsFrame,
 } from './wire-format.ts';
 
-/** What the peer may send on all streams before we say that we read it. */
+/** Receive window of the connection. */
 export const receiveWindowBytes = 1_048_576;
 
 const ourSettings = settingsFrame([
@@ -23,11 +23,11 @@ const ourSettings = settingsFrame([
   [setting.maxHeaderListSize, maxHeaderListBytes],
 ]);
 
-/** Appends them to the output; who speaks flushes. */
+/** Appends control frames to the output; the caller flushes. */
 export class ControlFrames {
   readonly #output: Output;
   #pong: ((error: null) => void) | null = null;
-  /** When our SETTINGS left; 0 once they were acknowledged. */
+  /** Time at which our SETTINGS were sent; 0 once they are acknowledged. */
   #settingsSentAtMs = 0;
 
   constructor(output: Output) {
@@ -41,7 +41,7 @@ export class ControlFrames {
     this.sendWindowUpdate(receiveWindowBytes - defaultWindowBytes);
   }
 
-  /** The peer acknowledged our SETTINGS: gives the seconds that it took, the first time. */
+  /** Handles the acknowledgement of our SETTINGS; returns the round trip in seconds, the first time. */
   onSettingsAck(nowMs: number): number | null {
     const seconds = this.#settingsSentAtMs > 0 ? (nowMs - this.#settingsSentAtMs) / 1000 : null;
     this.#settingsSentAtMs = 0;
@@ -52,7 +52,7 @@ export class ControlFrames {
     this.#output.appendControl(frameOf(frame.settings, flag.ack, 0, Buffer.alloc(0)));
   }
 
-  /** `callback` hears when the PING was answered. */
+  /** Sends a PING and calls `callback` at its answer. */
   sendPing(callback: (error: null) => void): void {
     this.#pong = callback;
     this.#output.append(frameOf(frame.ping, 0, 0, Buffer.alloc(8)));
@@ -66,7 +66,7 @@ export class ControlFrames {
     }
   }
 
-  /** The peer may send so many bytes more, on all streams. */
+  /** Increases the receive window of the connection. */
   sendWindowUpdate(bytes: number): void {
     this.#output.appendControl(numberFrame(frame.windowUpdate, 0, bytes));
   }

@@ -1,21 +1,20 @@
 import { throwConnectionError } from './connection-error.ts';
 import { errorCode } from './wire-format.ts';
 
-/** So many frames that bring nothing may come in a burst, … */
+/** Useless frames allowed in a burst. */
 const burst = 10_000;
-/** … this many more for every reply, and … */
+/** Further ones for every response. */
 const perReply = 4;
-/** … per sweep, of which there are at least two a second. */
+/** Further ones per sweep; there are at least two sweeps a second. */
 const perSweep = 250;
-/** Besides, a window may be widened so often for every frame of a body that waited for it, and every KiB in it, … */
+/** WINDOW_UPDATE frames allowed in addition, per DATA frame of a waiting body and per KiB in it. */
 const windowsPerStep = 4;
-/** … and so many of these may be saved up: a peer reads long after we wrote. */
+/** Most of these that accumulate: a peer may read long after the write. */
 const maxWindows = 100_000;
 
 /**
- * Counts frames that cost us work and bring no reply: SETTINGS, PING, WINDOW_UPDATE, RST_STREAM, empty DATA,
- * frames of closed streams and of unknown types. A peer that sends little else is told to calm down
- * (RFC 9113 10.5).
+ * Detects floods of frames that cost work and carry no response: SETTINGS, PING, WINDOW_UPDATE, RST_STREAM, empty DATA,
+ * frames of closed streams and of unknown types. Throws ENHANCE_YOUR_CALM above the limits (RFC 9113 10.5).
  */
 export class FloodGuard {
   #count = 0;
@@ -25,16 +24,16 @@ export class FloodGuard {
   count(): void {
     this.#count += 1;
     if (this.#count > burst)
-      throwConnectionError(errorCode.enhanceYourCalm, 'too many frames that bring nothing');
+      throwConnectionError(errorCode.enhanceYourCalm, 'too many frames without a response');
   }
 
-  /** A window was widened. */
+  /** Counts a WINDOW_UPDATE. */
   countWindowUpdate(): void {
     if (this.#windows > 0) this.#windows -= 1;
     else this.count();
   }
 
-  /** `progress`: how much of large bodies has left so far, by the measure of `Uploads`. */
+  /** Grants WINDOW_UPDATE frames for written bodies; `progress` is that of `Uploads`. */
   onUploadProgress(progress: number): void {
     if (progress === this.#uploaded) return;
     this.#windows = Math.min(maxWindows, this.#windows + windowsPerStep * (progress - this.#uploaded));

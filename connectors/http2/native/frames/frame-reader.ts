@@ -1,6 +1,6 @@
 /**
- * Bytes of a peer into frames (RFC 9113 4, 6), in place: a frame that lies whole in what was read is handed
- * on as a range of it. Checks what can be said of a frame by itself; what it means is the connection's.
+ * Splits the bytes of a peer into frames (RFC 9113 4, 6), in place: a frame that is complete in the read buffer is
+ * passed on as a range of it. Checks each frame by itself; the handler checks it against the state of the session.
  */
 
 import { ConnectionError, throwConnectionError } from './connection-error.ts';
@@ -15,29 +15,29 @@ import {
   readUint32,
 } from './wire-format.ts';
 
-/** Most bytes of one header block over all its frames, and most frames of it: what floods of CONTINUATION meet. */
+/** Limits of one header block over all its frames, against floods of CONTINUATION. */
 const maxBlockBytes = 65_536;
 const maxContinuations = 32;
 
 export interface FrameHandler {
-  /** A whole header block, without padding and priority. */
+  /** Complete header block, without padding and priority. */
   onHeaders(streamId: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void;
-  /** `flowBytes` counts the padding too. */
+  /** `flowBytes` includes the padding. */
   onData(streamId: number, isEnd: boolean, flowBytes: number, piece: ByteRange): void;
   onSettings(payload: Buffer): void;
   onSettingsAck(): void;
   onPing(isAck: boolean, opaque: Buffer): void;
   onGoaway(lastId: number, code: number, debugData: Buffer): void;
   onReset(streamId: number, code: number): void;
-  /** `streamId` 0 is the connection. */
+  /** `streamId` 0: the connection. */
   onWindowUpdate(streamId: number, increment: number): void;
   /** PRIORITY and frames of unknown types. */
   onIgnored(): void;
-  /** The peer broke the protocol, here or in what a method above threw: nothing more is read. */
-  onConnectionError(fault: ConnectionError): void;
+  /** Connection error of the reader or thrown by a method above; nothing more is read. */
+  onConnectionError(error: ConnectionError): void;
 }
 
-/** A range of what was read; valid during the call only. */
+/** Range of a read buffer; valid during the call only. */
 export interface ByteRange {
   bytes: Buffer;
   start: number;
@@ -48,10 +48,10 @@ const nothing = Buffer.alloc(0);
 
 export class FrameReader {
   readonly #handler: FrameHandler;
-  /** A frame of which only the beginning was read. */
+  /** Frame that is not complete yet. */
   readonly #partial = Buffer.allocUnsafeSlow(frameHeaderBytes + defaultFrameBytes);
   #partialBytes = 0;
-  /** A header block whose END_HEADERS is still to come. */
+  /** Header block without END_HEADERS yet. */
   #block: Buffer[] = [];
   #blockBytes = 0;
   #blockId = 0;
@@ -64,7 +64,7 @@ export class FrameReader {
     this.#handler = handler;
   }
 
-  /** Reads no more, also of what is in hand. */
+  /** Stops reading, also within the current chunk. */
   stop(): void {
     this.#isStopped = true;
     this.#block = [];
@@ -97,7 +97,7 @@ export class FrameReader {
     this.#partialBytes = chunk.length - at;
   }
 
-  /** Completes the frame that was begun, and gives the place of the next one in `chunk`. */
+  /** Completes the partial frame and returns the offset of the next one in `chunk`. */
   #complete(chunk: Buffer): number {
     let at = 0;
     if (this.#partialBytes < frameHeaderBytes) {
@@ -129,7 +129,7 @@ export class FrameReader {
     if (this.#isFirst) {
       this.#isFirst = false;
       if (type !== frame.settings || flags & flag.ack)
-        throwConnectionError(errorCode.protocol, 'the first frame is no SETTINGS');
+        throwConnectionError(errorCode.protocol, 'the first frame is not SETTINGS');
     }
     if (this.#blockId !== 0 && (type !== frame.continuation || streamId !== this.#blockId))
       throwConnectionError(errorCode.protocol, 'a header block is interrupted');
@@ -174,10 +174,10 @@ export class FrameReader {
   }
 
   #continuation(flags: number, bytes: Buffer, start: number, end: number): void {
-    if (this.#blockId === 0) throwConnectionError(errorCode.protocol, 'CONTINUATION of nothing');
+    if (this.#blockId === 0) throwConnectionError(errorCode.protocol, 'CONTINUATION without HEADERS');
     this.#blockBytes += end - start;
     if (this.#blockBytes > maxBlockBytes || this.#block.length > maxContinuations)
-      throwConnectionError(errorCode.enhanceYourCalm, 'a header block without end');
+      throwConnectionError(errorCode.enhanceYourCalm, 'a header block above the limit');
     this.#block.push(Buffer.from(bytes.subarray(start, end)));
     if ((flags & flag.endHeaders) === 0) return;
     const block = Buffer.concat(this.#block);
@@ -205,8 +205,8 @@ export class FrameReader {
   }
 
   #rareFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
-    const problem = problemOf(type, streamId, end - start, (flags & flag.ack) !== 0);
-    if (problem !== null) throwConnectionError(problem, `a frame of type ${type} that cannot be`);
+    const error = frameError(type, streamId, end - start, (flags & flag.ack) !== 0);
+    if (error !== null) throwConnectionError(error, `an invalid frame of type ${type}`);
     const handler = this.#handler;
     const isAck = (flags & flag.ack) !== 0;
     if (type === frame.settings && isAck) handler.onSettingsAck();
@@ -224,13 +224,13 @@ export class FrameReader {
   }
 }
 
-/** The connection error that a frame is by its length, its stream or its type alone (RFC 9113 6); null: none. */
-function problemOf(type: number, streamId: number, length: number, isAck: boolean): number | null {
+/** Returns the connection error of a frame by its type, length and stream (RFC 9113 6); null for a valid one. */
+function frameError(type: number, streamId: number, length: number, isAck: boolean): number | null {
   const isOfConnection = type === frame.settings || type === frame.ping || type === frame.goaway;
   const isOfStream = type === frame.priority || type === frame.reset;
   if (isOfConnection && streamId !== 0) return errorCode.protocol;
   if (isOfStream && streamId === 0) return errorCode.protocol;
-  // We said ENABLE_PUSH 0 (RFC 9113 6.6).
+  // Our SETTINGS disable server push (RFC 9113 6.6).
   if (type === frame.pushPromise) return errorCode.protocol;
   if (type === frame.settings && (isAck ? length !== 0 : length % 6 !== 0)) return errorCode.frameSize;
   const fixed = fixedLengths.get(type);

@@ -1,31 +1,25 @@
-/** Where a written piece goes. `done` is called when its bytes are needed no more. */
+/** Sink of written bytes. `done` is called when they may be reused. */
 export interface ByteSink {
-  /** Bytes that were handed over and are not on their way yet. */
+  /** Bytes handed over and not written yet. */
   readonly writableLength: number;
   write(bytes: Uint8Array, done: () => void): void;
 }
 
 const firstBytes = 65_536;
-/**
- * Buffers grow to this while turns fill them, so that a turn stays one write: Node copies the pieces of
- * several into one.
- */
+/** Size to which buffers grow, so that a turn stays one write: Node would copy several pieces into one. */
 const mostBytes = 524_288;
 const keptBuffers = 2;
 
-/**
- * Frames on their way out, gathered in buffers that are used again: one write per loop turn however many
- * requests it holds.
- */
+/** Write buffer for frames: one write per turn of the event loop, for any number of requests. Reuses its buffers. */
 export class Output {
-  /** Being filled; valid until the next `reserve`, `append` or `flush`. */
+  /** Current buffer; valid until the next `reserve`, `append` or `flush`. */
   bytes: Buffer = Buffer.allocUnsafeSlow(firstBytes);
   length = 0;
-  /** Pieces that have left in all: it grows as long as the peer reads. */
+  /** Number of written pieces; it grows as long as the peer reads. */
   sentPieces = 0;
   readonly #sink: ByteSink;
   readonly #free: Buffer[] = [];
-  /** Of the piece that is being filled, bytes of answers; see `owed`. */
+  /** Control bytes in the current buffer; see `controlBytes`. */
   #bufferedControlBytes = 0;
   #writtenControlBytes = 0;
 
@@ -33,17 +27,17 @@ export class Output {
     this.#sink = sink;
   }
 
-  /** Bytes that did not leave yet. */
+  /** Unsent bytes. */
   get backlog(): number {
     return this.length + this.#sink.writableLength;
   }
 
-  /** Bytes among them that answer the peer's frames: no requests, no bodies. */
+  /** Unsent bytes of control frames, without requests and bodies. */
   get controlBytes(): number {
     return this.#bufferedControlBytes + this.#writtenControlBytes;
   }
 
-  /** Makes sure that so many bytes, at most 64 KiB, fit behind `length`. */
+  /** Ensures room for `count` bytes, at most 64 KiB, after `length`. */
   reserve(count: number): void {
     if (this.length + count <= this.bytes.length) return;
     if (this.bytes.length >= mostBytes) this.flush();
@@ -60,7 +54,7 @@ export class Output {
     }
   }
 
-  /** Appends an answer to a frame of the peer. */
+  /** Appends a control frame. */
   appendControl(bytes: Uint8Array): void {
     this.#bufferedControlBytes += bytes.length;
     this.append(bytes);

@@ -8,7 +8,7 @@ import {
   setting,
 } from './wire-format.ts';
 
-/** What the peer has told us of itself (RFC 9113 6.5.2). */
+/** Settings of the peer (RFC 9113 6.5.2). */
 export interface PeerSettings {
   maxConcurrentStreams: number | null;
   initialWindowSize: number;
@@ -22,8 +22,8 @@ export const initialSettings: PeerSettings = {
 };
 
 /**
- * The settings after a SETTINGS frame; throws for values that may not be. Unknown ones are passed over. Every
- * size of the header table is told, in order: the smallest in between counts too (RFC 7541 4.2).
+ * Returns the settings after a SETTINGS frame; throws for invalid values, ignores unknown ones. Passes every size of the
+ * header table to `onTableSize`, in order: the smallest one counts too (RFC 7541 4.2).
  */
 export function applySettings(
   known: PeerSettings,
@@ -38,20 +38,20 @@ export function applySettings(
         onTableSize(value);
         break;
       case setting.enablePush:
-        // A server may say nothing but 0 (RFC 9113 6.5.2).
-        if (value !== 0) throwConnectionError(errorCode.protocol, 'a server that wants to be pushed to');
+        // Servers may send 0 only (RFC 9113 6.5.2).
+        if (value !== 0) throwConnectionError(errorCode.protocol, 'ENABLE_PUSH of a server');
         break;
       case setting.maxConcurrentStreams:
         settings.maxConcurrentStreams = value;
         break;
       case setting.initialWindowSize:
         if (value > maxWindowBytes)
-          throwConnectionError(errorCode.flowControl, 'an initial window beyond 2^31-1');
+          throwConnectionError(errorCode.flowControl, 'an initial window above 2^31-1');
         settings.initialWindowSize = value;
         break;
       case setting.maxFrameSize:
         if (value < defaultFrameBytes || value > 0xff_ffff)
-          throwConnectionError(errorCode.protocol, 'a frame size that may not be');
+          throwConnectionError(errorCode.protocol, 'an invalid frame size');
         settings.maxFrameSize = value;
         break;
     }

@@ -1,7 +1,7 @@
-/** Numbers of RFC 9113: frames, flags, settings and error codes. */
+/** Constants of RFC 9113 (frames, flags, settings, error codes) and encoding of frames. */
 
 export const frameHeaderBytes = 9;
-/** What a peer may send where we announce nothing else (RFC 9113 6.5.2). */
+/** Largest frame of the peer, since our SETTINGS keep the default (RFC 9113 6.5.2). */
 export const defaultFrameBytes = 16_384;
 export const defaultWindowBytes = 65_535;
 export const maxWindowBytes = 0x7fff_ffff;
@@ -51,7 +51,7 @@ export const errorCode = {
 export const readUint24 = (bytes: Uint8Array, at: number): number =>
   ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
 
-/** Without the reserved first bit. */
+/** Reads 31 bits; ignores the reserved first one. */
 export const readUint31 = (bytes: Uint8Array, at: number): number =>
   (((bytes[at] ?? 0) & 0x7f) << 24) | readUint24(bytes, at + 1);
 
@@ -72,7 +72,7 @@ export interface FrameHead {
   streamId: number;
 }
 
-/** Writes the nine bytes before a frame's payload; gives the place of the payload. */
+/** Writes the nine bytes of a frame header; returns the offset of the payload. */
 export function writeFrameHead(bytes: Uint8Array, at: number, head: FrameHead): number {
   bytes[at] = head.length >>> 16;
   bytes[at + 1] = head.length >>> 8;
@@ -83,7 +83,7 @@ export function writeFrameHead(bytes: Uint8Array, at: number, head: FrameHead): 
   return at + frameHeaderBytes;
 }
 
-/** A whole frame; for those that are few. */
+/** Returns a whole frame in a new buffer; for infrequent frames. */
 export function frameOf(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(frameHeaderBytes + payload.length);
   writeFrameHead(bytes, 0, { length: payload.length, type, flags, streamId });
@@ -100,7 +100,7 @@ export function settingsFrame(values: readonly (readonly [id: number, value: num
   return frameOf(frame.settings, 0, 0, payload);
 }
 
-/** A frame whose payload is one 32-bit number: RST_STREAM and WINDOW_UPDATE. */
+/** Returns a frame with a 32-bit payload: RST_STREAM or WINDOW_UPDATE. */
 export function numberFrame(type: number, streamId: number, value: number): Buffer {
   const payload = Buffer.alloc(4);
   payload.writeUInt32BE(value);
@@ -109,7 +109,7 @@ export function numberFrame(type: number, streamId: number, value: number): Buff
 
 export function goawayFrame(code: number): Buffer {
   const payload = Buffer.alloc(8);
-  // Peers open no streams towards us: the last one that we processed is 0.
+  // Servers open no streams, so the last processed id is 0.
   payload.writeUInt32BE(code, 4);
   return frameOf(frame.goaway, 0, 0, payload);
 }

@@ -10,33 +10,33 @@ import type {
   TransportRequest,
 } from '../../transport.ts';
 
-/** A batch on its way: a cursor over its requests, and the few that were handed back. */
+/** Batch in progress: a cursor over its requests, the returned ones, and the count of results to come. */
 export class ActiveBatch {
   readonly requests: readonly TransportRequest[];
   readonly template: RequestTemplate;
-  /** What every request carries before its path and its own header. */
+  /** Header fields that all requests share. */
   readonly fields: readonly Field[];
-  /** The base URL's path and the template's. */
+  /** Path of the base URL and of the template. */
   readonly pathPrefix: string;
   readonly queuedAtMs: number;
-  /** Set once the rest of it must not leave any more. */
+  /** Reason why waiting requests must not be sent; null: they may. */
   stopped: TransportReason | null = null;
-  /** It has a place in the queue. */
+  /** True while the batch is in the queue. */
   isQueued = false;
-  /** How many replies are still owed. */
+  /** Requests without a result. */
   #unsettled: number;
   #next = 0;
-  /** Handed back, to go first. */
+  /** Requests that were not processed; they are sent first. */
   #returned: number[] = [];
-  /** How often each was handed back; made with the first. */
+  /** Number of returns of each request; allocated at the first. */
   #repeats: Uint8Array | null = null;
   #callbackError: unknown;
   readonly #onResult: OnResult;
-  readonly #done: (defect: unknown) => void;
+  readonly #done: (callbackError: unknown) => void;
 
   constructor(
     batch: RequestBatch,
-    options: { onResult: OnResult; baseUrl: URL; nowMs: number; done(defect: unknown): void },
+    options: { onResult: OnResult; baseUrl: URL; nowMs: number; done(callbackError: unknown): void },
   ) {
     this.requests = batch.requests;
     this.template = batch.template;
@@ -48,18 +48,18 @@ export class ActiveBatch {
     this.#done = options.done;
   }
 
-  /** Requests that wait. */
+  /** Number of waiting requests. */
   get waiting(): number {
     return this.requests.length - this.#next + this.#returned.length;
   }
 
-  /** Takes the next one that waits; only while `waiting` is not 0. */
+  /** Takes the next waiting request. Requires `waiting` > 0. */
   take(): number {
     if (this.#returned.length > 0) return this.#returned.pop() ?? -1;
     return this.#next++;
   }
 
-  /** Puts one back to be taken first; gives how often that was done with it. */
+  /** Returns a request that was not processed, to be taken first. Returns the number of its returns. */
   putBack(index: number): number {
     this.#repeats ??= new Uint8Array(this.requests.length);
     const repeats = (this.#repeats[index] ?? 0) + 1;
@@ -68,17 +68,17 @@ export class ActiveBatch {
     return repeats;
   }
 
-  /** Takes back what `putBack` put: it is settled otherwise. */
+  /** Reverts `putBack` for a request that will not be sent again. */
   withdraw(index: number): void {
-    const place = this.#returned.lastIndexOf(index);
-    if (place >= 0) this.#returned.splice(place, 1);
+    const at = this.#returned.lastIndexOf(index);
+    if (at >= 0) this.#returned.splice(at, 1);
   }
 
-  /** Tells one reply. What the caller's function throws is kept for the end and stops the batch. */
-  settle(index: number, settle: RequestResult): ResponseDecision {
+  /** Reports one result. An error of the callback stops the batch and rejects `sendMany` at its end. */
+  settle(index: number, result: RequestResult): ResponseDecision {
     let decision: ResponseDecision;
     try {
-      decision = this.#onResult(index, settle);
+      decision = this.#onResult(index, result);
     } catch (error) {
       this.#callbackError ??= error;
       decision = 'stop';
@@ -89,23 +89,23 @@ export class ActiveBatch {
     return decision;
   }
 
-  /** Hands back everything that waits. */
+  /** Rejects the waiting requests and those that are returned later. */
   stop(reason: TransportReason, afterMs: number | null = null): void {
     this.stopped ??= reason;
     this.rejectWaiting({ kind: 'not_sent', reason, afterMs });
   }
 
-  /** The same; what comes back from a connection later may be sent again. */
-  rejectWaiting(settle: NotSent): void {
-    while (this.waiting > 0) this.settle(this.take(), settle);
+  /** Rejects the waiting requests; those returned later may be sent again. */
+  rejectWaiting(result: NotSent): void {
+    while (this.waiting > 0) this.settle(this.take(), result);
   }
 }
 
-/** Headers as they go into a block: the pseudo ones first (RFC 9113 8.3). */
+/** Returns the shared header fields, pseudo fields first (RFC 9113 8.3). */
 function fieldsOf(template: RequestTemplate, authority: string): Field[] {
-  const passing = new Set(template.batchHeaders);
+  const batchHeaders = new Set(template.batchHeaders);
   const shared = Object.entries(template.headers).map(
-    ([name, value]): Field => ({ name, value, scope: passing.has(name) ? 'batch' : 'connection' }),
+    ([name, value]): Field => ({ name, value, scope: batchHeaders.has(name) ? 'batch' : 'connection' }),
   );
   return [
     { name: ':method', value: 'POST', scope: 'connection' },

@@ -1,8 +1,8 @@
 import type { ActiveBatch } from './active-batch.ts';
 
 /**
- * Batches that wait for free streams, in turns: each is asked for a handful of requests at a time, so that
- * a push to one device does not wait behind thousands of another.
+ * Round-robin queue of batches that wait for free streams: each gets a few requests per turn, so that a push to one
+ * device does not wait for thousands of another push.
  */
 export class BatchQueue {
   readonly #batches: ActiveBatch[] = [];
@@ -12,14 +12,14 @@ export class BatchQueue {
     return this.#batches.length === 0;
   }
 
-  /** Whatever waits in a run, new or handed back. */
+  /** Queues a batch with waiting requests, new or returned. */
   add(batch: ActiveBatch): void {
     if (batch.isQueued || batch.waiting === 0) return;
     batch.isQueued = true;
     this.#batches.push(batch);
   }
 
-  /** The batch whose turn it is; one of which nothing waits any more gives up its place. */
+  /** Returns the batch whose turn it is; removes batches without waiting requests. */
   next(): ActiveBatch | undefined {
     while (this.#batches.length > 0) {
       if (this.#turn >= this.#batches.length) this.#turn = 0;
@@ -34,7 +34,7 @@ export class BatchQueue {
     return undefined;
   }
 
-  /** All that wait, or those that were queued before `queuedBeforeMs`. A copy: whoever reads it may stop them. */
+  /** Returns a copy of the queue, of all batches or of those queued before `queuedBeforeMs`. */
   list(queuedBeforeMs = Number.POSITIVE_INFINITY): ActiveBatch[] {
     return this.#batches.filter((batch) => batch.queuedAtMs < queuedBeforeMs);
   }

@@ -1,15 +1,15 @@
 /**
- * A request as the bytes it leaves as. What requests of a push share is laid out once, frame headers
- * included; a request is a copy of it in which its stream number, its path and its own header are filled in.
+ * Requests as bytes on the wire. The part that requests of a batch share is encoded once, frame headers included; a
+ * request is a copy of it with its stream id, path and header value filled in.
  */
 import type { Field, HeaderEncoder } from '../../hpack/encoder.ts';
 import type { TransportRequest } from '../../transport.ts';
 import { flag, frame, frameHeaderBytes, writeFrameHead } from '../frames/wire-format.ts';
 import type { ActiveBatch } from './active-batch.ts';
 
-/** Literal that is never indexed, named by entry 4 of the static table, `:path` (RFC 7541 6.2.3). */
+/** First byte of a never-indexed literal `:path`, entry 4 of the static table (RFC 7541 6.2.3). */
 const pathPattern = 0x14;
-/** Images of different lengths are kept side by side; device tokens come in two or three. */
+/** Encodings cached by length of path and header value; device tokens have two or three lengths. */
 const keptEncodings = 8;
 
 const empty = Buffer.alloc(0);
@@ -17,31 +17,31 @@ const empty = Buffer.alloc(0);
 export class EncodedRequest {
   /** HEADERS, and DATA up to the splice. */
   readonly bytes: Buffer;
-  /** Where the request's own path begins. */
+  /** Offset of the path of the request. */
   readonly pathOffset: number;
-  /** Where its own header's value begins; -1: it has none. */
+  /** Offset of its header value; -1: none. */
   readonly headerOffset: number;
-  /** Where the header of the DATA frame begins; -1: the body is empty. */
+  /** Offset of the DATA frame header; -1: empty body. */
   readonly dataOffset: number;
-  /** Of the header block. */
+  /** Length of the header block. */
   readonly blockBytes: number;
-  /** The body behind the splice; null: the body is the same for all and lies in `bytes`. */
+  /** Body after the splice; null: no splice, the whole body is in `bytes`. */
   readonly tail: Buffer | null;
-  /** Of the body without its splice. */
+  /** Length of the body without its splice. */
   readonly bodyBytes: number;
 
-  constructor(shared: SharedPart, pathLength: number, ownLength: number) {
-    const { pseudo, regular, ownPrefix, pathPrefix, body, spliceAt } = shared;
+  constructor(shared: SharedPart, pathLength: number, headerLength: number) {
+    const { pseudo, regular, headerPrefix, pathPrefix, body, spliceAt } = shared;
     const path =
       pathPrefix === null
         ? [empty]
         : [Buffer.from([pathPattern]), lengthPrefix(pathPrefix.length + pathLength), pathPrefix];
-    const own = ownLength < 0 ? [empty] : [ownPrefix, lengthPrefix(ownLength)];
+    const own = headerLength < 0 ? [empty] : [headerPrefix, lengthPrefix(headerLength)];
     const head = Buffer.concat([Buffer.alloc(frameHeaderBytes), pseudo, ...path]);
     const middle = Buffer.concat([Buffer.alloc(pathLength), regular, ...own]);
-    const blockEnd = head.length + middle.length + Math.max(0, ownLength);
+    const blockEnd = head.length + middle.length + Math.max(0, headerLength);
     this.pathOffset = head.length;
-    this.headerOffset = ownLength < 0 ? -1 : head.length + middle.length;
+    this.headerOffset = headerLength < 0 ? -1 : head.length + middle.length;
     this.bodyBytes = body.length;
     this.blockBytes = blockEnd - frameHeaderBytes;
     const isEmpty = body.length === 0 && spliceAt === undefined;
@@ -62,7 +62,7 @@ export class EncodedRequest {
     front.copy(this.bytes, blockEnd + frameHeaderBytes);
   }
 
-  /** The header block of one request by itself, for those that do not fit the usual two frames. */
+  /** Returns the header block of a request that does not fit the usual two frames. */
   blockOf(request: TransportRequest): Buffer {
     const block = Buffer.from(this.bytes.subarray(0, frameHeaderBytes + this.blockBytes));
     block.write(request.path, this.pathOffset, 'latin1');
@@ -71,19 +71,20 @@ export class EncodedRequest {
   }
 }
 
-/** What all requests of a template share, as this connection's tables have it. */
+/** Shared part of the requests of a batch, encoded with the HPACK table of one connection. */
 export interface SharedPart {
-  /** Pseudo fields, the path with them where all have the same. */
+  /** Pseudo fields, including the path where all requests have the same. */
   pseudo: Buffer;
   regular: Buffer;
-  ownPrefix: Buffer;
-  /** What comes before each request's own path; null: the path lies in `pseudo`. */
+  /** Name of the header whose value differs by request. */
+  headerPrefix: Buffer;
+  /** Prefix of each request's path; null: `pseudo` contains the path. */
   pathPrefix: Buffer | null;
   body: Buffer;
   spliceAt: number | undefined;
 }
 
-/** The images of one batch on one connection; made anew whenever the connection's table has moved. */
+/** Encoder of one batch for one connection; encodes the shared part again when the HPACK table has changed. */
 export class RequestEncoder {
   readonly #batch: ActiveBatch;
   readonly #encoder: HeaderEncoder;
@@ -99,7 +100,7 @@ export class RequestEncoder {
     this.#encoder = encoder;
   }
 
-  /** The image that fits this request. It is to be sent at once: it may tell the peer's table something. */
+  /** Returns the encoding for a request. Send it at once: it may update the peer's HPACK table. */
   encode(request: TransportRequest): EncodedRequest {
     const isPathShared = request.path === '';
     if (this.#generation !== this.#encoder.generation || this.#isPathShared !== isPathShared)
@@ -129,7 +130,7 @@ export class RequestEncoder {
     this.#shared = {
       pseudo: encoder.encode([...fields.filter(isPseudo), ...path]),
       regular: encoder.encode(fields.filter((field) => !isPseudo(field))),
-      ownPrefix: encoder.neverIndexedPrefix(template.requestHeaderName ?? ''),
+      headerPrefix: encoder.neverIndexedPrefix(template.requestHeaderName ?? ''),
       pathPrefix: isPathShared ? null : Buffer.from(pathPrefix, 'latin1'),
       body: template.body,
       spliceAt: template.spliceAt,
@@ -137,21 +138,21 @@ export class RequestEncoder {
     this.#encoded.clear();
     this.#lastKey = -1;
     this.#isPathShared = isPathShared;
-    // Bytes that told the table something must not be told twice: the next request lays them anew.
+    // Bytes that update the table must be sent once only: the next request encodes the shared part again.
     this.#generation = encoder.generation === before ? before : -1;
     return this.#build(request);
   }
 
   #build({ path, headerValue }: TransportRequest): EncodedRequest {
-    if (this.#shared === null) throw new Error('an image of nothing');
-    const hasOwn = this.#batch.template.requestHeaderName !== undefined && headerValue !== undefined;
-    return new EncodedRequest(this.#shared, path.length, hasOwn ? headerValue.length : -1);
+    if (this.#shared === null) throw new Error('the shared part is not encoded');
+    const hasHeader = this.#batch.template.requestHeaderName !== undefined && headerValue !== undefined;
+    return new EncodedRequest(this.#shared, path.length, hasHeader ? headerValue.length : -1);
   }
 }
 
 const isPseudo = ({ name }: Field): boolean => name.startsWith(':');
 
-/** Length of a text that is not in Huffman code, in front of it (RFC 7541 5.1, 5.2). */
+/** Encodes the length prefix of a plain string (RFC 7541 5.1, 5.2). */
 function lengthPrefix(length: number): Buffer {
   if (length < 0x7f) return Buffer.from([length]);
   const bytes = [0x7f];

@@ -1,4 +1,4 @@
-/** The requests' side of a connection: out of images into the output, within the windows (RFC 9113 5.2, 8.1). */
+/** Writes requests of one connection to its output, within the flow-control windows (RFC 9113 5.2, 8.1). */
 import { HeaderEncoder } from '../../hpack/encoder.ts';
 import type { TransportRequest } from '../../transport.ts';
 import { throwConnectionError } from '../frames/connection-error.ts';
@@ -21,18 +21,18 @@ import { type EncodedRequest, RequestEncoder } from './encoded-request.ts';
 import { writeLatin1 } from './latin1.ts';
 import { Uploads } from './uploads.ts';
 
-/** Beyond this the socket is behind: no more requests until it has caught up. */
+/** Unsent bytes above which no request is written until the socket drains. */
 const maxBacklogBytes = 524_288;
-/** Most of a body in one frame, whatever the peer takes: a frame is what may go beyond the backlog. */
+/** Largest DATA frame, whatever the peer allows: the backlog may exceed its limit by one frame. */
 const maxDataBytes = 65_536;
-/** Bodies that may wait for windows at a time. */
+/** Most bodies that wait for windows at the same time. */
 const maxUploads = 64;
-/** Up to this size a part of a request goes the short way; every peer takes frames of it. */
+/** Largest block or body written as a single frame without checks; every peer takes frames of this size. */
 const usualBytes = defaultFrameBytes;
-/** Up to this length a loop is faster than a call into the runtime. */
+/** Length up to which a loop is faster than a call into the runtime. */
 const shortText = 12;
 
-/** When a request was written, for its deadline and for the watchdog. */
+/** Time of a write, for the deadline, and number of reads before it, for the watchdog. */
 export interface WriteTime {
   nowMs: number;
   reads: number;
@@ -40,16 +40,16 @@ export interface WriteTime {
 
 export class RequestWriter {
   settings: PeerSettings = initialSettings;
-  /** Number of the next stream; ours are odd (RFC 9113 5.1.1). */
+  /** Id of the next stream; those of clients are odd (RFC 9113 5.1.1). */
   nextId = 1;
   readonly #encoder = new HeaderEncoder();
   readonly #output: Output;
   readonly #table: StreamTable;
   readonly #uploads = new Uploads();
   readonly #encoders = new WeakMap<ActiveBatch, RequestEncoder>();
-  /** What the peer takes on the connection. */
+  /** Flow-control window of the connection. */
   #window = defaultWindowBytes;
-  /** Bodies up to this leave with their request, in one frame. */
+  /** Largest body that is written with its request, in one frame. */
   #bodyLimit = Math.min(usualBytes, initialSettings.initialWindowSize);
 
   constructor(output: Output, table: StreamTable) {
@@ -57,12 +57,12 @@ export class RequestWriter {
     this.#table = table;
   }
 
-  /** No request could be sent whole: the window is used up, bodies wait, or the socket is behind. */
+  /** No request can be written completely: empty window, too many waiting bodies, or backlog of the socket. */
   get isBlocked(): boolean {
     return this.#window <= 0 || this.#uploads.count >= maxUploads || this.#output.backlog >= maxBacklogBytes;
   }
 
-  /** Writes up to `count` of the requests that wait in `run`; gives how many. */
+  /** Writes up to `count` waiting requests of `batch` and returns their number. */
   write(batch: ActiveBatch, count: number, moment: WriteTime): number {
     let encoder = this.#encoders.get(batch);
     if (!encoder) {
@@ -91,24 +91,24 @@ export class RequestWriter {
       throwConnectionError(errorCode.flowControl, 'a window beyond 2^31-1');
   }
 
-  /** A WINDOW_UPDATE; gives the error of its stream, if it is one (RFC 9113 6.9). */
+  /** Handles a WINDOW_UPDATE; returns the code of a stream error or null (RFC 9113 6.9). */
   onWindowUpdate(id: number, increment: number): number | null {
     if (id !== 0) {
       if (increment === 0) return errorCode.protocol;
       return this.#uploads.onWindowUpdate(id, increment) ? null : errorCode.flowControl;
     }
-    if (increment === 0) throwConnectionError(errorCode.protocol, 'a window that grows by nothing');
+    if (increment === 0) throwConnectionError(errorCode.protocol, 'WINDOW_UPDATE of 0');
     this.#window += increment;
     if (this.#window > maxWindowBytes) throwConnectionError(errorCode.flowControl, 'a window beyond 2^31-1');
     return null;
   }
 
-  /** See `Uploads`. */
+  /** See `Uploads.progress`. */
   get uploadProgress(): number {
     return this.#uploads.uploadProgress;
   }
 
-  /** Goes on with bodies that waited. */
+  /** Writes waiting bodies as far as the windows allow. */
   pump(): void {
     if (this.#uploads.count === 0) return;
     this.#window -= this.#uploads.pump(this.#output, {
@@ -118,7 +118,7 @@ export class RequestWriter {
     });
   }
 
-  /** Forgets the rest of a body; true when there was one. */
+  /** Drops the rest of a body; returns true when there was one. */
   dropUpload(id: number): boolean {
     return this.#uploads.count > 0 && this.#uploads.drop(id);
   }
@@ -178,7 +178,7 @@ export class RequestWriter {
     bytes[lengthAt + 2] = length;
   }
 
-  /** A request that does not fit the usual two frames: CONTINUATION, and a body that follows as it may. */
+  /** Writes a request that does not fit two frames: with CONTINUATION, and the body as windows allow. */
   #writeLarge(batch: ActiveBatch, id: number, request: TransportRequest, encoded: EncodedRequest): void {
     const body = bodyOf(batch, request);
     const block = encoded.blockOf(request);

@@ -7,11 +7,11 @@ interface Upload {
   id: number;
   body: Buffer;
   at: number;
-  /** What the peer takes on this stream. */
+  /** Flow-control window of the stream. */
   window: number;
 }
 
-/** What the connection has to give at the moment. */
+/** Current limits of the connection. */
 export interface UploadLimits {
   connectionWindow: number;
   frameBytes: number;
@@ -20,7 +20,7 @@ export interface UploadLimits {
 }
 
 export class Uploads {
-  /** Frames written in all, and another for every KiB in them: a peer may widen its windows so often. */
+  /** Frames written in total, plus one per KiB in them: the number of WINDOW_UPDATE frames that a peer may send. */
   uploadProgress = 0;
   readonly #uploads = new Map<number, Upload>();
 
@@ -40,14 +40,14 @@ export class Uploads {
     return this.#uploads.delete(id);
   }
 
-  /** A WINDOW_UPDATE of a stream; false: beyond what a window may be. */
+  /** Handles a WINDOW_UPDATE of a stream; returns false for a window above the maximum. */
   onWindowUpdate(id: number, bytes: number): boolean {
     const upload = this.#uploads.get(id);
     if (upload) upload.window += bytes;
     return upload === undefined || upload.window <= maxWindowBytes;
   }
 
-  /** The peer changed its initial window: every stream's moves with it, below 0 too (RFC 9113 6.9.2). */
+  /** Adjusts all stream windows to a new initial window, below 0 too (RFC 9113 6.9.2). */
   adjustWindows(bytes: number): boolean {
     for (const upload of this.#uploads.values()) {
       upload.window += bytes;
@@ -56,7 +56,7 @@ export class Uploads {
     return true;
   }
 
-  /** Writes what may be written, oldest first; gives how many bytes of the connection's window that took. */
+  /** Writes as much as the limits allow, oldest body first; returns the bytes taken from the connection's window. */
   pump(output: Output, limits: UploadLimits): number {
     let left = limits.connectionWindow;
     for (const upload of this.#uploads.values()) {

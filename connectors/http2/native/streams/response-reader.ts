@@ -1,4 +1,4 @@
-/** The streams' side of a connection: frames of streams into outcomes of requests (RFC 9113 5.1, 8.1). */
+/** Turns the frames of streams into results of requests (RFC 9113 5.1, 8.1). */
 import type { Clock } from '../../../../shared/clock.ts';
 import { retryAfterMs } from '../../../../shared/http/client.ts';
 import { HeaderDecoder } from '../../hpack/decoder.ts';
@@ -8,55 +8,58 @@ import { throwConnectionError } from '../frames/connection-error.ts';
 import type { FloodGuard } from '../frames/flood-guard.ts';
 import type { ByteRange } from '../frames/frame-reader.ts';
 import { errorCode } from '../frames/wire-format.ts';
-import type { ActiveBatch } from '../requests/active-batch.ts';
+import type { Http2SessionHost } from '../session-host.ts';
 import type { PartialResponse, StreamTable } from './stream-table.ts';
 
-/** Reply bodies are kept up to this many bytes; a stream that goes on is cancelled. */
-export const maxReplyBytes = 65_536;
-/** Over all streams of a connection. */
+/** Kept part of a response body; a longer one cancels its stream. */
+export const maxBodyBytes = 65_536;
+/** Kept parts over all streams of a connection. */
 const maxKeptBytes = 4_194_304;
 /** Our SETTINGS_MAX_HEADER_LIST_SIZE. */
 export const maxHeaderListBytes = 16_384;
-/** Our SETTINGS_INITIAL_WINDOW_SIZE: never widened, since no reply is read so far. */
+/** Our SETTINGS_INITIAL_WINDOW_SIZE. Stream windows are never increased, since `maxBodyBytes` is smaller. */
 export const streamWindowBytes = 131_072;
 
-/** What the connection is to us here. */
+/** Session, as the response reader uses it. */
 export interface ResponseReaderHost {
   readonly clock: Clock;
-  /** The number that the next stream gets: those from here on are not open yet. */
+  /** Id of the next stream: it and higher ones are idle. */
   readonly nextId: number;
-  /** When the bytes that are being read were read, on the monotonic clock. */
+  /** Time of the current read, monotonic. */
   readonly readAtMs: number;
-  /** RST_STREAM; also gives up what is left of the stream's body. */
+  /** Sends RST_STREAM and drops the rest of the request's body. */
   reset(id: number, code: number): void;
-  /** `seconds` after the request was written. */
+  /** A response is complete, `seconds` after the request was written. */
   onResponse(status: number, seconds: number): void;
-  /** The stream has ended for us; what is left of its body is of no use. */
+  /** The stream has ended; the rest of the request's body is not needed. */
   onStreamClosed(id: number): void;
-  /** The caller wants no more requests on this connection. */
-  drain(): void;
-  onUnprocessed(batch: ActiveBatch, index: number, reason: TransportReason): void;
-  onUnknown(batch: ActiveBatch, index: number, reason: TransportReason, seconds: number): void;
 }
 
 export class ResponseReader {
-  readonly #host: ResponseReaderHost;
+  readonly #session: ResponseReaderHost;
+  readonly #connection: Http2SessionHost;
   readonly #table: StreamTable;
   readonly #guard: FloodGuard;
   readonly #decoder = new HeaderDecoder({ tableSize: defaultTableSize, listSize: maxHeaderListBytes });
   #keptBytes = 0;
-  /** Told again and again: nearly all replies are this one. */
+  /** Reused for nearly all responses: 200 without body. */
   readonly #ok: Http2Response = { kind: 'response', status: 200, body: '', retryAfterMs: null, seconds: 0 };
 
-  constructor(host: ResponseReaderHost, table: StreamTable, guard: FloodGuard) {
-    this.#host = host;
+  constructor(
+    session: ResponseReaderHost,
+    connection: Http2SessionHost,
+    table: StreamTable,
+    guard: FloodGuard,
+  ) {
+    this.#session = session;
+    this.#connection = connection;
     this.#table = table;
     this.#guard = guard;
   }
 
   onHeaders(id: number, isEnd: boolean, bytes: Buffer, start: number, end: number): void {
     const slot = this.#table.find(id);
-    // `:status: 200` alone, entry 8 of the static table: nothing to decode.
+    // `:status: 200` alone, entry 8 of the static table: no need to decode.
     if (
       isEnd &&
       end - start === 1 &&
@@ -68,11 +71,10 @@ export class ResponseReader {
       return;
     }
     const decoder = this.#decoder;
-    const problem = decoder.decode(bytes, start, end);
-    if (problem === 'broken')
-      throwConnectionError(errorCode.compression, 'a header block that cannot be read');
-    if (problem === 'too_large')
-      throwConnectionError(errorCode.enhanceYourCalm, 'a header list beyond our bound');
+    const error = decoder.decode(bytes, start, end);
+    if (error === 'broken') throwConnectionError(errorCode.compression, 'an invalid header block');
+    if (error === 'too_large')
+      throwConnectionError(errorCode.enhanceYourCalm, 'a header list above the limit');
     if (slot < 0) this.#onUnknownStream(id);
     else if ((this.#table.statuses[slot] ?? 0) > 0) this.#onTrailers(slot, id, isEnd);
     else this.#onStatus(slot, id, isEnd);
@@ -92,7 +94,7 @@ export class ResponseReader {
     const partial = table.partials[slot] ?? null;
     if (isEnd && (partial === null || partial.flowBytes === 0)) {
       const { bytes, start, end } = piece;
-      this.settleResponse(slot, bytes.toString('utf8', start, Math.min(end, start + maxReplyBytes)));
+      this.settleResponse(slot, bytes.toString('utf8', start, Math.min(end, start + maxBodyBytes)));
       return;
     }
     if (flowBytes === 0 && !isEnd) this.#guard.count();
@@ -107,16 +109,16 @@ export class ResponseReader {
       return;
     }
     this.#guard.count();
-    // A status is an answer, even when what followed it was cut off.
+    // A received status is a response, even with an incomplete body.
     if ((this.#table.statuses[slot] ?? 0) > 0) this.settleResponse(slot);
     else if (code === errorCode.refusedStream) this.settleUnprocessed(slot, 'refused_stream');
     else this.settleUnknown(slot, 'stream_reset');
   }
 
-  /** The stream has ended with an answer; `body` where it is not among what was kept. */
+  /** Settles a stream with its response; `body` where it was not kept. */
   settleResponse(slot: number, body?: string): void {
     const table = this.#table;
-    const { clock, readAtMs } = this.#host;
+    const { clock, readAtMs } = this.#session;
     const partial = table.partials[slot] ?? null;
     const status = table.statuses[slot] ?? 0;
     const retryAfter = partial?.retryAfter;
@@ -131,27 +133,27 @@ export class ResponseReader {
     });
   }
 
-  /** The request was not processed: it may be sent again. */
+  /** Settles a stream as unprocessed: the request may be sent again. */
   settleUnprocessed(slot: number, reason: TransportReason): void {
     const batch = this.#table.batches[slot];
     const index = this.#table.indices[slot] ?? 0;
     this.#release(slot);
-    if (batch) this.#host.onUnprocessed(batch, index, reason);
+    if (batch) this.#connection.onUnprocessed(batch, index, reason);
   }
 
-  /** The request was written and no answer will come. */
+  /** Settles a stream as unknown: the request was written and gets no response. */
   settleUnknown(slot: number, reason: TransportReason): void {
     const table = this.#table;
     const batch = table.batches[slot];
     const index = table.indices[slot] ?? 0;
-    const seconds = (this.#host.readAtMs - (table.writtenAtMs[slot] ?? 0)) / 1000;
+    const seconds = (this.#session.readAtMs - (table.writtenAtMs[slot] ?? 0)) / 1000;
     this.#release(slot);
-    if (batch) this.#host.onUnknown(batch, index, reason, Math.max(0, seconds));
+    if (batch) this.#connection.onUnknown(batch, index, reason, Math.max(0, seconds));
   }
 
   #settleOk(slot: number): void {
     const reply = this.#ok;
-    reply.seconds = (this.#host.readAtMs - (this.#table.writtenAtMs[slot] ?? 0)) / 1000;
+    reply.seconds = (this.#session.readAtMs - (this.#table.writtenAtMs[slot] ?? 0)) / 1000;
     this.#report(slot, reply);
   }
 
@@ -161,8 +163,8 @@ export class ResponseReader {
     const index = table.indices[slot] ?? 0;
     this.#release(slot);
     this.#guard.onResponse();
-    this.#host.onResponse(reply.status, reply.seconds);
-    if (batch && batch.settle(index, reply) === 'drain') this.#host.drain();
+    this.#session.onResponse(reply.status, reply.seconds);
+    if (batch && batch.settle(index, reply) === 'drain') this.#connection.drain();
   }
 
   #release(slot: number): void {
@@ -170,7 +172,7 @@ export class ResponseReader {
     if (partial !== null) this.#keptBytes -= partial.bytes;
     const id = this.#table.ids[slot] ?? 0;
     this.#table.close(slot);
-    this.#host.onStreamClosed(id);
+    this.#session.onStreamClosed(id);
   }
 
   #onStatus(slot: number, id: number, isEnd: boolean): void {
@@ -190,8 +192,8 @@ export class ResponseReader {
   }
 
   #onTrailers(slot: number, id: number, isEnd: boolean): void {
-    // The answer stands; a stream that goes on behind its trailers is ended by us (RFC 9113 8.1).
-    if (!isEnd) this.#host.reset(id, errorCode.protocol);
+    // The response is valid; a stream that continues after its trailers is reset (RFC 9113 8.1).
+    if (!isEnd) this.#session.reset(id, errorCode.protocol);
     this.settleResponse(slot);
   }
 
@@ -199,20 +201,20 @@ export class ResponseReader {
     const partial = this.#partialOf(slot);
     partial.flowBytes += flowBytes;
     if (partial.flowBytes > streamWindowBytes) {
-      this.#host.reset(id, errorCode.flowControl);
+      this.#session.reset(id, errorCode.flowControl);
       this.settleResponse(slot);
       return;
     }
-    const length = Math.min(end - start, maxReplyBytes - partial.bytes);
+    const length = Math.min(end - start, maxBodyBytes - partial.bytes);
     if (length > 0) {
       partial.chunks.push(Buffer.from(bytes.subarray(start, start + length)));
       partial.bytes += length;
       this.#keptBytes += length;
       if (this.#keptBytes > maxKeptBytes)
-        throwConnectionError(errorCode.enhanceYourCalm, 'bodies beyond our bound');
+        throwConnectionError(errorCode.enhanceYourCalm, 'kept bodies above the limit');
     }
     if (end - start <= length) return;
-    this.#host.reset(id, errorCode.cancel);
+    this.#session.reset(id, errorCode.cancel);
     this.settleResponse(slot);
   }
 
@@ -224,16 +226,16 @@ export class ResponseReader {
     return partial;
   }
 
-  /** The peer broke the rules on this stream alone (RFC 9113 5.4.2). */
+  /** Handles a stream error (RFC 9113 5.4.2). */
   #resetStream(slot: number, id: number, code: number): void {
-    this.#host.reset(id, code);
+    this.#session.reset(id, code);
     this.settleUnknown(slot, 'stream_reset');
   }
 
-  /** A frame of a stream that is not open: late after we ended it, or of one that never was. */
+  /** Handles a frame of a stream that is not open: ignores it after a reset, fails for an idle stream. */
   #onUnknownStream(id: number): void {
-    if ((id & 1) === 0 || id >= this.#host.nextId)
-      throwConnectionError(errorCode.protocol, 'a frame of a stream that is not');
+    if ((id & 1) === 0 || id >= this.#session.nextId)
+      throwConnectionError(errorCode.protocol, 'a frame of an idle stream');
     this.#guard.count();
   }
 }

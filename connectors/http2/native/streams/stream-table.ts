@@ -1,34 +1,34 @@
 import type { ActiveBatch } from '../requests/active-batch.ts';
 
-/** Slots that streams take by their number; more than are ever open, so that a place is nearly always free. */
+/** Slots by stream id; more than streams are ever open, so that a slot is nearly always free. */
 const ringSlots = 2048;
-/** For those whose place is wanted by a much younger stream. */
+/** Slots for old streams whose slot a newer stream takes. */
 const spareSlots = 1024;
 
-/** A reply of which more than the status is kept; few streams have one. */
+/** Part of a response beside its status; few streams have one. */
 export interface PartialResponse {
   retryAfter: string | undefined;
-  /** Copies: what is read is not kept. */
+  /** Copies, since read buffers are reused. */
   chunks: Buffer[];
   bytes: number;
-  /** What the peer used of the stream's window, padding included. */
+  /** Bytes taken from the stream's window, padding included. */
   flowBytes: number;
 }
 
 /**
- * What is known of the streams that are open: columns of numbers over a ring of slots, so that a stream costs
- * no object. Streams are numbered in the order they are opened (RFC 9113 5.1.1), so the slot follows from the
- * number; one that outlived 2048 younger ones moves to a spare slot and is found by its number in a map.
+ * State of the open streams: typed arrays over a ring of slots, so that a stream needs no object. Stream ids grow
+ * (RFC 9113 5.1.1), so the slot follows from the id. A stream that outlives 2048 newer ones moves to a spare slot,
+ * which a map finds.
  */
 export class StreamTable {
-  /** Streams that may be open at a time. */
+  /** Most streams open at the same time. */
   static readonly capacity = spareSlots;
-  /** Stream number by slot; 0: free. */
+  /** Stream id by slot; 0: free. */
   readonly ids = new Uint32Array(ringSlots + spareSlots);
   readonly batches: (ActiveBatch | null)[] = new Array<ActiveBatch | null>(ringSlots + spareSlots).fill(null);
   readonly indices = new Uint32Array(ringSlots + spareSlots);
   readonly writtenAtMs = new Float64Array(ringSlots + spareSlots);
-  /** How much its connection had read when it was written. */
+  /** Reads of the connection before the request was written. */
   readonly readsBefore = new Float64Array(ringSlots + spareSlots);
   readonly statuses = new Uint16Array(ringSlots + spareSlots);
   readonly partials: (PartialResponse | null)[] = new Array<PartialResponse | null>(
@@ -37,14 +37,14 @@ export class StreamTable {
   count = 0;
   readonly #moved = new Map<number, number>();
 
-  /** Slot of an open stream, -1 when it is not open. */
+  /** Returns the slot of an open stream; -1 when it is not open. */
   find(id: number): number {
     const slot = (id >>> 1) & (ringSlots - 1);
     if (this.ids[slot] === id) return slot;
     return this.#moved.size === 0 ? -1 : (this.#moved.get(id) ?? -1);
   }
 
-  /** Opens a stream; its number is above all before it, and fewer than `capacity` are open. */
+  /** Opens a stream and returns its slot. Its id is the highest so far; fewer than `capacity` are open. */
   open(id: number): number {
     const slot = (id >>> 1) & (ringSlots - 1);
     if (this.ids[slot] !== 0) this.#move(slot);
@@ -62,7 +62,7 @@ export class StreamTable {
     this.count -= 1;
   }
 
-  /** Slots of all open streams, the oldest first. */
+  /** Returns the slots of all open streams, oldest first. */
   openSlots(): number[] {
     if (this.count === 0) return [];
     const slots: number[] = [];
