@@ -13,7 +13,7 @@ export type Condition =
   | MembersCondition
   | RelatedCondition;
 
-/** A test of a relation, whose members are rows of other tables of the app. */
+/** Test of a relation; its members are rows of other tables of the app. */
 export interface MembersCondition {
   kind: 'members';
   relation: RelationColumn;
@@ -21,7 +21,7 @@ export interface MembersCondition {
   appId: string;
 }
 
-/** The members of one object's relation; none where the reader may not see that object. */
+/** `$relatedTo`: the members of one object's relation; matches no row if the viewer may not see that object. */
 export interface RelatedCondition extends RelatedOperand {
   kind: 'related';
   viewer: Viewer;
@@ -29,10 +29,10 @@ export interface RelatedCondition extends RelatedOperand {
 
 export type ComparisonOperator = '<' | '<=' | '>' | '>=';
 
-/** What is asked of one field; semantics in README.md. */
+/** Test of one field; semantics in README.md. */
 export type Test = PlainTest | SubqueryTest;
 
-/** What the value of the field answers by itself. */
+/** Test that needs the value of the field only. */
 export type PlainTest =
   | { op: 'equal'; value: Json }
   | { op: 'notEqual'; value: Json }
@@ -46,7 +46,7 @@ export type PlainTest =
   | NearTest
   | { op: 'within'; southwest: Point; northeast: Point };
 
-/** A geo point at a distance, in radians, of at least `least` and at most `most`. */
+/** Test for a geo point within a range of distances, in radians. */
 export interface NearTest {
   op: 'near';
   point: Point;
@@ -54,7 +54,7 @@ export interface NearTest {
   maxDistance: number | undefined;
 }
 
-/** `$inQuery`: a pointer to one of the rows; `$select`: equal to what one of them has under `key`. */
+/** `$inQuery`: a pointer to one of the rows; `$select`: equal to the value of `key` in one of them. */
 export interface SubqueryTest {
   op: 'subquery';
   query: Subquery;
@@ -63,14 +63,14 @@ export interface SubqueryTest {
   isNegated: boolean;
 }
 
-/** Rows of a class, chosen as a list call chooses them. */
+/** Rows of a class, selected as a list call selects them. */
 export interface Subquery {
   cls: ClassSchema;
   where: Condition;
   sortOrder: SortKey[];
   limit: number;
   skip: number;
-  /** No row is looked at that this one could not list. */
+  /** The subquery reads only rows that this viewer may list. */
   viewer: Viewer;
 }
 
@@ -84,7 +84,7 @@ export interface Comparison {
   value: Comparable;
 }
 
-/** What has an order; `time` is the canonical ISO text of a Date. */
+/** Value of an ordered type; `time` is the canonical ISO text of a Date. */
 export type Comparable =
   | { type: 'number'; value: number }
   | { type: 'string'; value: string }

@@ -5,23 +5,23 @@ import type { ClassSchema } from './schema/fields.ts';
 import type { Params } from './sql/params.ts';
 
 /**
- * For whom a query is answered. A sub-query shows no more than a list call of its class would: else a condition on
- * one class were a way to read another (protocol/known-problems.md#field-oracles).
+ * Caller of a query, with its read access. A subquery reads no more than a list call of its class; otherwise a
+ * condition on one class could reveal another (protocol/known-problems.md#field-oracles).
  */
 export interface Viewer {
   appId: string;
-  /** Names of the classes whose rows may be asked for. */
+  /** Names of the classes that the caller may list. */
   classes: ReadonlySet<string>;
-  /** Whose entries in an ACL count; undefined: nothing is kept from the master key. */
+  /** ACL subjects of the caller; undefined for the master key, which ignores ACLs. */
   subjects: string[] | undefined;
 }
 
 const allClasses = new Set(['_User', '_Installation', '_Role']);
 
-/** The reader that sees everything: the master key, and whatever was admitted before. */
+/** Returns the viewer without restrictions: for the master key, and for conditions that were checked before. */
 export const masterViewer = (appId: string): Viewer => ({ appId, classes: allClasses, subjects: undefined });
 
-/** The app key, with a user's session or without: what the app's options open, and roles as far as ACLs show them. */
+/** Returns the viewer of a call. An app key lists the classes that the app's options allow, and roles by their ACLs. */
 export function viewerOf(app: App, caller: { isMaster: boolean; user?: AclUser | undefined }): Viewer {
   if (caller.isMaster) return masterViewer(app.appId);
   const classes = new Set([
@@ -32,19 +32,19 @@ export function viewerOf(app: App, caller: { isMaster: boolean; user?: AclUser |
   return { appId: app.appId, classes, subjects: subjectsOf(caller.user) };
 }
 
-/** Throws 403. */
+/** Throws 403 unless the viewer may list the class. */
 export function requireListAccess(viewer: Viewer, cls: ClassSchema): void {
   if (!viewer.classes.has(cls.name)) throw refuse('forbiddenFind');
 }
 
-/** Condition over the rows of a class that the reader may see. */
+/** Returns the SQL condition for the rows of a class that the viewer may read. */
 export function visibleTo({ subjects }: Viewer, cls: ClassSchema, params: Params): string {
   if (!cls.hasAcl || subjects === undefined) return 'true';
   const isRole = (name: string) => name.startsWith('role:');
   const own = subjects.filter((name) => !isRole(name));
   const may = own.map((name) => `acl -> ${params.add(name)}::text -> 'read' = 'true'`);
   const roles = subjects.filter(isRole);
-  // A user may have a thousand roles, and an ACL has few entries: those are looked up, not the other way round.
+  // A user may have a thousand roles and an ACL has few entries, so look up each entry among the roles.
   if (roles.length > 0)
     may.push(`EXISTS (SELECT FROM jsonb_each(acl) AS entries (subject, permissions)
       WHERE subject = ANY(${params.add(roles)}::text[]) AND permissions -> 'read' = 'true')`);

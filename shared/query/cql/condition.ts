@@ -2,13 +2,13 @@ import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import type { TokenReader } from './token-reader.ts';
 import { syntaxError } from './tokens.ts';
 
-/** What stands in place of a list: gives the operand of `$select`. */
+/** Parser of a subquery in place of a list; returns the operand of `$select`. */
 export type ReadSubquery = (reader: TokenReader) => Json;
 
-/** Parentheses inside one another. */
+/** Limit of nested parentheses. */
 const maxDepth = 10;
 
-/** `a = 1 and (b > 2 or …)` as a `where` (protocol/queries.md#cql). Throws 300. */
+/** Parses `a = 1 and (b > 2 or …)` into a `where` (protocol/queries.md#cql). Throws 300. */
 export function readCondition(reader: TokenReader, readSubquery: ReadSubquery, depth = 0): Json {
   if (depth > maxDepth) throw syntaxError('the condition is nested too deeply');
   const readOne = (): Json => {
@@ -76,10 +76,10 @@ function readTest(reader: TokenReader, readSubquery: ReadSubquery): Json {
   throw reader.unexpected('a comparison');
 }
 
-/** A value that came through a placeholder is a value, whatever operators it holds. */
+/** Wraps an object in `$eq`: a placeholder's value must not act as operators. */
 const equalTo = (value: Json): Json => (isJsonObject(value) ? { $eq: value } : value);
 
-/** A sub-query in parentheses; undefined when none comes next. */
+/** Parses a subquery in parentheses; undefined if the next token does not open one. */
 function readSelected(reader: TokenReader, readSubquery: ReadSubquery, operator: string): Json | undefined {
   if (!reader.acceptSubquery()) return undefined;
   const operand = readSubquery(reader);
@@ -115,7 +115,7 @@ function readBox(reader: TokenReader): Json {
   return { $within: { $box: [southwest, reader.expectPoint()] } };
 }
 
-/** `%` stands for any text, everything else for itself. */
+/** Converts a `like` pattern: `%` matches any text, all other characters are literals. */
 function patternOf(like: string): string {
   const parts = like.split('%').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
   return `^${parts.join('.*')}$`;

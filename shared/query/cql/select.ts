@@ -5,11 +5,11 @@ import { readCondition } from './condition.ts';
 import { TokenReader } from './token-reader.ts';
 import { syntaxError } from './tokens.ts';
 
-/** A statement as the parameters of a list call (protocol/queries.md#query-parameters). */
+/** Parameters of a list call, parsed from a statement (protocol/queries.md#query-parameters). */
 export interface CqlQuery {
   className: string;
   where: Json;
-  /** Empty: all. */
+  /** Empty means all. */
   keys: string[];
   include: string[];
   hasCount: boolean;
@@ -18,10 +18,10 @@ export interface CqlQuery {
   order: string | undefined;
 }
 
-/** Rows of a sub-query where it names no limit. */
+/** Rows of a subquery without a limit. */
 const subqueryLimit = 1000;
 
-/** Reads a `select` (protocol/queries.md#cql); `given` are the values of its placeholders. Throws 300. */
+/** Parses a `select` (protocol/queries.md#cql). Throws 300. */
 export function parseCql(cql: unknown, placeholderValues: Json[] = []): CqlQuery {
   if (typeof cql !== 'string') throw syntaxError('cql takes a text');
   const reader = new TokenReader(cql, placeholderValues);
@@ -41,7 +41,7 @@ function readSelect(reader: TokenReader): CqlQuery {
 
 type SelectedFields = Pick<CqlQuery, 'keys' | 'include' | 'hasCount'> & { isCountOnly: boolean };
 
-/** `*`, names, `count(*)` or `count(objectId)`, which counts the same, and `include x`, which selects `x` too where it is not all that is selected. */
+/** Parses `*`, names, `count(*)`, `count(objectId)` (the same) and `include x`, which also selects `x` unless all is selected. */
 function readFields(reader: TokenReader): SelectedFields {
   const keys: string[] = [];
   const include: string[] = [];
@@ -70,7 +70,7 @@ const firstName = (name: string): string => name.split('.')[0] ?? name;
 
 type PageClauses = Pick<CqlQuery, 'limit' | 'skip' | 'order'>;
 
-/** `limit` and `order by`, in either order; `limit 10, 20` leaves ten out. */
+/** Parses `limit` and `order by`, in either order; `limit 10, 20` skips ten rows. */
 function readPage(reader: TokenReader, { isCountOnly }: SelectedFields): PageClauses {
   const page: PageClauses = { limit: isCountOnly ? 0 : undefined, skip: undefined, order: undefined };
   for (;;) {
@@ -96,7 +96,7 @@ function readOrder(reader: TokenReader): string {
   return keys.join(',');
 }
 
-/** Its one field is what is compared with. */
+/** Parses a nested query; its single field is the value to compare with. */
 function readSubquery(reader: TokenReader): JsonObject {
   const { className, where, keys, include, hasCount, limit, skip, order } = readSelect(reader);
   const [key, ...more] = keys;
@@ -107,8 +107,8 @@ function readSubquery(reader: TokenReader): JsonObject {
 }
 
 /**
- * The body of a push with its `cql` as `where` (protocol/queries.md#cql). Throws 1 when it has both, 300 for a statement that
- * does not say which installations are meant.
+ * Returns the body of a push with its `cql` replaced by `where` (protocol/queries.md#cql). Throws 1 if it has both, 300
+ * for a statement that does not select installations.
  */
 export function withoutCql({ cql, ...body }: JsonObject): JsonObject {
   if (cql === undefined || cql === null) return body;

@@ -2,7 +2,7 @@ import { isJsonObject, type Json } from '../../domain/json.ts';
 import { canonicalTime } from '../../domain/objects/typed-values.ts';
 import { syntaxError, type Token, tokenize } from './tokens.ts';
 
-/** Reads a statement from left to right; each `?` takes the next of the given values. */
+/** Reader of a statement's tokens; `accept…` consumes a token if it matches, `expect…` throws 300 if it does not. */
 export class TokenReader {
   readonly #tokens: Token[];
   readonly #placeholderValues: Json[];
@@ -22,7 +22,7 @@ export class TokenReader {
     return token.kind === 'name' && token.text.toLowerCase() === word;
   }
 
-  /** Goes on when the words come next, each of them. */
+  /** Consumes the words if all of them come next. */
   acceptWords(...words: string[]): boolean {
     const start = this.#position;
     for (const word of words) {
@@ -57,7 +57,7 @@ export class TokenReader {
     return token.text;
   }
 
-  /** True for the name of a function: something with a parenthesis behind it. */
+  /** Consumes the name of a function and its opening parenthesis. */
   acceptFunction(name: string): boolean {
     const next = this.#tokens[this.#position + 1];
     if (!this.isWord(name) || next?.kind !== 'sign' || next.text !== '(') return false;
@@ -65,7 +65,7 @@ export class TokenReader {
     return true;
   }
 
-  /** Goes past the parenthesis when a sub-query opens there. */
+  /** Consumes a parenthesis if a subquery follows it. */
   acceptSubquery(): boolean {
     const [open, word] = [this.#token, this.#tokens[this.#position + 1]];
     const isThere =
@@ -95,7 +95,7 @@ export class TokenReader {
     return value;
   }
 
-  /** A literal, a placeholder, or a typed value written as a function. */
+  /** Reads a literal, a placeholder (`?`), or a typed value written as a function. */
   expectValue(): Json {
     if (this.acceptSign('?')) return this.#nextPlaceholderValue();
     if (this.acceptSign('[')) return this.#listUntil(']');
@@ -109,7 +109,7 @@ export class TokenReader {
     throw this.unexpected('a value');
   }
 
-  /** `(a, b)`, or a placeholder for all of it. */
+  /** Reads `(a, b)`, or a placeholder for the whole list. */
   expectList(): Json[] {
     if (this.acceptSign('(')) {
       const values = this.#listUntil(')');
@@ -120,7 +120,7 @@ export class TokenReader {
     return Array.isArray(value) ? value : [value];
   }
 
-  /** A geo point, also as `[latitude, longitude]`. */
+  /** Reads a geo point, also as `[latitude, longitude]`. */
   expectPoint(): Json {
     const value = this.expectValue();
     return Array.isArray(value) ? geoPoint(value) : value;

@@ -1,6 +1,6 @@
 import { refuse } from '../../domain/errors/errors.ts';
 
-/** Longer statements are refused; a URL holds no more. */
+/** Limit of a statement, that of a URL. */
 const maxLength = 16_384;
 
 export type Token =
@@ -31,10 +31,10 @@ function unquoted(text: string): string {
     .replace(/\\([\s\S])/g, (_all, char: string) => escapes.get(char) ?? keptEscape(char));
 }
 
-/** Before other letters the backslash stays: patterns of `regexp` are written with it. */
+/** Keeps the backslash before other letters: patterns of `regexp` need it. */
 const keptEscape = (char: string): string => (/['"\\]/.test(char) ? char : `\\${char}`);
 
-/** The words of a statement, the end among them. Throws 300. */
+/** Splits a statement into tokens, with an end token. Throws 300. */
 export function tokenize(cql: string): Token[] {
   if (cql.length > maxLength) throw syntaxError('the statement is too long');
   const tokens: Token[] = [];

@@ -3,18 +3,18 @@ import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import { parseNames } from '../parse/names.ts';
 import { type ClassSchema, parsePath } from '../schema/fields.ts';
 
-/** `include=a,b.c` as a tree of names: what each name leads to is filled in before what lies behind it. */
+/** `include=a,b.c` as a tree of names, resolved level by level. */
 export type Include = Map<string, Include>;
 
 const maxNames = 10;
-/** Names in a row: each may cost one query per class. */
+/** Limit of names in a path: each level may cost one query per class. */
 const maxDepth = 3;
-/** Pointers that one reply follows: one that points to itself would never end. */
+/** Limit of pointers that one reply resolves; bounds cycles too. */
 const maxPointers = 5000;
 
 /**
- * Throws 102 when malformed or too much, 105 for bad names (protocol/queries.md#include). Names of what holds no pointers are left
- * out, as on the public service.
+ * Parses `include` (protocol/queries.md#include). Ignores members that hold no pointers, as the public service does.
+ * Throws 102 for a malformed or too large list, 105 for invalid names.
  */
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
   const include: Include = new Map();
@@ -29,7 +29,7 @@ export function parseInclude(value: unknown, cls: ClassSchema): Include {
   return include;
 }
 
-/** Columns hold texts, numbers and times; what is hidden is not for replies. */
+/** Columns hold texts, numbers and times; hidden members never appear in replies. */
 const mayHoldPointers = ([first = '']: string[], cls: ClassSchema): boolean =>
   !cls.columns.has(first) && !cls.hidden?.has(first);
 
@@ -40,23 +40,23 @@ function add(include: Include, [name, ...rest]: string[]): void {
   add(inner, rest);
 }
 
-/** Where what pointers lead to comes from. */
+/** Source of the objects that pointers refer to. */
 export interface IncludeSource {
-  /** Documents that the reader may see, by their ids; those of other ids are left out. One query. */
+  /** Finds the documents of these ids that the viewer may read, with one query. */
   find(className: string, objectIds: ReadonlySet<string>): Promise<ReadonlyMap<string, JsonObject>>;
-  /** The most that the documents in pointers take together, as characters of JSON. */
+  /** Limit of all included documents together, in characters of JSON. */
   maxLength: number;
 }
 
-/** A document whose pointers are to be filled in. It is ours to write to. */
+/** Document with pointers to resolve; it is a copy and gets changed. */
 interface PendingDocument {
   document: JsonObject;
   include: Include;
 }
 
 /**
- * The documents with what they point to: `{"__type":"Pointer","className",…}` with all members of the object
- * (protocol/queries.md#include). Pointers to what is not there, or not to be seen, stay as they are. Throws 116 when that is too much.
+ * Returns the documents with resolved pointers: `{"__type":"Pointer","className",…}` with all members of the object
+ * (protocol/queries.md#include). Pointers to missing or invisible objects stay as they are. Throws 116 over the limits.
  */
 export async function resolveIncludes(
   documents: JsonObject[],
@@ -73,7 +73,7 @@ export async function resolveIncludes(
   return copies;
 }
 
-/** As `allWithIncluded`, of one document. */
+/** As `resolveIncludes`, for one document. */
 export async function resolveInclude(
   document: JsonObject,
   include: Include,
@@ -84,11 +84,11 @@ export async function resolveInclude(
 
 const hasNames = ({ include }: PendingDocument): boolean => include.size > 0;
 
-/** What one reply has followed and found so far. */
+/** Pointers that one reply has resolved so far. */
 class IncludeResolver {
   readonly #source: IncludeSource;
   readonly #found = new Map<string, Map<string, JsonObject>>();
-  /** Of documents that stand in a pointer; undefined while it is one only. */
+  /** Lengths of included documents; undefined while a document is included once only. */
   readonly #lengths = new Map<JsonObject, number | undefined>();
   #pointers = 0;
   #length = 0;
@@ -97,7 +97,7 @@ class IncludeResolver {
     this.#source = source;
   }
 
-  /** Finds what the documents point to, as far as it is not known, one query per class. */
+  /** Loads the objects that the documents point to and that are not loaded yet, with one query per class. */
   async find(open: PendingDocument[]): Promise<void> {
     const wanted = new Map<string, Set<string>>();
     for (const { document, include } of open) this.#collect(document, include, wanted);
@@ -123,7 +123,7 @@ class IncludeResolver {
       }
   }
 
-  /** Fills the pointers of a document in; gives the documents that it holds then. */
+  /** Resolves the pointers of a document; returns the included documents for the next level. */
   fill({ document, include }: PendingDocument): PendingDocument[] {
     const next: PendingDocument[] = [];
     Object.assign(document, this.#filledMembers(document, include, next));
@@ -151,7 +151,7 @@ class IncludeResolver {
     return document;
   }
 
-  /** Counts repeats: what stands in one pointer was counted when it was read. */
+  /** Counts repeated inclusions; the first one was counted when the document was read. */
   #count(document: JsonObject): void {
     const isRepeat = this.#lengths.has(document);
     const length = isRepeat ? (this.#lengths.get(document) ?? JSON.stringify(document).length) : undefined;

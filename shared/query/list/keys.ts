@@ -2,17 +2,17 @@ import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import { parseNames } from '../parse/names.ts';
 import { type ClassSchema, parsePath } from '../schema/fields.ts';
 
-/** `keys=a,b.c,-d`: what a reply holds (protocol/queries.md#keys). An empty `included` means everything. */
+/** `keys=a,b.c,-d`: members of a reply (protocol/queries.md#keys). An empty `included` means all. */
 export interface Keys {
   included: string[][];
   excluded: string[][];
 }
 
-/** Given back whatever `keys` names, unless excluded by name. */
+/** Members of every reply, unless `keys` excludes them by name. */
 const always = ['objectId', 'createdAt', 'updatedAt'];
 const maxKeys = 100;
 
-/** Throws 102 when malformed, 105 for bad or hidden names; undefined when nothing was asked. */
+/** Parses `keys`; undefined if it is absent or empty. Throws 102 for a malformed list, 105 for invalid or hidden names. */
 export function parseKeys(value: unknown): Keys | undefined {
   if (value === undefined || value === '') return undefined;
   const names = parseNames(value, 'keys', maxKeys);
@@ -23,7 +23,7 @@ export function parseKeys(value: unknown): Keys | undefined {
   };
 }
 
-/** The part of a document that was asked for; aliases find a member under the name it was stored with. */
+/** Projects a document on `keys`; an alias selects the member under its stored name. */
 export function project(document: JsonObject, keys: Keys | undefined, cls: ClassSchema): JsonObject {
   if (!keys) return document;
   const included =
@@ -36,7 +36,7 @@ export function project(document: JsonObject, keys: Keys | undefined, cls: Class
   return Object.fromEntries(members);
 }
 
-/** Paths that begin at this member, without their first part. */
+/** Returns the paths below a member, without their first part. */
 function partsFor(name: string, paths: string[][], cls: ClassSchema): string[][] {
   const column = cls.columns.get(name);
   return paths
@@ -48,7 +48,7 @@ const inside = (name: string, paths: string[][]): string[][] =>
   paths.filter(([first]) => first === name).map((path) => path.slice(1));
 
 const onlyType = new Set(['__type']);
-/** What an included pointer is known by, and what every object has: `keys=owner.name` names neither. */
+/** Members that an included pointer keeps in any case: `keys=owner.name` does not name them. */
 const ofPointer = new Set(['__type', 'className', ...always]);
 
 function keep(value: Json, paths: string[][]): Json | undefined {

@@ -9,7 +9,7 @@ import { type Include, parseInclude } from './include.ts';
 import { type Keys, parseKeys } from './keys.ts';
 import { compileSortOrder, parseLimit, parseSkip, parseSortOrder } from './page.ts';
 
-/** The parameters of a list call, checked (protocol/queries.md#query-parameters). */
+/** Checked parameters of a list call (protocol/queries.md#query-parameters). */
 export interface ListQuery {
   where: Condition;
   /** 0 only together with `hasCount`. */
@@ -22,8 +22,8 @@ export interface ListQuery {
 }
 
 /**
- * Reads `where`, `limit`, `skip`, `order`, `keys`, `include` and `count` of a query string; other parameters are
- * ignored. Throws 102, 105, 106 or 111, and 101 or 403 for sub-queries.
+ * Parses `where`, `limit`, `skip`, `order`, `keys`, `include` and `count` of a query string; ignores other parameters.
+ * Throws 102, 105, 106 or 111, and 101 or 403 for subqueries.
  */
 export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema, viewer: Viewer): ListQuery {
   const hasCount = ['1', 'true', 1, true].some((yes) => query.count === yes);
@@ -38,7 +38,7 @@ export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema,
   };
 }
 
-/** `$1` is the app id. The rows are those that the reader may see. */
+/** Compiles a list call for the rows that the viewer may read. `$1` is the app id. */
 export function compileList(list: ListQuery, cls: ClassSchema, viewer: Viewer): Selection {
   const params = new Params([viewer.appId]);
   const condition = `(${compileWhere(list.where, cls, params)} AND ${visibleTo(viewer, cls, params)})`;
@@ -47,7 +47,7 @@ export function compileList(list: ListQuery, cls: ClassSchema, viewer: Viewer): 
   return { condition, orderBy, values: params.values, conditionValues, limit: list.limit, skip: list.skip };
 }
 
-/** Undefined when there is none: an empty one counts as none (protocol/queries.md#query-parameters). Throws as `parseWhere`. */
+/** Compiles the `where` of a PUT or DELETE; undefined if it is absent or empty (protocol/queries.md#query-parameters). Throws as `parseWhere`. */
 export function compileRowCondition(
   where: unknown,
   cls: ClassSchema,

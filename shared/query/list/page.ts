@@ -5,19 +5,19 @@ import { type ClassSchema, type Field, isRelation, resolveField, type ValueField
 import { compileSortDistance } from '../sql/geo.ts';
 import type { Params } from '../sql/params.ts';
 
-/** Which of the rows that match, and in which order: the parameters that list calls and sub-queries share. */
+/** Limit, skip and sort order: the parameters that list calls and subqueries share. */
 const defaultLimit = 100;
 const maxLimit = 1000;
 const maxOrderKeys = 10;
 
-/** "Anything outside 1…1000 is forced to 100", but nothing at all may be asked for with a count. */
+/** Parses `limit`: a value outside 1…1000 counts as 100; 0 is allowed with a count. */
 export function parseLimit(value: unknown, hasCount: boolean): number {
   const limit = wholeNumber(value);
   if (limit === 0 && hasCount) return 0;
   return limit !== undefined && limit >= 1 && limit <= maxLimit ? limit : defaultLimit;
 }
 
-/** Throws 102. */
+/** Parses `skip`. Throws 102. */
 export function parseSkip(value: unknown): number {
   if (value === undefined || value === '') return 0;
   const skip = wholeNumber(value);
@@ -30,7 +30,7 @@ function wholeNumber(value: unknown): number | undefined {
   return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
-/** `a,-b`: throws 102 when malformed, 105 for bad or hidden names. */
+/** Parses a sort order such as `a,-b`. Throws 102 for a malformed one, 105 for invalid or hidden names. */
 export function parseSortOrder(value: unknown, cls: ClassSchema): SortKey[] {
   if (value === undefined || value === '') return [];
   const names = parseNames(value, 'order', maxOrderKeys);
@@ -40,15 +40,15 @@ export function parseSortOrder(value: unknown, cls: ClassSchema): SortKey[] {
   });
 }
 
-/** A field that has a value of its own to compare by. Throws 102 for a relation. */
+/** Returns the field if it has a value to compare; throws 102 for a relation. */
 export function requireValueField(field: Field): ValueField {
   if (isRelation(field)) throw refuse('invalidQuery', `${field.name} is a relation, and has no value.`);
   return field;
 }
 
 /**
- * What follows ORDER BY. Rows without an order come nearest first where `$nearSphere` asks for it, else in the order
- * they were made; the id also decides between equal ones.
+ * Compiles the ORDER BY list. Without a sort order, rows are sorted by distance if there is a `$nearSphere`, else by
+ * age; the id breaks ties.
  */
 export function compileSortOrder(
   { where, sortOrder }: { where: Condition; sortOrder: SortKey[] },
@@ -62,7 +62,7 @@ export function compileSortOrder(
   return [...keys, 'id'].join(', ');
 }
 
-/** The first `$nearSphere` that every match must meet. */
+/** Returns the first `$nearSphere` that is not inside `$or`. */
 function findNear(where: Condition): { path: string[]; test: NearTest } | undefined {
   if (where.kind === 'and') return where.all.map(findNear).find((near) => near !== undefined);
   if (where.kind !== 'field') return undefined;
@@ -70,7 +70,7 @@ function findNear(where: Condition): { path: string[]; test: NearTest } | undefi
   return test.op === 'near' && 'path' in field ? { path: field.path, test } : undefined;
 }
 
-/** Missing members come first, as the smallest; jsonb has an order of its own over types. */
+/** Compiles one sort key. Missing members sort as the smallest; jsonb orders values of different types. */
 function compileSortKey({ field, isDescending }: SortKey, cls: ClassSchema, params: Params): string {
   const direction = isDescending ? 'DESC NULLS LAST' : 'ASC NULLS FIRST';
   if ('path' in field) return `(${cls.jsonColumn} #> ${params.add(field.path)}::text[]) ${direction}`;

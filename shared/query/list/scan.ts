@@ -12,29 +12,29 @@ import { masterViewer } from '../viewer.ts';
 import { type Keys, parseKeys } from './keys.ts';
 import { parseLimit } from './page.ts';
 
-/** Built-in members by which all rows of a class can be gone through, and their columns. */
+/** Built-in members that a scan can sort by, and their columns. */
 const builtIn = new Map<string, { column: string; type: 'text' | 'timestamptz' }>([
   ['objectId', { column: 'object_id', type: 'text' }],
   ['createdAt', { column: 'created_at', type: 'timestamptz' }],
   ['updatedAt', { column: 'updated_at', type: 'timestamptz' }],
 ]);
 
-/** What a cursor holds of a member of the app's own at most, as JSON: it travels in URLs. */
+/** Limit of a custom member's JSON in a cursor: cursors are sent in URLs. */
 const maxValueLength = 1000;
 
 /** protocol/queries.md#scan. */
 const cursorLifeMs = 10 * 60_000;
 
-/** The row behind which a scan goes on; the id decides between rows with the same key. */
+/** Last row of a page; the id breaks ties between rows with the same key. */
 const cursorSchema = z.object({
   key: z.string(),
-  /** Of a member of the app's own as JSON. */
+  /** JSON for a custom member. */
   value: z.string().max(maxValueLength),
   id: z.int().min(0),
   untilMs: z.number(),
 });
 
-/** The parameters of a scan, checked. */
+/** Checked parameters of a scan. */
 export interface ScanQuery {
   where: Condition;
   limit: number;
@@ -48,8 +48,8 @@ export interface ScanQuery {
 }
 
 /**
- * Reads `where`, `limit`, `keys`, `scan_key` and `cursor` (protocol/queries.md#scan). The key is `objectId`, a time, or a member
- * of the app's own. Throws 102, also for a cursor that is malformed, expired or of another scan, and as `parseWhere`.
+ * Parses `where`, `limit`, `keys`, `scan_key` and `cursor` (protocol/queries.md#scan). The key is `objectId`, a time or
+ * a custom member. Throws as `parseWhere`, and 102 for a cursor that is malformed, expired or of another scan.
  */
 export function parseScan(
   query: Record<string, unknown>,
@@ -85,7 +85,7 @@ function parseCursor(
   return read.data;
 }
 
-/** Whether PostgreSQL can compare a value with the key: cursors come from outside. */
+/** Returns whether PostgreSQL can compare a cursor's value with the key: clients can forge cursors. */
 function isValueOf(key: string, value: string): boolean {
   if (key === 'objectId') return !value.includes('\0');
   if (builtIn.has(key)) return canonicalTime(value) !== undefined;
@@ -105,7 +105,7 @@ function decodeCursor(cursor: string): unknown {
   }
 }
 
-/** A row that a scan may go by. */
+/** Row of a scan. */
 interface ScannedRow {
   id: number;
   objectId: string;
@@ -114,7 +114,7 @@ interface ScannedRow {
   fields: JsonObject;
 }
 
-/** What the next call of a scan sends to go on behind this row. Throws 102 where the key's value is too long for that. */
+/** Returns the cursor for the page after this row. Throws 102 if the key's value is too long for a cursor. */
 export function cursorAfter(row: ScannedRow, { scanKey, key }: ScanQuery, nowMs: number): string {
   const value = valueOfKey(row, key);
   if (value.length > maxValueLength)
@@ -135,11 +135,11 @@ function valueOfKey({ objectId, createdAt, updatedAt, fields }: ScannedRow, key:
   return JSON.stringify(Object.hasOwn(fields, key) ? fields[key] : null);
 }
 
-/** One row more than was asked for, so that the last page is known as such. `$1` is the app id. */
+/** Compiles a scan with one row more than the limit, to detect the last page. `$1` is the app id. */
 export function compileScan(scan: ScanQuery, cls: ClassSchema, appId: string): Selection {
   const params = new Params([appId]);
   const { column, type } = builtIn.get(scan.key) ?? {
-    // A missing member counts as null, which sorts first; `jsonb` has an order over all types.
+    // A missing member counts as null, which sorts first; jsonb orders values of different types.
     column: `coalesce(${cls.jsonColumn} -> ${params.add(scan.key)}::text, 'null'::jsonb)`,
     type: 'jsonb',
   };

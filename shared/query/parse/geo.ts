@@ -2,17 +2,17 @@ import { refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
 
-/** In degrees. */
+/** Geo point in degrees. */
 export interface Point {
   latitude: number;
   longitude: number;
 }
 
-/** Radius of the earth as SDKs of the field have it: their distances are ours. */
+/** Radius of the earth as the SDKs define it, so that distances agree. */
 const kilometersPerRadian = 6371;
 const milesPerRadian = 3958.8;
 
-/** Suffix of `$maxDistance…` and `$minDistance…`, and what one radian is in it; none is radians (protocol/queries.md#places). */
+/** Suffixes of `$maxDistance…` and `$minDistance…`, with the length of one radian; no suffix means radians (protocol/queries.md#places). */
 const units = new Map([
   ['', 1],
   ['InRadians', 1],
@@ -20,12 +20,12 @@ const units = new Map([
   ['InMiles', milesPerRadian],
 ]);
 
-/** Operators that say how far `$nearSphere` reaches. */
+/** Operators that limit the distance of `$nearSphere`. */
 export const distanceOperators: ReadonlySet<string> = new Set(
   ['$maxDistance', '$minDistance'].flatMap((name) => [...units.keys()].map((unit) => name + unit)),
 );
 
-/** Throws 111 for anything but a `{"__type":"GeoPoint"}` in range. */
+/** Parses a `{"__type":"GeoPoint"}`. Throws 111 for another value or a point out of range. */
 export function parsePoint(operand: Json | undefined): Point {
   const value = operand === undefined ? null : canonicalValue(operand);
   if (!isJsonObject(value) || value.__type !== 'GeoPoint')
@@ -33,7 +33,7 @@ export function parsePoint(operand: Json | undefined): Point {
   return { latitude: Number(value.latitude), longitude: Number(value.longitude) };
 }
 
-/** The bound that `$maxDistance…` or `$minDistance…` sets, in radians; the first unit given counts. Throws 102. */
+/** Parses the bound of `$maxDistance…` or `$minDistance…`, in radians; the first unit present wins. Throws 102. */
 export function parseDistance(
   name: '$maxDistance' | '$minDistance',
   operators: JsonObject,
@@ -48,7 +48,7 @@ export function parseDistance(
   return undefined;
 }
 
-/** A corner: a point, or a pair `[longitude, latitude]`, as the Python SDK sends. Throws 111 for anything else. */
+/** Parses a corner: a point, or a pair `[longitude, latitude]` as the Python SDK sends. Throws 111 for another value. */
 function parseCorner(operand: Json | undefined): Point {
   if (!Array.isArray(operand)) return parsePoint(operand);
   const [longitude = null, latitude = null, ...more] = operand;
@@ -56,7 +56,7 @@ function parseCorner(operand: Json | undefined): Point {
   return parsePoint({ __type: 'GeoPoint', latitude, longitude });
 }
 
-/** `{"$box":[southwest, northeast]}`. Throws 102 for another shape, 111 for other corners. */
+/** Parses `{"$box":[southwest, northeast]}`. Throws 102 for another shape, 111 for invalid corners. */
 export function parseBox(operand: Json): { southwest: Point; northeast: Point } {
   const corners = isJsonObject(operand) && Object.keys(operand).length === 1 ? operand.$box : undefined;
   if (!Array.isArray(corners) || corners.length !== 2)

@@ -1,6 +1,6 @@
 import { refuse } from '../../domain/errors/errors.ts';
 
-/** The names of a list parameter such as `keys=a, b`; blanks are tolerated. Throws 102 when malformed or too many. */
+/** Splits a list parameter such as `keys=a, b`; ignores blanks. Throws 102 for another type or too many names. */
 export function parseNames(value: unknown, parameter: string, maxNames: number): string[] {
   if (typeof value !== 'string') throw refuse('invalidQuery', `${parameter} takes a text.`);
   const names = value

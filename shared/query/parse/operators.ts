@@ -5,7 +5,7 @@ import type { Comparable, ComparisonOperator, PlainTest } from '../condition.ts'
 import { distanceOperators, parseBox, parseDistance, parsePoint } from './geo.ts';
 import { translateRegex } from './regex/regex.ts';
 
-/** Members of one `$in`, `$nin` or `$all`. */
+/** Limit of the values of one `$in`, `$nin` or `$all`. */
 export const maxListLength = 1000;
 
 const comparisonOperators = new Map<string, ComparisonOperator>([
@@ -16,8 +16,8 @@ const comparisonOperators = new Map<string, ComparisonOperator>([
 ]);
 
 /**
- * The test that one of the `operators` of a member asks for; all of them must hold (protocol/queries.md#operators). Some only say more
- * of another one, and ask for none. Throws 102, 106 or 111.
+ * Parses one of the `operators` of a member into tests, all of which must hold (protocol/queries.md#operators).
+ * Modifiers such as `$options` return no test of their own. Throws 102, 106 or 111.
  */
 export function parseOperator(name: string, operand: Json, operators: JsonObject): PlainTest[] {
   const comparison = comparisonOperators.get(name);
@@ -67,7 +67,7 @@ function parseNear(operand: Json, operators: JsonObject): PlainTest {
   };
 }
 
-/** What can be smaller or greater: numbers, texts, booleans, dates. */
+/** Parses a value of an ordered type: number, text, boolean or date. */
 function parseComparable(name: string, operand: Json): Comparable {
   const value = canonicalValue(operand);
   if (typeof value === 'number') return { type: 'number', value };

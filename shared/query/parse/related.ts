@@ -4,7 +4,7 @@ import { canonicalValue } from '../../domain/objects/typed-values.ts';
 import { classes } from '../schema/classes.ts';
 import type { ClassSchema, RelationColumn } from '../schema/fields.ts';
 
-/** Whose members a `$relatedTo` asks for. */
+/** Operand of `$relatedTo`: an object and one of its relations. */
 export interface RelatedOperand {
   owner: ClassSchema;
   objectId: string;
@@ -12,8 +12,8 @@ export interface RelatedOperand {
 }
 
 /**
- * Reads `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws 102 for another shape, for what is no relation and
- * where the members are of another class than the one that is asked, 106 for a malformed pointer.
+ * Parses `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws 102 for another shape, for a key
+ * that is not a relation and for a relation with members of another class than `asked`, 106 for a malformed pointer.
  */
 export function parseRelatedOperand(operand: Json, asked: ClassSchema): RelatedOperand {
   const { object, key } = isJsonObject(operand) ? operand : {};
@@ -29,7 +29,7 @@ export function parseRelatedOperand(operand: Json, asked: ClassSchema): RelatedO
   return { owner, objectId: pointer.objectId, relation };
 }
 
-/** The relation of a class that a key names. */
+/** Returns the relation of a class under a key. */
 export function findRelation(cls: ClassSchema, key: string): RelationColumn | undefined {
   const column = cls.columns.get(key);
   return column?.type === 'relation' ? column : undefined;

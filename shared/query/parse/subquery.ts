@@ -5,12 +5,12 @@ import { parseLimit, parseSkip, parseSortOrder, requireValueField } from '../lis
 import { classes } from '../schema/classes.ts';
 import { type ClassSchema, resolveField, type ValueField } from '../schema/fields.ts';
 
-/** Sub-queries in one condition: each may scan its class once. */
+/** Limit of subqueries in one condition: each may scan its class once. */
 export const maxSubqueries = 5;
-/** Sub-queries inside one another. */
+/** Limit of nested subqueries. */
 export const maxSubqueryDepth = 2;
 
-/** Operators whose operand is a query, and what they make of it. */
+/** Operators whose operand is a query. */
 const subqueryOperators = new Map([
   ['$inQuery', { hasKey: false, isNegated: false }],
   ['$notInQuery', { hasKey: false, isNegated: true }],
@@ -20,21 +20,21 @@ const subqueryOperators = new Map([
 
 export const isSubqueryOperator = (name: string): boolean => subqueryOperators.has(name);
 
-/** An operand, read but for its condition, which is of another class than the one around it. */
+/** Parsed operand; its condition is still unparsed JSON, because it belongs to another class. */
 export interface SubqueryOperand extends Omit<Subquery, 'where' | 'viewer'> {
   where: Json | undefined;
   key: ValueField | undefined;
   isNegated: boolean;
 }
 
-/** Throws 101 for a class that is not there, 102 for another shape, 105 for bad or hidden names. */
+/** Parses the operand of a subquery operator. Throws 101 for an unknown class, 102 for another shape, 105 for invalid or hidden names. */
 export function parseSubqueryOperand(name: string, operand: Json): SubqueryOperand {
   const { hasKey, isNegated } = subqueryOperators.get(name) ?? { hasKey: false, isNegated: false };
   if (!isJsonObject(operand)) throw refuse('invalidQuery', `${name} takes a query.`);
   const { key, query } = hasKey ? operand : { key: undefined, query: operand };
   if (!isJsonObject(query)) throw refuse('invalidQuery', `${name} takes a query.`);
   if (hasKey && typeof key !== 'string') throw refuse('invalidQuery', `${name} takes a key.`);
-  // Where a pointer's class goes without saying it is a user: nothing else points to a person (protocol/queries.md#sub-queries).
+  // Without a class name `$inQuery` means `_User` (protocol/queries.md#sub-queries).
   const cls = requireClass(hasKey ? query.className : (query.className ?? '_User'));
   return {
     cls,
@@ -51,7 +51,7 @@ function requireClass(name: Json | undefined): ClassSchema {
   return cls;
 }
 
-/** A sub-query gives as many rows as a list call: 100, or up to 1000 where it says so. */
+/** Parses the page of a subquery: 100 rows as in a list call, or up to 1000 by `limit`. */
 function parsePage(
   { limit, skip, order }: JsonObject,
   cls: ClassSchema,

@@ -9,7 +9,7 @@ import { parseRelatedOperand } from './related.ts';
 import { isSubqueryOperator, maxSubqueries, maxSubqueryDepth, parseSubqueryOperand } from './subquery.ts';
 
 /**
- * What a condition may cost (protocol/known-problems.md#dos-by-query). A push's whole body is under 4096 bytes and a
+ * Limits of a condition (protocol/known-problems.md#dos-by-query). A push's whole body is under 4096 bytes and a
  * URL under 16 KB, so real conditions stay far below.
  */
 export const whereLimits = {
@@ -21,10 +21,10 @@ export const whereLimits = {
 } as const;
 
 /**
- * Checks a `where` and gives its tree. `value` is a dictionary, an array of them (implicit AND,
- * protocol/queries.md#query-parameters), either as JSON text, or absent: then everything matches; an empty text counts as absent
- * (protocol/queries.md#query-parameters). Throws 102 for a malformed, unknown or oversize condition, 105 for a bad or hidden name,
- * 106 and 111 for malformed values; for sub-queries 101 for an unknown class, 403 for one that the reader may not list.
+ * Parses a `where` into a checked condition. `value` is a dictionary, an array of them (implicit AND), JSON text of
+ * either, or absent: an absent or empty one matches every row (protocol/queries.md#query-parameters). Throws 102 for a
+ * malformed, unknown or oversize condition, 105 for an invalid or hidden name, 106 and 111 for malformed values; for
+ * subqueries 101 for an unknown class and 403 for one that the viewer may not list.
  */
 export function parseWhere(value: unknown, cls: ClassSchema, viewer: Viewer): Condition {
   const operand = typeof value === 'string' ? parseText(value) : value;
@@ -49,7 +49,7 @@ function parseText(text: string): unknown {
   }
 }
 
-/** Counts without recursion, so that nothing that follows meets a value it could choke on. */
+/** Checks size and depth without recursion, before any recursive code sees the value. */
 function checkSize(value: unknown): void {
   const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
   let nodes = 0;
@@ -65,14 +65,14 @@ function checkSize(value: unknown): void {
   }
 }
 
-/** Where in the condition we are. */
+/** Position of the parser in the condition. */
 interface ParseContext {
   cls: ClassSchema;
   viewer: Viewer;
   depth: number;
-  /** Sub-queries around this one. */
+  /** Number of enclosing subqueries. */
   queryDepth: number;
-  /** What the whole condition has used. */
+  /** Limits that the whole condition has used. */
   used: { subqueries: number; patterns: number };
 }
 
@@ -125,8 +125,8 @@ function parseTests(field: Field, operand: Json, context: ParseContext): Conditi
 const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(value) });
 
 /**
- * The operators of a member. The JavaScript SDK writes them into a typed value, such as a pointer, that the member is
- * to be equal to as well: that value is a test of its own.
+ * Parses the operators of a member. The JavaScript SDK also writes them into a typed value, such as a pointer; that
+ * value is an equality test of its own.
  */
 function parseTypedOperators(operand: JsonObject, context: ParseContext): Test[] {
   const isTyped = Object.hasOwn(operand, '__type');
@@ -152,7 +152,7 @@ function parseOperators(operators: JsonObject, context: ParseContext): Test[] {
   });
 }
 
-/** Each pattern may cost a walk through all texts of the rows. */
+/** Counts a pattern against the limit: each one may read every text of every row. */
 function countPattern({ used }: ParseContext): void {
   used.patterns += 1;
   if (used.patterns > whereLimits.patterns)

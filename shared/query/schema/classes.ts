@@ -5,7 +5,7 @@ import type { ClassSchema, Column } from './fields.ts';
 const topic: Column = { type: 'text', sql: 'topic' };
 const teamId: Column = { type: 'text', sql: 'team_id' };
 
-/** Columns that the tables of all classes have. */
+/** Columns of every class table. */
 const commonColumns: readonly (readonly [string, Column])[] = [
   ['objectId', { type: 'text', sql: 'object_id' }],
   ['createdAt', { type: 'time', sql: 'created_at' }],
@@ -37,7 +37,7 @@ export const installationClass: ClassSchema = {
   ]),
 };
 
-/** `_User`: columns of the table `app_user`. What is hidden is neither filtered nor sorted by, nor projected alone. */
+/** `_User`: columns of the table `app_user`. Hidden members cannot be filtered, sorted or projected by name. */
 export const userClass: ClassSchema = {
   name: '_User',
   table: 'app_user',
@@ -76,7 +76,7 @@ export const roleClass: ClassSchema = {
   hidden: new Set(['ACL']),
 };
 
-/** The classes there are, by name. */
+/** All classes, by name. */
 export const classes: ReadonlyMap<string, ClassSchema> = new Map(
   [installationClass, userClass, roleClass].map((cls) => [cls.name, cls]),
 );

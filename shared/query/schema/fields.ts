@@ -4,11 +4,11 @@ import { isMemberName } from '../../domain/objects/typed-values.ts';
 export interface TextColumn {
   type: 'text';
   sql: string;
-  /** Where the spelling it was stored with is kept, if that differs; order and patterns look there. */
+  /** Column of the original spelling, if it differs; sorting and patterns use it. */
   spelling?: string;
-  /** The stored form of a value that a client asks for. */
+  /** Converts a client's value to its stored form. */
   canonical?: (value: string) => string;
-  /** Only `{"name": value}` is answered (protocol/queries.md#equality-only). */
+  /** Allows `{"name": value}` only (protocol/queries.md#equality-only). */
   isEqualityOnly?: boolean;
 }
 
@@ -22,54 +22,54 @@ export interface TextArrayColumn {
   sql: string;
 }
 
-/** A relation of a role: pairs in a table of their own. All names are ours, never a client's. */
+/** A relation of a role: pairs in a separate table. All names are constants, never a client's text. */
 export interface RelationColumn {
   type: 'relation';
   /** Class of the members. */
   className: string;
-  /** Table of the pairs: `role_id` and the column `member`. */
+  /** Table of the pairs, with the columns `role_id` and `member`. */
   table: 'role_user' | 'role_role';
   member: 'user_id' | 'child_id';
 }
 
-/** What one column of the class's own table holds. */
+/** Column of the class's own table. */
 export type OwnColumn = TextColumn | PlainColumn | TextArrayColumn;
 
-/** How a member of a class is kept in a column. `sql` is our own text, never a client's. */
+/** Column of a class's member. `sql` is a constant, never a client's text. */
 export type Column = OwnColumn | RelationColumn;
 
-/** What the compiler knows of a class. Members that are no columns live in the jsonb column. */
+/** Schema of a class for the compiler. Members without a column are in the jsonb column. */
 export interface ClassSchema {
   name: string;
-  /** The table of its rows. */
+  /** Table of the rows. */
   table: string;
-  /** Its rows may have an ACL, in the column `acl`. */
+  /** Whether the rows may have an ACL, in the column `acl`. */
   hasAcl: boolean;
   /** The jsonb column of custom members. */
   jsonColumn: string;
   /** Public member names, aliases included, and their columns. */
   columns: ReadonlyMap<string, Column>;
-  /** Members that conditions and orders may not name, so that nobody guesses them by asking. */
+  /** Members that conditions and sort orders may not name, so that no caller can guess their values. */
   hidden?: ReadonlySet<string>;
 }
 
-/** A member that a condition, an order or a projection names. */
+/** Member that a condition, a sort order or a projection names. */
 export type Field = ValueField | { name: string; column: RelationColumn };
 
-/** A field with a value of its own: no relation. */
+/** Field with a value of its own; excludes relations. */
 export type ValueField = { name: string; column: OwnColumn } | { name: string; path: string[] };
 
-/** True for a field that is a relation. */
+/** Returns whether a field is a relation. */
 export const isRelation = (field: Field): field is { name: string; column: RelationColumn } =>
   'column' in field && field.column.type === 'relation';
 
-/** Longer names are refused, in whole. */
+/** Limit of a whole dotted name. */
 const maxNameLength = 256;
 const innerName = /^[A-Za-z0-9_-]{1,128}$/;
 
 /**
- * Splits `a.b.c` and checks each part. Throws 105 for a malformed or a hidden name: private members begin
- * with `_`, and may be neither filtered nor sorted nor projected (develop/architecture.md#queries).
+ * Splits `a.b.c` and checks each part. Throws 105 for a malformed or private name: private members begin with `_`
+ * and cannot be filtered, sorted or projected (develop/architecture.md#queries).
  */
 export function parsePath(name: string): string[] {
   const [first = '', ...inner] = name.split('.');
@@ -82,7 +82,7 @@ export function parsePath(name: string): string[] {
   return [first, ...inner];
 }
 
-/** The member that `name` stands for. Throws 105 as `pathOf`, for a hidden one, and for a part of one that has none. */
+/** Returns the field of a name. Throws 105 as `parsePath`, for a hidden member, and for a path into a column. */
 export function resolveField(name: string, cls: ClassSchema): Field {
   const path = parsePath(name);
   if (cls.hidden?.has(path[0] ?? '')) throw refuse('invalidKeyName', `${path[0]} cannot be queried.`);

@@ -8,7 +8,7 @@ import { compileTextArrayTest } from './text-array.ts';
 
 type ScalarColumn = TextColumn | PlainColumn;
 
-/** A test of a member that has its own column. A value of another type than the column's matches nothing. */
+/** Compiles a test of a member with a column. A value of another type than the column's matches no row. */
 export function compileColumnTest(column: OwnColumn, test: PlainTest, params: Params): string {
   if (test.op === 'notEqual')
     return negate(compileColumnTest(column, { op: 'equal', value: test.value }, params));
@@ -20,7 +20,7 @@ export function compileColumnTest(column: OwnColumn, test: PlainTest, params: Pa
     : compileScalarTest(column, test, params);
 }
 
-/** NULL counts as "does not hold", so that negations match missing members (README.md). */
+/** Negates a condition; NULL counts as false, so that negations match missing members (README.md). */
 export const negate = (sql: string): string => `((${sql}) IS NOT TRUE)`;
 
 function compileScalarTest(column: ScalarColumn, test: PlainTest, params: Params): string {
@@ -30,7 +30,7 @@ function compileScalarTest(column: ScalarColumn, test: PlainTest, params: Params
     case 'in':
       return compileEquality(column, test.values, params);
     case 'all':
-      // One value can be equal to all of them only if they are one.
+      // A single value equals all of them only if they are the same value.
       return test.values.length === 0
         ? 'false'
         : `(${test.values.map((value) => compileEquality(column, [value], params)).join(' AND ')})`;
@@ -47,7 +47,7 @@ function compileScalarTest(column: ScalarColumn, test: PlainTest, params: Params
 
 const sqlTypes = { text: 'text', boolean: 'boolean', integer: 'float8', time: 'timestamptz' } as const;
 
-/** In the spelling that was stored; by code points whatever the database's own language, as documents are. */
+/** Compares the stored spelling; by code points (COLLATE "C"), whatever the database's collation. */
 function compileComparison(
   column: ScalarColumn,
   { operator: relation, value }: Comparison,
@@ -75,7 +75,7 @@ function compileEquality(column: ScalarColumn, values: Json[], params: Params): 
   return parts.length === 1 ? parts.join() : `(${parts.join(' OR ')})`;
 }
 
-/** The value as the column holds it; undefined when the column cannot hold it. */
+/** Converts a value to the column's type; undefined if the column cannot hold it. */
 function toStored(column: ScalarColumn, value: Json): string | number | boolean | undefined {
   switch (column.type) {
     case 'text':
@@ -86,7 +86,7 @@ function toStored(column: ScalarColumn, value: Json): string | number | boolean 
     case 'integer':
       return typeof value === 'number' ? value : undefined;
     case 'time':
-      // Dates are objects; plain ISO texts are tolerated, since old clients send them.
+      // Dates are objects; old clients send plain ISO texts.
       return typeof value === 'string' ? canonicalTime(value) : timeOfDate(value);
   }
 }

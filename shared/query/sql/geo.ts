@@ -3,15 +3,15 @@ import type { Point } from '../parse/geo.ts';
 import { itemsAt, type JsonMember } from './json-path.ts';
 import type { Params } from './params.ts';
 
-/** Tests of geo points in a jsonb column; whatever else is there is at no distance and within nothing. */
+/** Tests of geo points in a jsonb column; values of other types never match. */
 
-/** True for what is stored as a geo point: its numbers were checked when it was written. */
+/** Recognises a stored geo point; its numbers were checked when it was written. */
 const isPoint = `item @> '{"__type":"GeoPoint"}' AND jsonb_typeof(item -> 'latitude') = 'number' AND jsonb_typeof(item -> 'longitude') = 'number'`;
 
 const latitude = `(item ->> 'latitude')::float8`;
 const longitude = `(item ->> 'longitude')::float8`;
 
-/** The great-circle distance of `item` to a point, in radians (haversine); NULL when it is no geo point. */
+/** Compiles the great-circle distance of `item` to a point, in radians (haversine); NULL for other values. */
 function compileDistance(point: Point, params: Params): string {
   const [lat, lng] = [point.latitude, point.longitude].map(
     (degrees) => `radians(${params.add(degrees)}::float8)`,
@@ -35,12 +35,12 @@ export function compileNear(
     WHERE ${['length IS NOT NULL', ...bounds].join(' AND ')})`;
 }
 
-/** The distance to order by: of several points, the nearest. */
+/** Compiles the distance to sort by: that of the nearest point, if there are several. */
 export function compileSortDistance(member: JsonMember, point: Point, params: Params): string {
   return `(SELECT min(${compileDistance(point, params)}) FROM ${itemsAt(member, params)} AS item)`;
 }
 
-/** A box whose west is east of its east reaches over the date line. */
+/** Compiles a box; it crosses the date line if its west edge is east of its east edge. */
 export function compileWithin(
   member: JsonMember,
   { southwest, northeast }: { southwest: Point; northeast: Point },

@@ -7,12 +7,10 @@ import { type JsonMember, jsonPath, valuesAt as values } from './json-path.ts';
 import type { Params } from './params.ts';
 
 /**
- * Tests of custom members, kept in a jsonb column. A lax JSON path does what documents do: it looks into
- * the members of arrays on the way, and compares with each member of an array at its end. Paths reach SQL
- * as parameters; names in them are whitelisted and, like texts, quoted as JSON, of which the texts of the
- * path language are a superset. `@@` and `@?` with `==` are answered by the GIN index (jsonb_path_ops).
- * What has nothing to look up there is written as a function: the operators would let the planner choose
- * that index all the same, and read the whole of it.
+ * Compiles a test of a custom member in the jsonb column. A lax JSON path unwraps arrays on the way and at its end, as
+ * queries on documents do. Paths are passed as parameters; their names are whitelisted and quoted as JSON. The GIN index
+ * (jsonb_path_ops) serves `@@` and `@?` with `==`. Tests that the index cannot serve use functions: with operators the
+ * planner could still choose that index and read all of it.
  */
 export function compileJsonTest(member: JsonMember, test: PlainTest, params: Params): string {
   switch (test.op) {
@@ -45,11 +43,11 @@ export function compileJsonTest(member: JsonMember, test: PlainTest, params: Par
   }
 }
 
-/** `@@` without an index. */
+/** Compiles `@@` without use of the index. */
 const compilePredicate = (member: JsonMember, predicate: string, params: Params): string =>
   `jsonb_path_match(${member.column}, ${params.add(predicate)}::jsonpath, '{}', true)`;
 
-/** `@?` without an index. */
+/** Compiles `@?` without use of the index. */
 const compileExists = (member: JsonMember, params: Params): string =>
   `jsonb_path_exists(${member.column}, ${params.add(jsonPath(member))}::jsonpath, '{}', true)`;
 
@@ -73,7 +71,7 @@ function compileEquality(member: JsonMember, wanted: Json[], params: Params): st
   return parts.length === 1 ? parts.join() : `(${parts.join(' OR ')})`;
 }
 
-/** The whole array, or an array within the array. */
+/** Matches the whole array, or an array nested in the array. */
 function compileArrayEquality(member: JsonMember, value: Json[], params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
   const isAmong = (suffix: '' | '[*]') =>
@@ -81,7 +79,7 @@ function compileArrayEquality(member: JsonMember, value: Json[], params: Params)
   return `(${isAmong('')} OR ${isAmong('[*]')})`;
 }
 
-/** The index finds candidates by the object's own members (a pointer's id, a date's text); then the whole. */
+/** Finds candidates through the index by scalar members (a pointer's id, a date's text), then compares the whole object. */
 function compileObjectEquality(member: JsonMember, value: JsonObject, params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
   const whole = `EXISTS (SELECT FROM ${values(member, params, '[*]')} AS item WHERE item = ${wanted})`;
@@ -91,7 +89,7 @@ function compileObjectEquality(member: JsonMember, value: JsonObject, params: Pa
   return `(${member.column} @? ${params.add(candidates)}::jsonpath AND ${whole})`;
 }
 
-/** More than these narrow no search any further. */
+/** Limit of the scalar members used for the index search; more do not narrow it further. */
 const maxLeaves = 8;
 
 function leafTests(value: JsonObject, prefix: string): string[] {
@@ -110,7 +108,7 @@ function compileComparison(
   const wanted = JSON.stringify(value.value);
   if (value.type !== 'time')
     return compilePredicate(member, `${jsonPath(member)} ${relation} ${wanted}`, params);
-  // By the operator: the index knows which documents have a date there.
+  // The operator form: the index knows which documents have a date there.
   const dates = `${jsonPath(member)}[*] ? (@."__type" == "Date" && @."iso" ${relation} ${wanted})`;
   return `${member.column} @? ${params.add(dates)}::jsonpath`;
 }

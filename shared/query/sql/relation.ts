@@ -4,12 +4,12 @@ import type { RelationColumn } from '../schema/fields.ts';
 import { negate } from './column.ts';
 import type { Params } from './params.ts';
 
-/** The table of each relation's members. */
+/** Tables of the members, by column of the pairs. */
 const memberTables = { user_id: 'app_user', child_id: 'role' } as const;
 
 /**
- * The members of a row of `role`, as the end of a SELECT; `member` is the row of each. The app is named again, so that
- * indexes are used where PostgreSQL runs this once for all rows.
+ * Compiles the members of a row of `role` as the end of a SELECT; `member` is the row of each. The condition on the app
+ * is repeated so that indexes serve it if PostgreSQL runs it once for all rows.
  */
 const membersOf = ({ table, member }: RelationColumn, appId: string): string =>
   `FROM ${table} AS link JOIN ${memberTables[member]} AS member ON member.id = link.${member}
@@ -20,7 +20,7 @@ interface CompileContext {
   params: Params;
 }
 
-/** A test of a relation: pointers to members are equal to it (protocol/queries.md#relations); it is always there, and has no order. */
+/** Compiles a test of a relation: it equals the pointers to its members (protocol/queries.md#relations), always exists and has no order. */
 export function compileMembersTest(
   relation: RelationColumn,
   test: PlainTest,
@@ -56,17 +56,17 @@ function compileEquality(
       return [];
     return typeof value.objectId === 'string' ? [value.objectId] : [];
   });
-  // PostgreSQL refuses a value that no statement uses.
+  // Return before adding parameters: PostgreSQL rejects unused ones.
   if (ids.length === 0) return 'false';
   return `EXISTS (SELECT ${membersOf(relation, params.add(appId))} AND member.object_id = ANY(${params.add(ids)}::text[]))`;
 }
 
-/** Pointers to the members of a row, one row each, as a SELECT. */
+/** Compiles a SELECT of pointers to the members of a row. */
 export const selectPointers = (relation: RelationColumn, { appId, params }: CompileContext): string =>
   `SELECT jsonb_build_object('__type', 'Pointer', 'className', '${relation.className}', 'objectId', member.object_id)
      ${membersOf(relation, params.add(appId))}`;
 
-/** `$relatedTo`: the rows that are members of one role, of which `isVisible` holds for who asks. */
+/** Compiles `$relatedTo`: rows that are members of one role that the viewer may see (`isVisible`). */
 export function compileRelatedTest(
   { table, member }: RelationColumn,
   { appId, objectId, isVisible }: { appId: string; objectId: string; isVisible: string },

@@ -4,12 +4,13 @@ import { negate } from './column.ts';
 import { valuesAt } from './json-path.ts';
 import type { Params } from './params.ts';
 
-/** Rows of a sub-query as the end of a SELECT: `FROM … WHERE … ORDER BY … LIMIT …`. */
+/** Rows of a subquery as the end of a SELECT: `FROM … WHERE … ORDER BY … LIMIT …`. */
 export type RowsSql = string;
 
 /**
- * `$inQuery`, `$select` and their negations, of the items that a SELECT gives for each row. The inner SELECT names no row of the outer one, so PostgreSQL runs it
- * once and looks its result up by hash; `IS TRUE` keeps the planner from joining instead, once for each outer row.
+ * Compiles `$inQuery`, `$select` and their negations over the items that `itemsSql` selects for each row. The inner
+ * SELECT does not refer to the outer row, so PostgreSQL runs it once and looks up its result by hash; `IS TRUE` keeps
+ * the planner from joining once per outer row instead.
  */
 export function compileSubqueryTest(
   itemsSql: string,
@@ -26,7 +27,7 @@ export function compileSubqueryTest(
   return isNegated ? negate(test) : test;
 }
 
-/** The values that a field of a row is compared by, as a SELECT: itself, and its members when it is an array. */
+/** Compiles a SELECT of the values to compare: the field, and the items of an array. */
 export function selectItems(field: ValueField, json: string, params: Params): string {
   if ('column' in field)
     return field.column.type === 'textArray'
@@ -37,7 +38,7 @@ export function selectItems(field: ValueField, json: string, params: Params): st
     UNION ALL SELECT one FROM ${valuesAt(member, params, '')} AS one WHERE jsonb_typeof(one) = 'array'`;
 }
 
-/** What the chosen rows have under a key, one value after the other; of arrays their members too. */
+/** Compiles a SELECT of the values of a key in the subquery's rows, and the items of arrays. */
 function selectValues(
   key: ValueField,
   json: string,
@@ -52,7 +53,7 @@ function selectValues(
     LATERAL (SELECT one UNION ALL SELECT jsonb_path_query(one, '$[*]') WHERE jsonb_typeof(one) = 'array') AS parts (part)`;
 }
 
-/** A column as documents show it. */
+/** Compiles a column as the JSON value of a document. */
 function columnValue(column: OwnColumn): string {
   if (column.type === 'time')
     return `jsonb_build_object('__type', 'Date', 'iso',

@@ -3,7 +3,7 @@ import type { Comparison, PlainTest } from '../condition.ts';
 import { sqlPattern } from '../parse/regex/regex.ts';
 import type { Params } from './params.ts';
 
-/** A test of a `text[]` column such as `channels`: a value means "contains it" (protocol/queries.md#arrays). */
+/** Compiles a test of a `text[]` column such as `channels`: a value means "contains" (protocol/queries.md#arrays). */
 export function compileTextArrayTest(sql: string, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':
@@ -26,7 +26,7 @@ export function compileTextArrayTest(sql: string, test: PlainTest, params: Param
 const isText = (value: Json): value is string => typeof value === 'string';
 const isTextList = (value: Json): value is string[] => Array.isArray(value) && value.every(isText);
 
-/** `@>` and `&&` are what the GIN index over the column answers. */
+/** Uses `@>` and `&&`, which the GIN index on the column serves. */
 function compileOverlap(sql: string, values: Json[], params: Params): string {
   const texts = values.filter(isText);
   const parts: string[] = [];

@@ -9,10 +9,9 @@ import { compileMembersTest, compileRelatedTest, selectPointers } from './relati
 import { compileSubqueryTest, selectItems } from './subquery.ts';
 
 /**
- * A condition as a boolean SQL expression over the columns of the class, in parentheses, ready to be
- * joined by AND. Its text is made of our own words and placeholders only; values, names of members and
- * JSON paths go through `params`. It may be NULL where it does not hold: use it in WHERE, negate it with
- * `IS NOT TRUE`.
+ * Compiles a condition to a boolean SQL expression over the columns of the class, in parentheses. The text consists of
+ * constants and placeholders only; values, member names and JSON paths go through `params`. The result may be NULL
+ * instead of false: use it in WHERE, and negate it with `IS NOT TRUE`.
  */
 export function compileWhere(condition: Condition, cls: ClassSchema, params: Params): string {
   switch (condition.kind) {
@@ -64,7 +63,7 @@ function joinConditions(parts: Condition[], { cls, params, separator: word, empt
   return `(${parts.map((part) => compileWhere(part, cls, params)).join(word)})`;
 }
 
-/** Inside a SELECT of its own every column is the inner table's, whatever the outer one is. */
+/** Compiles the rows of a subquery; its column names refer to the inner table. */
 function compileRows(
   { cls, where, sortOrder: order, limit, skip, viewer }: Subquery,
   params: Params,

@@ -9,21 +9,20 @@ import { compileWhere } from '../sql/where.ts';
 import { masterViewer } from '../viewer.ts';
 import { activeCondition, deviceConditions } from './targets.ts';
 
-/** One of the things a device has to meet, with the words of the caller and the SQL that tests it. */
+/** One part of a push's target condition, with the caller's text and its SQL. */
 export interface Clause {
   kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh';
-  /** As the caller wrote it, but for addresses of devices; our own two are named by the member they test. */
+  /** Text of the caller without device ids; the two built-in clauses are named by the member they test. */
   text: string;
   /** Condition over `installation`; may be NULL where it does not hold. */
   condition: string;
 }
 
-/** Members whose values are addresses: no reply and no log quotes them. */
+/** Members with device ids: replies and logs never quote their values. */
 const addressMembers = new Set(['deviceToken', 'registrationId', 'installationId']);
 
 /**
- * `targetCondition` taken apart, in the order in which people look: all of the clauses hold exactly for
- * the devices that the push means.
+ * Splits `targetCondition` into clauses: all of them hold exactly for the devices that the push targets.
  */
 export function targetClauses(
   app: App,
@@ -64,7 +63,7 @@ function listClauses(target: Extract<PushOrder['target'], { kind: 'devices' }>, 
   return [{ kind: 'devices', text, condition: deviceConditions(target, params).join(' AND ') }];
 }
 
-/** Splits what is joined by AND, written out or not, down to one test of one member. */
+/** Splits explicit and implicit ANDs down to one test of one member. */
 function partsOf(where: Json): Json[] {
   if (Array.isArray(where)) return where.flatMap(partsOf);
   if (!isJsonObject(where)) return [];
@@ -75,14 +74,14 @@ function partsOf(where: Json): Json[] {
   );
 }
 
-/** What only says more of another operator. */
+/** Modifiers of other operators. */
 const companions = new Map([
   ['$regex', ['$options']],
   ['$nearSphere', [...distanceOperators]],
 ]);
 const isCompanion = (name: string): boolean => [...companions.values()].flat().includes(name);
 
-/** The operators of one member, each for itself, with what says more of it. */
+/** Splits the operators of one member, each with its modifiers. */
 function testsOf(test: Json): Json[] {
   if (!isJsonObject(test) || !Object.keys(test).some((name) => name.startsWith('$'))) return [test];
   const entries = Object.entries(test).filter(([name]) => name.startsWith('$'));
@@ -93,7 +92,7 @@ function testsOf(test: Json): Json[] {
       const more = entries.filter(([other]) => companions.get(name)?.includes(other));
       return Object.fromEntries([[name, operand], ...more]);
     });
-  // A typed value with operators in it is a test of its own (parse.ts).
+  // A typed value with operators in it is a test of its own (parse/where.ts).
   return value.length === 0 ? tests : [Object.fromEntries(value), ...tests];
 }
 

@@ -4,10 +4,10 @@ import { parseWhere } from '../parse/where.ts';
 import { installationClass } from '../schema/classes.ts';
 import { masterViewer } from '../viewer.ts';
 
-/** What an index answers: equality, and membership in a list (README.md "Indexes"). */
+/** Tests that an index serves (README.md "SQL"). */
 const indexed = new Set(['equal', 'in', 'all']);
 
-/** True when no part of a push's condition could be answered by an index, whatever the statistics say. */
+/** Returns whether no index can serve any part of a push's condition, whatever the statistics say. */
 export function needsTableScan({ target }: PushOrder): boolean {
   if (target.kind === 'devices' || (target.channels !== null && target.channels.length > 0)) return false;
   return needsScan(parseWhere(target.where, installationClass, masterViewer('')));

@@ -11,14 +11,14 @@ export { Params };
 
 const dayMs = 24 * 3600 * 1000;
 
-/** Refuses a `where` that could not be resolved later, or that its sender may not ask, with the codes of `parseWhere`. */
+/** Checks the `where` of a push, and the sender's right to ask it, when the push is accepted. Throws as `parseWhere`. */
 export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
   if (pushOrder.target.kind === 'query') parseWhere(pushOrder.target.where, installationClass, viewer);
 }
 
 /**
- * SQL condition over `installation`: not idle, that is updated within the app's validity (protocol/installations.md#idle-installations). What was
- * imported counts from the import: its device could not call before.
+ * Returns the SQL condition for active installations: updated within the app's validity period
+ * (protocol/installations.md#idle-installations). For imported ones the period starts at the import.
  */
 export function activeCondition(app: App, { params, nowMs }: { params: Params; nowMs: number }): string {
   const since = params.add(new Date(nowMs - app.options.installationValidityDays * dayMs));
@@ -26,8 +26,8 @@ export function activeCondition(app: App, { params, nowMs }: { params: Params; n
 }
 
 /**
- * SQL condition over `installation` for the devices that a push means: of this app, valid, not idle
- * (`freshCondition`), and matching `where` and channels, or listed by id.
+ * Returns the SQL condition over `installation` for the devices that a push targets: valid, active
+ * (`activeCondition`), and matching `where` and channels, or listed by id.
  */
 export function targetCondition(
   app: App,
@@ -49,10 +49,10 @@ function queryConditions(
   target: Extract<PushOrder['target'], { kind: 'query' }>,
   params: Params,
 ): string[] {
-  // What its sender may ask was checked when the push was accepted.
+  // `checkTargets` checked the sender's rights when the push was accepted.
   const parsed = parseWhere(target.where, installationClass, masterViewer(appId));
   const where = compileWhere(parsed, installationClass, params);
-  // Any of the channels (protocol/push.md#push-call); the index on channels answers it.
+  // Any of the channels (protocol/push.md#push-call); the index on channels serves it.
   const channels =
     target.channels && target.channels.length > 0
       ? [`channels && ${params.add(target.channels)}::text[]`]
@@ -61,8 +61,8 @@ function queryConditions(
 }
 
 /**
- * Listed ids: device tokens for iOS; registration ids for one vendor's devices; else installation ids
- * (protocol/push.md#push-to-devices).
+ * Returns conditions for listed ids: device tokens for iOS; registration ids for one vendor's devices; else
+ * installation ids (protocol/push.md#push-to-devices).
  */
 export function deviceConditions(
   target: Extract<PushOrder['target'], { kind: 'devices' }>,
@@ -81,8 +81,8 @@ export interface TargetQuery {
 }
 
 /**
- * The planner's statement: what routing needs of every target above an id, in the order of ids, for one
- * cursor (develop/decisions.md#why-one-cursor).
+ * Returns the planner's statement: the routing columns of every target above an id, sorted by id, for one cursor
+ * (develop/decisions.md#why-one-cursor).
  */
 export function targetQuery(
   app: App,

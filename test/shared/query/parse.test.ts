@@ -236,7 +236,7 @@ describe('what a client sends', () => {
     expect(parseListQuery({}, installationClass, reader)).toMatchObject({
       limit: 100,
       skip: 0,
-      order: [],
+      sortOrder: [],
       hasCount: false,
     });
   });

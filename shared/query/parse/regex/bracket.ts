@@ -14,12 +14,12 @@ type Item =
 
 const posixClass = /\[:(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]/y;
 
-/** The rest of `[…]`, whose `[` was read, as PostgreSQL writes it. Throws 102 when it is malformed. */
+/** Translates a bracket expression after its `[`. Throws 102 for a malformed one. */
 export function translateBracket(reader: PatternReader): string {
   const isNegated = reader.skip(/\^/y);
   const parts: string[] = [];
   const classes: string[] = [];
-  // A closing bracket that comes first stands for itself.
+  // A closing bracket in first position is a literal.
   let item: Item | undefined = reader.skip(/\]/y) ? { kind: 'char', char: ']' } : nextItem(reader);
   while (item) {
     if (item.kind === 'class') classes.push(item.letter);
@@ -31,8 +31,8 @@ export function translateBracket(reader: PatternReader): string {
 }
 
 /**
- * The opposite of a class cannot stand within brackets and mean ASCII only, so it becomes an alternative
- * beside them. `.` takes every character in the modes that `sqlPattern` chooses.
+ * A negated class such as `\D` cannot be written inside brackets for ASCII only, so it becomes an alternative
+ * beside them. `.` matches every character in the modes of `sqlPattern`.
  */
 function bracketSql(parts: string[], classes: string[], isNegated: boolean): string {
   const isOpposite = (letter: string) => letter !== letter.toLowerCase();
@@ -43,7 +43,7 @@ function bracketSql(parts: string[], classes: string[], isNegated: boolean): str
   return isNegated ? `(?:(?!${either}).)` : `(?:${either})`;
 }
 
-/** Undefined behind the closing bracket. */
+/** Returns the next item; undefined at the closing bracket. */
 function nextItem(reader: PatternReader): Item | undefined {
   const named = reader.match(posixClass);
   if (named) return { kind: 'named', sql: named[0] };
@@ -60,7 +60,7 @@ function nextItem(reader: PatternReader): Item | undefined {
 }
 
 function charOrRange(from: string, reader: PatternReader): string {
-  // A hyphen at the end, or before a class, stands for itself.
+  // A hyphen at the end or before a class is a literal.
   if (!reader.skip(/-(?!\]|\\[dDwWsS]|\[:)/y)) return quoteLiteral(from);
   const to = nextItem(reader);
   if (to?.kind !== 'char' || (to.char.codePointAt(0) ?? 0) < (from.codePointAt(0) ?? 0))

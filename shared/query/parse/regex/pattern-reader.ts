@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from '../../../domain/errors/errors.ts';
 
-/** Reads a pattern from left to right. */
+/** Reader of a pattern, from left to right. */
 export class PatternReader {
   readonly #text: string;
   #at = 0;
@@ -13,7 +13,7 @@ export class PatternReader {
     return this.#at >= this.#text.length;
   }
 
-  /** The next character as a whole (astral ones too); empty at the end. */
+  /** Consumes the next code point; returns an empty text at the end. */
   next(): string {
     const code = this.#text.codePointAt(this.#at);
     if (code === undefined) return '';
@@ -22,7 +22,7 @@ export class PatternReader {
     return char;
   }
 
-  /** What `pattern`, which must be sticky, matches here; moves behind it. */
+  /** Consumes the match of a sticky pattern, if there is one here. */
   match(pattern: RegExp): RegExpExecArray | undefined {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#text);
@@ -31,7 +31,7 @@ export class PatternReader {
     return found;
   }
 
-  /** Moves behind what matches here; true when that was something. */
+  /** Consumes a match; returns whether it had any characters. */
   skip(pattern: RegExp): boolean {
     return (this.match(pattern)?.[0].length ?? 0) > 0;
   }
@@ -41,7 +41,7 @@ export function unsupported(what: string): Refusal {
   return refuse('invalidQuery', `$regex: ${what} is not supported.`);
 }
 
-/** A character that stands for itself, as PostgreSQL writes it, within brackets and without. */
+/** Quotes a literal character, inside and outside brackets. */
 export function quoteLiteral(char: string): string {
   if (/^[A-Za-z0-9_]$/.test(char) || char > '\x7f') return char;
   const code = char.charCodeAt(0);
@@ -63,7 +63,7 @@ const controls = new Map([
   ['e', '\x1b'],
 ]);
 
-/** PostgreSQL names the same places otherwise; its `\b` would be a backspace. */
+/** PCRE assertions in PostgreSQL's spelling; its `\b` would be a backspace. */
 const assertions = new Map([
   ['b', '\\y'],
   ['B', '\\Y'],
@@ -72,7 +72,7 @@ const assertions = new Map([
   ['Z', '\\Z'],
 ]);
 
-/** What follows a backslash. Throws 102 for what has no equal: backreferences, properties, octal numbers. */
+/** Reads an escape after its backslash. Throws 102 for backreferences, properties and octal numbers. */
 export function readEscape(reader: PatternReader): Escape {
   const hex = reader.match(/x\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})/y);
   if (hex) return { kind: 'literal', char: charOf(hex[1] ?? hex[2] ?? hex[3] ?? '') };
@@ -99,11 +99,11 @@ const ranges = new Map([
   ['s', ' \\t\\n\\r\\f\\v'],
 ]);
 
-/** `\d`, `\w`, `\s` and their opposites cover ASCII in PCRE; PostgreSQL's own cover all scripts. */
+/** Returns the bracket expression of `\d`, `\w`, `\s` or a negation: ASCII in PCRE, all scripts in PostgreSQL's own classes. */
 export function classSql(letter: string): string {
   const isOpposite = letter !== letter.toLowerCase();
   return `[${isOpposite ? '^' : ''}${ranges.get(letter.toLowerCase())}]`;
 }
 
-/** What stands within brackets for `\d`, `\w` or `\s`. */
+/** Returns the characters of `\d`, `\w` or `\s` for use inside brackets. */
 export const classRange = (letter: string): string => ranges.get(letter) ?? '';

@@ -10,12 +10,12 @@ import {
 } from './pattern-reader.ts';
 
 /**
- * `$regex` is written in the dialect of PCRE; PostgreSQL has its own (protocol/queries.md#patterns). The pattern is read
- * token by token and written anew, so that what is accepted means the same in both and always compiles;
- * everything else is refused here, where there is someone to tell.
+ * Pattern in PostgreSQL's dialect. Clients write `$regex` in PCRE (protocol/queries.md#patterns). The translation works
+ * token by token, so that every accepted pattern compiles and means the same in both dialects; all others are refused
+ * while the client can still be told.
  */
 export interface Pattern {
-  /** As PostgreSQL's advanced regular expressions have it, without embedded options. */
+  /** Advanced regular expression of PostgreSQL, without embedded options. */
   source: string;
   isCaseInsensitive: boolean;
   isMultiline: boolean;
@@ -23,16 +23,16 @@ export interface Pattern {
 
 const maxLength = 1000;
 const maxGroups = 50;
-/** PostgreSQL's own limit of `{m,n}`. */
+/** PostgreSQL's limit of `{m,n}`. */
 const maxBound = 255;
 /**
- * Characters after all repetitions are written out. What may be empty costs ten: its price in PostgreSQL's
- * compiler grows with the third power (measured: 180 such parts 0.07 s at most, 900 13 to 28 s).
+ * Limit of the pattern's size with all repetitions expanded. A part that may be empty counts as ten characters:
+ * PostgreSQL's compile time grows with the third power of their number (measured: 180 parts 0.07 s, 900 parts 13 to 28 s).
  */
 const maxSize = 2000;
 const optionalSize = 10;
 
-/** Throws 102 for a pattern or options that are malformed, too large, or have no equal in PostgreSQL. */
+/** Translates a PCRE pattern. Throws 102 for a malformed or oversize one, and for constructs without an equivalent in PostgreSQL. */
 export function translateRegex(pattern: unknown, options: unknown): Pattern {
   if (typeof pattern !== 'string') throw refuse('invalidQuery', '$regex takes a text.');
   if (pattern.length > maxLength)
@@ -50,19 +50,19 @@ export function translateRegex(pattern: unknown, options: unknown): Pattern {
   };
 }
 
-/** The text to match with `~`: `***:` fixes the dialect, `w` lets ^ and $ match at line ends. */
+/** Returns the text to match with `~`: `***:` fixes the dialect, `w` lets ^ and $ match at line ends. */
 export function sqlPattern({ source, isCaseInsensitive, isMultiline }: Pattern): string {
   return `***:(?${isCaseInsensitive ? 'i' : ''}${isMultiline ? 'w' : 's'})${source}`;
 }
 
 interface Group {
-  /** A look-around. */
+  /** The group is a look-around. */
   isAssertion: boolean;
-  /** A look-around stands in it. */
+  /** The group contains a look-around. */
   hasAssertion: boolean;
-  /** Size of what was read in this group so far. */
+  /** Size of the group so far. */
   size: number;
-  /** Nothing was read yet that takes a character since the group or its last branch began. */
+  /** The current branch of the group consumes no character so far. */
   isBranchEmpty: boolean;
 }
 
@@ -71,9 +71,9 @@ class Translator {
   readonly #flags: Set<string>;
   readonly #groups: Group[] = [{ isAssertion: false, hasAssertion: false, size: 0, isBranchEmpty: true }];
   #out = '';
-  /** Size of the atom that a quantifier would repeat; 0 when there is none. */
+  /** Size of the atom that a quantifier would repeat; 0 without one. */
   #atomSize = 0;
-  /** The atom that a quantifier would repeat holds a look-around. */
+  /** Whether the atom that a quantifier would repeat contains a look-around. */
   #isLooking = false;
 
   constructor(text: string, flags: Set<string>) {
@@ -134,13 +134,13 @@ class Translator {
 
   #quantify(quantifier: string): void {
     if (this.#atomSize === 0) throw unsupported('a quantifier with nothing to repeat');
-    // At every character of every repetition PostgreSQL would look ahead, or back, over the whole text.
+    // PostgreSQL would scan the whole text for each character of each repetition.
     if (this.#isLooking) throw unsupported('a look-around under a quantifier');
     const [least = 0, most = Math.max(1, least)] = (quantifier.match(/\d+/g) ?? []).map(Number);
     if (Math.max(least, most) > maxBound || least > most)
       throw unsupported('a repetition of more than 255 or of fewer than none');
     if (this.#reader.match(/\+/y)) throw unsupported('possessive quantifiers');
-    // Greedy or lazy decides what is matched, not whether: only the latter is asked.
+    // Greedy and lazy differ in the text matched, not in whether the pattern matches.
     this.#reader.skip(/\?/y);
     this.#out += quantifier;
     const optional = least === 0 && quantifier !== '+' ? optionalSize * most : 0;
@@ -159,12 +159,12 @@ class Translator {
     else this.#atom(token.kind === 'class' ? classSql(token.letter) : quoteLiteral(token.char));
   }
 
-  /** `\Q…\E`: SDKs quote the text of startsWith, contains and endsWith so. */
+  /** `\Q…\E`: the quotation of SDKs for startsWith, contains and endsWith. */
   #literals(text: string): void {
     for (const char of text) this.#atom(quoteLiteral(char));
   }
 
-  /** Groups are written without capturing: nothing refers back to them. */
+  /** Writes a non-capturing group: there are no back-references. */
   #open(): void {
     if (this.#groups.length > maxGroups) throw unsupported('so many parentheses');
     const kind = this.#reader.match(/\?(<?[=!]|:)/y)?.[0] ?? '?:';
