@@ -20,7 +20,7 @@ import {
   sessionOf,
   stageOf,
 } from './middleware/authentication.ts';
-import { readBody, readText, readToPassOn } from './middleware/body.ts';
+import { readBody, readText, readToForward } from './middleware/body.ts';
 import { allowCrossOrigin } from './middleware/cors.ts';
 import { errors, toRefusal } from './middleware/errors.ts';
 import { type Exchange, reportExchanges } from './middleware/exchange.ts';
@@ -151,7 +151,7 @@ async function readAs(
     return { body: {}, bodyBytes: Buffer.byteLength(text), raw: { headers: headersOf(ctx), text } };
   }
   if (route.isPassedOn) {
-    const sent = await readToPassOn(ctx, route, sender);
+    const sent = await readToForward(ctx, route, sender);
     return { body: {}, bodyBytes: Buffer.byteLength(sent.text), sent };
   }
   const { value, bytes } = await readBody(ctx, route, sender);

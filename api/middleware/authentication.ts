@@ -7,7 +7,7 @@ import { isAppId } from '../../shared/domain/apps/identity.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { Access } from '../route.ts';
 
-/** Header names that mean the same, first the specification's (protocol/clients.md#headers). */
+/** Header names with their synonyms; the first is that of the specification (protocol/clients.md#headers). */
 const names = {
   appId: ['x-lc-id', 'x-avoscloud-application-id', 'x-uluru-application-id'],
   key: ['x-lc-key', 'x-avoscloud-application-key', 'x-uluru-application-key'],
@@ -26,13 +26,13 @@ function header(ctx: Context, key: keyof typeof names): string | undefined {
   return undefined;
 }
 
-/** Whether a request names its app in a header, under any of the names. */
+/** Tells whether a header of the request names an app. */
 export const hasAppId = (ctx: Context): boolean => header(ctx, 'appId') !== undefined;
 
-/** How a request proves which key it holds. */
+/** Evidence in a request that its sender holds a key. */
 type KeyProof = { isMaster: boolean; matches(key: string): boolean };
 
-/** `<md5hex(timestampMs + key)>,<timestampMs>[,master]`, lower-case hex, no replay window (protocol/clients.md#request-signature). */
+/** Parses `<md5hex(timestampMs + key)>,<timestampMs>[,master]`, lower-case hex, no replay window (protocol/clients.md#request-signature). */
 function signProof(text: string): KeyProof | undefined {
   const match = /^([0-9a-f]{32}),(\d{1,20})(?:,(master))?$/.exec(text);
   if (!match) return undefined;
@@ -62,13 +62,13 @@ function proofOf(ctx: Context): KeyProof | undefined {
 export interface AppIdentity {
   app: App;
   isMaster: boolean;
-  /** It came from a function host of the app, which alone has this key beside the operator. */
+  /** The call comes from a function host of the app: only the host and the operator have this key. */
   hasHookKey: boolean;
 }
 
 /**
- * Who sends this request. Throws 401 without a valid id and key, 403 where the master key is needed and
- * the app key was given (protocol/clients.md#keys-and-permissions). Comparisons take constant time.
+ * Returns the app that sends a request. Throws 401 without a valid id and key, 403 when the route needs the master key and
+ * the request has the app key (protocol/clients.md#keys-and-permissions). Comparisons take constant time.
  */
 export async function authenticateApp(
   ctx: Context,
@@ -86,20 +86,20 @@ export async function authenticateApp(
   return { app, isMaster: proof.isMaster, hasHookKey };
 }
 
-/** Throws 403 where the master key is needed and the app key was given. */
+/** Throws 403 when the route needs the master key and the request has the app key. */
 export function requireKey({ app, isMaster }: Pick<AppIdentity, 'app' | 'isMaster'>, needs: Access): void {
   const isMasterNeeded = needs === 'master' || (needs === 'push' && app.options.forbidClientPush);
   if (isMasterNeeded && !isMaster) throw new Refusal('masterKeyRequired');
 }
 
-/** `X-LC-Prod` as the push interface reads it: absent → undefined, 1 or `true` → prod, the rest → dev. */
+/** Reads `X-LC-Prod` for pushes: absent → undefined, 1 or `true` → prod, anything else → dev. */
 export function prodOf(ctx: Context): 'dev' | 'prod' | undefined {
   const value = header(ctx, 'prod');
   if (value === undefined) return undefined;
   return value === '1' || value === 'true' ? 'prod' : 'dev';
 }
 
-/** `X-LC-Prod` as cloud functions read it (protocol/clients.md#environment): `0` and `false` are staging, anything else is not. */
+/** Reads `X-LC-Prod` for cloud functions (protocol/clients.md#environment): `0` and `false` are staging, anything else is production. */
 export function stageOf(ctx: Context): FunctionStage {
   const value = header(ctx, 'prod');
   return value === '0' || value === 'false' ? 'staging' : 'production';

@@ -6,37 +6,37 @@ import type { Route, SentBody } from '../route.ts';
 import type { BodySender, ReadLimit, RequestBody } from './request-body.ts';
 import { type ParsedBody, type TextForm, withoutPrivateMembers } from './text-form.ts';
 
-/** SDKs send one with DELETE too: `{}`, or which hooks are not to run (protocol/clients.md#empty-bodies). */
+/** Methods with a body; SDKs also send one with DELETE: `{}`, or the hooks to skip (protocol/clients.md#empty-bodies). */
 const methodsWithBody = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** A text from this length on is parsed in a turn of the event loop of its own. */
+/** Length of texts from which parsing yields to the event loop first. */
 const longText = 1024 * 1024;
 
-const allowanceOf = ({ limit }: Route, sender: BodySender): ReadLimit => ({
+const readLimitOf = ({ limit }: Route, sender: BodySender): ReadLimit => ({
   sender,
   bytesBelow: limit.bodyBytesBelow,
   isObject: limit.isObject === true,
 });
 
-/** The body of a request as text, whatever it is; empty where the route reads none. Throws 413, 116, 415, 408, 107. */
+/** Reads the body of a request as text; empty when the route reads no body. Throws 413, 116, 415, 408, 107. */
 export async function readText(ctx: Context, route: Route, sender: BodySender): Promise<string> {
   if (route.limit.bodyBytesBelow === 0 || !methodsWithBody.has(ctx.method)) return '';
-  const intake: RequestBody = ctx.state.intake;
-  const text = await intake.text(allowanceOf(route, sender));
-  if (/^\s*[[{]/.test(text)) intake.chargeValues(text);
+  const requestBody: RequestBody = ctx.state.requestBody;
+  const text = await requestBody.text(readLimitOf(route, sender));
+  if (/^\s*[[{]/.test(text)) requestBody.chargeValues(text);
   if (text.length >= longText) await setImmediate();
   return text;
 }
 
 /**
- * The body of a request as a JSON dictionary; `{}` when there is none. Throws 107 for anything that is no dictionary, and
- * as `readText`.
+ * Reads the body of a request as a JSON dictionary; `{}` without a body. Throws 107 for anything else, and the refusals of
+ * `readText`.
  */
 export async function readBody(ctx: Context, route: Route, sender: BodySender): Promise<ParsedBody> {
   const form: TextForm | undefined = ctx.state.textForm;
   if (form?.body) {
-    const intake: RequestBody = ctx.state.intake;
-    intake.chargeTo(sender);
+    const requestBody: RequestBody = ctx.state.requestBody;
+    requestBody.chargeTo(sender);
     return form.body;
   }
   const text = await readText(ctx, route, sender);
@@ -63,14 +63,14 @@ function parse(text: string, isForm: boolean): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    // What a form without scripts sends; clients in the field send JSON under its type too.
+    // An HTML form sends this; some clients send JSON with the same content type.
     if (isForm) return Object.fromEntries(new URLSearchParams(text));
     throw new Refusal('malformedJson', { cause });
   }
 }
 
-/** The body of a request for a service that passes it on: JSON of any kind, `{}` where there is none. Throws as `readText`. */
-export async function readToPassOn(ctx: Context, route: Route, sender: BodySender): Promise<SentBody> {
+/** Reads any JSON as text, for a service that forwards it; `{}` without a body. Throws the refusals of `readText`. */
+export async function readToForward(ctx: Context, route: Route, sender: BodySender): Promise<SentBody> {
   const form: TextForm | undefined = ctx.state.textForm;
   const text = form
     ? JSON.stringify((await readBody(ctx, route, sender)).value)

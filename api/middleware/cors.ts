@@ -1,12 +1,12 @@
 import cors from '@koa/cors';
 import type { Middleware } from 'koa';
 
-/** Paths of the admin API, in any case: the router takes them so. A test looks at each of its routes. */
+/** Paths of the admin API, in upper or lower case as the router matches them. A test tries each of its routes. */
 const adminPaths = /^\/console(?:\/|$)/i;
 
 /**
- * Browsers may call the public API from any origin (protocol/clients.md#cross-origin-requests): what they ask for in the preflight is
- * granted, since the keys, not the origin, decide. The admin API is for our own console and gets none.
+ * Lets browsers call the public API from any origin (protocol/clients.md#cross-origin-requests): keys decide, not origins.
+ * The admin API allows no other origin.
  */
 export function allowCrossOrigin(): Middleware {
   const allow = cors({

@@ -13,14 +13,14 @@ import { QueueFull } from '../../shared/fairness/fair-queue.ts';
 import { languageOf } from './language.ts';
 
 /**
- * The only place that writes error replies: `{"code","error"}` with the status of the table
- * (protocol/errors.md#error-replies). What happened inside goes to the log, never to the client.
+ * Writes all error replies: `{"code","error"}` with the status of the table (protocol/errors.md#error-replies). The cause
+ * goes to the log, never to the client.
  */
 export const errors: Middleware = async (ctx, next) => {
   try {
     await next();
     if (ctx.status === 404 && ctx.body === undefined) throw new Refusal('notFound');
-    // The router says 501 to a method that no route has.
+    // The router answers 501 for a method that no route has.
     if ((ctx.status === 405 || ctx.status === 501) && ctx.body === undefined)
       throw new Refusal('methodNotAllowed');
   } catch (error) {
@@ -35,12 +35,12 @@ function writeRefusal(ctx: Context, refusal: Refusal): void {
   ctx.status = refusal.status;
   ctx.body = { code: refusal.code, error: messageIn(languageOf(ctx), refusal) };
   ctx.vary('Accept-Language');
-  // The rest of such a body is not waited for.
+  // Do not wait for the rest of the body.
   if (refusal.kind === 'requestTimeout') ctx.set('Connection', 'close');
   if (refusal.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(refusal.retryAfterSeconds));
 }
 
-/** What an error means to the caller. Unknown ones become a bare 500. */
+/** Returns the refusal for an error; an unknown error is 500. */
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof QueueFull)

@@ -2,7 +2,7 @@ import type { Context, Middleware } from 'koa';
 import { htmlPage, type Language, type Page, pageHeaders } from '../services/server/html-page.ts';
 import { languageOf } from './language.ts';
 
-/** What the front page may link to, in its order; only what a route answers is shown. */
+/** Links of the front page, in its order; those without a route are left out. */
 const frontPageLinks = ['/console', '/docs', '/healthz', '/readyz'] as const;
 
 const texts: Record<
@@ -47,13 +47,13 @@ const texts: Record<
   },
 };
 
-/** Whether the sender of a request is a browser that shows a page: it asks for HTML before JSON. */
+/** Tells whether a browser sends the request: it prefers HTML to JSON. */
 const wantsPage = (ctx: Context): boolean =>
   (ctx.method === 'GET' || ctx.method === 'HEAD') && ctx.accepts('json', 'html') === 'html';
 
 /**
- * Answers people who open an address in a browser: `/` says what this is and where to go on, an address without a route
- * says so. Programs get JSON as ever. `hasRoute` tells whether a GET of a path is answered.
+ * Serves HTML pages to browsers: a front page at `/`, and a page for a path without a route. Other clients get JSON.
+ * `hasRoute` tells whether a GET of a path has a route.
  */
 export function serveHtmlPages(hasRoute: (path: string) => boolean): Middleware {
   return async (ctx, next) => {

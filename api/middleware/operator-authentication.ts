@@ -4,10 +4,10 @@ import { isBearer } from '../../shared/crypto.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { originKey } from '../channel/admission.ts';
 
-/** Wrong tokens of one address in a window; one more and the window is closed to it. */
+/** Wrong tokens of one IP address within a window, after which its calls are refused. */
 const maxFailedAttempts = 10;
 const windowMs = 60_000;
-/** Addresses that are remembered; of more the one that began first is forgotten. */
+/** IP addresses that are counted; a further one replaces the oldest. */
 const defaultMaxAddresses = 10_000;
 
 interface FailedAttempts {
@@ -16,11 +16,11 @@ interface FailedAttempts {
 }
 
 /**
- * Lets the operator in: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (protocol/admin-api.md#errors).
+ * Authenticates the operator: `Authorization: Bearer <CARILLON_ADMIN_TOKEN>` (protocol/admin-api.md#errors).
  *
- * After ten wrong tokens within a minute an address (of IPv6 a /64) gets 429 for the rest of that minute, the right
- * token too: otherwise guesses could go on, and the right one would show. Each process counts for itself. Callers that
- * share an address share the count, so behind a proxy `TRUSTED_PROXIES` has to be set.
+ * After ten wrong tokens within a minute an IP address (of IPv6 a /64) gets 429 for the rest of that minute, also with the
+ * right token, so that guessing cannot go on. Each process counts for itself. Callers that share an address share the
+ * count, so an instance behind a proxy needs `TRUSTED_PROXIES`.
  */
 export class OperatorAuthenticator {
   readonly #adminToken: string;
@@ -44,11 +44,11 @@ export class OperatorAuthenticator {
     const origin = originKey(ctx.ip);
     this.#checkFailures(origin);
     if (!isBearer(sent, this.#adminToken)) {
-      // What holds no token is no guess.
+      // A request without a token is no attempt.
       if (/^Bearer ./i.test(sent)) this.#countFailure(origin);
       throw new Refusal('unauthorized');
     }
-    // A page of another origin can send a form or a text without a preflight, but not this type.
+    // A page of another origin can send forms and texts without a preflight, but not JSON.
     if (hasBody(ctx) && !ctx.is('application/json'))
       throw new Refusal('unsupportedMediaType', {
         text: 'The admin API takes bodies of the content type application/json.',

@@ -4,24 +4,25 @@ import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { planJob } from '../../shared/queue/jobs.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
-/** Over an hour and a half of one app's highest call rate (9600 a minute): dispatchers that run leave far less. */
+/** Largest backlog: more than 90 minutes of one app's highest call rate (9600 a minute). Running dispatchers leave far less. */
 export const defaultMaxWaiting = 1_000_000;
 
-/** How old a count may be, and how soon a refused caller may ask again. */
+/** Lifetime of a count, and the time after which a refused caller may try again. */
 const countCacheMs = 1000;
 const retryAfterSeconds = 10;
 
+/** Options of the backlog check. */
 export interface PushBacklogOptions {
   queue: JobQueue;
-  /** Where the queue is counted. */
+  /** Connections on which the queue is counted. */
   db: Handle;
   clock: Clock;
   maxWaiting?: number;
 }
 
 /**
- * Refuses pushes while too many wait for a dispatcher (protocol/known-problems.md#backlog): what is accepted is kept, so a
- * caller who is faster than all dispatchers together must be told, before the disk tells him.
+ * Refuses pushes while too many wait for a dispatcher (protocol/known-problems.md#backlog): accepted pushes are stored, and
+ * callers that are faster than all dispatchers would fill the disk.
  */
 export class PushBacklog {
   readonly #options: PushBacklogOptions;
@@ -39,7 +40,7 @@ export class PushBacklog {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs - this.#countedAtMs >= countCacheMs) {
       this.#countedAtMs = nowMs;
-      // One count at a time, for all callers of that second.
+      // All callers of this second share one count.
       this.#isFull = this.#options.queue.hasWaiting(planJob, this.#maxWaiting, this.#options.db);
     }
     if (await this.#isFull) throw new Refusal('tooManyRequests', { retryAfterSeconds });

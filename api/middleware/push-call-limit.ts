@@ -8,8 +8,8 @@ import type { PushBacklog } from './push-backlog.ts';
 const windowSeconds = 60;
 
 /**
- * Push calls per minute and app, counted in the database so that all api processes share one count.
- * Above the rate, calls are refused for one minute and then handled again (protocol/push.md#call-rate).
+ * Limits the push calls of an app per minute. The count is in the database, so that all api processes share it. Above the
+ * rate, calls are refused for one minute (protocol/push.md#call-rate).
  */
 export class PushCallLimit {
   readonly #db: Handle;
@@ -22,9 +22,8 @@ export class PushCallLimit {
   }
 
   /**
-   * Counts one call, for the rate and for the day's usage: the peak is the most calls that one window of
-   * this limit held. Throws 429 with the seconds left of the refusal, or where too many
-   * pushes wait already.
+   * Counts one call for the rate and for the usage of the day, whose peak is the largest count of one window. Throws 429
+   * with the seconds to wait, also when too many pushes wait already.
    */
   async consume(app: App): Promise<void> {
     const calls = await this.#take(app);
@@ -32,7 +31,7 @@ export class PushCallLimit {
     await countCall(this.#db, app.appId, calls);
   }
 
-  /** Gives how many calls this minute has had, this one included. */
+  /** Counts a call and returns the number of calls in this minute. */
   async #take(app: App): Promise<number> {
     try {
       const taken = await this.#limiter(app.options.pushCallsPerMinute).consume(app.appId);
@@ -43,7 +42,7 @@ export class PushCallLimit {
     }
   }
 
-  /** One limiter per rate in use: the library fixes the rate when a limiter is made. */
+  /** Returns the limiter of a rate: the library fixes the rate when a limiter is created. */
   #limiter(callsPerMinute: number): RateLimiterPostgres {
     const known = this.#limiters.get(callsPerMinute);
     if (known) return known;
@@ -57,7 +56,7 @@ export class PushCallLimit {
       points: callsPerMinute,
       duration: windowSeconds,
       blockDuration: windowSeconds,
-      // Once refused, the rest of the minute costs the database nothing.
+      // Refused calls in the rest of the minute do not query the database.
       inMemoryBlockOnConsumed: callsPerMinute + 1,
       inMemoryBlockDuration: windowSeconds,
     });

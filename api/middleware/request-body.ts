@@ -11,15 +11,15 @@ const mb = 1024 * 1024;
 
 /** Limits of all request bodies of one process. */
 export interface BodyLimits {
-  /** For a body to arrive. */
+  /** Time for a body to arrive. */
   bodyMs: number;
-  /** Bytes in hand of senders whose keys are known: six batches of the largest size. */
+  /** Bytes in memory of senders with a key: six batches of the largest size. */
   totalBytes: number;
-  /** Of these for one app, and for one remote address: half, so that no single one refuses the others. */
+  /** Part of these for one app, and for one IP address: half, so that one sender cannot take all. */
   senderBytes: number;
-  /** Bytes in hand of senders without a key: a thousand requests. Apart, so that they cost nobody who has one. */
+  /** Bytes in memory of senders without a key: a thousand requests. Separate, so that they take nothing from the others. */
   unauthenticatedBytes: number;
-  /** Of these for one remote address. */
+  /** Part of these for one IP address. */
   unauthenticatedIpBytes: number;
 }
 
@@ -31,48 +31,41 @@ export const defaultBodyLimits: BodyLimits = {
   unauthenticatedIpBytes: mb,
 };
 
-/** The most that is read of a sender without a key, in bytes. */
+/** Bytes that are read from a sender without a key. */
 export const unauthenticatedBodyBytes = smallBytes;
 
-/** What a parsed value takes of the budget beside its text: an object with one member of its own. */
+/** Bytes that a parsed value takes beside its text: those of an object with one member. */
 const valueBytes = 100;
-/** Values of shorter texts are not charged. */
+/** Length of texts from which their values are charged. */
 const chargedLength = 64 * 1024;
 
-/** Bytes of request bodies that this process has in hand, and what it reads at most. */
+/** Memory for the request bodies of this process, with its limits. */
 export class BodyMemory {
   readonly limits: BodyLimits;
   readonly #authenticated: BodyBudget;
   readonly #unauthenticated: BodyBudget;
 
-  /** `onChange` is told by how many bytes the bytes in hand change. */
+  /** Calls `onChange` with the number of bytes that are added or removed. */
   constructor(limits: Partial<BodyLimits> = {}, onChange?: (bytes: number) => void) {
     this.limits = { ...defaultBodyLimits, ...limits };
-    const {
-      totalBytes,
-      senderBytes,
-      unauthenticatedBytes: strangerBytes,
-      unauthenticatedIpBytes: strangerAddressBytes,
-    } = this.limits;
+    const { totalBytes, senderBytes, unauthenticatedBytes, unauthenticatedIpBytes } = this.limits;
+    const unauthenticated = { total: unauthenticatedBytes, perSender: unauthenticatedIpBytes };
     this.#authenticated = new BodyBudget({ total: totalBytes, perSender: senderBytes }, onChange);
-    this.#unauthenticated = new BodyBudget(
-      { total: strangerBytes, perSender: strangerAddressBytes },
-      onChange,
-    );
+    this.#unauthenticated = new BodyBudget(unauthenticated, onChange);
   }
 
-  /** The account of a request: of a sender without a key, or of one who is known, with the app whose key it has. */
-  open(address: string, sender: BodySender) {
-    const origin = `address ${originKey(address)}`;
+  /** Opens the account of a request, which counts for its IP address and, with a key, for its app. */
+  open(ipAddress: string, sender: BodySender) {
+    const origin = `address ${originKey(ipAddress)}`;
     if (!sender) return this.#unauthenticated.open([origin]);
     return this.#authenticated.open(sender.appId === undefined ? [origin] : [origin, `app ${sender.appId}`]);
   }
 }
 
-/** Who sends a body, as far as that was proven before it is read; undefined for a sender without a key. */
+/** Sender of a body, as authenticated before the body is read; undefined for a sender without a key. */
 export type BodySender = { appId?: string } | undefined;
 
-/** How much is read of a body, and how it is refused. */
+/** Limit of a body, and the refusal of a larger one. */
 export interface ReadLimit {
   sender: BodySender;
   /** A body of this size or more is refused. */
@@ -81,7 +74,7 @@ export interface ReadLimit {
   isObject: boolean;
 }
 
-/** The body of one request: read at most once, and charged until the request is answered. */
+/** Body of one request, which is read once and counts against the memory until the reply is sent. */
 export class RequestBody {
   readonly #ctx: Context;
   readonly #bodies: BodyMemory;
@@ -93,14 +86,14 @@ export class RequestBody {
     this.#bodies = bodies;
   }
 
-  /** As much as is read of a sender without a key, and whether that is all. Throws 415, 408, 107, 429 and 503. */
+  /** Reads as much as a sender without a key may send, and tells whether that is all. Throws 415, 408, 107, 429 and 503. */
   async prefix(): Promise<{ text: string; isWhole: boolean }> {
     const reader = this.#open(undefined);
     const isWhole = await reader.fill(unauthenticatedBodyBytes + 1);
     return { text: reader.text(), isWhole };
   }
 
-  /** The whole body as text. Throws 413 or 116 when it is too long, else as `prefix`. */
+  /** Reads the whole body as text. Throws 413 or 116 when it is too long, and the refusals of `prefix`. */
   async text({ sender, bytesBelow, isObject }: ReadLimit): Promise<string> {
     this.#refusePacked(sender);
     const limit = sender ? bytesBelow : Math.min(bytesBelow, unauthenticatedBodyBytes + 1);
@@ -112,17 +105,17 @@ export class RequestBody {
     return reader.takeText();
   }
 
-  /** Charges what was read so far to a sender who is known by now. Throws 429 and 503. */
+  /** Moves the bytes that were read to the account of the authenticated sender. Throws 429 and 503. */
   chargeTo(sender: BodySender): void {
     this.#open(sender);
   }
 
-  /** Whether anybody began to read. */
+  /** Tells whether reading began. */
   get isOpen(): boolean {
     return this.#reader !== undefined;
   }
 
-  /** Charges for the values that a long text holds. Throws 107 where it exceeds the bounds of JSON, 429, 503. */
+  /** Charges the values of a long text. Throws 107 when the JSON is too deep or has too many values, 429, 503. */
   chargeValues(text: string): void {
     const values = measureJson(text);
     if (values === undefined)
@@ -151,7 +144,7 @@ export class RequestBody {
   }
 }
 
-/** The refusal of a body that has at least `bytes`. */
+/** Returns the refusal of a body that has at least `bytes`. */
 export function bodyTooLarge({
   bytes,
   limit,
@@ -165,23 +158,23 @@ export function bodyTooLarge({
   return new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
 }
 
-/** Gives each request its intake, and releases what it holds when the request is answered, however that ends. */
+/** Attaches a `RequestBody` to each request, and frees its memory when the request ends. */
 export function attachRequestBody(bodies: BodyMemory): Middleware {
   return async (ctx, next) => {
-    const intake = new RequestBody(ctx, bodies);
-    ctx.state.intake = intake;
+    const requestBody = new RequestBody(ctx, bodies);
+    ctx.state.requestBody = requestBody;
     try {
       await next();
     } finally {
-      intake.close();
-      if (!ctx.req.complete || intake.isOpen) discardRest(ctx.req, ctx.res);
+      requestBody.close();
+      if (!ctx.req.complete || requestBody.isOpen) discardRest(ctx.req, ctx.res);
     }
   };
 }
 
 /**
- * How long the rest of a refused body is read and thrown away. A connection that is closed under a sender who still writes
- * is reset, and the sender may never see the reply.
+ * Time for which the rest of a refused body is read and discarded. Closing the connection while the sender still writes
+ * resets it, and the sender may not see the reply.
  */
 const discardMs = 5_000;
 

@@ -3,8 +3,8 @@ import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 
 /**
- * One line per request, and its time into the metrics. The line names the route, not the URL: query
- * strings carry conditions, tokens and phone numbers. Successes are logged at debug, refusals at info.
+ * Logs one line per request and records its duration. The line has the route, not the URL: query strings hold conditions,
+ * tokens and phone numbers. Successes are logged at debug, refusals at info.
  */
 export function logRequests(log: Logger, metrics: Metrics): Middleware {
   return async (ctx, next) => {

@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject, parseJson } from '../../share
 import { hasAppId } from './authentication.ts';
 import type { RequestBody } from './request-body.ts';
 
-/** Members of a text-form body that stand for headers (protocol/clients.md#text-form). */
+/** Headers that members of a text-form body replace (protocol/clients.md#text-form). */
 const headerOfMember = new Map([
   ['_ApplicationId', 'x-lc-id'],
   ['_ApplicationKey', 'x-lc-key'],
@@ -15,27 +15,28 @@ const headerOfMember = new Map([
 
 const allowedMethods = new Set(['GET', 'PUT', 'DELETE', 'POST']);
 
+/** Dictionary of a body, with the size of the body. */
 export interface ParsedBody {
   value: JsonObject;
   bytes: number;
 }
 
-/** A request whose keys came in its body. */
+/** Request with its keys in the body. */
 export interface TextForm {
-  /** Undefined while only its beginning was read: the rest follows once the keys are known to be right. */
+  /** Undefined for a long body, of which only the beginning is read until its keys are checked. */
   body: ParsedBody | undefined;
 }
 
 /**
- * Old browsers avoid the CORS preflight by sending `text/plain` with credentials and method inside the body. Turned here
- * into the request that was meant; members that begin with one `_` go no further. Before the keys are known, 16 KB are
- * read: a longer body has its private members first, and is read on by its route. Throws 107, 413, 415.
+ * Converts requests of old browsers, which send `text/plain` with credentials and method in the body to avoid the CORS
+ * preflight; members that begin with one `_` are removed. Reads 16 KB before the keys are checked: a longer body begins
+ * with these members, and the route reads the rest. Throws 107, 413, 415.
  */
 export const textForm: Middleware = async (ctx, next) => {
   const isCall = ctx.path.startsWith('/1.1/');
   if (isCall && ctx.method === 'POST' && !hasAppId(ctx) && ctx.is('text/plain')) {
-    const intake: RequestBody = ctx.state.intake;
-    const { text, isWhole } = await intake.prefix();
+    const requestBody: RequestBody = ctx.state.requestBody;
+    const { text, isWhole } = await requestBody.prefix();
     if (isWhole) readWhole(ctx, text);
     else readBeginning(ctx, text);
   }
@@ -57,7 +58,7 @@ function readBeginning(ctx: Context, text: string): void {
   if (members._ApplicationId === undefined) throw new Refusal('payloadTooLarge');
   setHeaders(ctx, members);
   setMethod(ctx, members._method);
-  // A query of this size is not read.
+  // No query is as long as this.
   if (ctx.method === 'GET') throw new Refusal('payloadTooLarge');
   ctx.state.textForm = { body: undefined } satisfies TextForm;
 }
@@ -67,7 +68,7 @@ function dictionaryIn(text: string): JsonObject {
     const value = parseJson(text);
     if (isJsonObject(value)) return value;
   } catch {
-    // The same refusal, whatever is wrong.
+    // Every error gets the refusal below.
   }
   throw new Refusal('malformedJson');
 }
@@ -75,7 +76,7 @@ function dictionaryIn(text: string): JsonObject {
 const begin = /\s*\{/y;
 const privateMember = /\s*("_[A-Za-z]{1,40}")\s*:\s*("(?:[^"\\]|\\.){0,2000}"|[\w.+-]{1,40})\s*,/y;
 
-/** Members at the beginning of a text that is cut off, as far as they begin with `_` and hold no more than a scalar. */
+/** Reads the scalar members with a leading `_` at the beginning of a truncated text. */
 function leadingMembers(text: string): JsonObject {
   begin.lastIndex = 0;
   const members: [string, Json][] = [];
@@ -102,7 +103,7 @@ function setMethod(ctx: Context, method: Json | undefined): void {
     ctx.method = method.toUpperCase();
 }
 
-/** What is left of a text-form body for the route. */
+/** Returns the members of a text-form body that the route gets. */
 export function withoutPrivateMembers(body: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(body).filter(([key]) => !key.startsWith('_') || key.startsWith('__')),
