@@ -7,16 +7,16 @@ import type { App, AppOptionsPatch, Plan } from '../../shared/domain/apps/app.ts
 import { createLogger } from '../../shared/process/logging.ts';
 import { DeclaredReplies } from './declared-replies.ts';
 
-/** Keys of one test run: whatever shares a database shares these. */
+/** Keys of one test run, which processes on the same database share. */
 const adminToken = randomBytes(24).toString('base64url');
 const secret = randomBytes(32).toString('base64');
 
-/** A configuration like the environment would give it, on free ports. */
+/** Reads the configuration of a process under test, on free ports. */
 export function testConfig(databaseUrl: string, env: Record<string, string> = {}): Config {
   return readConfig({ ...testEnvironment(databaseUrl), ...env });
 }
 
-/** The environment of a process under test. */
+/** Returns the environment of a process under test. */
 export function testEnvironment(databaseUrl: string): Record<string, string> {
   return {
     PORT: '0',
@@ -33,12 +33,12 @@ export function testEnvironment(databaseUrl: string): Record<string, string> {
 }
 
 export interface TestRequest {
-  /** Sends this app's id and key; with `master` its master key. */
+  /** App whose id and key are sent; with `master` its master key. */
   app?: Pick<App, 'appId' | 'appKey' | 'masterKey'>;
   master?: boolean;
-  /** Sends the operator's token. */
+  /** Whether the operator's token is sent. */
   admin?: boolean;
-  /** A value is sent as JSON, a string as it is. */
+  /** Body, sent as JSON; a string is sent unchanged. */
   body?: unknown;
   headers?: Record<string, string>;
 }
@@ -46,7 +46,7 @@ export interface TestRequest {
 export interface TestResponse {
   status: number;
   headers: Headers;
-  // The replies under test are free-form JSON; tests say what they expect of them.
+  // Replies are free-form JSON, and tests assert on them.
   // biome-ignore lint/suspicious/noExplicitAny: see above
   body: any;
 }
@@ -62,7 +62,8 @@ export interface TestApi {
 export const silentLog = createLogger({ level: 'silent', name: 'test' });
 
 /**
- * A real api in this process on a free port. `request` and `close` throw when a reply differs from what its route declares.
+ * Starts an api in this process on a free port. `request` and `close` throw when a reply differs from the declaration of its
+ * route.
  */
 export async function startTestApi(options: {
   databaseUrl: string;

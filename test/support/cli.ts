@@ -8,7 +8,7 @@ export interface CliResult {
   code: number | null;
   stdout: string;
   stderr: string;
-  /** Standard output as the one JSON document it should be. */
+  /** Parses standard output as one JSON document. */
   // biome-ignore lint/suspicious/noExplicitAny: tests say what they expect of it
   json(): any;
 }
@@ -21,10 +21,10 @@ export interface CliOptions {
   nodeArgs?: string[];
 }
 
-/** Only what a program needs to start: the variables of the machine must not reach the tests. */
+/** Returns the minimal environment of a program, so that variables of the machine do not influence the tests. */
 export const bareEnvironment = (): Record<string, string> => ({ PATH: process.env.PATH ?? '' });
 
-/** Runs the real command line to its end. */
+/** Runs the command line and waits until it exits. */
 export async function carillon(args: string[], options: CliOptions = {}): Promise<CliResult> {
   const child = spawn(process.execPath, [...(options.nodeArgs ?? []), launcher, ...args], {
     env: { ...bareEnvironment(), ...options.env },

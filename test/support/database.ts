@@ -1,24 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { inject } from 'vitest';
-// The type of what is provided stands there.
+// Declares the type of `inject('postgres')`.
 import type {} from './global-setup.ts';
 
-/** A database of one test file. */
+/** Database of one test file. */
 export interface TestDatabase {
   readonly url: string;
-  /** Removes it, with whatever is still connected. */
+  /** Drops it, even with open connections. */
   drop(): Promise<void>;
 }
 
 /**
- * Makes a migrated database, cloned from the template in about 50 ms; once per test file, in `beforeAll`. A test file
- * that does not drop it leaves it to the end of the run.
+ * Creates a migrated database by cloning the template in about 50 ms; for `beforeAll` of a test file. A database that is not
+ * dropped remains until the end of the run.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const { urlPattern, template } = inject('postgres');
   const name = `test_${randomBytes(8).toString('hex')}`;
-  // Copying files costs 50 ms here, the default strategy (through the log) 200 to 300 ms.
+  // Copying files takes 50 ms, the default strategy (through the log) 200 to 300 ms.
   await administrate(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
   return {
     url: urlPattern.replace('DATABASE', name),
@@ -26,7 +26,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   };
 }
 
-/** Makes a database without any tables. */
+/** Creates a database without tables. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
   const name = `empty_${randomBytes(8).toString('hex')}`;
   await administrate(`CREATE DATABASE ${name}`);

@@ -8,11 +8,11 @@ import type { EmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 
-/** Where the workers find the run's PostgreSQL. */
+/** Access of the workers to the run's PostgreSQL. */
 export interface TestPostgres {
-  /** Address of a database for administration. */
+  /** URL of a database for administration. */
   readonly adminUrl: string;
-  /** Address of a test database, with `DATABASE` in place of its name. */
+  /** URL of a test database, with `DATABASE` in place of its name. */
   readonly urlPattern: string;
   /** Name of the migrated database that is cloned. */
   readonly template: string;
@@ -27,18 +27,18 @@ declare module 'vitest' {
 const TEMPLATE = 'carillon_template';
 
 /**
- * Starts one PostgreSQL for the whole run, in a temporary directory, and migrates the database that every test file
- * clones. It needs nothing that is installed, no fixed port and no fixed folder: two runs may go on at the same time.
+ * Starts one PostgreSQL for the whole run in a temporary directory, and migrates the database that every test file clones.
+ * It needs no installed programs, fixed port or fixed folder, so that concurrent runs are possible.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const parentDir = await mkdtemp(join(tmpdir(), 'carillon-test-'));
-  // Opened for the user who runs the server when we are root.
+  // For root: accessible for the user who runs the server.
   await chmod(parentDir, 0o755);
   const server = await startEmbeddedPostgres({
     dataDir: join(parentDir, 'data'),
     memoryMb: 2048,
     durable: false,
-    // Nobody copies this server: what a transaction makes anew, indexes above all, is not logged.
+    // Without replication, new tables and indexes of a transaction need no log.
     settings: { wal_level: 'minimal', max_wal_senders: '0', wal_compression: 'off' },
   });
   const abandon = () => removeAtOnce(server, parentDir);
@@ -68,7 +68,7 @@ async function makeTemplate(server: EmbeddedPostgres): Promise<void> {
   try {
     await admin.query(`CREATE DATABASE ${TEMPLATE}`);
     await migrate(server.urlFor(TEMPLATE));
-    // A database with connections cannot be cloned.
+    // PostgreSQL cannot clone a database with connections.
     await admin.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false IS_TEMPLATE true`);
     await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [
       TEMPLATE,
@@ -78,15 +78,15 @@ async function makeTemplate(server: EmbeddedPostgres): Promise<void> {
   }
 }
 
-/** Cleans up where nothing may be awaited: Vitest ends within a millisecond of an interrupt, without its teardown. */
+/** Cleans up synchronously, because Vitest exits immediately after an interrupt, without its teardown. */
 function removeAtOnce(server: EmbeddedPostgres, parentDir: string): void {
   try {
     process.kill(server.pid, 'SIGQUIT');
-    // Its files are closed within this time; they are of no use to anybody.
+    // Time for the server to exit.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
     rmSync(server.socketDir, { recursive: true, force: true });
     rmSync(parentDir, { recursive: true, force: true, maxRetries: 3, retryDelay: 100 });
   } catch {
-    // The server ended already, or the system's own cleaning takes the rest.
+    // The server has exited already, or the system removes the rest of its temporary files.
   }
 }

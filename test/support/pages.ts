@@ -17,7 +17,7 @@ export interface ShellResult {
 }
 
 /**
- * Runs commands as a reader does, in one shell that ends at the first failure; `npx carillon` is the command line of this
+ * Runs the commands of a page in one shell that ends at the first failure; `npx carillon` is the command line of this
  * checkout. `npx carillon api` and `dispatcher` run in the background until the shell ends.
  */
 export async function runShell(

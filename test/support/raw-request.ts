@@ -1,10 +1,10 @@
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** One request written by hand: what a hostile client may do to a connection. */
+/** Request with arbitrary bytes, as a hostile client may send it. */
 export class RawRequest {
   readonly socket: Socket;
-  /** Everything that comes back until the server closes; what came before a reset. */
+  /** Everything received until the server closes or resets the connection. */
   readonly reply: Promise<string>;
 
   constructor(url: string, head: string[]) {
@@ -19,7 +19,7 @@ export class RawRequest {
     this.socket.write(`${head.join('\r\n')}\r\n\r\n`);
   }
 
-  /** A piece of a chunked body. */
+  /** Sends a chunk of a chunked body. */
   chunk(data: string | Buffer): this {
     this.socket.write(`${Buffer.byteLength(data).toString(16)}\r\n`);
     this.socket.write(data);
@@ -27,7 +27,7 @@ export class RawRequest {
     return this;
   }
 
-  /** The first reply, as soon as its body is here. */
+  /** Returns the first reply as soon as its body is complete. */
   answer(): Promise<{ status: number; headers: string; body: { code?: number; error?: string } }> {
     return new Promise((resolve, reject) => {
       let received = '';
@@ -50,7 +50,7 @@ export class RawRequest {
   }
 }
 
-/** The value of a metric without labels. */
+/** Returns the value of a metric without labels. */
 export async function metricOf(url: string, name: string): Promise<number> {
   const response = await fetch(`${url}/metrics`);
   const { body } = response;

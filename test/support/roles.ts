@@ -2,7 +2,7 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import type { TestApi, TestResponse } from './api.ts';
 
 let serial = 0;
-/** A name that no other role of the file has. */
+/** Returns a unique role name. */
 export const newRoleName = (): string => `role_${++serial}`;
 
 export const pointerTo = (className: string, objectId: string) => ({
@@ -11,7 +11,7 @@ export const pointerTo = (className: string, objectId: string) => ({
   objectId,
 });
 
-/** The operation that adds these users, or roles, to a relation. */
+/** Creates the operation that adds these users or roles to a relation. */
 export const adding = (className: '_User' | '_Role', ...objectIds: string[]) => ({
   __op: 'AddRelation',
   objects: objectIds.map((id) => pointerTo(className, id)),
@@ -27,7 +27,7 @@ export interface TestRole {
   name: string;
 }
 
-/** Makes a role with the master key; everybody sees it, only the master key changes it. */
+/** Creates a role with the master key; all can read it, only the master key can change it. */
 export async function createRole(
   api: TestApi,
   app: App,
@@ -54,10 +54,10 @@ export function changeRole(api: TestApi, app: App, { id }: TestRole, body: objec
   return api.request('PUT', `/1.1/roles/${id}`, { app, master: true, body });
 }
 
-/** A path with a condition. */
+/** Adds a condition to a path. */
 export const withWhere = (path: string, where: object, more: Record<string, string> = {}): string =>
   `${path}?${new URLSearchParams({ where: JSON.stringify(where), ...more })}`;
 
-/** The ids that a list call gives, sorted. */
+/** Returns the ids in a list reply, sorted. */
 export const idsIn = ({ body }: TestResponse): string[] =>
   (body.results ?? []).map(({ objectId }: { objectId: string }) => objectId).sort();

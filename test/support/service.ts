@@ -21,18 +21,18 @@ export interface TestService {
   db: Database;
   databaseUrl: string;
   apns: ApnsGateway;
-  /** Starts a dispatcher in this process; closed with the service. */
+  /** Starts a dispatcher in this process, which is closed with the service. */
   dispatch(options?: Pick<DispatcherOptions, 'clock' | 'breakers'>): Promise<RunningDispatcher>;
-  /** Gives an app a token profile that points at the sandbox. */
+  /** Adds a token profile for the sandbox to an app. */
   addApnsProfile(app: App, name?: string): Promise<void>;
-  /** Writes iOS installations straight into the table; gives their tokens. */
+  /** Writes iOS installations directly into the table and returns their tokens. */
   addIosInstallations(app: App, count: number, fields?: Record<string, unknown>): Promise<string[]>;
-  /** Asks for the record until it is closed. */
+  /** Polls the record until the push is done. */
   untilDone(app: App, objectId: string, timeoutMs?: number): Promise<Record<string, unknown>>;
   close(): Promise<void>;
 }
 
-/** An api, a database of its own and an APNs gateway on loopback; dispatchers as asked for. */
+/** Starts an api with its own database and an APNs gateway on loopback; dispatchers on request. */
 export async function startTestService(
   options: { clock?: Clock; gateway?: ApnsGatewayOptions } = {},
 ): Promise<TestService> {
@@ -40,7 +40,7 @@ export async function startTestService(
   const credentials: ApnsCredentials = createApnsCredentials();
   const { gateway, ...apiOptions } = options;
   const apns = await startApnsGateway({ keys: [credentials], ...(await loopbackIdentity()), ...gateway });
-  // Devices find the channel by the public address.
+  // Devices find the channel by the public URL.
   const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
   const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
   const api = await startTestApi({ databaseUrl: database.url, env, ...apiOptions });
@@ -52,7 +52,7 @@ export async function startTestService(
     databaseUrl: database.url,
     apns,
     async dispatch(options = {}) {
-      // Gateways send receipts to the public address.
+      // Gateways send receipts to the public URL.
       const config = testConfig(database.url, { PUBLIC_URL: env.PUBLIC_URL });
       const dispatcher = await startDispatcher(config, silentLog, options);
       dispatchers.push(dispatcher);
@@ -108,7 +108,7 @@ async function untilDone(
   { objectId, timeoutMs }: { objectId: string; timeoutMs: number },
 ): Promise<Record<string, unknown>> {
   const endsAtMs = performance.now() + timeoutMs;
-  // A push that takes long is asked for less and less often: each question costs as much as sending to ten devices.
+  // The polling interval grows, because each poll costs as much as sending to ten devices.
   for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 1.3, 200)) {
     const { body } = await api.request('GET', `/1.1/tables/Notifications/${objectId}`, { app });
     if (body.status !== 'in-queue' && body.status !== 'scheduled') return body;

@@ -3,16 +3,16 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import type { TestApi, TestResponse } from './api.ts';
 
 let serial = 0;
-/** A name that no other user of the run has. */
+/** Returns a unique username. */
 export const newName = (): string => `user-${process.pid}-${++serial}`;
 
-/** A number in China's plan that no other user of the file has. */
+/** Returns a unique phone number of China. */
 export const newPhone = (): string => `+86138${String(++serial + 10_000_000).padStart(8, '0')}`;
 
-/** As clients make it. */
+/** Returns an account id in the form of the clients. */
 export const newUid = (): string => randomBytes(16).toString('hex');
 
-/** Third-party accounts as replies show them: without the tokens that the tests send. */
+/** Removes the tokens from third-party accounts, as replies do. */
 export const shown = (authData: Record<string, object>): object =>
   Object.fromEntries(
     Object.entries(authData).map(([platform, entry]) => {
@@ -21,7 +21,7 @@ export const shown = (authData: Record<string, object>): object =>
     }),
   );
 
-/** The short status of a refusal. */
+/** Returns the status of a refusal in short form. */
 export const refusalOf = ({ status, body }: TestResponse) => ({
   status,
   code: body.code,
@@ -29,7 +29,7 @@ export const refusalOf = ({ status, body }: TestResponse) => ({
 });
 export const refused = (code: number, status = 400) => ({ status, code, error: 'string' });
 
-/** Calls as one user of one app: with its session, unless another one is given. */
+/** Client of one user of one app, which sends its session by default. */
 export class TestUser {
   readonly #api: TestApi;
   readonly #app: App;
@@ -59,13 +59,13 @@ export class TestUser {
     return this.request('PUT', `/1.1/users/${this.id}${query}`, body);
   }
 
-  /** The whole user, as it sees itself. */
+  /** Returns the whole user. */
   async me(): Promise<Record<string, unknown>> {
     return (await this.request('GET', '/1.1/users/me')).body;
   }
 }
 
-/** Registers with a password. */
+/** Signs up with a password. */
 export async function signUp(api: TestApi, app: App, more: object = {}): Promise<TestUser> {
   const reply = await api.request('POST', '/1.1/users', {
     app,
@@ -75,7 +75,7 @@ export async function signUp(api: TestApi, app: App, more: object = {}): Promise
   return new TestUser(api, app, reply.body);
 }
 
-/** Registers or logs in with third-party accounts. */
+/** Signs up or logs in with third-party accounts. */
 export async function enterWith(api: TestApi, app: App, authData: object): Promise<TestUser> {
   const reply = await api.request('POST', '/1.1/users', { app, body: { authData } });
   if (reply.status >= 300) throw new Error(`authData: ${reply.status} ${JSON.stringify(reply.body)}`);

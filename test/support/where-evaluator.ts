@@ -1,11 +1,11 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
-/** Rows of each class, in the order they were made: what sub-queries look at. */
+/** Rows of each class in order of creation, for sub-queries. */
 export type Rows = Record<string, JsonObject[]>;
 
 /**
- * What a `where` means, without SQL and without the compiler's own parts: the yardstick of the property
- * test. Documents and conditions are in canonical form; semantics in shared/query/README.md.
+ * Evaluates a `where` without SQL and without the compiler, as the reference of the property test. Documents and conditions
+ * are in canonical form; shared/query/README.md has the semantics.
  */
 export function matches(document: JsonObject, where: Json, rows: Rows = {}): boolean {
   if (Array.isArray(where)) return where.every((part) => matches(document, part, rows));
@@ -22,7 +22,7 @@ function asList(value: Json): Json[] {
   return value;
 }
 
-/** All values at a path; arrays on the way stand for their members. */
+/** Returns all values at a path, with the members of arrays on the path. */
 function valuesAt(document: JsonObject, path: string[]): Json[] {
   let values: Json[] = [document];
   for (const name of path)
@@ -96,7 +96,7 @@ function regex(pattern: Json, { $options }: JsonObject): RegExp {
   return new RegExp(quoted, typeof $options === 'string' ? $options : '');
 }
 
-/** The values themselves and the members of arrays among them. */
+/** Returns the values and the members of arrays among them. */
 const items = (values: Json[]): Json[] => values.flatMap((value) => (Array.isArray(value) ? value : [value]));
 
 function equals(values: Json[], wanted: Json): boolean {
@@ -104,7 +104,7 @@ function equals(values: Json[], wanted: Json): boolean {
   return [...values, ...items(values)].some((value) => stable(value) === stable(wanted));
 }
 
-/** JSON text that does not depend on the order of members. */
+/** Formats JSON independently of the order of members. */
 function stable(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(stable).join()}]`;
   if (!isJsonObject(value)) return JSON.stringify(value);
@@ -141,7 +141,7 @@ function asObject(value: Json | undefined): JsonObject {
 
 const isPoint = (item: Json): item is JsonObject => isJsonObject(item) && item.__type === 'GeoPoint';
 
-/** By the angle between the vectors, where the compiler has the haversine. */
+/** Computes the distance from the angle between vectors; the compiler uses the haversine. */
 function isNear(item: Json, operand: Json, test: JsonObject): boolean {
   if (!isPoint(item)) return false;
   const [a, b] = [vector(item), vector(asObject(operand))];
@@ -172,7 +172,7 @@ function isWithin(item: Json, operand: Json): boolean {
   return isBetween && lat >= Number(southwest?.latitude) && lat <= Number(northeast?.latitude);
 }
 
-/** The rows that a sub-query chooses; by `username` or in the order they were made. */
+/** Returns the rows of a sub-query, by `username` or in order of creation. */
 function chosen(query: JsonObject, rows: Rows): JsonObject[] {
   const className = String(query.className ?? '_User');
   const found = (rows[className] ?? []).filter((row) => matches(row, query.where ?? {}, rows));

@@ -16,15 +16,15 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../api.ts';
 import type { TestService } from '../service.ts';
 
-/** All gateways of the sandbox beside a service. */
+/** All gateways of the sandbox for a service. */
 export interface AllVendors extends Sandbox {
   /** Gateways in the vendors' own types. */
   gateways: ReturnType<typeof typedGateways>;
-  /** An app with a profile at each gateway that is asked for, all of them when none is named. */
+  /** Creates an app with a profile at each given gateway, by default at all of them. */
   app(...connectors: string[]): Promise<App>;
   /** Puts one profile, with members beside those of the stand. */
   put(app: App, instance: GatewayInstance, more?: object): Promise<void>;
-  /** Writes devices straight into the table; gives their addresses. Numbers go on from call to call. */
+  /** Writes devices directly into the table and returns their tokens. Each call continues with the next numbers. */
   add(app: App, connector: string, count: number): Promise<string[]>;
   instance(connector: string): GatewayInstance;
 }

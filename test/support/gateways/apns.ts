@@ -20,13 +20,13 @@ export { aContext } from './sender-context.ts';
 
 export const topic = 'com.example.app';
 
-/** The usual deadlines, but nobody waits long at the end. */
+/** Default timeouts with a short wait at the end. */
 export const calmTuning: ApnsTuning = {
   ...defaultTuning,
   timing: { ...defaultTuning.timing, drainMs: 500 },
 };
 
-/** An answer is waited for so long only: for tests in which none comes. */
+/** Short response timeout, for tests without a response. */
 export const impatientTuning: ApnsTuning = {
   ...calmTuning,
   timing: { ...calmTuning.timing, requestMs: 300 },
@@ -47,7 +47,7 @@ export function aMessage(
   };
 }
 
-/** Device token number `n`. */
+/** Returns device token number `n`. */
 export const deviceToken = (n: number): string => n.toString(16).padStart(64, '0');
 
 export function recipients(count: number, more: Partial<Recipient> = {}): Recipient[] {
@@ -64,7 +64,7 @@ export function recipients(count: number, more: Partial<Recipient> = {}): Recipi
   }));
 }
 
-/** What `send` reported: one attempt per recipient, and how often each was reported. */
+/** Reports of `send`: the result of each recipient, and how often it was reported. */
 export interface Outcome {
   attempts: AttemptResult[];
   reports: number[];
@@ -85,7 +85,7 @@ export async function sendAll(
   return outcome;
 }
 
-/** How many attempts there are of each kind. */
+/** Counts the results by kind. */
 export function kinds({ attempts }: Outcome): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { kind } of attempts) counts[kind] = (counts[kind] ?? 0) + 1;
@@ -96,7 +96,7 @@ export interface ApnsFixture {
   gateway: ApnsGateway;
   sender: Sender;
   calls: GatewayCall[];
-  /** Another door to the same gateway. */
+  /** Opens another sender to the same gateway. */
   open(more?: JsonObject): Sender;
   close(): Promise<void>;
 }
@@ -106,15 +106,15 @@ export interface ApnsFixtureOptions {
   tuning?: ApnsTuning;
   clock?: Clock;
   topics?: string[];
-  /** Members beside those of the token. */
+  /** Members in addition to those of the token. */
   credentials?: JsonObject;
 }
 
-/** Members of a profile that choose a transport. */
+/** Returns the members of a profile that select a transport. */
 export const credentialsOver = (name: TransportName): JsonObject =>
   name === 'standard' ? { transport: 'standard' } : {};
 
-/** A gateway on loopback and a token sender to it. */
+/** Starts a gateway on loopback and opens a token sender to it. */
 export async function startApnsFixture(options: ApnsFixtureOptions = {}): Promise<ApnsFixture> {
   const { publicKey, ...token } = createApnsCredentials(options.topics ?? [topic]);
   const identity = await loopbackIdentity();
@@ -145,7 +145,7 @@ export async function startApnsFixture(options: ApnsFixtureOptions = {}): Promis
   };
 }
 
-/** A clock that stands still until it is moved, at a given epoch time. */
+/** Creates a clock that stops at a given epoch time until it is moved. */
 export function movableClock(nowMs: number): Clock & { moveMs(ms: number): void } {
   let at = nowMs;
   return {

@@ -11,9 +11,9 @@ import { testConfig } from '../api.ts';
 import type { TestService } from '../service.ts';
 import { loopbackIdentity } from './identity.ts';
 
-/** A gateway of one app's own, beside that of the service; it can be gone and come back at the same address. */
+/** Gateway of one app, separate from that of the service, which can stop and restart at the same address. */
 export interface RestartableGateway {
-  /** Credentials of a profile that points at it. */
+  /** Credentials of a profile for it. */
   own: Record<string, unknown>;
   now(): ApnsGateway;
   die(): Promise<void>;
@@ -40,11 +40,11 @@ export async function startRestartableGateway(): Promise<RestartableGateway> {
 export interface AppOnGateway {
   app: App;
   tokens: string[];
-  /** The breaker's id. */
+  /** Id of the breaker. */
   id: string;
 }
 
-/** An app with so many iOS devices, on the gateway of these credentials, or on the service's own with null. */
+/** Creates an app with iOS devices, for the gateway of these credentials, or for that of the service with null. */
 export async function createAppOn(
   service: TestService,
   credentials: Record<string, unknown> | null,
@@ -61,7 +61,7 @@ export async function createAppOn(
   return { app, tokens, id: `apns:${app.appId}:_default` };
 }
 
-/** Calls for a push and gives its id. */
+/** Sends a push and returns its id. */
 export async function beginPush(service: TestService, app: App, body: object = {}): Promise<string> {
   const whole = { data: { alert: 'Hello' }, ...body };
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });

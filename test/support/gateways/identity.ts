@@ -4,7 +4,7 @@ import {
   openCertificateAuthority,
 } from '../../../ops/sandbox/kit/certificates.ts';
 
-/** Who a server on loopback is, and who vouches for it. */
+/** Certificate and key of a server on loopback, and the authority that issued them. */
 export interface Identity {
   authority: CertificateAuthority;
   server: KeyPairPem;
@@ -12,7 +12,7 @@ export interface Identity {
 
 let identity: Promise<Identity> | undefined;
 
-/** One for all servers of a test file: to make it, and to trust it, takes longer than most tests do. */
+/** Returns the identity of all servers of a test file; creating one takes longer than most tests. */
 export function loopbackIdentity(): Promise<Identity> {
   identity ??= make();
   return identity;

@@ -7,9 +7,9 @@ import type {
 } from '../../../connectors/contract/connector.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 
-/** A sender context whose shared state is in this process: what a thread hands in, without a database. */
+/** Sender context with its shared state in this process and not in a database. */
 export interface TestContext extends SenderContext {
-  /** Answers of the gateway so far. */
+  /** Calls of the gateway so far. */
   calls: GatewayCall[];
   tokens: MemoryTokens;
   quota: MemoryQuota;
@@ -29,7 +29,7 @@ export function aContext(clock: Clock = systemClock, shared: Partial<TestContext
   };
 }
 
-/** What `gateway_token` does, in memory; hand the same one to several senders and they share their tokens. */
+/** Token store in memory instead of the table `gateway_token`; senders with the same store share their tokens. */
 export class MemoryTokens implements TokenStore {
   readonly kept = new Map<string, StoredToken>();
   readonly #claims = new Map<string, number>();
@@ -59,7 +59,7 @@ export class MemoryTokens implements TokenStore {
   }
 }
 
-/** What `gateway_day` does for classes that are closed, in memory; a day never ends. */
+/** Daily quota of message classes in memory instead of the table `gateway_day`; the day never ends. */
 export class MemoryQuota implements DayQuota {
   readonly reasons = new Map<string, string>();
 

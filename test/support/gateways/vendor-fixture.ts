@@ -14,30 +14,30 @@ import type { SandboxGateway } from '../../../ops/sandbox/http/server.ts';
 import { aContext, type Outcome, recipients, sendAll } from './apns.ts';
 import type { TestContext } from './sender-context.ts';
 
-/** A maker of phones as the tests of its connector know it. */
+/** Vendor in the tests of its connector. */
 export interface Vendor<G extends SandboxGateway> {
   connector: Connector;
   /** `vendor` of its installations. */
   vendor: string;
-  /** Address of device number `n`. */
+  /** Returns the token of device number `n`. */
   deviceToken(n: number): string;
-  /** The gateway that is sent to unless a test names another. */
+  /** Returns the default gateway. */
   gateway(): G;
-  /** Credentials of a profile at a gateway, without its address. */
+  /** Returns the credentials of a profile for a gateway, without its URL. */
   profile(gateway: G): object;
 }
 
-/** What a test may ask for beside the usual. */
+/** Options that differ from the defaults. */
 export interface FixtureOptions<G> {
   context?: TestContext;
-  /** Members of the profile beside the usual ones, or in their place. */
+  /** Members of the profile that complete or override the defaults. */
   more?: object;
   by?: G;
   connector?: Connector;
 }
 
 export interface PushOptions<G> extends FixtureOptions<G> {
-  /** Three devices, if absent. */
+  /** Recipients; three devices by default. */
   to?: Recipient[];
   message?: PushMessage;
 }
@@ -46,7 +46,7 @@ export interface VendorFixture<G> {
   /** So many devices of the maker, at home unless their addresses say otherwise. */
   someone(count: number, more?: Partial<Recipient>, deviceToken?: (n: number) => string): Recipient[];
   open(options?: FixtureOptions<G>): Sender;
-  /** Sends through a door of its own, which is closed behind it. */
+  /** Sends with a separate sender, which is closed afterwards. */
   push(options?: PushOptions<G>): Promise<Outcome & { context: TestContext }>;
 }
 
@@ -73,7 +73,7 @@ export function vendorFixture<G extends SandboxGateway>(vendor: Vendor<G>): Vend
   };
 }
 
-/** What an HTTP status means of each device when nothing else is said (`connectors/kit`). */
+/** Results of a device by HTTP status, where the vendor has no other rule (`connectors/kit`). */
 export const statusMeanings: [number, string][] = [
   [500, 'retry'],
   [503, 'retry'],
@@ -84,13 +84,13 @@ export const statusMeanings: [number, string][] = [
   [400, 'rejected'],
 ];
 
-/** The id that the gateway gave the message of a device. */
+/** Returns the gateway's id for the message of a device. */
 export function messageIdOf(attempt: AttemptResult | undefined): string {
   if (attempt?.kind !== 'sent' || attempt.messageId === undefined) throw new Error('it was not sent');
   return attempt.messageId;
 }
 
-/** Listens at an address of ours while `work` goes on; gives the receipts that came, as `read` takes them. */
+/** Listens for receipts while `work` runs. Returns the received ones, as `read` parses them. */
 export async function receiptsDuring(
   read: (body: string) => ReceiptReading | undefined,
   work: (callbackUrl: string) => Promise<void>,

@@ -8,27 +8,27 @@ import { testConfig } from '../api.ts';
 import { startTestService, type TestService } from '../service.ts';
 import { beginPush } from './app-gateway.ts';
 
-/** The gateway of one maker of phones, and a profile at it without its address. */
+/** Gateway of one vendor, with the credentials of a profile without its URL. */
 export interface VendorGateway {
   connector: ConnectorId;
   gateway: SandboxGateway;
   credentials: object;
 }
 
-/** Pushes through a dispatcher to gateways of makers. */
+/** Service with a dispatcher and gateways of vendors. */
 export interface VendorService {
   readonly service: TestService;
-  /** An app with a profile at each gateway; `more` by connector, over what the profile has. */
+  /** Creates an app with a profile at each gateway; `more` overrides members by connector. */
   app(more?: Partial<Record<ConnectorId, object>>): Promise<App>;
-  /** Writes phones of a vendor (any name that the maker goes by) straight into the table; gives their addresses. */
+  /** Writes devices of a vendor (any of its names) directly into the table and returns their tokens. */
   add(app: App, vendor: string, addresses: string[]): Promise<string[]>;
-  /** Sends, and gives the record when it is closed. `more`: members of the call beside `data`. */
+  /** Sends a push and returns the record when it is done. `more`: members of the call in addition to `data`. */
   push(app: App, data: object, more?: object): Promise<Record<string, unknown>>;
-  /** Addresses of the app's phones that are still there. */
+  /** Returns the tokens of the app's remaining devices. */
   left(app: App): Promise<string[]>;
 }
 
-/** One service, one dispatcher and these gateways for all tests of a file; what a test has gateways do ends with it. */
+/** Starts one service, dispatcher and set of gateways for a test file; each test ends with default gateway behaviour. */
 export function useVendorService(start: () => Promise<VendorGateway[]>): VendorService {
   let service: TestService;
   let vendors: VendorGateway[] = [];
@@ -88,6 +88,6 @@ export function useVendorService(start: () => Promise<VendorGateway[]>): VendorS
   };
 }
 
-/** Addresses number `from` to `from + count - 1`. */
+/** Returns tokens number `from` to `from + count - 1`. */
 export const some = (address: (n: number) => string, count: number, from = 0): string[] =>
   Array.from({ length: count }, (_, i) => address(from + i));

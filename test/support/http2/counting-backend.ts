@@ -1,13 +1,13 @@
 /**
- * Process behind a real proxy: serves HTTP/1.1, answers each request within as many milliseconds as its argument says,
- * and counts how often each path was processed. A process of its own, so that it answers while the client is busy.
+ * Backend process behind a real proxy: serves HTTP/1.1, answers each request within the milliseconds of its argument, and
+ * counts how often each path was processed. It is a separate process, so that it answers while the client is busy.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { portOf } from './peer.ts';
 
 const withinMs = Number(process.argv[2]);
-/** Path → how often a request to it was read whole, and the bytes of the bodies. */
+/** Number of completely read requests and bytes of their bodies, by path. */
 const processed: Record<string, { count: number; bytes: number }> = {};
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -27,10 +27,10 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
 }
 
 const server = createServer((request, response) => {
-  // A client that goes away in mid-body ends nothing here but its own request.
+  // A client that disconnects during its body ends only its own request.
   serve(request, response).catch(() => response.destroy());
 });
-// The proxy closes idle connections, not the backend: a request on a connection that closes would be lost.
+// Only the proxy closes idle connections: a request on a connection that the backend closes would be lost.
 server.keepAliveTimeout = 0;
 server.listen(0, '127.0.0.1', () => process.send?.(portOf(server)));
 process.once('disconnect', () => process.exit());

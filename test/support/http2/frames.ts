@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { type FrameHandler, FrameReader } from '../../../connectors/http2/native/frames/frame-reader.ts';
 import { flag, frame, frameOf, settingsFrame } from '../../../connectors/http2/native/frames/wire-format.ts';
 
-/** Writes down what the reader says. */
+/** Records the events of the reader. */
 export class Recorder implements FrameHandler {
   readonly events: string[] = [];
   fault = 0;
@@ -47,14 +47,14 @@ export class Recorder implements FrameHandler {
   }
 }
 
-/** What is read when the bytes come in pieces of these lengths, over and over. */
+/** Reads the bytes in pieces of these lengths, in rotation. */
 export function readIn(bytes: Buffer, lengths: readonly number[]): Recorder {
   const recorder = new Recorder();
   const reader = new FrameReader(recorder);
   let turn = 0;
   for (let at = 0; at < bytes.length; ) {
     const length = lengths[turn++ % lengths.length] ?? 1;
-    // A copy that is overwritten afterwards: nothing of it may be needed any more.
+    // The copy is overwritten afterwards, to detect later reads.
     const piece = Buffer.from(bytes.subarray(at, at + length));
     reader.push(piece);
     piece.fill(0xee);
@@ -71,7 +71,7 @@ const ends = fc.constantFrom(0, flag.endStream);
 const padded = (bytes: Uint8Array, padding: number) =>
   Buffer.concat([Buffer.from([padding]), bytes, Buffer.alloc(padding)]);
 
-/** A header block over one frame or several. */
+/** Header block in one frame or several. */
 const blockFrames = fc
   .tuple(id, ends, fc.array(payload(60), { minLength: 1, maxLength: 5 }))
   .map(([streamId, end, pieces]) =>

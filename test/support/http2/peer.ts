@@ -32,7 +32,7 @@ export interface Peer {
 
 export type Handler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
 
-/** An HTTP/2 server on loopback that does with each stream what the test says. */
+/** Starts an HTTP/2 server on loopback that calls a handler of the test for each stream. */
 export async function startPeer(
   handler: Handler,
   options: SecureServerOptions & { port?: number } = {},
@@ -72,7 +72,7 @@ export function portOf(server: Server | Http2SecureServer): number {
 
 export const ok: Handler = (stream) => stream.respond({ ':status': 200 }, { endStream: true });
 
-/** A wire that can be cut without a word: bytes stop, the sockets stay open. */
+/** Starts a connection that can be cut silently: bytes stop, the sockets stay open. */
 export async function startWire(
   toPort: number,
 ): Promise<{ port: number; stall(): void; close(): Promise<void> }> {
@@ -104,11 +104,11 @@ export interface Opened {
   facts: TransportEvent[];
 }
 
-/** Both transports keep the same promises: suites run over each. */
+/** Names of the transports, which have the same behaviour: suites run over each. */
 export const transportNames = ['native', 'standard'] as const;
 export type TransportName = (typeof transportNames)[number];
 
-/** The transport under test with short deadlines. */
+/** Opens the transport under test with short timeouts. */
 export function openTransport(
   name: TransportName,
   peer: { url: string; ca: string },
@@ -131,14 +131,14 @@ export function openTransport(
   return { transport, facts };
 }
 
-/** A peer that is closed when the test that asked for it has ended. */
+/** Starts a peer that is closed when the test ends. */
 export async function peerOfTest(...given: Parameters<typeof startPeer>): Promise<Peer> {
   const peer = await startPeer(...given);
   onTestFinished(() => peer.close());
   return peer;
 }
 
-/** A transport that is closed when the test that asked for it has ended, before the peers that were there. */
+/** Opens a transport that is closed when the test ends, before the existing peers. */
 export function transportOfTest(...given: Parameters<typeof openTransport>): Opened {
   const opened = openTransport(...given);
   onTestFinished(() => opened.transport.close());
@@ -172,7 +172,7 @@ export async function repliesOf(
   return replies;
 }
 
-/** How many replies there are of each kind, with status or reason. */
+/** Counts the replies by kind, with status or reason. */
 export function tally(replies: RequestResult[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const reply of replies) {

@@ -20,7 +20,7 @@ export interface SeenFrame {
   payload: Buffer;
 }
 
-/** One connection of a peer that says whatever the test wants, byte by byte. */
+/** Connection of a peer on which a test sends arbitrary bytes. */
 export class RawConnection {
   readonly socket: TLSSocket;
   readonly frames: SeenFrame[] = [];
@@ -43,7 +43,7 @@ export class RawConnection {
     if (!this.socket.destroyed) this.socket.write(Buffer.concat(pieces));
   }
 
-  /** The next frame that fits, or undefined when the connection ends without one. */
+  /** Returns the next matching frame, or undefined when the connection ends without one. */
   async next(fits: (frame: SeenFrame) => boolean): Promise<SeenFrame | undefined> {
     for (;;) {
       const at = this.frames.findIndex(fits);
@@ -53,12 +53,12 @@ export class RawConnection {
     }
   }
 
-  /** Stream number of the next request. */
+  /** Returns the stream number of the next request. */
   async request(): Promise<number> {
     return (await this.next(({ type }) => type === frame.headers))?.id ?? 0;
   }
 
-  /** Code of the GOAWAY that the client says, -1 when it says none. */
+  /** Returns the code of the client's GOAWAY, -1 when there is none. */
   async goaway(): Promise<number> {
     const goaway = await this.next(({ type }) => type === frame.goaway);
     return goaway?.payload.readUInt32BE(4) ?? -1;
@@ -91,7 +91,7 @@ export interface RawPeer {
   close(): Promise<void>;
 }
 
-/** A TLS server on loopback that agrees on HTTP/2 and leaves the rest to `serve`. */
+/** Starts a TLS server on loopback that negotiates HTTP/2 and leaves the rest to `serve`. */
 export async function startRawPeer(
   serve: (connection: RawConnection, index: number) => void,
 ): Promise<RawPeer> {
@@ -120,11 +120,11 @@ export async function startRawPeer(
   };
 }
 
-/** A header block that leaves every table as it is. */
+/** Encodes a header block that changes no table. */
 export const block = (...fields: [name: string, value: string][]): Buffer =>
   new HeaderEncoder().encode(fields.map(([name, value]) => ({ name, value, scope: 'request' })));
 
-/** HEADERS with END_HEADERS, and END_STREAM unless `isEnd` says otherwise. */
+/** Encodes HEADERS with END_HEADERS, and END_STREAM unless `isEnd` is false. */
 export const headersFrame = (id: number, fields: Buffer, isEnd = true): Buffer =>
   frameOf(frame.headers, flag.endHeaders | (isEnd ? flag.endStream : 0), id, fields);
 
@@ -133,14 +133,14 @@ export const okFrame = (id: number): Buffer => headersFrame(id, block([':status'
 export const dataFrame = (id: number, text: string | Buffer, isEnd = true): Buffer =>
   frameOf(frame.data, isEnd ? flag.endStream : 0, id, Buffer.from(text));
 
-/** Behaves: says SETTINGS and answers every request with 200. */
+/** Serves a connection correctly: sends SETTINGS and answers every request with 200. */
 export async function behave(connection: RawConnection): Promise<void> {
   connection.write(settingsFrame([]));
   for (let id = await connection.request(); id > 0; id = await connection.request())
     connection.write(okFrame(id));
 }
 
-/** Our own transport, to a peer whose first connection is served so and whose others behave; ends with the test. */
+/** Opens the native transport to a peer with this first connection; later connections behave. Ends with the test. */
 export async function againstRawPeer(
   serve: (connection: RawConnection) => unknown,
   timing: Parameters<typeof transportOfTest>[3] = {},

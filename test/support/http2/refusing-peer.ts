@@ -6,19 +6,19 @@ export const alerts = { badCertificate: 42, certificateRevoked: 44, certificateE
 export interface RefusingPeer {
   /** Base URL, for a profile's `endpoint`. */
   url: string;
-  /** How many hellos it has refused. */
+  /** Number of refused handshakes. */
   readonly refused: number;
   close(): Promise<void>;
 }
 
-/** A server that ends every TLS handshake with a fatal alert. */
+/** Starts a server that ends every TLS handshake with a fatal alert. */
 export async function startRefusingPeer(alert: number): Promise<RefusingPeer> {
   let refused = 0;
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.once('data', () => {
       refused += 1;
-      // A record of type alert, TLS 1.2, two bytes: fatal, and which.
+      // A record of type alert, TLS 1.2, two bytes: level fatal, and description.
       socket.end(Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, alert]));
     });
   });

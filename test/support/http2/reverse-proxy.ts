@@ -10,13 +10,13 @@ import { z } from 'zod';
 import { loopbackIdentity } from '../gateways/identity.ts';
 import { portOf } from './peer.ts';
 
-/** Debian installs servers in /usr/sbin, which is not on the path of every user. */
+/** Search path with /usr/sbin, where Debian installs servers. */
 const path = `${process.env.PATH}:/usr/sbin`;
 
 export const proxyNames = ['haproxy', 'nginx'] as const;
 export type ProxyName = (typeof proxyNames)[number];
 
-/** Says whether the program is there; warns once where it is not. */
+/** Checks whether the program is installed; warns once when it is not. */
 export function isProxyInstalled(name: ProxyName): boolean {
   const isInstalled = spawnSync(name, ['-v'], { env: { PATH: path } }).status === 0;
   if (!isInstalled)
@@ -24,18 +24,18 @@ export function isProxyInstalled(name: ProxyName): boolean {
   return isInstalled;
 }
 
-/** A real HTTP/2 server in front of a backend of the test. */
+/** HTTP/2 server in front of a backend of the test. */
 export interface ReverseProxy {
   url: string;
   ca: string;
-  /** Starts new workers with the same configuration; the old ones say GOAWAY. Returns at once. */
+  /** Starts new workers with the same configuration; the old ones send GOAWAY. Returns at once. */
   reload(): void;
 }
 
-/** What stands behind a proxy; see `counting-backend.ts`. */
+/** Backend of a proxy; see `counting-backend.ts`. */
 export interface Backend {
   port: number;
-  /** Path → how often it was processed, and bytes of the bodies in all. */
+  /** Number of processed requests and total bytes of their bodies, by path. */
   processed(): Promise<Map<string, { count: number; bytes: number }>>;
 }
 
@@ -78,7 +78,7 @@ backend counter
   server counter 127.0.0.1:${backendPort}
 `;
 
-/** What of nginx is outside of its sites; it writes into `directory` only. */
+/** Configuration of nginx around its sites; it writes only into `directory`. */
 const nginxMain = (directory: string, http: string): string => `
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 daemon off;
@@ -126,7 +126,7 @@ const commands = {
   nginx: { config: nginxConfig, args: (file: string) => ['-c', file], signal: 'SIGHUP' },
 } as const;
 
-/** Starts the program before `backend`; it ends with the test. Resolves when it takes connections. */
+/** Starts the program in front of `backend`; it ends with the test. Resolves when it accepts connections. */
 export async function startReverseProxy(name: ProxyName, backend: Backend): Promise<ReverseProxy> {
   const directory = await mkdtemp(join(tmpdir(), `carillon-${name}-`));
   const { authority, server } = await loopbackIdentity();
@@ -147,9 +147,8 @@ export async function startReverseProxy(name: ProxyName, backend: Backend): Prom
 }
 
 /**
- * Starts nginx on `port` with a file of sites, as its package includes them from conf.d; `names` are replaced in it:
- * addresses and paths of the test for those of a real machine. Throws where one of them is not in the file. nginx ends
- * with the test, or the file of tests.
+ * Starts nginx on `port` with a file of sites from conf.d. Replaces `names` in it by addresses and paths of the test. Throws
+ * when one of them is missing in the file. nginx ends with the test or the test file.
  */
 export async function startSites(
   sites: string,
@@ -184,7 +183,7 @@ interface Launch {
   onEnd?: (end: () => Promise<void>) => void;
 }
 
-/** Starts a proxy and waits until it takes connections. */
+/** Starts a proxy and waits until it accepts connections. */
 async function launch({ command, directory, port, onEnd = onTestFinished }: Launch): Promise<ChildProcess> {
   const [program = '', ...args] = command;
   const child = spawn(program, args, { env: { PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -202,7 +201,7 @@ async function launch({ command, directory, port, onEnd = onTestFinished }: Laun
 
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  // A master ends its workers of all generations with it.
+  // The master process ends all of its workers.
   child.kill('SIGTERM');
   await once(child, 'exit');
 }

@@ -31,7 +31,7 @@ export const aUser = (more: object = {}) => ({
   ...more,
 });
 
-/** As the public service's documentation tells it: not by our own code. */
+/** Hashes a password as the documentation of the public service describes it, independent of our code. */
 export function publicHash(password: string, salt: string): string {
   let digest = createHash('sha512')
     .update(salt + password)
@@ -46,7 +46,7 @@ interface Open {
   api: TestApi;
 }
 
-/** An api on a database for a test file; for each test an app, and a folder for the files of an export. */
+/** Api with a database for a test file; for each test an app and a folder for the files of an export. */
 class ImportFixture {
   #open: Open | undefined;
   #each: { app: App; folder: string } | undefined;
@@ -90,7 +90,7 @@ class ImportFixture {
     return known(this.#each).folder;
   }
 
-  /** Writes records, or lines as they are, as a file of the export; with a class, under its heading. */
+  /** Writes records, or raw lines, to a file of the export, with a heading if there is a class. */
   exportFile = async (name: string, records: (object | string)[], className?: string): Promise<string> => {
     const lines = records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record)));
     const heading = `#filetype:JSON-streaming {"type":"Class","class":"${className}"}`;
@@ -106,13 +106,13 @@ class ImportFixture {
       cwd: this.folder,
     });
 
-  /** The report of an import that was asked for as a document, and how the command ended. */
+  /** Runs the command with `--json`. Returns its document and its exit code. */
   importedByCommand = async (...args: string[]) => {
     const { code, stderr, json } = await this.run([...args, '--json']);
     return { code, stderr, ...json() };
   };
 
-  /** The same without a process of its own: what the command prints, and what it would end with. */
+  /** Does the same in this process. Returns the output and the exit code. */
   imported = async (path: string) => {
     const env = { ...testEnvironment(this.databaseUrl), CARILLON_DATA_DIR: join(this.folder, '.carillon') };
     const report = await runImport([path], { app: this.app.appId }, { isJson: true, env });
@@ -133,11 +133,11 @@ class ImportFixture {
 }
 
 function known<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('it is open within tests only');
+  if (value === undefined) throw new Error('it is available within tests only');
   return value;
 }
 
-/** Call once at the top of a test file. */
+/** Creates the fixture; call it once at the top of a test file. */
 export function useImports(): ImportFixture {
   const world = new ImportFixture();
   beforeAll(() => world.open());

@@ -9,7 +9,7 @@ import { createTestDatabase, type TestDatabase } from '../database.ts';
 
 export const newKeys = () => ({ appKey: newKey(), masterKey: newKey(), hookKey: newKey() });
 
-/** The item of a check list with this id. */
+/** Finds the item of a check list with this id. */
 export const item = (document: { checkList: { id: string }[] }, id: string) =>
   document.checkList.find((one) => one.id === id);
 
@@ -18,7 +18,7 @@ interface Open {
   api: TestApi;
 }
 
-/** An api for a test file; for each test an id of an app that is not there yet, and a folder for its export. */
+/** Api for a test file; for each test the id of an app that does not exist yet, and a folder for its export. */
 class MoveInFixture {
   appId = '';
   folder = '';
@@ -42,7 +42,7 @@ class MoveInFixture {
   }
 
   get api(): TestApi {
-    if (!this.#open) throw new Error('it is open within tests only');
+    if (!this.#open) throw new Error('it is available within tests only');
     return this.#open.api;
   }
 
@@ -61,11 +61,11 @@ class MoveInFixture {
   moveIn = (args: string[] = [], options: CliOptions = {}) =>
     this.run(['move-in', 'export', '--app-id', this.appId, ...args, '--json'], options);
 
-  /** The app as the admin API shows it. */
+  /** Returns the app of the admin API. */
   stored = () => this.api.request('GET', `/console/api/apps/${this.appId}`, { admin: true });
 }
 
-/** Call once at the top of a test file. */
+/** Creates the fixture; call it once at the top of a test file. */
 export function useMoveIn(): MoveInFixture {
   const world = new MoveInFixture();
   beforeAll(() => world.open());

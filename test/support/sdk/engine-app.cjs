@@ -1,5 +1,5 @@
-// A function host as apps have them today: `leanengine` from the registry, in a process of its own, since it keeps its
-// app in globals. Says over IPC where it listens, and which hooks ran with what.
+// Function host of existing apps: `leanengine` from the registry, in a separate process, because it keeps its app in
+// globals. Reports its port over IPC, and the hooks that ran with their arguments.
 const { createServer } = require('node:http');
 const AV = require('leanengine');
 
@@ -52,6 +52,6 @@ const server = createServer((request, response) =>
 );
 server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }));
 process.on('disconnect', () => process.exit());
-// What it prints of refusals is for operators.
+// Suppresses its output on refusals, which is for operators.
 console.warn = () => undefined;
 console.error = () => undefined;

@@ -1,4 +1,4 @@
-// Every hook that `_User` has, and what can be seen of it from outside.
+// All hooks of `_User`, with effects that tests can observe.
 module.exports = ({ AV, tell, told }) => {
   const { Cloud } = AV;
   const by = (request) => request.currentUser?.id ?? null;

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 
-/** A hook that ran, with what it was handed. */
+/** Hook that ran, with its arguments. */
 export interface RanHook {
   hook: string;
-  // Free-form JSON; tests say what they expect of it.
+  // Free-form JSON, and tests assert on it.
   // biome-ignore lint/suspicious/noExplicitAny: see above
   [member: string]: any;
 }
@@ -15,12 +15,12 @@ export interface RanHook {
 export interface TestEngine {
   url: string;
   ran: RanHook[];
-  /** Waits until a hook has run for an object; gives what it was handed. */
+  /** Waits until a hook has run for an object. Returns its arguments. */
   waitFor(hook: string, objectId: string): Promise<RanHook>;
   close(): Promise<void>;
 }
 
-/** Starts `leanengine` for an app whose functions are to be pointed at it. */
+/** Starts `leanengine` for an app. */
 export async function startEngine(
   app: App,
   { apiUrl, withHooks = false }: { apiUrl: string; withHooks?: boolean },

@@ -1,4 +1,4 @@
-/** The push client of web pages, as it comes from the registry, in a process of its own: says what it hears. */
+/** Push client of web pages from the registry, in a separate process. Reports the events that it receives. */
 const LCPush = require('leancloud-push');
 
 const { APP_ID: appId, APP_KEY: appKey, HOST: host, INSTALLATION_ID: installationId } = process.env;

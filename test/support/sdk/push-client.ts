@@ -10,18 +10,18 @@ import { expect } from 'vitest';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 
-/** Where the client looks for its socket; nothing of its options changes that. */
+/** Fixed host of the client's router; no option changes it. */
 const routerHost = 'router-g0-push.leancloud.cn';
 
 /**
- * A forward proxy, as in many offices, that leads every name to one api, with TLS by a CA of its own: what clients with
- * fixed addresses see where these names point to us. The client takes it from HTTPS_PROXY.
+ * Forward proxy that connects every host name to one api, with TLS by its own CA, for clients with fixed addresses. The
+ * client takes it from HTTPS_PROXY.
  */
 export interface FixedAddresses {
   url: string;
-  /** File of the CA. */
+  /** File of the CA certificate. */
   caFile: string;
-  /** `host:port` that were asked for. */
+  /** Requested `host:port`. */
   asked: Set<string>;
   close(): void;
 }
@@ -67,16 +67,16 @@ function portIn(address: AddressInfo | string | null): number {
   return address.port;
 }
 
-/** What the client says: an event that it emits, or what a call gave back. */
+/** Message of the client: an emitted event, or the result of a call. */
 interface Told {
   event?: string;
   call?: string;
-  // Free-form JSON; tests say what they expect of it.
+  // Free-form JSON, and tests assert on it.
   // biome-ignore lint/suspicious/noExplicitAny: see above
   [member: string]: any;
 }
 
-/** `leancloud-push` at work. */
+/** Running `leancloud-push`. */
 export class PushClient {
   readonly told: Told[] = [];
   readonly #child: ChildProcess;
@@ -91,7 +91,7 @@ export class PushClient {
     { at, host, installationId }: { at: FixedAddresses; host: string; installationId: string },
   ): Promise<PushClient> {
     const child = fork(fileURLToPath(new URL('push-client.cjs', import.meta.url)), {
-      // Its libraries are older than Node's warnings about them.
+      // Its old libraries cause warnings of Node.
       execArgv: ['--no-deprecation'],
       env: {
         PATH: process.env.PATH,
@@ -109,11 +109,11 @@ export class PushClient {
     return client;
   }
 
-  /** What it heard of one kind. */
+  /** Returns the received events of one kind. */
   heard = (event: string): unknown[] =>
     this.told.filter((one) => one.event === event).map(({ value }) => value);
 
-  /** Calls one of its methods; gives what its callback was handed. */
+  /** Calls one of its methods. Returns the arguments of its callback. */
   async call(call: string, ...args: unknown[]): Promise<{ body: unknown; error: unknown }> {
     const before = this.told.length;
     const answer = () => this.told.slice(before).find((one) => one.call === call);

@@ -14,14 +14,14 @@ export type HostAnswer = (request: IncomingMessage, response: ServerResponse) =>
 export interface TestFunctionHost {
   url: string;
   requests: HostRequest[];
-  /** How requests are answered, by path; `{"result":"ok"}` where none is given. */
+  /** Replies by path; `{"result":"ok"}` by default. */
   answers: Map<string, HostAnswer>;
-  /** Connections that were opened. */
+  /** Returns the number of opened connections. */
   connections(): number;
   close(): Promise<void>;
 }
 
-/** Answers with JSON once the request has been read. */
+/** Creates an answer with JSON after the request was read. */
 export const answerWith =
   (status: number, body: unknown, headers: Record<string, string> = {}): HostAnswer =>
   (request, response) => {
@@ -38,7 +38,7 @@ export const answerWith =
     else request.resume().once('end', answer);
   };
 
-/** A real HTTP server on loopback that answers as it is told: what a faulty or hostile host may do. */
+/** Starts an HTTP server on loopback with configurable replies, for faulty and hostile hosts. */
 export async function startFunctionHost(): Promise<TestFunctionHost> {
   const requests: HostRequest[] = [];
   const answers: TestFunctionHost['answers'] = new Map();

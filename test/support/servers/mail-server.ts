@@ -11,12 +11,12 @@ export interface ReceivedMail {
 export interface MailServer {
   url: string;
   mails: ReceivedMail[];
-  /** The next mails are refused with these reply codes, one each, after their data. */
+  /** Reply codes that refuse the next mails after their data, one each. */
   refuseData(...codes: number[]): void;
   close(): Promise<void>;
 }
 
-/** A real SMTP server on loopback. `options` may refuse senders, recipients or users. */
+/** Starts an SMTP server on loopback. `options` may refuse senders, recipients or users. */
 export async function startMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
   const mails: ReceivedMail[] = [];
   const refusals: number[] = [];

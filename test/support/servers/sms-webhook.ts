@@ -11,12 +11,12 @@ export interface WebhookRequest {
 export interface SmsWebhook {
   url: string;
   requests: WebhookRequest[];
-  /** How the next requests are answered, in turn; 200 when none is left. */
+  /** Replies to the next requests, in order; then 200. */
   answers: { status: number; headers?: Record<string, string> }[];
   close(): Promise<void>;
 }
 
-/** A real HTTP server on loopback that takes messages. */
+/** Starts an HTTP server on loopback that accepts messages. */
 export async function startSmsWebhook(): Promise<SmsWebhook> {
   const requests: WebhookRequest[] = [];
   const answers: SmsWebhook['answers'] = [];
