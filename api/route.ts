@@ -115,13 +115,13 @@ interface RouteShape<Q, B> {
   /** One path or several aliases, with `:params`. */
   path: string | string[];
   /** Name of the operation in `/openapi.json`, camelCase; clients that are generated use it, so it never changes. */
-  operation?: string;
+  operation: string;
   /** Sentence for the reference (docs/reference/http-api.md): what the call does, and the members it reads. */
-  summary?: string;
+  summary: string;
   /** Body of a success with `status`, or bodies by status. */
-  reply?: z.ZodType | Replies;
+  reply: z.ZodType | Replies;
   /** Refusals of the service behind the route; those of every call with this access and body are added (openapi/refusals.ts). */
-  refusals?: readonly ErrorName[];
+  refusals: readonly ErrorName[];
   query?: z.ZodType<Q>;
   body?: z.ZodType<B>;
   /** Shape of a body that the service checks itself, for the reference. */
@@ -199,17 +199,17 @@ const repliesOf = ({
   reply,
   status = 200,
 }: Pick<RouteShape<unknown, unknown>, 'reply' | 'status'>): Replies =>
-  reply instanceof z.ZodType ? { [status]: reply } : (reply ?? {});
+  reply instanceof z.ZodType ? { [status]: reply } : reply;
 
 /** Declares an endpoint. `handle` gets query and body as their schemas returned them. */
 export function route<Q, B>(spec: BareRouteSpec<Q, B> | AppRouteSpec<Q, B>): Route {
   return {
     method: spec.method,
     paths: typeof spec.path === 'string' ? [spec.path] : spec.path,
-    operation: spec.operation ?? '',
-    summary: spec.summary ?? '',
+    operation: spec.operation,
+    summary: spec.summary,
     replies: repliesOf(spec),
-    refusals: spec.refusals ?? [],
+    refusals: spec.refusals,
     auth: spec.auth,
     session: 'session' in spec ? spec.session : undefined,
     query: spec.query,

@@ -1,9 +1,8 @@
-import { z } from 'zod';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { Route } from '../route.ts';
 import { areaOf, areas } from './areas.ts';
-import { replySchemas } from './json-schema.ts';
+import { jsonReplies, replySchemas } from './json-schema.ts';
 import { operationOf, templateOf } from './operation.ts';
 import type { SharedResponses } from './responses.ts';
 import { securitySchemes } from './security.ts';
@@ -55,9 +54,6 @@ const retryAfter = {
   description: 'Seconds to wait, where the time is known.',
   schema: { type: 'integer', minimum: 0 },
 };
-
-const jsonReplies = ({ replies }: Route): z.ZodType[] =>
-  Object.values(replies).filter((body): body is z.ZodType => body instanceof z.ZodType);
 
 /** Operations by path and method; paths in the order of the reference. */
 function pathsOf(

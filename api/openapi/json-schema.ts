@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import { isJsonObject } from '../../shared/domain/json.ts';
 import { components } from '../replies/component.ts';
+import type { Route } from '../route.ts';
 
 /** Schemas of replies in the form of the document. */
 export interface ReplySchemas {
@@ -13,6 +14,10 @@ export interface ReplySchemas {
 
 const componentPath = '#/components/schemas/';
 const inlinePrefix = 'inline:';
+
+/** Returns the schemas of the replies that are JSON. */
+export const jsonReplies = ({ replies }: Pick<Route, 'replies'>): z.ZodType[] =>
+  Object.values(replies).filter((body): body is z.ZodType => body instanceof z.ZodType);
 
 /** Converts the schemas of all replies together, so that each named schema appears once. */
 export function replySchemas(schemas: readonly z.ZodType[]): ReplySchemas {

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { type Area, areaOf, areas } from '../../api/openapi/areas.ts';
 import type { Access, Route } from '../../api/route.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
+import { HttpReplies } from './http-replies.ts';
 import { bytes, code, page, table } from './markdown.ts';
 import { type JsonSchema, membersOf, shapeOf } from './schema.ts';
 
@@ -14,6 +15,10 @@ push holds: [Sending](../sending.md).`;
 const lists = `Lists read \`where\` (a condition as JSON), \`limit\` (1 to 1,000, 100 by default), \`skip\`, \`order\` (\`name\`, \`-name\`, up to ten, separated by
 commas), \`keys\` (members to return, or \`-name\` to leave out), \`include\` (pointers to resolve) and \`count=1\`. Saving calls read
 \`fetchWhenSave=true\` (returns the object) and \`where\` (saves only if the object matches).`;
+
+const refusals = `Beside the refusals that a call names below, every call may be refused with 1 (an internal error, or a malformed URL), 429 and 503; calls of
+an app or the operator with 401, calls that need the master key with 403, calls with a body with 107, 408, 413 and 415. The same as OpenAPI
+3.1: \`GET /openapi.json\`, and [openapi.json](../openapi.json).`;
 
 const accessText: Record<Access, string> = {
   none: 'anybody',
@@ -31,16 +36,17 @@ const sessionText = {
 /** Renders a table per route, in the areas above. */
 export async function httpApiPage(): Promise<string> {
   const routes = await loadRoutes();
+  const replies = new HttpReplies(routes);
   const sections = areas.flatMap((area) => {
     const own = routes.filter((route) => areaOf(route) === area);
-    return own.length > 0 ? [headOf(area), ...own.flatMap(sectionOf)] : [];
+    return own.length > 0 ? [headOf(area), ...own.flatMap((route) => sectionOf(route, replies))] : [];
   });
-  return page('HTTP API', intro, lists, ...sections);
+  return page('HTTP API', intro, refusals, lists, ...sections, '## Replies', ...replies.sections());
 }
 
 const headOf = ({ title, rules }: Area): string => `## ${title}\n\nRules: [${rules}](protocol/${rules}.md).`;
 
-function sectionOf(route: Route): string[] {
+function sectionOf(route: Route, replies: HttpReplies): string[] {
   const { method, paths, summary } = route;
   const [path = '', ...aliases] = paths;
   if (summary === '') throw new Error(`${method} ${path} has no summary`);
@@ -53,7 +59,7 @@ function sectionOf(route: Route): string[] {
         ...(aliases.length > 0 ? [['also', aliases.map(code).join(', ')]] : []),
         ['who may call', `${accessText[route.auth]}${route.session ? sessionText[route.session] : ''}`],
         ['body', bodyText(route)],
-        ...(route.status === 200 ? [] : [['status', String(route.status)]]),
+        ...replies.rowsOf(route),
       ],
     ),
     ...membersBlock('query', route.query),

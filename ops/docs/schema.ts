@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { code, grouped } from './markdown.ts';
 
 /** A JSON schema as far as the pages show it. */
-const jsonSchema = z.looseObject({
+export const jsonSchema = z.looseObject({
+  $ref: z.string().optional(),
   type: z.union([z.string(), z.array(z.string())]).optional(),
   const: z.json().optional(),
   enum: z.array(z.json()).optional(),
@@ -14,6 +15,9 @@ const jsonSchema = z.looseObject({
   description: z.string().optional(),
   byDefault: z.string().optional(),
   required: z.array(z.string()).default([]),
+  get additionalProperties() {
+    return z.union([z.boolean(), jsonSchema]).optional();
+  },
   get items() {
     return jsonSchema.optional();
   },
@@ -60,6 +64,7 @@ export function membersOf({ properties = {}, required }: JsonSchema): Member[] {
 
 /** Names a type in words: `text, at most 100 characters`. */
 export function typeText(schema: JsonSchema): string {
+  if (schema.$ref !== undefined) return linkOf(schema.$ref);
   const choices = schema.anyOf ?? schema.oneOf;
   if (choices) return [...new Set(choices.map(typeText))].join(' or ');
   if (schema.const !== undefined) return code(JSON.stringify(schema.const));
@@ -68,12 +73,38 @@ export function typeText(schema: JsonSchema): string {
   return types.map((type) => `${wordOf(type, schema)}${boundsOf(type, schema)}`).join(' or ');
 }
 
-function wordOf(type: string, { format, items }: JsonSchema): string {
+const formats = new Map([
+  ['uri', 'URL'],
+  ['date', 'day, `YYYY-MM-DD`'],
+  ['date-time', 'time, ISO 8601'],
+]);
+
+/** Links to the section of a named schema. */
+function linkOf(reference: string): string {
+  const name = reference.slice(reference.lastIndexOf('/') + 1);
+  return `[${code(name)}](#${name.toLowerCase()})`;
+}
+
+/** Describes an object by its members, or a dictionary by the type of its values. */
+function objectText({ properties, additionalProperties }: JsonSchema): string {
+  const members = Object.entries(properties ?? {}).map(
+    ([name, member]) => `${code(name)} (${typeText(member)})`,
+  );
+  if (members.length > 0) return `object with ${members.join(', ')}`;
+  return typeof additionalProperties === 'object' && Object.keys(additionalProperties).length > 1
+    ? `dictionary of: ${typeText(additionalProperties)}`
+    : 'object';
+}
+
+function wordOf(type: string, schema: JsonSchema): string {
+  const { format, items } = schema;
   switch (type) {
     case 'any':
       return 'any JSON';
     case 'string':
-      return format === 'uri' ? 'URL' : format === 'date' ? 'day, `YYYY-MM-DD`' : 'text';
+      return formats.get(format ?? '') ?? 'text';
+    case 'object':
+      return objectText(schema);
     case 'integer':
       return 'whole number';
     case 'boolean':

@@ -16,6 +16,7 @@ const unknownClass = (method: 'GET' | 'POST' | 'PUT' | 'DELETE') =>
     summary: 'Refused with 101: there are no classes besides `_User`, `_Installation` and `_Role`.',
     auth: 'app',
     limit: noBody,
+    reply: {},
     refusals: ['objectNotFound'],
     handle: () => {
       throw refuse('objectNotFound', "Class or object doesn't exists.");

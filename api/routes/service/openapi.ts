@@ -29,6 +29,7 @@ export default [
     limit: noBody,
     isRaw: true,
     reply: { 200: { contentType } },
+    refusals: [],
     handle: async ({ raw }): Promise<Reply> => {
       document ??= build();
       const { text, headers } = await document;
