@@ -1,8 +1,8 @@
-/** The only place that asks the machine for the time; tests hand in a clock they can move. */
+/** Source of time; no other file reads the machine's clock. Tests pass a clock that they can set. */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
-  /** Milliseconds of a clock that never goes backwards, for durations. */
+  /** Milliseconds of a monotonic clock, for durations. */
   monotonicMs(): number;
 }
 

@@ -18,7 +18,7 @@ function fingerprint(key: Buffer): Buffer {
   return createHash('sha256').update(key).digest().subarray(0, fingerprintBytes);
 }
 
-/** A value cannot be opened: made with a key that is not among CARILLON_SECRET, or damaged. */
+/** Error of a value that cannot be opened: its key is not in CARILLON_SECRET, or it is damaged. */
 export class SealError extends Error {
   override name = 'SealError';
 }
@@ -35,7 +35,7 @@ export class Vault {
     this.#keys = keys.map((key) => ({ key, mark: fingerprint(key) }));
   }
 
-  /** What a sealed value begins with when one of these keys opens it, hex: version and fingerprint. */
+  /** Prefixes (version and fingerprint, in hex) of sealed values that these keys open. */
   get marks(): string[] {
     return this.#keys.map(({ mark }) => Buffer.concat([Buffer.of(version), mark]).toString('hex'));
   }
@@ -50,21 +50,21 @@ export class Vault {
   }
 
   /**
-   * A secret that belongs to `context` and is stored nowhere: HMAC-SHA256 under the first key, base64url
-   * (43 characters). It changes with that key; `derivedBy` also knows those of the others.
+   * Derives a secret from `context` without storing it: HMAC-SHA256 under the first key, base64url (43 characters). It
+   * changes with that key; `derivedBy` also returns the secrets of the other keys.
    */
   derive(context: string): string {
     return this.derivedBy(context)[0] ?? '';
   }
 
-  /** What `derive` gives under each key, the first key's first: for checking one that was given out before. */
+  /** Derives the secret under each key, to check one that was issued with an older key. */
   derivedBy(context: string): string[] {
     return this.#keys.map(({ key }) =>
       createHmac('sha256', key).update(`derive ${context}`).digest('base64url'),
     );
   }
 
-  /** Gives back what `seal` was given. Throws `SealError`; the caller parses the value. */
+  /** Opens a sealed value. Throws `SealError`; the caller parses the value. */
   open(sealed: Buffer, context: string): unknown {
     if (sealed.length < headerBytes || sealed[0] !== version) throw new SealError('not a sealed value');
     const mark = sealed.subarray(1, 1 + fingerprintBytes);
@@ -84,13 +84,13 @@ export class Vault {
   }
 }
 
-/** Compares two texts in a time that does not depend on where they differ, nor on their lengths. */
+/** Compares two texts in constant time, whatever their contents and lengths. */
 export function equalInConstantTime(a: string, b: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
 }
 
-/** Whether an `Authorization` header is `Bearer <token>`; takes the same time for every wrong token. */
+/** Returns whether an `Authorization` header is `Bearer <token>`; takes the same time for every wrong token. */
 export function isBearer(header: string | undefined, token: string): boolean {
   const sent = /^Bearer (.+)$/i.exec(header ?? '')?.[1];
   return sent !== undefined && equalInConstantTime(sent, token);

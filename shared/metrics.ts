@@ -1,8 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 /**
- * Every metric there is (protocol/operation.md#metrics): one name, the connector as a label. Threads report
- * facts, the main thread counts. No label ever holds a token, a phone number or an address.
+ * All metrics (protocol/operation.md#metrics): one name each, with the connector as a label. Threads report facts, the
+ * main thread counts. Labels never hold a token, a phone number or an address.
  */
 export interface Metrics {
   registry: Registry;
@@ -44,7 +44,7 @@ const firstSendBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 const completeBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400];
 const httpBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Makes the metrics of one process; tests make as many as they like. */
+/** Creates the metrics of one process. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
@@ -143,7 +143,7 @@ function countersIn(registers: Registry[]) {
   } as const;
 }
 
-/** Their ratio is the share of codes that are used: when it falls, somebody is pumping messages. */
+/** Their ratio is the share of codes that are used; SMS pumping lowers it. */
 function smsCountersIn(registers: Registry[]) {
   return {
     smsRequests: new Counter({
@@ -224,7 +224,7 @@ function gaugesIn(registers: Registry[]) {
   } as const;
 }
 
-/** Writes a reading of the queues into the gauges; a queue that is not in the reading is empty. */
+/** Sets the gauges of the queues; a queue that is absent from the readings is empty. */
 export function recordQueues(metrics: Metrics, names: readonly string[], readings: QueueReading[]): void {
   const byName = new Map(readings.map((reading) => [reading.queue, reading]));
   for (const queue of names) {

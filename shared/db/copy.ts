@@ -1,21 +1,21 @@
 import pg from 'pg';
 import type { Handle } from './pool.ts';
 
-/** A value of a row; objects come as their JSON text, times as ISO 8601. */
+/** Value of a row: objects as JSON text, times as ISO 8601. */
 export type CopyValue = string | number | boolean | null | string[] | Buffer;
 
 export interface CopyTarget {
-  /** Names of ours, never a client's. */
+  /** Constant names, never a client's text. */
   table: string;
   columns: readonly string[];
 }
 
-/** One message of the protocol holds this much: a message is built in memory once more. */
+/** Size of one protocol message, which `pg` copies in memory. */
 const chunkBytes = 256 * 1024;
 
 /**
- * Writes rows through COPY, several times as fast as INSERT. All of them are sent before the database has answered:
- * the caller bounds them. Runs on a connection of its own or in a transaction, not on a pool.
+ * Writes rows through COPY, several times as fast as INSERT. Sends all rows before the database responds, so the caller
+ * limits their number. Needs a single connection or a transaction, not a pool.
  */
 export async function copyIn(tx: Handle, { table, columns }: CopyTarget, rows: CopyValue[][]): Promise<void> {
   if (!(tx instanceof pg.Client)) throw new Error('COPY needs one connection');
@@ -25,7 +25,7 @@ export async function copyIn(tx: Handle, { table, columns }: CopyTarget, rows: C
   });
 }
 
-/** What `pg` has of a connection in copy mode; its types leave it out. */
+/** Methods of `pg` in copy mode, missing from its types. */
 interface CopyConnection {
   sendCopyFromChunk(chunk: Buffer): void;
   endCopyFrom(): void;
@@ -37,7 +37,7 @@ interface CopyJob {
   reject(error: Error): void;
 }
 
-/** A statement that `pg` runs like any other: it calls these by name as the server answers. */
+/** Statement in the form that `pg` runs: it calls these methods by name. */
 class CopyIn implements pg.Submittable {
   readonly #text: string;
   readonly #job: CopyJob;
@@ -57,7 +57,7 @@ class CopyIn implements pg.Submittable {
   }
 
   handleCommandComplete(): void {
-    // The statement is over when the server is ready for another one.
+    // `handleReadyForQuery` marks the end of the statement.
   }
 
   handleError(error: Error): void {
@@ -84,7 +84,7 @@ const escapes: Record<string, string> = { '\\': '\\\\', '\t': '\\t', '\n': '\\n'
 const escaped = (text: string): string =>
   text.replace(/[\\\t\n\r]/g, (character) => escapes[character] ?? '');
 
-/** A value in the text format of COPY; `\N` is null. */
+/** Encodes a value in the text format of COPY; `\N` is null. */
 function copyText(value: CopyValue): string {
   if (value === null) return '\\N';
   if (typeof value === 'string') return escaped(value);

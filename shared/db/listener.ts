@@ -5,8 +5,8 @@ import type { Logger } from '../process/logging.ts';
 type Handler = (payload: string) => void;
 
 /**
- * One connection that LISTENs. It comes back by itself after a loss, and then calls every handler once
- * with an empty payload, since what was notified meanwhile is not told again.
+ * A LISTEN connection. It reconnects after a loss and then calls every handler once with an empty payload, because
+ * PostgreSQL does not repeat notifications.
  */
 export class Listener {
   readonly #url: string;
@@ -26,7 +26,7 @@ export class Listener {
     await this.#connect();
   }
 
-  /** Calls `handler` for each notification on `channel`; gives back a function that stops it. */
+  /** Calls `handler` for each notification on a topic; returns a function that unsubscribes it. */
   async listen(channel: string, handler: Handler): Promise<() => void> {
     const known = this.#handlers.get(channel);
     const handlers = known ?? new Set<Handler>();
@@ -64,7 +64,7 @@ export class Listener {
   #lost(client: pg.Client, error: Error): void {
     if (this.#isClosed || (this.#client && this.#client !== client)) return;
     this.#client = undefined;
-    this.#log.warn({ err: error }, 'notifications interrupted');
+    this.#log.warn({ err: error }, 'LISTEN connection lost');
     client.removeAllListeners('end');
     client.end().catch(() => undefined);
     this.#reconnectLater();

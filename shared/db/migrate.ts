@@ -15,8 +15,8 @@ const settings = {
 } as const;
 
 /**
- * Brings our tables to the newest version and gives the names of the migrations it ran. Processes that
- * start at the same time wait for each other (advisory lock).
+ * Runs the pending migrations and returns their names. Processes that start at the same time wait for each other
+ * (advisory lock).
  */
 export async function migrateTables(databaseUrl: string): Promise<string[]> {
   const ran = await runner({
@@ -28,7 +28,7 @@ export async function migrateTables(databaseUrl: string): Promise<string[]> {
   return ran.map((migration) => migration.name);
 }
 
-/** Names of the migrations that are still to be run; the database is not changed. */
+/** Returns the names of the pending migrations without running them. */
 export async function pendingMigrations(databaseUrl: string): Promise<string[]> {
   const client = new pg.Client({
     connectionString: connectionUrl(databaseUrl),

@@ -7,15 +7,15 @@ const maxPauseMs = 2000;
 
 export interface OutageOptions {
   log: Logger;
-  /** What is going on, for the log. */
+  /** Log message of each retry. */
   message: string;
-  /** After this long without a database the failure is the caller's. */
+  /** Time limit of the retries. */
   patienceMs: number;
 }
 
 /**
- * Does `work` again as long as the database cannot be reached (gone, restarting, out of connections). Every
- * other failure, and that one after `patienceMs`, is thrown.
+ * Retries `work` while the database is unreachable (down, restarting, out of connections), for up to `patienceMs`.
+ * Throws every other failure at once.
  */
 export async function retryDuringOutage<T>(options: OutageOptions, work: () => Promise<T>): Promise<T> {
   const endsAtMs = performance.now() + options.patienceMs;
@@ -30,12 +30,12 @@ export async function retryDuringOutage<T>(options: OutageOptions, work: () => P
   }
 }
 
-/** How long a process waits at its start for a database that is starting too, or recovering. */
+/** Time that a starting process waits for a database that starts or recovers. */
 const startPatienceMs = 30_000;
 
 /**
- * Resolves when the database answers. A process that starts while PostgreSQL recovers waits for it, in place
- * of dying and being started again and again, later each time. Wrong credentials or a wrong name fail at once.
+ * Resolves when the database responds. A process that starts while PostgreSQL recovers waits, instead of exiting and
+ * being restarted with growing delays. Wrong credentials or a wrong name fail at once.
  */
 export async function waitForDatabase(db: Database, log: Logger): Promise<void> {
   const options = { log, message: 'waiting for the database', patienceMs: startPatienceMs };

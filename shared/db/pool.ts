@@ -7,17 +7,17 @@ import { currentLane } from './limits/lane.ts';
 import { beginText, limitResultBytes, type TransactionOptions } from './limits/transaction.ts';
 
 /**
- * What a statement runs on: the pool, or one connection inside a transaction. Every function in
- * `tables/` takes one as its first argument, so that the caller decides what belongs together.
+ * Executor of statements: the pool, or the connection of a transaction. Every function in `tables/` takes one as its
+ * first argument, so that the caller chooses the transaction.
  */
 export interface Handle {
   query<R extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<R>>;
 }
 
-/** A connection that is lost never says that its cursor is closed. */
+/** Time limit for closing a cursor: a lost connection never confirms it. */
 const cursorCloseMs = 5000;
 
-/** bigint columns arrive as numbers: ids and counts stay far below 2^53. */
+/** Parses bigint columns as numbers: ids and counts stay far below 2^53. */
 const typeParsers: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (format !== 'binary' && oid === pg.types.builtins.INT8) return Number;
@@ -32,12 +32,12 @@ function parseBigintArray(text: string): number[] {
 
 export interface DatabaseOptions {
   url: string;
-  /** Shown in pg_stat_activity: which process asks. */
+  /** Name of the process in pg_stat_activity. */
   applicationName: string;
   maxConnections?: number;
-  /** Ends any statement that runs longer; 0 for none. */
+  /** Time limit of a statement; 0 for none. */
   statementTimeoutMs?: number;
-  /** Shares the connections between apps (`inLane`); without it they go to the first who asks. */
+  /** Shares the connections fairly between apps (`inLane`); without it they are first come, first served. */
   turns?: FairQueue;
   onError?: (error: Error) => void;
 }
@@ -61,9 +61,9 @@ export class Database implements Handle {
       statement_timeout: options.statementTimeoutMs ?? 30_000,
       types: typeParsers,
     });
-    // An idle connection that breaks emits here; without a listener it would end the process.
+    // A broken idle connection emits an error here; without a listener it would end the process.
     this.#pool.on('error', (error) => options.onError?.(error));
-    // The same for one in use: its statement fails as well, and that is what its user hears of.
+    // The same for a connection in use; the error of its statement reaches the caller.
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
@@ -72,8 +72,8 @@ export class Database implements Handle {
   }
 
   /**
-   * Runs `work` in one transaction: committed when it resolves, rolled back when it throws. Throws `QueueFull` where
-   * the connections are shared and the app's share is used up, and `ResultTooLarge` by the terms.
+   * Runs `work` in a transaction: commits when it resolves, rolls back when it throws. Throws `QueueFull` if the app's
+   * share of the connections is used up, and `ResultTooLarge` over `maxBytes`.
    */
   transaction<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions = {}): Promise<T> {
     return this.#inTurn(() => this.#transact(work, terms));
@@ -103,8 +103,7 @@ export class Database implements Handle {
 
   /**
    * Reads a large result through one server-side cursor in a read-only snapshot, `rows` at a time
-   * (develop/decisions.md#why-one-cursor). Ends early when the consumer stops iterating. Takes no turns: for pools that one
-   * process has to itself.
+   * (develop/decisions.md#why-one-cursor). Ends early when the consumer stops iterating. Does not use the fair queue.
    */
   async *scan<R extends pg.QueryResultRow>(
     text: string,
@@ -124,13 +123,13 @@ export class Database implements Handle {
       )
         yield page;
     } finally {
-      // An open cursor keeps the connection to itself: nothing else would ever run on it.
+      // A connection with an open cursor cannot run other statements.
       const isClosed = cursor === undefined || (await closeCursor(cursor));
       client.release(isClosed ? await rollBack(client) : new Error('the cursor could not be closed'));
     }
   }
 
-  /** Takes one connection out of the pool for as long as `work` runs. */
+  /** Reserves one connection of the pool while `work` runs. */
   async withConnection<T>(work: (connection: Handle) => Promise<T>): Promise<T> {
     const client = await this.#pool.connect();
     try {
@@ -140,7 +139,7 @@ export class Database implements Handle {
     }
   }
 
-  /** Whether the database answers: a process whose database does can do its work. */
+  /** Returns whether the database responds. */
   isReachable(): Promise<boolean> {
     return this.query('SELECT 1').then(
       () => true,
@@ -153,7 +152,7 @@ export class Database implements Handle {
   }
 }
 
-/** False when the server did not answer in time: the connection is lost and must not be used again. */
+/** Closes a cursor; resolves false if the server did not respond in time and the connection must not be reused. */
 function closeCursor(cursor: Cursor): Promise<boolean> {
   const closed = cursor.close().then(
     () => true,
@@ -162,7 +161,7 @@ function closeCursor(cursor: Cursor): Promise<boolean> {
   return Promise.race([closed, sleep(cursorCloseMs).then(() => false)]);
 }
 
-/** Ends a transaction that failed; the error says that the connection itself must not be used again. */
+/** Rolls back a failed transaction; returns an error if the connection must not be reused. */
 async function rollBack(client: pg.PoolClient): Promise<Error | undefined> {
   try {
     await client.query('ROLLBACK');
@@ -172,37 +171,37 @@ async function rollBack(client: pg.PoolClient): Promise<Error | undefined> {
   }
 }
 
-/** The constraint that a statement would have broken, if that is why it failed. */
+/** Returns the unique constraint that made a statement fail, if any. */
 export function violatedConstraint(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError && error.code === '23505' ? error.constraint : undefined;
 }
 
-/** True when a row refers to one that is not there. */
+/** Returns whether a foreign key made a statement fail. */
 export function isMissingReference(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '23503';
 }
 
-/** True when a table is missing: the database was not migrated. */
+/** Returns whether a table is missing: the database is not migrated. */
 export function isUndefinedTable(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '42P01';
 }
 
-/** True when PostgreSQL ended one of two transactions that waited for each other: it may be done again. */
+/** Returns whether PostgreSQL ended a deadlocked transaction, which can be retried. */
 export function isDeadlock(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '40P01';
 }
 
-/** True when PostgreSQL ended the statement for taking too long. */
+/** Returns whether a statement reached its time limit. */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '57014';
 }
 
-/** Value that PostgreSQL cannot hold: NUL in text, a number out of range, a malformed regular expression. */
+/** Returns whether PostgreSQL rejected a value: NUL in text, a number out of range, a malformed regular expression. */
 export function isInvalidValue(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(22|2201B)/.test(error.code ?? '');
 }
 
-/** True when the database could not be asked: gone, restarting, or out of connections. */
+/** Returns whether the database is unreachable: down, restarting, or out of connections. */
 export function isConnectionFailure(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(08|57P0[1-3]|53)/.test(error.code ?? '');
   if (!(error instanceof Error)) return false;

@@ -13,16 +13,16 @@ const wrongSecret =
 
 const notReachable = 'The database cannot be reached.';
 
-/** How often a process that waits looks again, and how often it says what it waits for. */
+/** Intervals of a waiting process: between checks, and between log messages. */
 const lookEveryMs = 1000;
 const sayEveryMs = 10_000;
 
-/** What a database that answers lacks, in a sentence for the operator; undefined when it lacks nothing. */
+/** Hint to the operator on why the database is not ready; undefined if it is. */
 export type ReadinessProblem = string | undefined;
 
 /**
- * Whether a process can work on the database that it reaches: all migrations of this version have run, and
- * CARILLON_SECRET opens the apps. One look in half a second, however many ask.
+ * Readiness check of the database: all migrations of this version have run, and CARILLON_SECRET opens the apps. Checks
+ * at most every half second, however many callers there are.
  */
 export class DatabaseReadiness {
   readonly #db: Handle;
@@ -40,7 +40,7 @@ export class DatabaseReadiness {
     this.#migrations = migrationNames();
   }
 
-  /** The sentence; every change of it goes to the log. Throws where the database cannot be asked. */
+  /** Returns the current problem and logs every change. Throws if the database is unreachable. */
   async message(): Promise<ReadinessProblem> {
     const problem = await this.#memory.get('');
     if (problem !== this.#told) {
@@ -52,8 +52,8 @@ export class DatabaseReadiness {
   }
 
   /**
-   * Resolves when there is no problem any more; says what it waits for now and then. `isBlocking` chooses the
-   * problems that are waited for; a database that is away is waited for too. Rejects with the signal's reason.
+   * Resolves when the database is ready, and logs the problem now and then. `isBlocking` selects the problems to wait
+   * for, beside an unreachable database. Rejects with the signal's reason.
    */
   async whenReady(signal: AbortSignal, isBlocking: (problem: string) => boolean = () => true): Promise<void> {
     for (let waitedMs = 0; ; waitedMs += lookEveryMs) {
@@ -69,7 +69,7 @@ export class DatabaseReadiness {
     try {
       if (!(await this.#isMigrated())) return notMigrated;
       const { open, closed } = await countSealedApps(this.#db, this.#vault);
-      // With a wrong key apps can be made all the same; a few old ones that stay closed do not stop the others.
+      // New apps can exist under a wrong key, and a few old apps may not open: compare the numbers.
       return closed > open ? wrongSecret : undefined;
     } catch (error) {
       if (isUndefinedTable(error)) return notMigrated;
@@ -93,10 +93,10 @@ function unreachable(error: unknown): string {
   throw error;
 }
 
-/** Whether a problem is that the database is not migrated: nothing can be done before it is. */
+/** Returns whether a problem is a missing migration. */
 export const isNotMigrated = (problem: string): boolean => problem === notMigrated;
 
-/** The migrations of this version, by the names under which the database holds those that ran. */
+/** Returns the migrations of this version, by their names in the database. */
 function migrationNames(): string[] {
   return readdirSync(fileURLToPath(new URL('./migrations', import.meta.url)))
     .filter((name) => name.endsWith('.sql'))

@@ -1,13 +1,13 @@
 import { sleep } from '../clock.ts';
 import type { Database } from './pool.ts';
 
-/** How long a scan waits for the standby; a healthy one is milliseconds behind. */
+/** Time that a scan waits for the standby; a healthy one is milliseconds behind. */
 const patienceMs = 1000;
 const pollMs = 5;
 
 /**
- * Where a scan reads: the standby once it has replayed what the primary holds now, so that a device that
- * registered before the push is seen; the primary when the standby lags or cannot be asked
+ * Chooses the database of a scan: the standby once it has replayed the primary's current position, so that devices
+ * registered before the push are found; the primary if the standby lags or is unreachable
  * (develop/architecture.md#processes).
  */
 export async function chooseScanDatabase(primary: Database, standby: Database): Promise<Database> {
@@ -25,7 +25,7 @@ export async function chooseScanDatabase(primary: Database, standby: Database): 
       await sleep(pollMs);
     }
   } catch {
-    // A standby that is away costs the push nothing: the primary is asked.
+    // Fall back to the primary.
   }
   return primary;
 }

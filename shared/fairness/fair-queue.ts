@@ -1,7 +1,7 @@
-/** Work was turned away: too much of its lane waits already, or its turn did not come in time. */
+/** Error of rejected work: its lane's queue is full, or its turn did not come in time. */
 export class QueueFull extends Error {
   override name = 'QueueFull';
-  /** The lane has used up its own share; false when other lanes kept it waiting. */
+  /** True if the lane has used up its own share; false if other lanes kept it waiting. */
   readonly isOfLane: boolean;
 
   constructor({ isOfLane }: { isOfLane: boolean }) {
@@ -11,13 +11,13 @@ export class QueueFull extends Error {
 }
 
 export interface FairQueueLimits {
-  /** Pieces of work at a time, of all lanes together. */
+  /** Concurrent tasks of all lanes. */
   atOnce: number;
-  /** Pieces of work of one lane at a time; as many as of all lanes when absent. */
+  /** Concurrent tasks of one lane; as many as of all lanes by default. */
   perLane?: number;
-  /** Pieces of work of one lane that may wait. */
+  /** Waiting tasks of one lane. */
   maxWaiting: number;
-  /** How long one may wait; without end when absent. */
+  /** Time limit of waiting; none by default. */
   maxWaitMs?: number;
 }
 
@@ -31,12 +31,12 @@ interface Lane {
 }
 
 /**
- * Runs a few pieces of work at a time and takes turns between lanes, so that many calls of one lane do not make the
- * others wait behind them. Work begins within the call when there is a place for it.
+ * Round-robin queue: runs a limited number of tasks at a time and alternates between lanes, so that many calls of one
+ * lane do not delay the others. A task starts within the call if there is capacity.
  */
 export class FairQueue {
   readonly #limits: Required<FairQueueLimits>;
-  /** Lanes with work, the one whose turn is next first. */
+  /** Lanes with tasks; the next in turn is first. */
   readonly #lanes = new Map<string, Lane>();
   #running = 0;
 
@@ -45,13 +45,13 @@ export class FairQueue {
   }
 
   /**
-   * Resolves with what `work` gives, when its turn has come. `maxWaitMs` replaces the queue's own. Throws `QueueFull`
-   * at once, or after that time.
+   * Runs `work` in its turn and resolves with its result. `maxWaitMs` overrides the limit of the queue. Throws
+   * `QueueFull` at once or after that time.
    */
   async run<T>(lane: string, work: () => Promise<T>, maxWaitMs = this.#limits.maxWaitMs): Promise<T> {
     const own = this.#lanes.get(lane) ?? { running: 0, waiting: new Set() };
     this.#lanes.set(lane, own);
-    // While there is a place, only lanes that have their share wait.
+    // While there is capacity, only lanes that have used up their share wait.
     if (this.#running < this.#limits.atOnce && own.running < this.#limits.perLane) this.#take(own);
     else await this.#wait(lane, own, maxWaitMs);
     try {
@@ -95,7 +95,7 @@ export class FairQueue {
     this.#next();
   }
 
-  /** Forgets a lane that has no work. */
+  /** Removes a lane without tasks. */
   #drop(lane: string, { running, waiting }: Lane): void {
     if (running === 0 && waiting.size === 0) this.#lanes.delete(lane);
   }
@@ -105,7 +105,7 @@ export class FairQueue {
     this.#lanes.set(lane, own);
   }
 
-  /** Gives a free place to the first lane that has work and not its share; the lane goes to the end. */
+  /** Starts a task of the first lane below its share and moves the lane to the end. */
   #next(): void {
     for (const [name, lane] of this.#lanes) {
       if (this.#running >= this.#limits.atOnce) return;

@@ -1,27 +1,27 @@
-/** Calls of one app that may begin in one turn of the event loop, however long they take. */
+/** Calls of one app that may start in one turn of the event loop, whatever their duration. */
 const perTurn = 2;
-/** While a turn is younger than this, its calls are cheap and any number may begin: they need no pause. */
+/** In a turn shorter than this any number of calls may start: they are cheap. */
 const cheapTurnMs = 1;
 
 /**
- * Shares the event loop between apps: reading a large condition keeps it for milliseconds, and everybody else's next
- * step waits for the end of a turn. Once a turn lasts a millisecond an app begins no more than a few calls in it, the rest
- * of them in the following ones, in their order. A call that is alone begins at once.
+ * Shares the event loop between apps: parsing a large condition blocks it for milliseconds. Once a turn lasts a
+ * millisecond, an app starts only a few more calls in it; the others start in the following turns, in order. A single
+ * call starts at once.
  */
 export class LoopShare {
-  /** How many calls began in this turn, by app. */
+  /** Calls started in this turn, by app. */
   #begun = new Map<string, number>();
   readonly #waiting = new Map<string, (() => void)[]>();
   #isTurnCounted = false;
   #turnBeganMs = 0;
   readonly #monotonicMs: () => number;
 
-  /** `monotonicMs` gives milliseconds of a clock that never goes backwards. */
+  /** `monotonicMs` returns milliseconds of a monotonic clock. */
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Resolves when a call of this app may begin; undefined when it may at once. */
+  /** Resolves when a call of this app may start; returns undefined if it may start at once. */
   enter(appId: string): Promise<void> | undefined {
     this.#countTurn();
     const waiting = this.#waiting.get(appId);

@@ -1,22 +1,22 @@
 import { equalInConstantTime, type Vault } from '../crypto.ts';
 
-/** Whose receipts an address takes. */
+/** App and connector of a callback URL. */
 export interface CallbackOwner {
   appId: string;
   connector: string;
 }
 
-/** 144 bits: gateways limit the address to 128 bytes. */
+/** 144 bits: gateways limit the URL to 128 bytes. */
 const secretCharacters = 24;
 
 const contextOf = ({ appId, connector }: CallbackOwner) => `callback ${connector} ${appId}`;
 
-/** The secret in the address of an app's receipts: derived, so that nothing is stored. */
+/** Derives the secret of a callback URL; it is not stored. */
 export function callbackSecret(vault: Vault, owner: CallbackOwner): string {
   return vault.derive(contextOf(owner)).slice(0, secretCharacters);
 }
 
-/** Whether a secret that came with a receipt is this owner's; those of older keys count too. */
+/** Returns whether a receipt's secret belongs to this owner; accepts secrets of older keys. */
 export function isCallbackSecret(vault: Vault, owner: CallbackOwner, given: string): boolean {
   return vault
     .derivedBy(contextOf(owner))
@@ -24,7 +24,7 @@ export function isCallbackSecret(vault: Vault, owner: CallbackOwner, given: stri
     .includes(true);
 }
 
-/** `PUBLIC_URL/callbacks/:connector/:appId/:secret`: where a gateway sends the receipts of an app. */
+/** Returns `PUBLIC_URL/callbacks/:connector/:appId/:secret`, to which a gateway sends the receipts of an app. */
 export function callbackUrl(publicUrl: string, vault: Vault, owner: CallbackOwner): string {
   return `${publicUrl}/callbacks/${owner.connector}/${owner.appId}/${callbackSecret(vault, owner)}`;
 }

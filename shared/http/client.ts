@@ -1,5 +1,5 @@
 /**
- * The door to an HTTP gateway: keep-alive connections to one base URL, requests with a deadline, and every end
+ * Client of an HTTP gateway: keep-alive connections to one base URL, requests with a deadline, and every result
  * told as data (develop/architecture.md#http-clients). With `forward.ts` the only home of undici. HTTP/1.1 on purpose: its
  * HTTP/2 does not obey the peer's stream limit (libraries.md).
  */
@@ -15,22 +15,22 @@ import { openTunnel } from './tunnel.ts';
 export interface HttpTiming {
   /** TCP and TLS. */
   connectMs: number;
-  /** From the call to the whole reply. */
+  /** From the call to the complete response. */
   requestMs: number;
-  /** What requests in flight get at `close()`. */
+  /** Time for requests in flight at `close()`. */
   drainMs: number;
 }
 
 export const defaultHttpTiming: HttpTiming = { connectMs: 10_000, requestMs: 15_000, drainMs: 5_000 };
 
 export interface HttpClientOptions {
-  /** Base URL; its path, if any, comes before every request's path. */
+  /** Base URL; its path is a prefix of every request's path. */
   baseUrl: string;
-  /** PEM trusted beside the system's. */
+  /** PEM of a certificate authority trusted beside the system's. */
   ca?: string | undefined;
-  /** URL of an HTTP proxy to go through by CONNECT, with user and password where it wants them. */
+  /** URL of an HTTP proxy for CONNECT tunnels, with user and password if it needs them. */
   proxy?: string | undefined;
-  /** Most connections, and so most requests at a time; further ones wait. Default 16. */
+  /** Limit of connections, and so of concurrent requests; further ones wait. Default 16. */
   connections?: number;
   timing?: HttpTiming;
   clock: Clock;
@@ -38,17 +38,17 @@ export interface HttpClientOptions {
 
 export interface HttpRequest {
   method: 'GET' | 'POST';
-  /** Begins with `/`; the query included. The caller escapes what is in it. */
+  /** Begins with `/` and includes the query; the caller escapes it. */
   path: string;
   headers?: Readonly<Record<string, string>>;
   body?: string;
-  /** In place of the door's `requestMs`. */
+  /** Overrides the client's `requestMs`. */
   timeoutMs?: number;
-  /** Takes back a request that has not left (`not_sent`, `aborted`); one in flight is finished. */
+  /** Cancels a request that was not sent yet (`not_sent`, `aborted`); one in flight completes. */
   signal?: AbortSignal | undefined;
 }
 
-/** Why a request did not leave, or left without an answer. A bounded set: it becomes a metric label. */
+/** Reason of a request that was not sent or not answered. A bounded set: it is a metric label. */
 export type HttpFailureReason =
   | 'aborted'
   | 'closed'
@@ -64,20 +64,20 @@ export type HttpFailureReason =
 export interface HttpResponse {
   kind: 'response';
   status: number;
-  /** Lower-case names; of a repeated header the first value. */
+  /** Lower-case names; the first value of a repeated header. */
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** `Retry-After` in either of its forms; null when there was none. */
+  /** `Retry-After` in milliseconds; null without one. */
   retryAfterMs: number | null;
   seconds: number;
 }
 
-/** How one request ended. Never thrown. `cause`: the code of the connection's failure (`failureCode`). */
+/** Result of one request; failures are values too. `cause`: the code of a connection failure (`failureCode`). */
 export type HttpResult =
   | HttpResponse
-  /** Proven not processed: sending it again repeats nothing. */
+  /** The server has not processed it: a retry repeats nothing. */
   | { kind: 'not_sent'; reason: HttpFailureReason; seconds: number; cause?: string }
-  /** It was written, and no (whole) answer came. */
+  /** It was written, but no complete response arrived. */
   | { kind: 'unknown'; reason: HttpFailureReason; seconds: number; cause?: string };
 
 export type HttpFailure = Exclude<HttpResult, HttpResponse>;
@@ -85,27 +85,26 @@ export type HttpFailure = Exclude<HttpResult, HttpResponse>;
 /** A long-lived pool of connections to one gateway. */
 export interface HttpClient {
   request(request: HttpRequest): Promise<HttpResult>;
-  /** Gives what is in flight `drainMs`, then closes every connection. What comes later is `not_sent`, `closed`. */
+  /** Waits `drainMs` for requests in flight, then closes every connection. Later requests end `not_sent`, `closed`. */
   close(): Promise<void>;
 }
 
-/** A multi-target answer names each of its targets: 1000 with their ids are some 150 KB. */
+/** Limit of a response body. A multicast response names each target: 1000 with their ids are some 150 KB. */
 const maxReplyBytes = 1_048_576;
-/** Idle connections are given up before gateways and balancers do it, lest a request meet a closing one. */
+/** Closes idle connections before the peer does, to avoid sending on a closing one. */
 const idleMs = 4_000;
 
 /**
- * Loaded with the first request that leaves: it takes 16 MB of every thread that has it, and most threads of
- * most dispatchers speak HTTP/2 alone.
+ * Loads undici with the first request: it takes 16 MB per thread, and most threads of most dispatchers use HTTP/2 only.
  */
 const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
 
-/** Opens a door; connects with the first request. Throws when the URL or the PEM is wrong: check them before. */
+/** Creates a client; connects with the first request. Throws for an invalid URL or PEM: check them before. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   return new UndiciHttpClient(options);
 }
 
-/** A POST with a JSON body. `headers` come beside the content type. */
+/** Returns a POST request with a JSON body; `headers` are added to the content type. */
 export function jsonPost(
   path: string,
   body: unknown,
@@ -119,7 +118,7 @@ export function jsonPost(
   };
 }
 
-/** A POST with a form-encoded body; members that are undefined are left out. */
+/** Returns a POST request with a form-encoded body, without undefined members. */
 export function formPost(
   path: string,
   members: Readonly<Record<string, string | number | undefined>>,
@@ -136,7 +135,7 @@ export function formPost(
   };
 }
 
-/** `Retry-After` in either form of RFC 9110 10.2.3 as milliseconds from now; null when it is neither. */
+/** Parses `Retry-After` in either form of RFC 9110 10.2.3 to milliseconds from now; null if it is invalid. */
 export function retryAfterMs(value: string, epochMs: number): number | null {
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
   const at = Date.parse(value);
@@ -176,7 +175,7 @@ class UndiciHttpClient implements HttpClient {
         pipelining: 1,
         allowH2: false,
         keepAliveTimeout: idleMs,
-        // The deadline below is for the whole exchange; these two would be further timers.
+        // The deadline below covers the whole exchange, without two more timers.
         headersTimeout: 0,
         bodyTimeout: 0,
         connect:
@@ -230,11 +229,11 @@ type Trust = buildConnector.BuildOptions & { secureContext?: SecureContext };
 interface TunnelDeps {
   timing: HttpTiming;
   trust: Trust;
-  /** Speaks TLS over the socket that it is given. */
+  /** Starts TLS on a connected socket. */
   connect: buildConnector.connector;
 }
 
-/** Connects through a tunnel, and with TLS in it where the gateway wants that. */
+/** Connects through a tunnel, with TLS inside it for an https gateway. */
 function throughProxy(proxy: URL, { timing, trust, connect }: TunnelDeps): buildConnector.connector {
   return (target, callback) => {
     const isSecure = target.protocol === 'https:';
@@ -255,7 +254,7 @@ function throughProxy(proxy: URL, { timing, trust, connect }: TunnelDeps): build
   };
 }
 
-/** One request from the call to its reply. Before `onRequestStart` nothing of it was written. */
+/** One request from the call to its response. Before `onRequestStart` no byte was written. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #resolve: (reply: HttpResult) => void;
   readonly #clock: Clock;
@@ -329,7 +328,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.fail(this.#isWritten ? 'connection_lost' : reasonOf(error), failureCodeOf(error));
   }
 
-  /** Ends it without an answer; what was written may have been processed. */
+  /** Ends it without a response; the server may have processed it if it was written. */
   fail(reason: HttpFailureReason, cause?: string): void {
     if (this.#isOver) return;
     this.#end({
@@ -353,7 +352,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Why no connection came to be: codes of undici, of OpenSSL's checks and of the system. */
+/** Classifies a connection failure by the codes of undici, OpenSSL and the system. */
 function reasonOf(error: Error): HttpFailureReason {
   const code = 'code' in error ? String(error.code) : '';
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout';

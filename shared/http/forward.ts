@@ -1,21 +1,21 @@
 /**
- * The door through which a caller's request goes on to another HTTP server, both bodies streamed. Beside `client.ts`,
- * whose requests and replies are small texts; the two are the only homes of undici.
+ * Client that forwards a caller's request to another HTTP server and streams both bodies. Gateways use `client.ts`, with
+ * small texts; only these two files import undici.
  */
 import { pipeline, type Readable, Transform } from 'node:stream';
 import { type Dispatcher, Pool } from 'undici';
 
 export interface ForwardLimits {
   connectMs: number;
-  /** From the end of the request to the head of the reply. */
+  /** From the end of the request to the head of the response. */
   waitMs: number;
-  /** For the request to be sent: its sender may be slow. */
+  /** For sending the request: its sender may be slow. */
   uploadMs: number;
-  /** Between two pieces of a reply. */
+  /** Between two chunks of a response. */
   idleMs: number;
   requestBytes: number;
   replyBytes: number;
-  /** Requests at a time; a further one is refused at once. */
+  /** Concurrent requests; a further one fails at once. */
   inFlight: number;
 }
 
@@ -31,21 +31,21 @@ export const defaultForwardLimits: ForwardLimits = {
 
 export interface ForwardRequest {
   method: 'GET' | 'POST';
-  /** Begins with `/`; the caller escapes what is in it. */
+  /** Begins with `/`; the caller escapes it. */
   path: string;
-  /** Written by us, never copied from a request as a whole. */
+  /** Built by the service, never copied from a request as a whole. */
   headers: Readonly<Record<string, string>>;
   body: Readable | string | null;
 }
 
 export type ForwardFailure =
-  /** Nothing was sent. */
+  /** The request was not sent. */
   | 'busy'
   | 'closed'
   | 'bad_request'
   | 'connect_failed'
   | 'connect_timeout'
-  /** It may have been worked on. */
+  /** The server may have processed it. */
   | 'request_too_large'
   | 'upload_timeout'
   | 'upload_broken'
@@ -53,23 +53,23 @@ export type ForwardFailure =
   | 'timeout'
   | 'connection_lost';
 
-/** How it ended, never thrown. The body of a response ends early, with an error, when it is too long or stalls. */
+/** Result of a request; failures are values too. A response body that is too long or stalls ends with an error. */
 export type ForwardResult =
   | { kind: 'response'; status: number; headers: Readonly<Record<string, string>>; body: Readable }
   | { kind: 'failed'; reason: ForwardFailure };
 
-/** A long-lived pool of connections to one server. Follows no redirect and repeats no request. */
+/** A long-lived pool of connections to one server, without redirects or retries. */
 export interface ForwardClient {
   forward(request: ForwardRequest): Promise<ForwardResult>;
-  /** Lets what is in flight end for a moment, then closes every connection. */
+  /** Waits briefly for requests in flight, then closes every connection. */
   close(): Promise<void>;
 }
 
 const drainMs = 5_000;
-/** Shorter than what servers allow (Node's own: 5 s), lest a request meet a closing connection. */
+/** Shorter than the limit of servers (Node's own: 5 s), to avoid sending on a closing connection. */
 const keepAliveMs = 4_000;
 
-/** Opens a door to the server and path of `baseUrl`; connects with the first request. */
+/** Creates a client for the server and path of `baseUrl`; connects with the first request. */
 export function createForwardClient(baseUrl: string, limits: Partial<ForwardLimits> = {}): ForwardClient {
   return new UndiciForwardClient(new URL(baseUrl), { ...defaultForwardLimits, ...limits });
 }
@@ -158,12 +158,12 @@ class TooLong extends Error {
   override name = 'TooLong';
 }
 
-/** The sender went away, or what it sent cannot be unpacked. */
+/** Error of a request body: its sender disconnected, or it cannot be decompressed. */
 class BrokenOff extends Error {
   override name = 'BrokenOff';
 }
 
-/** One request up to the head of its reply: what it sends, and when it is given up. */
+/** One request up to the head of its response, with its deadlines. */
 class Attempt {
   readonly body: Readable | string | null;
   readonly #controller = new AbortController();
@@ -187,15 +187,15 @@ class Attempt {
   }
 
   /**
-   * What is sent, counted; its end starts the wait for the reply. The source is never destroyed: it is a request whose
-   * sender is still to be answered.
+   * Counts the bytes sent; the end starts the wait for the response. Never destroys the source: it is a request that
+   * still needs a reply.
    */
   #upload(source: Readable): Readable {
     const counter = counted(this.#limits.requestBytes);
     const broken = () => {
       if (!source.readableEnded) counter.destroy(new BrokenOff('broken off'));
     };
-    // Any other error is the connection's, which ends what it was to send.
+    // Any other error is that of the connection, which ends the body.
     counter.once('error', (error) => {
       if (error instanceof TooLong) this.#giveUp('request_too_large');
       if (error instanceof BrokenOff) this.#giveUp('upload_broken');
@@ -217,13 +217,13 @@ class Attempt {
     this.#controller.abort();
   }
 
-  /** The head of the reply has come, or none will. */
+  /** Stops the deadlines: the head of the response has arrived, or none will. */
   end(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
   }
 
-  /** A server may answer before it has read all: nobody needs the rest. */
+  /** Stops sending: a server may respond before it has read the whole request. */
   abandon(): void {
     giveUp(this.body);
   }
@@ -240,11 +240,11 @@ class Attempt {
   }
 }
 
-/** Nothing was sent: no address, nobody there, or a certificate that nobody trusts. */
+/** Returns whether the connection failed before anything was sent: no DNS entry, refused, or an untrusted certificate. */
 function isConnectFailure(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = 'code' in error ? String(error.code) : '';
-  // Several addresses, none of them there.
+  // All addresses of the host failed.
   if (error instanceof AggregateError) return true;
   const isConnecting = 'syscall' in error && ['connect', 'getaddrinfo'].includes(String(error.syscall));
   return isConnecting || /CERT|SELF_SIGNED|ALTNAME|VERIFY|^ERR_SSL|^EPROTO/.test(code);
@@ -256,7 +256,7 @@ function giveUp(body: Readable | string | null): void {
   body.destroy();
 }
 
-/** Passes on what comes, as fast as it is taken, up to `limit` bytes; beyond, it fails with `TooLong`. */
+/** Passes chunks on with back-pressure, up to `limit` bytes; fails with `TooLong` beyond. */
 function counted(limit: number): Transform {
   let bytes = 0;
   return new Transform({

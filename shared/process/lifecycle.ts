@@ -2,11 +2,11 @@ import { isWritten, type Logger } from './logging.ts';
 
 type Closer = { name: string; close: () => Promise<unknown> | unknown };
 
-/** For what is opened too late to be waited for. */
+/** Time limit of a resource that is registered after the stack has closed. */
 const lateTimeoutMs = 1000;
 
 /**
- * What is open, closed last in first out. Whatever opens something puts it here in the same breath.
+ * Stack of open resources, closed last in, first out. Register a closer immediately after opening a resource.
  */
 export class ClosingStack {
   readonly #closers: Closer[] = [];
@@ -18,20 +18,20 @@ export class ClosingStack {
     this.#log = log;
   }
 
-  /** What is opened after everything was closed (a start that was interrupted) is closed at once. */
+  /** Registers a closer; closes the resource at once if the stack has closed (an interrupted start). */
   add(name: string, close: () => Promise<unknown> | unknown): void {
     if (this.#isClosed) void this.#closeOne({ name, close }, lateTimeoutMs);
     else this.#closers.push({ name, close });
   }
 
-  /** Whether `close` was called. */
+  /** True after `close` was called. */
   get isClosing(): boolean {
     return this.#closing !== undefined;
   }
 
   /**
-   * Closes everything, each with what is left of `timeoutMs` but at least a tenth of it; one that fails or
-   * hangs is logged and does not keep the others open. Calling it again gives the same promise.
+   * Closes every resource within the rest of `timeoutMs`, but at least a tenth of it each. Logs one that fails or
+   * hangs, and closes the others. Further calls return the same promise.
    */
   close(timeoutMs = 9000): Promise<void> {
     this.#closing ??= this.#closeAll(timeoutMs);
@@ -65,13 +65,13 @@ export class ClosingStack {
 export interface ProcessHooks {
   log: Logger;
   stack: ClosingStack;
-  /** Ends the process when all is closed; tests hand in their own. */
+  /** Ends the process after closing; tests pass their own function. */
   exit?: (code: number) => void;
 }
 
 /**
- * Ties a process to its end: SIGINT, SIGTERM and the loss of a supervising parent close the stack and
- * exit 0; an error nobody caught is logged, closes the stack and exits 1.
+ * Closes the stack and exits 0 on SIGINT, SIGTERM and the loss of a supervising parent; on an uncaught error, logs it,
+ * closes the stack and exits 1.
  */
 export function closeOnSignals({ log, stack, exit = (code) => void leave(log, code) }: ProcessHooks): void {
   let isStopping = false;
@@ -82,7 +82,7 @@ export function closeOnSignals({ log, stack, exit = (code) => void leave(log, co
     void stack.close().then(() => exit(code));
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal, 0));
-  // Under `npm start` the supervisor holds an IPC channel; its end means that the supervisor is gone.
+  // Under `npm start` the supervisor holds an IPC channel, which ends with the supervisor.
   if (process.channel) process.on('disconnect', () => stop('supervisor gone', 0));
   const crash = (error: unknown) => {
     log.fatal({ err: error }, 'unexpected error');
@@ -92,15 +92,15 @@ export function closeOnSignals({ log, stack, exit = (code) => void leave(log, co
   process.on('unhandledRejection', crash);
 }
 
-/** An orderly exit waits for what is being written; where nobody reads that any more, it would wait for ever. */
+/** Exits after the log is written; exits at once if standard output has no reader. */
 async function leave(log: Logger, code: number): Promise<void> {
   if (await isWritten(log)) process.exit(code);
   process.kill(process.pid, 'SIGKILL');
 }
 
 /**
- * Tells the supervisor something, if there is one. That it went away in the same moment is told by the end of
- * the channel, and must not count as a defect of this process.
+ * Sends a message to the supervisor, if there is one. Ignores a closed channel: its end is handled by
+ * `closeOnSignals`.
  */
 export function notifySupervisor(message: object): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);

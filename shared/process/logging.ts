@@ -3,7 +3,7 @@ import { sleep } from '../clock.ts';
 
 export type { Logger };
 
-/** Members whose values never reach a log, wherever they occur one or two levels deep. */
+/** Members that the logger redacts, one or two levels deep. */
 const secretMembers = [
   'authorization',
   'password',
@@ -29,7 +29,7 @@ const redacted = [
 ];
 
 /**
- * What of an error is logged beside name, message and stack. Everything else stays out: database errors
+ * Members of an error that are logged beside name, message and stack. All others stay out: database errors
  * carry SQL, row values and the whole client with its password.
  */
 const errorMembers = [
@@ -45,7 +45,7 @@ const errorMembers = [
   'status',
 ];
 
-/** Errors inside errors, followed this deep and this wide: enough to read, and an end to a circle. */
+/** Limits of nested errors in a log line; they also end cycles. */
 const maxDepth = 4;
 const maxErrors = 5;
 
@@ -56,7 +56,7 @@ function describeError(error: unknown, depth = 0): unknown {
   for (const [key, value] of Object.entries(error)) if (errorMembers.includes(key)) plain[key] = value;
   if (depth === maxDepth) return plain;
   if (error.cause !== undefined) plain.cause = describeError(error.cause, depth + 1);
-  // Node tells of a refused connection as one error per address that was tried.
+  // Node reports a refused connection as one error per address.
   if (error instanceof AggregateError)
     plain.errors = error.errors.slice(0, maxErrors).map((one) => describeError(one, depth + 1));
   return plain;
@@ -66,35 +66,35 @@ const serialize = (error: unknown) => describeError(error);
 
 export interface LoggerOptions {
   level: string;
-  /** Which process writes: `api`, `dispatcher`, `up`, … */
+  /** Name of the process: `api`, `dispatcher`, `up`, … */
   name: string;
   destination?: DestinationStream;
 }
 
-/** What waits for a reader of standard output; beyond it lines are lost, and nothing else. */
+/** Buffer for standard output; further lines are dropped. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
- * Standard output, written without waiting for it: a pipe that nobody reads any more (a pager, a collector that
- * hangs) would otherwise stop the whole process in the middle of its work, so that not even a signal ends it.
+ * Opens standard output for asynchronous writes. A pipe without a reader (a pager, a hanging collector) would otherwise
+ * block the process, and not even a signal would end it.
  */
 function standardOutput(): DestinationStream {
-  // A least length, since only then can be asked whether all has been written.
+  // `flush` needs a minimum length.
   return pino.destination({ fd: 1, sync: false, minLength: 1, maxLength: maxWaitingBytes });
 }
 
-/** How long the last lines of a process may take. */
+/** Time limit for writing the last lines of a process. */
 const flushMs = 500;
 
-/** Whether everything logged has been written, waiting a moment for it. */
+/** Waits briefly for the log to be written; resolves with whether it was. */
 export function isWritten(log: Logger): Promise<boolean> {
   const written = new Promise<boolean>((resolve) => log.flush(() => resolve(true)));
   return Promise.race([written, sleep(flushMs).then(() => false)]);
 }
 
 /**
- * One JSON line per event on standard output. Secrets are taken out here, by the logger, so that no
- * caller has to remember it (style.md section 4).
+ * Creates a logger that writes one JSON line per event to standard output. It redacts secrets itself, so that no caller
+ * has to.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const settings = {

@@ -1,35 +1,35 @@
 import { Refusal } from '../../domain/errors/errors.ts';
 
 export interface BudgetLimits {
-  /** Bytes of all bodies together. */
+  /** Bytes of all bodies. */
   total: number;
-  /** Bytes of one sender: an address, an app. */
+  /** Bytes of one sender: an IP address or an app. */
   perSender: number;
 }
 
-/** When a refused sender may try again: a body is in hand for a fraction of a second. */
+/** `Retry-After` of a refused sender: a body is in memory for a fraction of a second. */
 const retryAfterSeconds = 1;
 
-/** Bytes of request bodies that a process has in memory, bounded in total and per sender. */
+/** Memory budget of request bodies, limited in total and per sender. */
 export class BodyBudget {
   readonly #limits: BudgetLimits;
   readonly #onChange: (bytes: number) => void;
-  /** By sender; senders that hold nothing are left out. */
+  /** Bytes by sender, without senders at zero. */
   readonly #held = new Map<string, number>();
   #total = 0;
 
-  /** `onChange` is told by how many bytes the total changes. */
+  /** `onChange` receives each change of the total, in bytes. */
   constructor(limits: BudgetLimits, onChange: (bytes: number) => void = () => undefined) {
     this.#limits = limits;
     this.#onChange = onChange;
   }
 
-  /** Bytes in hand now. */
+  /** Bytes in memory now. */
   get bytes(): number {
     return this.#total;
   }
 
-  /** An account of one request, charged to all of `senders`. */
+  /** Opens a reservation for one request, charged to all of `senders`. */
   open(senders: string[]): BodyReservation {
     return new BodyReservation((bytes) => this.#change(senders, bytes));
   }
@@ -52,7 +52,7 @@ export class BodyBudget {
   }
 }
 
-/** What one request holds of a budget. */
+/** Reservation of one request in a budget. */
 export class BodyReservation {
   readonly #change: (bytes: number) => void;
   #bytes = 0;
@@ -65,13 +65,13 @@ export class BodyReservation {
     return this.#bytes;
   }
 
-  /** Throws 429 when a sender of the request holds too much, 503 when all requests together do. */
+  /** Adds bytes. Throws 429 if a sender of the request is over its limit, 503 if the process is. */
   take(bytes: number): void {
     this.#change(bytes);
     this.#bytes += bytes;
   }
 
-  /** Gives everything back; a second call changes nothing. */
+  /** Releases all bytes; idempotent. */
   release(): void {
     if (this.#bytes > 0) this.#change(-this.#bytes);
     this.#bytes = 0;

@@ -14,17 +14,17 @@ const unpackers = new Map<string, () => Transform>([
   ['br', createBrotliDecompress],
 ]);
 
-/** Memory of an unpacker and its buffers, which counts like bytes of the body. */
+/** Memory of a decompressor and its buffers; counts as bytes of the body. */
 const unpackerBytes = 64 * 1024;
 
 const encodingOf = ({ headers }: IncomingMessage): string =>
   headers['content-encoding']?.trim().toLowerCase() ?? '';
 
-/** Whether a request names a `Content-Encoding` that changes its body. */
+/** Returns whether a request has a `Content-Encoding` other than identity. */
 export const isCompressed = (request: IncomingMessage): boolean =>
   !['', 'identity'].includes(encodingOf(request));
 
-/** The length that a request announces, before unpacking; undefined where it sends chunks. */
+/** Returns the `Content-Length` of a request; undefined for a chunked one. */
 export function declaredBytes({ headers }: IncomingMessage): number | undefined {
   const told = headers['content-length'];
   return told === undefined ? undefined : Number(told);
@@ -32,13 +32,13 @@ export function declaredBytes({ headers }: IncomingMessage): number | undefined 
 
 export interface ReaderOptions {
   holding: BodyReservation;
-  /** For the whole body to arrive. */
+  /** Time limit of the whole body. */
   timeoutMs?: number;
 }
 
 /**
- * Reads the body of one request into memory, unpacked, as far as it is asked to. Bytes are counted as they are unpacked:
- * nothing is unpacked beyond the limit by more than one piece (16 KB).
+ * Reads and decompresses the body of one request into memory, up to a limit. Counts bytes as they are decompressed, so
+ * that the overshoot is at most one chunk (16 KB).
  */
 export class BodyReader {
   readonly #request: IncomingMessage;
@@ -52,7 +52,7 @@ export class BodyReader {
   #fail: ((error: Error) => void) | undefined;
   #failure: Error | undefined;
 
-  /** Throws 415 for an encoding that is unknown, 429 and 503 for an unpacker that the budget has no room for. */
+  /** Throws 415 for an unknown encoding, 429 and 503 if the budget has no memory for a decompressor. */
   constructor(request: IncomingMessage, { holding, timeoutMs = defaultBodyMs }: ReaderOptions) {
     this.#request = request;
     this.#holding = holding;
@@ -66,8 +66,8 @@ export class BodyReader {
   }
 
   /**
-   * Reads on; true when the body has ended, false when it has `limit` bytes or more. Throws 408 when it takes too long, 107
-   * when it breaks off or cannot be unpacked, and what the budget throws.
+   * Continues reading; resolves true at the end of the body, false at `limit` bytes or more. Throws 408 after the time
+   * limit, 107 for a body that breaks off or cannot be decompressed, and as the budget.
    */
   async fill(limit: number): Promise<boolean> {
     if (this.#failure) throw this.#failure;
@@ -118,7 +118,7 @@ export class BodyReader {
     this.#bytes += chunk.length;
   }
 
-  /** What is packed is never longer than what it holds by more than its frame: empty pieces without end are cut. */
+  /** Limits the compressed bytes too: endless empty frames would decompress to nothing. */
   #packedCounter(limit: number): (chunk: Buffer) => void {
     let packed = 0;
     const count = (chunk: Buffer) => {
@@ -129,7 +129,7 @@ export class BodyReader {
     return count;
   }
 
-  /** Charges what was read so far, and what is still to come, to another account; releases the former one. */
+  /** Moves the charge to another reservation and releases the former one. */
   chargeTo(holding: BodyReservation): void {
     if (holding === this.#holding) return;
     holding.take(this.#holding.bytes);
@@ -137,7 +137,7 @@ export class BodyReader {
     this.#holding = holding;
   }
 
-  /** What was read, as UTF-8 without a byte order mark. */
+  /** Returns the bytes read as UTF-8, without a byte order mark. */
   text(): string {
     const [first, ...more] = this.#chunks;
     const all =
@@ -145,14 +145,14 @@ export class BodyReader {
     return all.startsWith('\ufeff') ? all.slice(1) : all;
   }
 
-  /** What was read, once: the reader keeps none of it. */
+  /** Returns the bytes read and drops them. */
   takeText(): string {
     const text = this.text();
     this.#chunks = [];
     return text;
   }
 
-  /** Stops reading and unpacking. What was read stays. */
+  /** Stops reading and decompressing; keeps the bytes read. */
   close(): void {
     clearTimeout(this.#timer);
     this.#request.off('error', this.#onBroken).off('close', this.#onClose);
