@@ -42,7 +42,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The messenger alone, without the threads that send pushes. */
+/** Starts the messenger without the threads that send pushes. */
 async function start(env: Record<string, string> = {}): Promise<ClosingStack> {
   const stack = new ClosingStack(silentLog);
   const listener = new Listener(database.url, silentLog);
@@ -105,7 +105,7 @@ describe('a message', () => {
     expect(JSON.parse(sent[0]?.body ?? '')).toMatchObject({ channel: 'sms', code: '123456' });
   });
 
-  test('is tried again under the same id until the supplier takes it', async () => {
+  test('is retried with the same id until the provider accepts it', async () => {
     webhook.answers.push({ status: 503 }, { status: 429, headers: { 'retry-after': '1' } });
     await post(smsTo('+8613800000002'));
     await expect.poll(() => rowOf('+8613800000002')).toMatchObject({ state: 'sent', attempts: 3 });
@@ -114,7 +114,7 @@ describe('a message', () => {
     expect(new Set(tries.map(({ headers }) => headers['carillon-message-id'])).size).toBe(1);
   });
 
-  test('is given up when the supplier refuses it for good', async () => {
+  test('fails when the provider refuses it permanently', async () => {
     webhook.answers.push({ status: 400 });
     await post(smsTo('+8613800000003'));
     await expect
@@ -122,7 +122,7 @@ describe('a message', () => {
       .toEqual({ state: 'failed', attempts: 1, reason: 'status_400' });
   });
 
-  test('is given up when it would be tried again after it expired', async () => {
+  test('fails when its next try would be after its expiry', async () => {
     webhook.answers.push({ status: 503, headers: { 'retry-after': '3600' } });
     await post({ ...smsTo('+8613800000004'), expiresAt: new Date(Date.now() + 60_000) });
     await expect.poll(() => rowOf('+8613800000004')).toMatchObject({ state: 'failed', reason: 'status_503' });
@@ -131,7 +131,7 @@ describe('a message', () => {
     expect(webhook.requests.some(({ body }) => body.includes('+8613800000005'))).toBe(false);
   });
 
-  test('is given up when the key that it was sealed with is gone', async () => {
+  test('fails when the key that it was encrypted with was removed', async () => {
     const other = new Vault([Buffer.alloc(32, 7)]);
     await db.transaction((tx) =>
       enqueueMessage({ vault: other, queue }, tx, 'app1', smsTo('+8613800000007')),
@@ -139,14 +139,14 @@ describe('a message', () => {
     await expect.poll(() => rowOf('+8613800000007')).toMatchObject({ state: 'failed', reason: 'unreadable' });
   });
 
-  test('is counted, without a word of whom it was for', async () => {
+  test('is counted, without data of its recipient', async () => {
     const text = await metrics.registry.metrics();
     expect(text).toMatch(/carillon_messages_total\{kind="sms",outcome="sent"\} \d/);
     expect(text).toMatch(/carillon_messages_total\{kind="sms",outcome="retried"\} \d/);
     expect(text).not.toMatch(/138000|example\.com|123456/);
   });
 
-  test('stays in the outbox and goes nowhere when no supplier is set', async () => {
+  test('stays in the outbox without a provider', async () => {
     await messenger.close();
     messenger = await start();
     const before = webhook.requests.length + mailServer.mails.length;

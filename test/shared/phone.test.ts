@@ -35,14 +35,14 @@ describe('a phone number', () => {
     expect(parsePhone(text)?.e164).toBe(e164);
   });
 
-  test('says what it can be reached by', () => {
+  test('has the kinds of messages that it can receive', () => {
     expect(parsePhone('13800138000')?.can).toEqual({ sms: true, voice: true });
     expect(parsePhone('+86 10 12345678')?.can).toEqual({ sms: false, voice: true });
     // Premium rate, United States: a call would be charged to us.
     expect(parsePhone('+1 900 555 2671')?.can).toEqual({ sms: false, voice: false });
   });
 
-  test('is at home in China or abroad', () => {
+  test('is domestic in China', () => {
     const home = parsePhone('13800138000');
     const abroad = parsePhone('+14155552671');
     expect(home && isDomesticPhone(home)).toBe(true);

@@ -62,7 +62,7 @@ describe('a template', () => {
   });
 
   test.each(['{{{a}}}', '{{&a}}', '{{#if a}}{{{a}}}{{/if}}', '{{~{a}~}}'])(
-    'shows nothing unescaped in HTML: %s is refused there, not in a text',
+    'refuses unescaped output in HTML: %s is allowed in a text',
     (text) => {
       expect(parseTemplate(text, { format: 'html' })).toMatchObject({
         ok: false,
@@ -72,14 +72,14 @@ describe('a template', () => {
     },
   );
 
-  test('fills in variables, with two braces or three', () => {
+  test('renders variables, with two braces or three', () => {
     const { render, variables } = template('{{{name}}}: {{code}}{{#if op}} ({{op}}){{else}}!{{/if}}');
     expect(variables).toEqual(new Set(['name', 'code', 'op']));
     expect(render({ name: 'A & B', code: '123', op: '' })).toBe('A & B: 123!');
     expect(render({ name: 'x', code: '1', op: 'paying' })).toBe('x: 1 (paying)');
   });
 
-  test('has no message when a variable that is to be shown has no value', () => {
+  test('renders nothing when a shown variable has no value', () => {
     expect(template('{{a}}{{b}}').render({ a: '1' })).toBeUndefined();
     expect(template('{{#if a}}yes{{else}}no{{/if}}').render({})).toBe('no');
   });
@@ -94,11 +94,11 @@ describe('a template', () => {
     },
   );
 
-  test('takes values for texts, whatever they look like', () => {
+  test('treats values as texts', () => {
     expect(template('{{a}}').render({ a: '{{b}}{{#each}}' })).toBe('{{b}}{{#each}}');
   });
 
-  test('escapes for HTML what two braces show', () => {
+  test('escapes two braces for HTML', () => {
     const { render } = template('<p>{{a}}</p>', 'html');
     expect(render({ a: '<script>"&\'' })).toBe('<p>&lt;script&gt;&quot;&amp;&#x27;</p>');
   });

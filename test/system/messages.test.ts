@@ -32,8 +32,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-describe('from a call to the person', () => {
-  test('a code asked for over HTTP arrives at the webhook, and opens what it is for', async () => {
+describe('from a call to the recipient', () => {
+  test('a code requested over HTTP arrives at the webhook, and is valid for its purpose', async () => {
     const app = await api.createApp();
     const mobilePhoneNumber = '+8613800138000';
     await api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber, op: 'x' } });
@@ -52,7 +52,7 @@ describe('from a call to the person', () => {
     expect(reply.status).toBe(200);
   });
 
-  test('a mail in the words of the app arrives over SMTP, names escaped in its HTML, and its link works', async () => {
+  test("a mail with the app's template arrives over SMTP, names escaped in its HTML, and its link works", async () => {
     const html = '<p>{{username}}</p><a href="{{link}}">go</a>';
     const app = await api.createApp({
       emailVerification: true,
@@ -72,7 +72,7 @@ describe('from a call to the person', () => {
   });
 });
 
-test('no log holds a number, an address, a code or a link, whatever goes wrong', async () => {
+test('no log contains a number, an address, a code or a link, also for errors', async () => {
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
   const log = createLogger({ level: 'trace', name: 'test', destination });
@@ -114,7 +114,7 @@ test('no log holds a number, an address, a code or a link, whatever goes wrong',
   }
 });
 
-test('what is over is removed, and nothing before', async () => {
+test('expired rows are deleted, and others are not', async () => {
   const app = await api.createApp({ captchaForSms: false, emailVerification: true });
   const body = { mobilePhoneNumber: '+8613800138001' };
   await api.request('POST', '/1.1/requestSmsCode', { app, body });

@@ -40,7 +40,7 @@ async function validateToken(): Promise<string> {
   return (await verify(token, await answerOf(token))).body.validate_token;
 }
 
-/** Bytes of the image behind a captcha's address, which is built from PUBLIC_URL. */
+/** Returns the image at a captcha's URL, which is built from PUBLIC_URL. */
 async function imageOf(url: string) {
   const response = await fetch(url.replace('http://carillon.test', api.url));
   return { response, bytes: Buffer.from(await response.arrayBuffer()) };
@@ -75,13 +75,16 @@ describe('GET /1.1/requestCaptcha', () => {
     expect([reply.status, reply.body.code]).toEqual([400, 1]);
   });
 
-  test.each(['?size=3', '?size=6', '?ttl=10', '?ttl=180'])('needs the master key for %s', async (query) => {
-    const reply = await request(query);
-    expect([reply.status, reply.body.code]).toEqual([403, 403]);
-    expect((await request(query, { master: true })).status).toBe(200);
-  });
+  test.each(['?size=3', '?size=6', '?ttl=10', '?ttl=180'])(
+    'requires the master key for %s',
+    async (query) => {
+      const reply = await request(query);
+      expect([reply.status, reply.body.code]).toEqual([403, 403]);
+      expect((await request(query, { master: true })).status).toBe(200);
+    },
+  );
 
-  test('gives a token and the address of a PNG of the usual size', async () => {
+  test('returns a token and the URL of a PNG of the default size', async () => {
     const { token, url } = await newCaptcha();
     expect(url).toBe(`http://carillon.test/1.1/captchaImage?appId=${app.appId}&token=${token}`);
     const { response, bytes } = await imageOf(url);
@@ -92,11 +95,11 @@ describe('GET /1.1/requestCaptcha', () => {
     expect(await answerOf(token)).toMatch(/^[A-Z0-9]{4}$/);
   });
 
-  test('takes the usual length and time from anybody who names them', async () => {
+  test('accepts the default length and time from any caller', async () => {
     expect((await request('?size=4&ttl=60&width=60&height=100')).status).toBe(200);
   });
 
-  test('draws in the size that was asked for, and always the same picture', async () => {
+  test('draws in the requested size, and always the same image', async () => {
     const { token, url } = await newCaptcha('?width=200&height=100&size=6', { master: true });
     const [first, second] = [await imageOf(url), await imageOf(url)];
     expect(sizeOf(first.bytes)).toEqual({ width: 200, height: 100 });
@@ -104,7 +107,7 @@ describe('GET /1.1/requestCaptcha', () => {
     expect(await answerOf(token)).toHaveLength(6);
   });
 
-  test('draws something, and no two alike', async () => {
+  test('draws varying, non-empty images', async () => {
     const pictures = await Promise.all(
       Array.from({ length: 4 }, async () => (await imageOf((await newCaptcha()).url)).bytes),
     );
@@ -112,7 +115,7 @@ describe('GET /1.1/requestCaptcha', () => {
     for (const bytes of pictures) expect(shareOfInk(bytes)).toBeGreaterThan(0.08);
   });
 
-  test('has no picture for another app, a made-up token, or after its time', async () => {
+  test('returns no image for another app, an invalid token, or after expiry', async () => {
     const { token, url } = await newCaptcha();
     const other = await api.createApp({ captchaForSms: true });
     expect((await imageOf(url.replace(app.appId, other.appId))).response.status).toBe(404);
@@ -136,7 +139,7 @@ describe('POST /1.1/verifyCaptcha', () => {
     expect((await verify(token, code)).body.code).toBe(111);
   });
 
-  test('gives a validate token for the right answer, in either case, once', async () => {
+  test('returns a validate token for the right answer, in either case, once', async () => {
     const { token } = await newCaptcha();
     const answer = await answerOf(token);
     const reply = await verify(token, ` ${answer.toLowerCase()} `);
@@ -144,7 +147,7 @@ describe('POST /1.1/verifyCaptcha', () => {
     expect((await verify(token, answer)).status).toBe(400);
   });
 
-  test('refuses wrong, expired, foreign and made-up ones alike', async () => {
+  test("refuses wrong, expired, other apps' and invalid ones with the same error", async () => {
     const { token } = await newCaptcha();
     const answer = await answerOf(token);
     const other = await api.createApp({ captchaForSms: true });
@@ -161,13 +164,13 @@ describe('POST /1.1/verifyCaptcha', () => {
     }
   });
 
-  test('takes three tries and no more', async () => {
+  test('accepts three tries', async () => {
     const { token } = await newCaptcha();
     for (let i = 0; i < 3; i += 1) expect((await verify(token, '????')).status).toBe(400);
     expect((await verify(token, await answerOf(token))).status).toBe(400);
   });
 
-  test('has at most one winner among 50 at once', async () => {
+  test('succeeds at most once among 50 concurrent calls', async () => {
     const { token } = await newCaptcha();
     const body = { captcha_token: token, captcha_code: await answerOf(token) };
     const replies = await Promise.all(
@@ -192,12 +195,12 @@ describe('a message that a captcha protects', () => {
     },
   );
 
-  test('is not to be had by a captcha token', async () => {
+  test('is not sent for a captcha token', async () => {
     const { token } = await newCaptcha();
     expect((await send(token)).body.code).toBe(608);
   });
 
-  test('is had once for a validate token, within five minutes, in its own app', async () => {
+  test('is sent once for a validate token, within five minutes, in its own app', async () => {
     const token = await validateToken();
     expect((await send(token)).status).toBe(200);
     expect((await send(token)).body.code).toBe(608);
@@ -210,7 +213,7 @@ describe('a message that a captcha protects', () => {
     expect((await api.request('POST', '/1.1/requestSmsCode', { app: other, body })).body.code).toBe(608);
   });
 
-  test('is sent once for one token among 50 at once to different numbers', async () => {
+  test('is sent once for one token among 50 concurrent calls with different numbers', async () => {
     const validate_token = await validateToken();
     const replies = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -224,7 +227,7 @@ describe('a message that a captcha protects', () => {
     expect(replies.filter(({ body }) => body.code === 608)).toHaveLength(49);
   });
 
-  test('does not use up the token when it is refused for its number', async () => {
+  test('does not spend the token when it is refused for its number', async () => {
     const number = numberOf(990);
     expect((await send(await validateToken(), number)).status).toBe(200);
     const token = await validateToken();
@@ -248,7 +251,7 @@ describe('GET /console/api/apps/:appId/captchas/:token', () => {
   });
 });
 
-/** Share of the pixels that are not of the ground. */
+/** Returns the share of pixels that differ from the background. */
 function shareOfInk(png: Buffer): number {
   const { width, height } = sizeOf(png);
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><image width="${width}" height="${height}" href="data:image/png;base64,${png.toString('base64')}"/></svg>`;

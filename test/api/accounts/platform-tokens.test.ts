@@ -87,7 +87,7 @@ describe('tokens of platforms', () => {
     for (const read of reads) expect(read.authData).toEqual({ ...full(uid), gitlab: { uid, ...secrets } });
   });
 
-  test('are sealed in the database, also those of rows from before once they are written', async () => {
+  test('are encrypted in the database, also in rows of older versions once they are written', async () => {
     const uid = newUid();
     const user = await enterWith(api, app, full(uid));
     expect(await stored(user.id)).not.toMatch(/SESAME/);
@@ -102,7 +102,7 @@ describe('tokens of platforms', () => {
     expect(body.authData).toEqual({ github: { ...full(uid).github, access_token: 'another' } });
   });
 
-  test('do not open in another row, and no client plants a sealed value', async () => {
+  test('cannot be decrypted in another row, and clients cannot write encrypted values', async () => {
     const [one, two] = [await enterWith(api, app, full(newUid())), await enterWith(api, app, full(newUid()))];
     await db.query(
       `UPDATE app_user SET auth_data = jsonb_set(auth_data, '{github,_sealed}',
@@ -119,7 +119,7 @@ describe('tokens of platforms', () => {
     expect(await stored(user.id)).not.toMatch(/PLANTED/);
   });
 
-  test('need not come back: an entry as it was shown changes nothing', async () => {
+  test('are not required back: an entry as shown changes nothing', async () => {
     const uid = newUid();
     const user = await enterWith(api, app, full(uid));
     const { authData } = await user.me();
@@ -130,7 +130,7 @@ describe('tokens of platforms', () => {
     expect(refusalOf(await user.put({ authData: { github: { uid: newUid() } } }))).toEqual(refused(251));
   });
 
-  test('of rows from before are sealed by a duty, and queries by id go on', async () => {
+  test('of rows of older versions are encrypted by a duty, and queries by id work meanwhile', async () => {
     const user = await enterWith(api, app, full('old-row'));
     await db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
       user.id,

@@ -30,7 +30,7 @@ async function mailsTo(email: string, of = app) {
   return (await api.request('GET', path, { admin: true })).body.results;
 }
 
-/** Path of the link in the newest mail. */
+/** Returns the path of the link in the newest mail. */
 const linkTo = async (email: string): Promise<string> =>
   (await mailsTo(email))[0].link.replace('http://carillon.test', '');
 
@@ -49,7 +49,7 @@ async function newUser(of = app): Promise<{ user: TestUser; email: string }> {
 }
 
 describe('verification of an address', () => {
-  test('is asked for at registration: the flag is false and a mail is sent', async () => {
+  test('begins at sign-up: the flag is false and a mail is sent', async () => {
     const { user, email } = await newUser();
     expect(user.body.emailVerified).toBe(false);
     expect(await mailsTo(email)).toEqual([
@@ -64,7 +64,7 @@ describe('verification of an address', () => {
     ]);
   });
 
-  test('is not asked for without an address, or with the option off: the flag is null', async () => {
+  test('does not begin without an address, or with the option off: the flag is null', async () => {
     expect((await signUp(api, app)).body.emailVerified).toBeNull();
     const off = await api.createApp();
     const { user, email } = await newUser(off);
@@ -82,7 +82,7 @@ describe('verification of an address', () => {
     expect((await open(link)).status).toBe(404);
   });
 
-  test('is asked for again with a new address: the flag is false, the old link is dead', async () => {
+  test('begins again with a new address: the flag is false, the old link is invalid', async () => {
     const { user, email } = await newUser();
     const old = await linkTo(email);
     const next = newEmail();
@@ -96,7 +96,7 @@ describe('verification of an address', () => {
     expect(await mailsTo(next)).toHaveLength(1);
   });
 
-  test('is asked for with the first address, also of users from before the option', async () => {
+  test('begins with the first address, also for users from before the option', async () => {
     const later = await api.createApp();
     const user = await signUp(api, later);
     const old = newEmail();
@@ -106,7 +106,7 @@ describe('verification of an address', () => {
     await user.put({ email });
     expect((await user.me()).emailVerified).toBe(false);
     expect(await mailsTo(email, later)).toHaveLength(1);
-    // Who has an address already is asked when it wants to be.
+    // A user with an older address must request its verification.
     expect((await known.me()).emailVerified).toBeNull();
     expect((await post('requestEmailVerify', { email: old }, later)).body).toEqual({});
     expect((await open((await mailsTo(old, later))[0].link.replace('http://carillon.test', ''))).status).toBe(
@@ -115,7 +115,7 @@ describe('verification of an address', () => {
     expect((await known.me()).emailVerified).toBe(true);
   });
 
-  test('may be asked for again: both links live for their week', async () => {
+  test('may be requested again: both links are valid for a week', async () => {
     const { user, email } = await newUser();
     const first = await linkTo(email);
     clock.moveMs(week - 2000);
@@ -126,7 +126,7 @@ describe('verification of an address', () => {
     expect((await user.me()).emailVerified).toBe(true);
   });
 
-  test('has one winner among 50 openings at once', async () => {
+  test('succeeds once among 50 concurrent openings', async () => {
     const { email } = await newUser();
     const link = await linkTo(email);
     const pages = await Promise.all(
@@ -162,7 +162,7 @@ describe('verification of an address', () => {
     expect((await user.put({ emailVerified: true })).body.code).toBe(117);
   });
 
-  test('does not fill the box of somebody whose address is entered again and again', async () => {
+  test('limits the mails to one address', async () => {
     const { user } = await newUser();
     const [victim, other] = [newEmail(), newEmail()];
     for (let i = 0; i < 12; i += 1) {
@@ -194,13 +194,13 @@ describe.each(['requestEmailVerify', 'requestPasswordReset'])('POST /1.1/%s', (p
     expect(await mailsTo(email)).toHaveLength(before + 1);
   });
 
-  test('tells that nobody has an address', async () => {
+  test('refuses an unknown address', async () => {
     const email = newEmail();
     expect(refusalOf(await post(path, { email }))).toEqual(refused(205));
     expect(await mailsTo(email)).toEqual([]);
   });
 
-  test('answers alike for an address that nobody has, up to the limit of ten a day, and mails nothing, where users are concealed', async () => {
+  test('answers the same for an unknown address, up to the limit of ten a day, and mails nothing, where users are concealed', async () => {
     const { email } = await newUser();
     clock.moveMs(24 * 3_600_000);
     const before = (await mailsTo(email)).length;
@@ -222,7 +222,7 @@ describe.each(['requestEmailVerify', 'requestPasswordReset'])('POST /1.1/%s', (p
     await api.services.apps.change(app.appId, { options: { concealUsers: false } });
   });
 
-  test('builds its link from PUBLIC_URL, whatever the request says', async () => {
+  test('builds its link from PUBLIC_URL, never from the request', async () => {
     const { email } = await newUser();
     await api.request('POST', `/1.1/${path}`, {
       app,
@@ -233,7 +233,7 @@ describe.each(['requestEmailVerify', 'requestPasswordReset'])('POST /1.1/%s', (p
   });
 });
 
-test('requestEmailVerify answers with the words of clients when the option is off, and mails nobody verified', async () => {
+test('requestEmailVerify answers with the text that clients expect when the option is off, and mails no verified user', async () => {
   const off = await api.createApp();
   const reply = await post('requestEmailVerify', { email: 'tom@example.com' }, off);
   expect(reply.body).toEqual({
@@ -254,7 +254,7 @@ describe('reset of the password by mail', () => {
     return { user, email, link: await linkTo(email) };
   }
 
-  test('shows a form that works without scripts, and opening it spends nothing', async () => {
+  test('shows a form that works without scripts, without spending the link', async () => {
     const { link } = await resetLink();
     expect(link).toMatch(/^\/1\.1\/resetPassword\/[\w-]{32}$/);
     for (let i = 0; i < 2; i += 1) {
@@ -277,7 +277,7 @@ describe('reset of the password by mail', () => {
     expect((await open(link, { 'Accept-Language': '"><script>' })).body).toMatch(/lang="en"/);
   });
 
-  test('shows the form again for passwords that are blank, endless or different', async () => {
+  test('shows the form again for passwords that are blank, over-long or different', async () => {
     const { user, link } = await resetLink();
     const forms: Record<string, string>[] = [
       {},
@@ -297,7 +297,7 @@ describe('reset of the password by mail', () => {
     expect((await user.me()).objectId).toBe(user.id);
   });
 
-  test('sets the password once, ends the session and kills the other links', async () => {
+  test('sets the password once, ends the session and invalidates the other links', async () => {
     const { user, email, link } = await resetLink();
     await post('requestPasswordReset', { email });
     const second = await linkTo(email);
@@ -315,7 +315,7 @@ describe('reset of the password by mail', () => {
     expect(fresh.body.sessionToken).not.toBe(user.token);
   });
 
-  /** An account with somebody else's address, and every way in that its maker may have. */
+  /** Creates an account with another person's address, and every access that its creator may have. */
   async function hijacked(of = app) {
     const { user, email } = await newUser(of);
     const authData = { github: { uid: newUid(), access_token: 't' } };
@@ -331,7 +331,7 @@ describe('reset of the password by mail', () => {
     expect((await submit(link.replace('http://carillon.test', ''), form)).status).toBe(200);
   };
 
-  test('voids what was set before for an address that was never verified: accounts, number, session', async () => {
+  test('revokes earlier access for an unverified address: accounts, number, session', async () => {
     const { user, email, authData, mobilePhoneNumber } = await hijacked();
     await reset(email);
     expect((await user.put({ a: 1 })).status).toBe(403);
@@ -341,7 +341,7 @@ describe('reset of the password by mail', () => {
     const other = await post('users', { authData });
     expect([other.status, other.body.objectId === user.id]).toEqual([201, false]);
     expect((await signUp(api, app, { mobilePhoneNumber })).id).not.toBe(user.id);
-    // The address is the account's from now on: a further reset voids the password and the session only.
+    // The address is verified now: a further reset revokes the password and the session only.
     const holder = new TestUser(api, app, entered.body);
     const own = { github: { uid: newUid(), access_token: 't' } };
     expect((await holder.put({ authData: own })).status).toBe(200);
@@ -365,7 +365,7 @@ describe('reset of the password by mail', () => {
     }
   });
 
-  test('has one winner among 50 at once', async () => {
+  test('succeeds once among 50 concurrent calls', async () => {
     const { link } = await resetLink();
     const pages = await Promise.all(
       Array.from({ length: 50 }, (_, i) =>
@@ -376,7 +376,7 @@ describe('reset of the password by mail', () => {
     expect(pages.filter(({ status }) => status === 404)).toHaveLength(49);
   });
 
-  test('is not to be had by another address of the user, nor after a week, nor by a verification link', async () => {
+  test('is refused with another address of the user, after a week, and with a verification link', async () => {
     const { user, link } = await resetLink();
     await user.put({ email: newEmail() });
     expect((await open(link)).status).toBe(404);
@@ -431,7 +431,7 @@ describe('mail templates of an app', () => {
     expect(made.status).toBe(400);
   });
 
-  test('write the mails, and names of users stay text', async () => {
+  test('render the mails, and escape names of users', async () => {
     const own = await api.createApp({ emailVerification: true });
     const text = 'Hi {{username}} at {{appname}} ({{email}}): {{link}}';
     expect((await patch(own, { emailVerification: { subject: 'Hi {{username}}', text } })).status).toBe(200);
@@ -467,7 +467,7 @@ describe('mail templates of an app', () => {
     expect(mail.text).toContain(`${username.slice(0, 39)}…，您好：`);
   });
 
-  test('that were stored before a rule they break leave the usual words', async () => {
+  test('that an older version accepted fall back to the default texts', async () => {
     const own = await api.createApp({ emailVerification: true });
     const verifyEmail = { html: '<p>{{{username}}} {{link}}</p>', text: '{{link}}{{#if link}}' };
     const db = new Database({ url: api.databaseUrl, applicationName: 'test' });

@@ -14,7 +14,7 @@ const newAddress = () => `192.0.2.${++hosts}`;
 const byAnonymous = () => ({ authData: { anonymous: { id: newUid() } } });
 const byName = () => ({ username: newName(), password: 'a password' });
 
-/** Calls from one network address. */
+/** Makes calls from one network address. */
 const from =
   (address: string, app: App) =>
   (method: string, path: string, body: unknown, more: TestRequest = {}): Promise<TestResponse> =>
@@ -33,7 +33,7 @@ async function codeTo(app: App, mobilePhoneNumber: string): Promise<string> {
 }
 
 describe('new users of one network address', () => {
-  test('are so many per hour, whichever way they sign up: then 429 with the seconds that are left', async () => {
+  test('are limited per hour, for all kinds of sign-up: then 429 with the remaining seconds', async () => {
     const app = await api.createApp({ signUpsPerAddressPerHour: 4 });
     const mobilePhoneNumber = newPhone();
     const smsCode = await codeTo(app, mobilePhoneNumber);
@@ -64,7 +64,7 @@ describe('new users of one network address', () => {
       expect(seconds).toBeLessThanOrEqual(3600);
     }
     expect((await call('POST', 'batch', inBatch())).body[0].error.code).toBe(429);
-    // A login makes nobody; other addresses, other apps and servers with the master key go on.
+    // A login creates no user; other addresses, other apps and servers with the master key are unaffected.
     expect((await call('POST', 'users', known)).status).toBe(200);
     expect((await from(newAddress(), app)('POST', 'users', byAnonymous())).status).toBe(201);
     expect((await call('POST', 'users', byAnonymous(), { master: true })).status).toBe(201);
@@ -74,7 +74,7 @@ describe('new users of one network address', () => {
     expect((await call('POST', 'users', byAnonymous())).status).toBe(201);
   });
 
-  test('are no more when they come at the same time, and a refused name counts for nothing', async () => {
+  test('are limited when concurrent, and a refused name does not count', async () => {
     const app = await api.createApp({ signUpsPerAddressPerHour: 5 });
     const call = from(newAddress(), app);
     const taken = byName();
@@ -85,7 +85,7 @@ describe('new users of one network address', () => {
     expect([count(201), count(429)]).toEqual([4, 16]);
   });
 
-  test('take so many bytes per day', async () => {
+  test('are limited in bytes per day', async () => {
     const app = await api.createApp({ signUpBytesPerAddressPerDay: 100_000 });
     const call = from(newAddress(), app);
     const large = () => ({ ...byAnonymous(), text: 'x'.repeat(40_000) });
@@ -130,7 +130,7 @@ describe('a user that is written with an app key', () => {
       ]),
     );
 
-  test('holds 128 KB, at sign-up of every kind and in a batch', async () => {
+  test('is limited to 128 KB, at sign-up of every kind and in a batch', async () => {
     const app = await api.createApp();
     const mobilePhoneNumber = newPhone();
     const smsCode = await codeTo(app, mobilePhoneNumber);
@@ -152,7 +152,7 @@ describe('a user that is written with an app key', () => {
     expect((await call('POST', 'users', { ...byName(), text: tooMuch }, { master: true })).status).toBe(201);
   });
 
-  test('grows no further by PUT, by parts, by accounts that are linked or come with a login', async () => {
+  test('is limited at PUT, in parts, and with linked accounts', async () => {
     const app = await api.createApp();
     const user = await signUp(api, app, { text: 'x'.repeat(100_000) });
     expect(refusalOf(await user.put({ text: tooMuch }))).toEqual(refused(116));
@@ -167,7 +167,7 @@ describe('a user that is written with an app key', () => {
     expect(refusalOf(await api.request('POST', '/1.1/users', { app, body: login }))).toEqual(refused(116));
   });
 
-  test('may shrink where the master key made it larger; the option moves the bound', async () => {
+  test('may shrink where the master key made it larger; the option changes the limit', async () => {
     const app = await api.createApp({ userBytes: 2000 });
     const user = await signUp(api, app);
     const path = `/1.1/users/${user.id}`;

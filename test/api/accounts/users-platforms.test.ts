@@ -7,15 +7,15 @@ import { useTestApi } from '../../support/test-api.ts';
 import { newUid, refusalOf, refused, signUp } from '../../support/users.ts';
 
 let platform: Platform;
-/** Milliseconds that the service's clock is ahead. */
+/** Offset of the service's clock in milliseconds. */
 let aheadMs = 0;
 const clock = { now: () => Date.now() + aheadMs, monotonicMs: () => performance.now() + aheadMs };
 
-/** The platforms as their interfaces describe them: who has which token, and the keys that are published. */
+/** Fake platforms: their tokens and published keys. */
 interface Platform {
   url: string;
   server: Server;
-  /** Token → whose it is, and for which app. */
+  /** Owner and app of each token. */
   tokens: Map<string, { id: string; app: string; unionid?: string }>;
   keys: JWK[];
   asked: string[];
@@ -93,7 +93,7 @@ describe('access tokens', () => {
       ),
     });
 
-  test.each(names)('of %s are refused when they are missing, made up, or of somebody else', async (name) => {
+  test.each(names)('of %s are refused when they are missing, invalid, or of another user', async (name) => {
     const app = await checking();
     const id = newUid();
     const theirs = give({ id: newUid(), app: 'ours' });
@@ -102,7 +102,7 @@ describe('access tokens', () => {
       { access_token: theirs },
       { access_token: '' },
       {},
-      // A token of another kind is none.
+      // A token of another kind is invalid.
       { identity_token: 'x.y.z' },
     ];
     for (const more of entries)
@@ -112,7 +112,7 @@ describe('access tokens', () => {
       ]);
   });
 
-  test.each(names)('of %s let in whom they belong to', async (name) => {
+  test.each(names)('of %s log their user in', async (name) => {
     const app = await checking();
     const id = newUid();
     const entry = { [idName[name]]: id, access_token: give({ id, app: 'ours' }) };
@@ -125,14 +125,14 @@ describe('access tokens', () => {
     );
   });
 
-  test.each(['qq', 'weibo'] as const)('of %s must have been made for our app', async (name) => {
+  test.each(['qq', 'weibo'] as const)('of %s must be issued for our app', async (name) => {
     const app = await checking();
     const id = newUid();
     const entry = { [idName[name]]: id, access_token: give({ id, app: 'theirs' }) };
     expect(refusalOf(await enter(app, { [name]: entry }))).toEqual(refused(251));
   });
 
-  test('every platform of a request is checked: none rides on another', async () => {
+  test('every platform of a request is checked', async () => {
     const app = await checking();
     const [id, victim] = [newUid(), newUid()];
     await enter(app, { weibo: { uid: victim, access_token: give({ id: victim, app: 'ours' }) } });
@@ -144,7 +144,7 @@ describe('access tokens', () => {
     expect(refusalOf(await user.put({ 'authData.weibo': both.weibo }))).toEqual(refused(251));
   });
 
-  test('an entry that is stored already may be sent again with a token that has ended', async () => {
+  test('a stored entry may be sent again with an expired token', async () => {
     const app = await checking();
     const user = await signUp(api, app);
     const id = newUid();
@@ -156,7 +156,7 @@ describe('access tokens', () => {
     expect(refusalOf(await user.put({ authData: { weixin: other } }))).toEqual(refused(252));
   });
 
-  test('a UnionID counts only where the platform tells it', async () => {
+  test('a UnionID counts only where the platform confirms it', async () => {
     const app = await checking();
     const [id, unionid] = [newUid(), newUid()];
     const union = { unionid, platform: 'weixin', main_account: true };
@@ -182,7 +182,7 @@ describe('access tokens', () => {
     expect((await enter(app, same)).body.objectId).toBe(owner.body.objectId);
   });
 
-  test('other platforms are not checked, and checks begin and end at once with the option', async () => {
+  test('other platforms are not checked, and a change of the option takes effect at once', async () => {
     const app = await checking();
     const before = platform.asked.length;
     expect((await enter(app, { github: { uid: newUid(), access_token: 'anything' } })).status).toBe(201);
@@ -193,7 +193,7 @@ describe('access tokens', () => {
     expect((await enter(app, entry)).status).toBe(201);
   });
 
-  test('with checkedPlatformsOnly no other platform is let in, in a sentence that names the options', async () => {
+  test('with checkedPlatformsOnly other platforms are refused, with a text that names the options', async () => {
     const app = await checking();
     const github = { github: { uid: newUid(), access_token: 'anything' } };
     expect((await enter(app, github)).status).toBe(201);
@@ -209,7 +209,7 @@ describe('access tokens', () => {
     expect((await enter(app, { anonymous: { id: newUid() } })).status).toBe(201);
   });
 
-  test('a platform that cannot be asked is 503 with a time, and lets nobody in', async () => {
+  test('an unreachable platform is 503 with Retry-After, and logs no user in', async () => {
     const app = await checking();
     const id = newUid();
     const entry = { weixin: { openid: id, access_token: give({ id, app: 'ours' }) } };
@@ -241,7 +241,7 @@ describe('identity tokens', () => {
     new SignJWT(payload).setProtectedHeader({ alg: 'RS256', kid, ...header }).sign(pair.privateKey);
   const apple = (uid: string, identity_token: unknown) => ({ lc_apple: { uid, identity_token, code: 'c' } });
 
-  test('let in whom they are about', async () => {
+  test('log their subject in', async () => {
     const uid = newUid();
     const first = await enter(app, apple(uid, await sign(claims(uid))));
     expect(first.status).toBe(201);
@@ -249,7 +249,7 @@ describe('identity tokens', () => {
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
   });
 
-  test('are refused with a wrong algorithm, key, audience, issuer, time or person', async () => {
+  test('are refused with a wrong algorithm, key, audience, issuer, time or subject', async () => {
     const uid = newUid();
     const good = claims(uid);
     const other = await generateKeyPair('RS256');
@@ -299,7 +299,7 @@ describe('identity tokens', () => {
     expect(platform.asked).not.toContain('/evil');
   });
 
-  test('are refused, in sign-up, link and batch, until the option says how to verify them', async () => {
+  test('are refused, in sign-up, link and batch, until the option configures their check', async () => {
     const open = await api.createApp();
     const user = await signUp(api, open);
     const uid = newUid();
@@ -336,12 +336,12 @@ describe('identity tokens', () => {
     expect((await enter(open, { lc_apple: { uid, identity_token: token } })).status).toBe(201);
   });
 
-  test('no access token stands in for one', async () => {
+  test('an access token does not replace one', async () => {
     const authData = { lc_apple: { uid: newUid(), access_token: 'a token' } };
     expect(refusalOf(await enter(app, authData))).toEqual(refused(251));
   });
 
-  test('of a new key are good once the platform publishes it; keys are not asked for all the time', async () => {
+  test('of a new key are valid once the platform publishes it; keys are cached', async () => {
     const next = await generateKeyPair('ES256');
     const uid = newUid();
     const token = () =>
@@ -357,7 +357,7 @@ describe('identity tokens', () => {
     expect(count()).toBe(before + 1);
   });
 
-  test('keys may stand in the option itself, for any platform', async () => {
+  test('keys may be part of the option, for any platform', async () => {
     const local = await api.createApp({
       authPlatforms: {
         lc_google: {
@@ -375,7 +375,7 @@ describe('identity tokens', () => {
     expect((await enter(local, { lc_google: { uid, identity_token: wrong } })).body.code).toBe(251);
   });
 
-  test('keys that cannot be had are 503, and not remembered', async () => {
+  test('a failed fetch of keys is 503, and not cached', async () => {
     const fresh = await api.createApp({
       authPlatforms: { lc_apple: { audience, jwksUrl: `${platform.url}/keys?fresh` } },
     });
@@ -395,7 +395,7 @@ describe('the option authPlatforms', () => {
     return api.request('PATCH', path, { admin: true, body: { options: { authPlatforms } } });
   };
 
-  test('is refused when a platform could not be checked with it, in a sentence without its values', async () => {
+  test('is refused when its settings are unusable, with a text without their values', async () => {
     const settings = [
       { lc_apple: {} },
       { lc_apple: { audience: '' } },
@@ -417,7 +417,7 @@ describe('the option authPlatforms', () => {
     }
   });
 
-  test('is taken with what a platform needs', async () => {
+  test('is accepted with the settings that a platform needs', async () => {
     for (const one of [
       { weixin: {} },
       { qq: { appId: 'x', appKey: 'y' } },

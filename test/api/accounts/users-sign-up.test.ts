@@ -80,7 +80,7 @@ describe('POST /1.1/users with a password refuses', () => {
     expect(reply.status).toBe(401);
   });
 
-  test('a name, an address and a number that another user of the app has', async () => {
+  test('a taken name, address and number', async () => {
     const phone = newPhone();
     const taken = await signUp(api, app, { email: `${newName()}@b.cn`, mobilePhoneNumber: phone });
     const cases: [object, number][] = [
@@ -89,14 +89,14 @@ describe('POST /1.1/users with a password refuses', () => {
       [{ mobilePhoneNumber: phone.slice(3) }, 214],
     ];
     for (const [more, code] of cases) expect(refusalOf(await post(user(more)))).toEqual(refused(code));
-    // Another app is another world.
+    // Apps are independent.
     const other = await api.createApp();
     await signUp(api, other, { username: taken.body.username, mobilePhoneNumber: phone });
   });
 });
 
 describe('POST /1.1/users with a password', () => {
-  test('registers: 201, Location, the whole user but its password', async () => {
+  test('signs up: 201, Location, the whole user but its password', async () => {
     const sent = user({ email: `${newName()}@example.com`, phone: '415-392-0202', gender: null });
     const { status, headers, body } = await post(sent);
     expect(status).toBe(201);
@@ -113,7 +113,7 @@ describe('POST /1.1/users with a password', () => {
     });
   });
 
-  test('works under the name that SDKs use, and with a session that means nothing', async () => {
+  test('works under the path that SDKs use, and with an invalid session', async () => {
     const reply = await api.request('POST', '/1.1/classes/_User?new=true', {
       app,
       body: { ...user(), __internalId: 'x', _private: 1, className: '_User' },
@@ -124,7 +124,7 @@ describe('POST /1.1/users with a password', () => {
     expect(Object.keys(reply.body)).not.toContain('className');
   });
 
-  test('a number is stored in international form, Chinese where it does not say', async () => {
+  test('a number is stored in international form, Chinese by default', async () => {
     const number = newPhone();
     const { body } = await signUp(api, app, {
       mobilePhoneNumber: ` ${number.slice(3, 6)} ${number.slice(6)}`,
@@ -132,13 +132,13 @@ describe('POST /1.1/users with a password', () => {
     expect(body).toMatchObject({ mobilePhoneNumber: number, mobilePhoneVerified: false });
   });
 
-  test('case decides: another case is another user', async () => {
+  test('case is significant', async () => {
     const name = newName();
     await signUp(api, app, { username: name, email: `${name}@b.cn` });
     await signUp(api, app, { username: name.toUpperCase(), email: `${name.toUpperCase()}@b.cn` });
   });
 
-  test('operations begin at nothing', async () => {
+  test('operations start from an empty value', async () => {
     const { body } = await signUp(api, app, {
       score: { __op: 'Increment', amount: 3 },
       tags: { __op: 'AddUnique', objects: ['a', 'a'] },
@@ -146,7 +146,7 @@ describe('POST /1.1/users with a password', () => {
     expect(body).toMatchObject({ score: 3, tags: ['a'] });
   });
 
-  test('members with dangerous names are plain members', async () => {
+  test("members with names of JavaScript's prototype are ordinary members", async () => {
     const text = JSON.stringify(user({ constructor: 1, toString: 'x', hasOwnProperty: true }));
     const { status, body } = await post(`${text.slice(0, -1)},"__proto__":{"polluted":1}}`);
     expect(status).toBe(201);
@@ -154,7 +154,7 @@ describe('POST /1.1/users with a password', () => {
     expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
   });
 
-  test('e-mail verification makes the address unverified, at once when the option is set', async () => {
+  test('e-mail verification makes the address unverified, as soon as the option is set', async () => {
     const verifying = await api.createApp();
     const before = await signUp(api, verifying, { email: 'a@b.cn' });
     await api.services.apps.change(verifying.appId, { options: { emailVerification: true } });
@@ -163,7 +163,7 @@ describe('POST /1.1/users with a password', () => {
     expect([before, after, without].map(({ body }) => body.emailVerified)).toEqual([null, false, null]);
   });
 
-  test('fifty at the same time with one name make one user', async () => {
+  test('fifty concurrent calls with one name create one user', async () => {
     const body = user();
     const replies = await Promise.all(Array.from({ length: 50 }, () => post(body)));
     expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
@@ -182,7 +182,7 @@ describe('POST /1.1/users with a password', () => {
     expect(rows[0]?.text).not.toContain(Buffer.from(made.token).toString('hex'));
   });
 
-  test('users go with their app', async () => {
+  test('users are deleted with their app', async () => {
     const gone = await api.createApp();
     const made = await signUp(api, gone);
     await api.services.apps.delete(gone.appId);
@@ -191,7 +191,7 @@ describe('POST /1.1/users with a password', () => {
   });
 });
 
-test('GET /1.1/date tells the time, without keys too', async () => {
+test('GET /1.1/date returns the time, without keys too', async () => {
   const time = { __type: 'Date', iso: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) };
   expect((await api.request('GET', '/1.1/date', { app })).body).toEqual(time);
   expect(await api.request('GET', '/1.1/date')).toMatchObject({ status: 200, body: time });

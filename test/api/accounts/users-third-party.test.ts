@@ -72,7 +72,7 @@ describe('POST /1.1/users with authData refuses', () => {
     expect(refusalOf(await post(authData))).toEqual(refused(code));
   });
 
-  test('an account that nobody has, with failOnNotExist, and makes nobody', async () => {
+  test('an unknown account with failOnNotExist, and creates no user', async () => {
     const authData = github();
     const reply = await post(authData, { query: '?failOnNotExist=true' });
     expect([reply.status, reply.body]).toEqual([400, { code: 211, error: 'Could not find user.' }]);
@@ -89,7 +89,7 @@ describe('POST /1.1/users with authData refuses', () => {
 });
 
 describe('POST /1.1/users with authData', () => {
-  test('registers, then logs in: 201 and 200, Location, the whole user', async () => {
+  test('signs up, then logs in: 201 and 200, Location, the whole user', async () => {
     const authData = weixin();
     const first = await post(authData);
     expect(first.status).toBe(201);
@@ -120,7 +120,7 @@ describe('POST /1.1/users with authData', () => {
     ['anonymous', anonymous()],
     ['anonymous without dashes', anonymous(newUid())],
   ];
-  test.each(shapes)('knows %s again', async (_name, authData) => {
+  test.each(shapes)('recognizes %s', async (_name, authData) => {
     const user = await enterWith(api, app, authData);
     const again = await post(authData);
     expect([again.status, again.body.objectId, again.body.sessionToken]).toEqual([200, user.id, user.token]);
@@ -137,7 +137,7 @@ describe('POST /1.1/users with authData', () => {
     expect(new Set(users.map(({ id }) => id)).size).toBe(3);
   });
 
-  test('takes a name, and a password, for a new user', async () => {
+  test('accepts a name and a password for a new user', async () => {
     const username = newName();
     const { status, body } = await post(github(), { more: { username, password: 'p', nick: 'x' } });
     expect([status, body.username, body.nick]).toEqual([201, username, 'x']);
@@ -146,7 +146,7 @@ describe('POST /1.1/users with authData', () => {
     expect(refusalOf(await post(github(), { more: { username } }))).toEqual(refused(202));
   });
 
-  test('takes several platforms; any of them finds the user', async () => {
+  test('accepts several platforms; any of them finds the user', async () => {
     const [one, two, three] = [github(), weixin(), { weibo: { uid: newUid(), access_token: 't' } }];
     const user = await enterWith(api, app, { ...one, ...two });
     for (const authData of [one, two, { ...two, ...three }, three])
@@ -162,7 +162,7 @@ describe('POST /1.1/users with authData', () => {
     }
   });
 
-  test('fifty at the same time with one account make one user, known to all', async () => {
+  test('fifty concurrent calls with one account create one user', async () => {
     const authData = { ...github(), ...weixin() };
     const replies = await Promise.all(
       Array.from({ length: 50 }, () => post(authData, { more: { username: 'one-of-fifty' } })),
@@ -172,7 +172,7 @@ describe('POST /1.1/users with authData', () => {
     expect(new Set(replies.map(({ body }) => `${body.objectId} ${body.sessionToken}`)).size).toBe(1);
   });
 
-  test('is seen by the user and the master key, by nobody else', async () => {
+  test('is visible to the user and the master key only', async () => {
     const user = await enterWith(api, app, { ...github(), ...weixin() });
     const path = `/1.1/users/${user.id}`;
     const stranger = await signUp(api, app);
@@ -198,7 +198,7 @@ describe('UnionID', () => {
     },
   });
 
-  test('is shown in authData and beside it, and finds the user from another platform', async () => {
+  test('is shown in authData and next to it, and finds the user from another platform', async () => {
     const unionid = newUid();
     const [one, two] = [wx('weixin_1', unionid), wx('weixin_2', unionid, 'false')];
     const first = await post(one);
@@ -213,7 +213,7 @@ describe('UnionID', () => {
     const second = await post(two);
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
     expect(second.body.authData).toEqual({ ...shown({ ...one, ...two }), _weixin_unionid: { uid: unionid } });
-    // The UnionID that we show comes back from clients.
+    // Clients send the shown UnionID back.
     expect((await post({ ...second.body.authData, ...one, ...two })).body.objectId).toBe(first.body.objectId);
   });
 
@@ -224,7 +224,7 @@ describe('UnionID', () => {
     expect((await enterWith(api, app, wx('weixin_3', unionid))).id).toBe(user.id);
   });
 
-  test('stays with a login that does not mention it, and goes with its last platform', async () => {
+  test('stays after a login without it, and is removed with its last platform', async () => {
     const unionid = newUid();
     const one = wx('weixin_1', unionid);
     const user = await enterWith(api, app, one);
@@ -235,7 +235,7 @@ describe('UnionID', () => {
     expect((await enterWith(api, app, wx('weixin_2', unionid))).id).not.toBe(user.id);
   });
 
-  test('does not take a user away from the account it has', async () => {
+  test('does not move a user to another account', async () => {
     const unionid = newUid();
     const plain = await enterWith(api, app, { weixin_1: { uid: 'plain', access_token: 't' } });
     const owner = await enterWith(api, app, wx('weixin_2', unionid));
@@ -244,7 +244,7 @@ describe('UnionID', () => {
     expect((await enterWith(api, app, wx('weixin_3', unionid))).id).toBe(owner.id);
   });
 
-  test('many at the same time from as many platforms make one user', async () => {
+  test('many concurrent calls from as many platforms create one user', async () => {
     const unionid = newUid();
     const replies = await Promise.all(Array.from({ length: 19 }, (_, i) => post(wx(`weixin_${i}`, unionid))));
     expect(new Set(replies.map(({ body }) => body.objectId)).size).toBe(1);
@@ -252,7 +252,7 @@ describe('UnionID', () => {
 });
 
 describe('linking and unlinking', () => {
-  test('refuses what is none, what is another user has, and what goes deeper', async () => {
+  test("refuses invalid entries, other users' accounts, and deeper paths", async () => {
     const user = await signUp(api, app);
     const taken = github();
     await enterWith(api, app, taken);
@@ -286,7 +286,7 @@ describe('linking and unlinking', () => {
     expect((await user.put(body)).status).toBe(200);
     expect((await user.me()).authData).toEqual(shown({ github: authData.github }));
     expect((await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code).toBe(211);
-    // What is not linked can be unlinked.
+    // Unlinking an unlinked platform succeeds.
     expect((await user.put(body)).status).toBe(200);
   });
 
@@ -304,11 +304,11 @@ describe('linking and unlinking', () => {
     expect([gone.status, Object.keys(gone.body).sort()]).toEqual([200, ['objectId', 'updatedAt']]);
     expect((await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code).toBe(211);
     expect((await enterWith(api, app, { github: authData.github })).id).toBe(user.id);
-    // Another one may have it now.
+    // Another user may link it now.
     expect((await enterWith(api, app, { weixin: authData.weixin })).id).not.toBe(user.id);
   });
 
-  test('unlinking what is not there does nothing; all of it may go at once', async () => {
+  test('unlinking an unknown platform does nothing; all may be unlinked at once', async () => {
     const user = await enterWith(api, app, { ...github(), ...weixin() });
     expect((await user.put({ 'authData.weibo': { __op: 'Delete' } })).status).toBe(200);
     expect((await user.put({ authData: { __op: 'Delete' } })).status).toBe(200);
@@ -320,7 +320,7 @@ describe('linking and unlinking', () => {
     expect(rows).toEqual([]);
   });
 
-  test('an anonymous user is one no longer with another platform', async () => {
+  test('an anonymous user ceases to be anonymous with another platform', async () => {
     const id = anonymous();
     const user = await enterWith(api, app, id);
     const real = github();
@@ -329,7 +329,7 @@ describe('linking and unlinking', () => {
     expect((await enterWith(api, app, id)).id).not.toBe(user.id);
   });
 
-  test('nor with a name and a password', async () => {
+  test('and with a name and a password', async () => {
     const id = anonymous();
     const user = await enterWith(api, app, id);
     const username = newName();
@@ -340,7 +340,7 @@ describe('linking and unlinking', () => {
     expect((await enterWith(api, app, id)).id).not.toBe(user.id);
   });
 
-  test('of many users that link one account at the same time one has it', async () => {
+  test('of many users that link one account concurrently one succeeds', async () => {
     const users = await Promise.all(Array.from({ length: 10 }, () => enterWith(api, app, anonymous())));
     const authData = github();
     const replies = await Promise.all([...users, ...users].map((user) => user.put({ authData })));
@@ -350,7 +350,7 @@ describe('linking and unlinking', () => {
     expect(winners).toContain((await enterWith(api, app, authData)).id);
   });
 
-  test('linking, unlinking and logging in at the same time leave users and accounts in step', async () => {
+  test('concurrent linking, unlinking and logins leave users and accounts consistent', async () => {
     const authData = github();
     const user = await signUp(api, app);
     const work = Array.from({ length: 50 }, (_, i) => {
@@ -369,7 +369,7 @@ describe('linking and unlinking', () => {
     expect(rows).toEqual([]);
   });
 
-  test("users that want each other's accounts at the same time get them or 208, and nobody waits in a ring", async () => {
+  test("concurrent links of each other's accounts succeed or are 208, without a deadlock", async () => {
     const account = () => github().github;
     const rounds = await Promise.all(
       Array.from({ length: 8 }, async () => {

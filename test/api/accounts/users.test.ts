@@ -21,7 +21,7 @@ const asMaster = (method: string, path: string, body?: unknown) =>
 const get = (path: string) => api.request('GET', path, { app });
 
 describe('GET /1.1/users/:id', () => {
-  test('refuses ids that nobody has with 211', async () => {
+  test('refuses unknown ids with 211', async () => {
     const other = await signUp(api, await api.createApp());
     const ids = [
       '0'.repeat(24),
@@ -38,7 +38,7 @@ describe('GET /1.1/users/:id', () => {
     expect((await get(`/1.1/users/${'0'.repeat(24)}`)).body.error).toBe('Could not find user.');
   });
 
-  test('gives the user to anybody, without password, token and third-party accounts', async () => {
+  test('returns the user to any caller, without password, token and third-party accounts', async () => {
     const user = await signUp(api, app, { authData: undefined, email: `${newName()}@b.cn`, nick: 'é😀' });
     await user.put({ authData: { github: { uid: newUid(), access_token: 'SESAME' } } });
     const { sessionToken: _, ...shown } = user.body;
@@ -52,7 +52,7 @@ describe('GET /1.1/users/:id', () => {
     expect(own.body).not.toHaveProperty('sessionToken');
   });
 
-  test('heeds keys, refuses bad ones, and heeds no session that is none', async () => {
+  test('applies keys, refuses invalid ones, and ignores an invalid session', async () => {
     const user = await signUp(api, app, { a: { b: 1, c: 2 } });
     const path = `/1.1/users/${user.id}`;
     expect(Object.keys((await get(`${path}?keys=username,a.b,-createdAt`)).body).sort()).toEqual([
@@ -75,7 +75,7 @@ describe('GET /1.1/users/:id', () => {
 });
 
 describe('PUT /1.1/users/:id', () => {
-  test('refuses values that are none', async () => {
+  test('refuses invalid values', async () => {
     const user = await signUp(api, app);
     const taken = await signUp(api, app, { email: `${newName()}@b.cn`, mobilePhoneNumber: newPhone() });
     const before = await user.me();
@@ -155,7 +155,7 @@ describe('PUT /1.1/users/:id', () => {
     expect(await user.me()).not.toHaveProperty('deep');
   });
 
-  test('gives back the changed members where they are asked for', async () => {
+  test('returns the changed members on request', async () => {
     const user = await signUp(api, app, { a: 1, b: 2 });
     for (const query of ['?new=true', '?fetchWhenSave=true&where=']) {
       const { body } = await user.put({ a: { __op: 'Increment' } }, query);
@@ -164,13 +164,13 @@ describe('PUT /1.1/users/:id', () => {
     expect((await user.put({ a: 5 }, '?new=false')).body).not.toHaveProperty('a');
   });
 
-  test('members of its own may be sent again as they are', async () => {
+  test('read-only members may be sent back unchanged', async () => {
     const user = await signUp(api, app, { email: `${newName()}@b.cn` });
     const { sessionToken: _, updatedAt: __, ...same } = user.body;
     expect((await user.put(same)).status).toBe(200);
   });
 
-  test('a changed name logs in; fifty that want one name make one', async () => {
+  test('a changed name logs in; of fifty concurrent changes to one name one succeeds', async () => {
     const user = await signUp(api, app);
     const username = newName();
     expect((await user.put({ username })).status).toBe(200);
@@ -188,7 +188,7 @@ describe('PUT /1.1/users/:id', () => {
     for (const { status, body } of replies) if (status !== 200) expect(body.code).toBe(202);
   });
 
-  test('two that want the name of the other at the same time get an answer, and both have one', async () => {
+  test("two concurrent changes to each other's name are answered, and both users keep a name", async () => {
     const pairs = await Promise.all(
       Array.from({ length: 4 }, () => Promise.all([signUp(api, app), signUp(api, app)])),
     );
@@ -228,7 +228,7 @@ describe('PUT /1.1/users/:id', () => {
     expect(await user.me()).not.toHaveProperty('email');
   });
 
-  test('where decides whether anything happens', async () => {
+  test('where decides whether the change happens', async () => {
     const user = await signUp(api, app, { balance: 5 });
     const pay = (where: string) =>
       user.put({ balance: { __op: 'Increment', amount: -3 } }, `?where=${encodeURIComponent(where)}`);
@@ -238,13 +238,13 @@ describe('PUT /1.1/users/:id', () => {
     expect((await user.me()).balance).toBe(2);
   });
 
-  test('increments at the same time all count', async () => {
+  test('concurrent increments all count', async () => {
     const user = await signUp(api, app);
     await Promise.all(Array.from({ length: 30 }, () => user.put({ n: { __op: 'Increment' } })));
     expect((await user.me()).n).toBe(30);
   });
 
-  test('the master key changes anybody, says what is verified, and sets passwords', async () => {
+  test('the master key changes any user, sets verified flags and passwords', async () => {
     const user = await signUp(api, app, { email: `${newName()}@b.cn`, mobilePhoneNumber: newPhone() });
     const path = `/1.1/users/${user.id}`;
     const verified = { emailVerified: true, mobilePhoneVerified: true };
@@ -267,7 +267,7 @@ describe('PUT /1.1/users/:id', () => {
 });
 
 describe('DELETE /1.1/users/:id', () => {
-  test('deletes the user itself: session, name and accounts are free', async () => {
+  test('deletes the user itself, and frees its name and accounts', async () => {
     const authData = { github: { uid: newUid(), access_token: 't' } };
     for (const path of paths) {
       const user = await signUp(api, app);
@@ -284,7 +284,7 @@ describe('DELETE /1.1/users/:id', () => {
     }
   });
 
-  test('by the master key deletes anybody; where decides', async () => {
+  test('by the master key deletes any user; where decides', async () => {
     const user = await signUp(api, app, { kind: 'a' });
     const path = `/1.1/users/${user.id}`;
     expect((await asMaster('DELETE', `${path}?where=${encodeURIComponent('{"kind":"b"}')}`)).body.code).toBe(
@@ -297,7 +297,7 @@ describe('DELETE /1.1/users/:id', () => {
 });
 
 describe('the ACL', () => {
-  test('keeps out of reading and writing whom it does not name; the master key stays', async () => {
+  test('denies reading and writing to users that it does not name, but not to the master key', async () => {
     const [user, friend, stranger] = [await signUp(api, app), await signUp(api, app), await signUp(api, app)];
     const path = `/1.1/users/${user.id}`;
     const acl = { [user.id]: { read: true, write: true }, [friend.id]: { read: true, write: true } };
@@ -310,7 +310,7 @@ describe('the ACL', () => {
     });
     expect((await get(path)).status).toBe(403);
     expect((await asMaster('GET', path)).status).toBe(200);
-    // Only the user itself changes itself, whoever else may write.
+    // Only the user itself changes its data, although the ACL allows others to write.
     expect(refusalOf(await friend.request('PUT', path, { a: 1 }))).toEqual(refused(206, 403));
     await user.put({ ACL: { '*': { read: true } } });
     expect((await get(path)).status).toBe(200);
@@ -322,7 +322,7 @@ describe('the ACL', () => {
     expect((await user.put({ a: 1 })).status).toBe(200);
   });
 
-  test('is shown where it is asked for, and may be taken away', async () => {
+  test('is shown on request, and may be removed', async () => {
     const acl = { '*': { read: true, write: true } };
     const user = await signUp(api, app, { ACL: acl });
     const path = `/1.1/users/${user.id}`;
@@ -382,7 +382,7 @@ describe('GET /1.1/users', () => {
     expect((await list({}, { master: false })).status).toBe(403);
   });
 
-  test('refuses conditions and orders on what is hidden, nested in whatever', async () => {
+  test('refuses conditions and orders on hidden members at any depth', async () => {
     const hidden = [
       'password',
       'sessionToken',
@@ -408,7 +408,7 @@ describe('GET /1.1/users', () => {
     }
   });
 
-  test('refuses conditions that are none', async () => {
+  test('refuses invalid conditions', async () => {
     for (const where of ['{', '5', '"x"', '{"$where":"1"}', '{"level":{"$explode":1}}', '{"$or":[]}'])
       expect([where, refusalOf(await list({ where }))]).toEqual([where, refused(102)]);
   });
@@ -441,14 +441,14 @@ describe('GET /1.1/users', () => {
     expect(Object.keys(shown).sort()).toEqual(['createdAt', 'objectId', 'updatedAt', 'username']);
   });
 
-  test('shows the master key third-party accounts, and nobody tokens and passwords', async () => {
+  test('shows third-party accounts to the master key, and tokens and passwords to no caller', async () => {
     const { body } = await list({});
     expect(body.results[0].authData.github.uid).toBe('ann');
     for (const user of users) expect(JSON.stringify(body)).not.toContain(user.token);
     expect(JSON.stringify(body)).not.toMatch(/sessionToken|password|argon2/);
   });
 
-  test('shows others only whom their ACL lets see', async () => {
+  test('shows other users only as their ACL allows', async () => {
     await api.services.apps.change(own.appId, { options: { allowUserQuery: true } });
     const [ann, bob] = users as [TestUser, TestUser];
     await ann.put({ ACL: { [ann.id]: { read: true, write: true } } });

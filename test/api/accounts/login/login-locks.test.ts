@@ -6,7 +6,7 @@ import { newName, newPhone, refusalOf, refused, signUp } from '../../../support/
 
 let app: App;
 let db: Database;
-/** Minutes that the service's clock is ahead. */
+/** Offset of the service's clock in minutes. */
 let ahead = 0;
 const clock = { now: () => Date.now() + ahead * 60_000, monotonicMs: () => performance.now() };
 
@@ -32,7 +32,7 @@ describe('the lock', () => {
   const six = [210, 210, 210, 210, 210, 210];
   const sixOfNobody = six.map(() => 211);
 
-  test('comes with the seventh failure, for users and for names that nobody has', async () => {
+  test('begins with the seventh failure, for users and for unknown names', async () => {
     const user = await signUp(api, app);
     const names: [string, number[]][] = [
       [user.body.username, six],
@@ -45,14 +45,14 @@ describe('the lock', () => {
     }
   });
 
-  test('is not there after six, however many right ones lie between', async () => {
+  test('does not begin after six, however many correct logins lie between', async () => {
     const { username } = (await signUp(api, app)).body;
     expect(await codes(6, () => wrong(username))).toEqual(six);
     expect((await right(username)).status).toBe(200);
     expect(await codes(1, () => wrong(username))).toEqual([219]);
   });
 
-  test('ends 15 minutes after the last failure; what is refused meanwhile does not prolong it', async () => {
+  test('ends 15 minutes after the last failure; refused calls do not prolong it', async () => {
     const { username } = (await signUp(api, app)).body;
     await codes(7, () => wrong(username));
     ahead += 14;
@@ -69,12 +69,12 @@ describe('the lock', () => {
     ahead += 10;
     expect(await codes(2, () => wrong(username))).toEqual([210, 210]);
     ahead += 6;
-    // The first four are too old by now.
+    // The first four have expired by now.
     expect(await codes(4, () => wrong(username))).toEqual(six.slice(2));
     expect(await codes(1, () => wrong(username))).toEqual([219]);
   });
 
-  test('is one for all ways of writing a number, and is no other than that of the app', async () => {
+  test('is one for all spellings of a number, per app', async () => {
     const phone = newPhone();
     await signUp(api, app, { mobilePhoneNumber: phone });
     const spellings = [phone, phone.slice(3), `+86 ${phone.slice(3)}`];
@@ -87,7 +87,7 @@ describe('the lock', () => {
     expect((await api.request('POST', '/1.1/login', elsewhere)).status).toBe(200);
   });
 
-  test('lets fifty guesses at the same time be seven', async () => {
+  test('counts seven of fifty concurrent guesses', async () => {
     const { username } = (await signUp(api, app)).body;
     const replies = await Promise.all(Array.from({ length: 50 }, () => wrong(username)));
     const count = (code: number) => replies.filter(({ body }) => body.code === code).length;
@@ -96,7 +96,7 @@ describe('the lock', () => {
     expect(after.body.code).toBe(219);
   });
 
-  test('holds for the master key too, and nothing lifts it but time', async () => {
+  test('applies to the master key too, and only time lifts it', async () => {
     const user = await signUp(api, app);
     const { username } = user.body;
     await codes(7, () => wrong(username));
@@ -110,13 +110,13 @@ describe('the lock', () => {
     expect((await asMaster('POST', 'login', enter)).status).toBe(200);
   });
 
-  test('does not come from right ones at the same time', async () => {
+  test('does not begin with concurrent correct logins', async () => {
     const { username } = (await signUp(api, app)).body;
     const replies = await Promise.all(Array.from({ length: 20 }, () => right(username)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  test('counts the failures of one user together, by whatever name, and each other name by itself', async () => {
+  test('counts the failures of one user together, by any identifier, and each unknown identifier by itself', async () => {
     const [email, phone] = [`${newName()}@example.com`, newPhone()];
     const user = await signUp(api, app, { email, mobilePhoneNumber: phone });
     const claims = [{ username: user.body.username }, { email }, { mobilePhoneNumber: phone }];
@@ -135,7 +135,7 @@ describe('the lock', () => {
     expect(await codes(1, () => wrong(`${name.toUpperCase()} `))).toEqual([219]);
   });
 
-  test('lets twenty guesses at the same time by all names of a user be seven', async () => {
+  test('counts seven of twenty concurrent guesses by all identifiers of a user', async () => {
     const [email, phone] = [`${newName()}@example.com`, newPhone()];
     const { username } = (await signUp(api, app, { email, mobilePhoneNumber: phone })).body;
     const claims = [{ username }, { email }, { mobilePhoneNumber: phone }, { mobilePhoneNumber: phone }];
@@ -146,7 +146,7 @@ describe('the lock', () => {
     expect([count(210), count(219)]).toEqual([6, 14]);
   });
 
-  test('guards the old password as well', async () => {
+  test('protects the old password as well', async () => {
     const user = await signUp(api, app);
     const guess = (old_password: string) =>
       user.request('PUT', `/1.1/users/${user.id}/updatePassword`, { old_password, new_password: 'b' });
@@ -154,7 +154,7 @@ describe('the lock', () => {
     expect((await guess('a password')).body.code).toBe(219);
   });
 
-  test('keeps no name, address or number', async () => {
+  test('stores no name, address or number', async () => {
     await wrong('SESAME-of-the-lock');
     const { rows } = await db.query<{ text: string }>('SELECT login_lock::text AS text FROM login_lock');
     expect(rows.map(({ text }) => text).join()).not.toMatch(/SESAME/);

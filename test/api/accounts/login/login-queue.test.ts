@@ -10,7 +10,7 @@ import type { App } from '../../../../shared/domain/apps/app.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { newName } from '../../../support/users.ts';
 
-test('what is too much for one app is answered 429 with a time; other apps go on', async () => {
+test('refuses excess calls of one app with 429 and Retry-After; other apps are unaffected', async () => {
   const passwords = new Passwords({ atOnce: 1, maxWaiting: 1 });
   const known = await passwords.hash('a', 'right');
   const calls = [passwords.verify('a', 'right', known), passwords.verify('a', 'wrong', known)];
@@ -34,7 +34,7 @@ describe('a flood of logins', () => {
     await db.close();
   });
 
-  test('is answered to the last call, without 429, 503 or 5xx', async () => {
+  test('is answered completely, without 429 or 5xx', async () => {
     const replies = await Promise.all(
       Array.from({ length: 60 }, () =>
         api.request('POST', '/1.1/login', { app, body: { username: newName(), password: 'p' } }),
@@ -43,14 +43,14 @@ describe('a flood of logins', () => {
     expect(new Set(replies.map(({ body }) => body.code))).toEqual(new Set([211]));
   });
 
-  test('leaves nothing behind once its failures count no longer', async () => {
+  test('leaves no rows once its failures have expired', async () => {
     const rule = { maxFailures: 6, windowMs: 15 * 60_000 };
     const at = (minutes: number) => new Date(Date.UTC(2030, 0, 1) + minutes * 60_000);
     const identifier = Buffer.alloc(32, 7);
     for (let i = 0; i < 7; i += 1) await countLoginFailure(db, app.appId, { identifier, now: at(i), rule });
     expect(await isLoginLocked(db, app.appId, { identifier, now: at(20.9) })).toBe(true);
     expect(await isLoginLocked(db, app.appId, { identifier, now: at(21.1) })).toBe(false);
-    // Those of the flood are long past by then.
+    // The failures of the flood have expired by then.
     await deleteOldLoginLocks(db, at(0), 1000);
     expect(await deleteOldLoginLocks(db, at(6), 1000)).toBe(0);
     expect(await deleteOldLoginLocks(db, at(6.1), 1000)).toBe(1);

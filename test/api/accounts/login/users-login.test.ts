@@ -53,12 +53,12 @@ describe('POST /1.1/login refuses', () => {
     expect(refusalOf(await login(body))).toEqual(refused(code));
   });
 
-  test('an unknown user with the words of the public service', async () => {
+  test('an unknown user with the text of the public service', async () => {
     const { body } = await login({ username: newName(), password: 'a password' });
     expect(body).toEqual({ code: 211, error: 'Could not find user.' });
   });
 
-  test('a wrong password, another case, and an endless one, with the words for an unknown user where users are concealed', async () => {
+  test('a wrong, differently cased or over-long password as an unknown user where users are concealed', async () => {
     const discreet = await api.createApp({ concealUsers: true });
     const enter = (body: object) => api.request('POST', '/1.1/login', { app: discreet, body });
     const user = await signUp(api, discreet);
@@ -80,7 +80,7 @@ describe('POST /1.1/login refuses', () => {
     );
   });
 
-  test('an unverified address where the app forbids it, at once and only with the right password', async () => {
+  test('an unverified address where the app forbids it, immediately and only with the right password', async () => {
     const strict = await api.createApp({ emailVerification: true });
     const user = await signUp(api, strict, { email: 'a@b.cn' });
     const enter = (password: string) =>
@@ -95,7 +95,7 @@ describe('POST /1.1/login refuses', () => {
 });
 
 describe('POST /1.1/login', () => {
-  test('by name, address and number gives the whole user and one token, however often', async () => {
+  test('by name, address and number returns the whole user and always the same token', async () => {
     const phone = newPhone();
     const user = await signUp(api, app, { email: `${newName()}@b.cn`, mobilePhoneNumber: phone, level: 3 });
     const claims = [
@@ -113,7 +113,7 @@ describe('POST /1.1/login', () => {
     }
   });
 
-  test('heeds no session that came along', async () => {
+  test('ignores the session of the call', async () => {
     const user = await signUp(api, app);
     const { status } = await api.request('POST', '/1.1/login', {
       app,
@@ -123,7 +123,7 @@ describe('POST /1.1/login', () => {
     expect(status).toBe(200);
   });
 
-  test('a token is the same under several keys, and another one once its key is gone', async () => {
+  test('a token is the same under several keys, and replaced once its key is removed', async () => {
     const user = await signUp(api, app);
     const credentials = { username: user.body.username, password: 'a password' };
     const old = testConfig(api.databaseUrl).secrets[0]?.toString('base64') ?? '';
@@ -140,7 +140,7 @@ describe('POST /1.1/login', () => {
     };
     expect(await asks(`${fresh},${old}`)).toEqual([user.token, user.token]);
     expect(await asks(`${old},${fresh}`)).toEqual([user.token, user.token]);
-    // Its key is gone: the token is good until the next login, which gives one that can be given again.
+    // Its key was removed: the token is valid until the next login, which replaces it.
     const sessions = new Sessions({ db, vault: new Vault([randomBytes(32)]) });
     expect((await user.me()).objectId).toBe(user.id);
     const given = async () => {
@@ -154,9 +154,9 @@ describe('POST /1.1/login', () => {
 });
 
 describe('a session', () => {
-  test('that ends while a call waits for the user lets the call do nothing', async () => {
+  test('that ends while a call waits for the user makes the call fail', async () => {
     const user = await signUp(api, app);
-    // Not within the transaction below, which would see the same activity for ever.
+    // Outside the transaction below, which would always see the same activity.
     const waiting = async () => {
       const { rows } = await db.query<{ n: number }>(
         `SELECT count(*)::int AS n FROM pg_stat_activity
@@ -191,12 +191,12 @@ describe('a session', () => {
     ['DELETE', `/1.1/classes/_User/${id}`, {}],
   ];
 
-  test('that is missing, made up or replaced is 403 where a user is needed, on every process at once', async () => {
+  test('that is missing, invalid or replaced is 403 where a user is required, on every process at once', async () => {
     const second = await startTestApi({ databaseUrl: api.databaseUrl });
     const user = await signUp(api, app);
     const stranger = await signUp(api, app);
     const stale = user.token;
-    // Both processes have seen the token.
+    // Both processes have used the token.
     for (const one of [api, second])
       expect(
         (await one.request('GET', '/1.1/users/me', { app, headers: { 'X-LC-Session': stale } })).status,
@@ -225,7 +225,7 @@ describe('a session', () => {
     await second.close();
   });
 
-  test('is taken under every name that clients use, and from the body of old browsers', async () => {
+  test('is accepted under every name that clients use, and from the body of old browsers', async () => {
     const user = await signUp(api, app);
     for (const name of ['X-LC-Session', 'X-AVOSCloud-Session-Token', 'X-Uluru-Session-Token']) {
       const { body } = await api.request('GET', '/1.1/users/me', { app, headers: { [name]: user.token } });
@@ -243,7 +243,7 @@ describe('a session', () => {
     expect((await user.me()).form).toBe('text');
   });
 
-  test('that is none is 400 with code 211 at GET /users/me', async () => {
+  test('that is invalid is 400 with code 211 at GET /users/me', async () => {
     const paths = ['', '?session_token=', '?session_token[$ne]=1', '?session_token=a&session_token=b'];
     for (const path of paths)
       expect(refusalOf(await api.request('GET', `/1.1/users/me${path}`, { app }))).toEqual(refused(211));
@@ -253,7 +253,7 @@ describe('a session', () => {
       ).toEqual(refused(211));
   });
 
-  test("means nothing to another app, nor do that app's keys", async () => {
+  test("is invalid in another app, and with that app's keys", async () => {
     const user = await signUp(api, app);
     const other = await api.createApp();
     const headers = { 'X-LC-Session': user.token };
@@ -296,7 +296,7 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
   const change = (user: TestUser, body: unknown) =>
     user.request('PUT', `/1.1/users/${user.id}/updatePassword`, body);
 
-  test('refuses without the old password, and what is none', async () => {
+  test('refuses missing and invalid passwords', async () => {
     const user = await signUp(api, app);
     const cases: [object, number][] = [
       [{}, 201],
@@ -311,7 +311,7 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
     expect((await login({ username: user.body.username, password: 'a password' })).status).toBe(200);
   });
 
-  test('needs the session of the user, not even the master key replaces it', async () => {
+  test('requires the session of the user, even with the master key', async () => {
     const user = await signUp(api, app);
     const body = { old_password: 'a password', new_password: 'b' };
     const path = `/1.1/users/${user.id}/updatePassword`;
@@ -339,7 +339,7 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
     expect([(await enter('second')).status, (await enter('third')).status]).toEqual([400, 200]);
   });
 
-  test('of two at the same time one wins', async () => {
+  test('of two concurrent calls one succeeds', async () => {
     const user = await signUp(api, app);
     const replies = await Promise.all(
       ['b', 'c'].map((password) => change(user, { old_password: 'a password', new_password: password })),
@@ -361,7 +361,7 @@ describe('an imported hash', () => {
       ])
     ).rows[0]?.password_hash;
 
-  /** As the public service's documentation tells to check one. */
+  /** Hashes as the documentation of the public service specifies. */
   function ofPublicService(password: string, salt: string): string {
     let digest = createHash('sha512')
       .update(salt + password)
@@ -375,7 +375,7 @@ describe('an imported hash', () => {
     ['bcrypt of PHP', hashSync('pässword', 4).replace('$2b$', '$2y$')],
     ['the public service', ofPublicService('pässword', 'h60d8x797d3oa0naxybxxv9bn7xpt2yiowz68mpiwou7gwr2')],
   ];
-  test.each(hashes)('of %s lets in once and is replaced', async (_kind, hash) => {
+  test.each(hashes)('of %s works once and is replaced', async (_kind, hash) => {
     const user = await bring(hash);
     const { username } = user.body;
     expect(refusalOf(await login({ username, password: 'password' }))).toEqual(refused(210));
@@ -386,7 +386,7 @@ describe('an imported hash', () => {
     expect((await login({ username, password: 'pässword' })).status).toBe(200);
   });
 
-  test('of no known form lets nobody in, and breaks nothing', async () => {
+  test('of unknown form never matches, and causes no error', async () => {
     for (const hash of [
       '',
       'x',

@@ -29,7 +29,7 @@ describe('verification of a number', () => {
     expect((await other.user.me()).mobilePhoneVerified).toBe(true);
   });
 
-  test('takes no other code: not that of the general service, nor that of another number', async () => {
+  test('refuses codes of the general service and of another number', async () => {
     const { user, mobilePhoneNumber } = await unverified();
     const general = await ask('requestSmsCode', { mobilePhoneNumber });
     expect((await post(`verifyMobilePhone/${general}`, { mobilePhoneNumber })).body.code).toBe(603);
@@ -39,7 +39,7 @@ describe('verification of a number', () => {
     expect((await user.me()).mobilePhoneVerified).toBe(false);
   });
 
-  test('is not to be had by PUT, and is lost with a new number', async () => {
+  test('cannot be set by PUT, and is lost with a new number', async () => {
     const user = await newUser();
     expect((await user.put({ mobilePhoneVerified: false })).body.code).toBe(117);
     expect((await user.put({ mobilePhoneNumber: newPhone() })).status).toBe(200);
@@ -48,7 +48,7 @@ describe('verification of a number', () => {
 });
 
 describe('change of number', () => {
-  test('needs a session to be asked for', async () => {
+  test('requires a session', async () => {
     const reply = await post('requestChangePhoneNumber', { mobilePhoneNumber: newPhone() });
     expect(reply.status).toBe(403);
     const user = await newUser();
@@ -59,7 +59,7 @@ describe('change of number', () => {
     expect((await request({ mobilePhoneNumber: newPhone(), ttl: '6' })).body.code).toBe(111);
   });
 
-  test('gives the account the number that got the code, verified, within six minutes', async () => {
+  test('sets the number that got the code, as verified, within six minutes', async () => {
     const user = await newUser();
     const mobilePhoneNumber = newPhone();
     const request = () => user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
@@ -78,14 +78,14 @@ describe('change of number', () => {
     expect((await change({ mobilePhoneNumber, code })).body.code).toBe(603);
   });
 
-  test("takes nobody else's code", async () => {
+  test('refuses the code of another account', async () => {
     const [user, thief] = [await newUser(), await newUser()];
     const mobilePhoneNumber = newPhone();
     await user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
     const code = await codeTo(mobilePhoneNumber);
     const stolen = await thief.request('POST', '/1.1/changePhoneNumber', { mobilePhoneNumber, code });
     expect(stolen.body.code).toBe(603);
-    // The specification's call carries no session: the account is the one that asked.
+    // Without a session, the account is the one that requested the code.
     expect((await post('changePhoneNumber', { mobilePhoneNumber, code })).body).toEqual({});
     expect((await user.me()).mobilePhoneNumber).toBe(mobilePhoneNumber);
   });
@@ -150,7 +150,7 @@ describe('reset of the password by code', () => {
     expect((await post('login', { mobilePhoneNumber, password: 'new' })).status).toBe(200);
   });
 
-  test('has one winner among 50 at once', async () => {
+  test('succeeds once among 50 concurrent calls', async () => {
     clock.moveMs(10 * minute);
     const mobilePhoneNumber = numberOf(await newUser());
     const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
@@ -160,7 +160,7 @@ describe('reset of the password by code', () => {
   });
 });
 
-describe('a code that comes without its number, as the JavaScript SDK sends it', () => {
+describe('a code without its number, as the JavaScript SDK sends it', () => {
   const reset = (code: string, of: TestApi, address: string) =>
     of.request('PUT', `/1.1/resetPasswordBySmsCode/${code}`, {
       app: phones.app,
@@ -186,7 +186,7 @@ describe('a code that comes without its number, as the JavaScript SDK sends it',
     return codeTo(mobilePhoneNumber);
   }
 
-  test('is known where it was asked for, once, and nowhere else', async () => {
+  test('is valid from the address that requested it, once', async () => {
     const [one, two] = [await newUser(), await newUser()];
     const [ofOne, ofTwo] = [await codeOf(one, '192.0.2.1'), await codeOf(two, '192.0.2.1')];
     expect((await reset(ofOne, proxied, '192.0.2.2')).body.code).toBe(603);
@@ -197,7 +197,7 @@ describe('a code that comes without its number, as the JavaScript SDK sends it',
     expect((await reset(ofTwo, proxied, '192.0.2.1')).body).toEqual({});
   });
 
-  test('is not guessed: ten tries of an address in ten minutes, alike whether codes were asked for or not', async () => {
+  test('allows ten tries of an address in ten minutes, whether codes were requested or not', async () => {
     const user = await newUser();
     const code = await codeOf(user, '192.0.2.3');
     for (const address of ['192.0.2.3', '192.0.2.4']) {
@@ -207,7 +207,7 @@ describe('a code that comes without its number, as the JavaScript SDK sends it',
       expect(replies.map(refusalOf)).toEqual(Array(10).fill(refused(603)));
     }
     expect((await reset(code, proxied, '192.0.2.3')).body.code).toBe(603);
-    // With its number it is still good: nobody at the address has spoilt it.
+    // With its number the code is still valid: the tries of the address did not count against it.
     const body = { password: 'new', mobilePhoneNumber: numberOf(user) };
     const named = await phones.api.request('PUT', `/1.1/resetPasswordBySmsCode/${code}`, {
       app: phones.app,
@@ -219,7 +219,7 @@ describe('a code that comes without its number, as the JavaScript SDK sends it',
     expect((await reset(later, proxied, '192.0.2.3')).body).toEqual({});
   });
 
-  test('verifies a number too, but is no code of the general service', async () => {
+  test('verifies a number too, but is not a code of the general service', async () => {
     const user = await signUp(phones.api, phones.app, { mobilePhoneNumber: newPhone() });
     const code = await ask('requestMobilePhoneVerify', { mobilePhoneNumber: numberOf(user) });
     expect((await post(`verifyMobilePhone/${code}`, {})).body.objectId).toBe(user.id);

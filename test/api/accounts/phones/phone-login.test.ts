@@ -20,7 +20,7 @@ describe('POST /1.1/usersByMobilePhone', () => {
     expect(refusalOf(await post('usersByMobilePhone', body))).toEqual(refused(code));
   });
 
-  test('registers: the number is verified, and the name by default', async () => {
+  test('signs up: the number is verified, and the default name', async () => {
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
     const reply = await post('usersByMobilePhone', {
@@ -42,11 +42,11 @@ describe('POST /1.1/usersByMobilePhone', () => {
       updatedAt: expect.any(String),
     });
     expect(reply.headers.get('location')).toBe(`http://carillon.test/1.1/users/${reply.body.objectId}`);
-    // Without a password there is no login with one.
+    // An account without a password cannot log in with one.
     expect((await post('login', { mobilePhoneNumber, password: 'a password' })).body.code).toBe(210);
   });
 
-  test('takes name and password along, and refuses a name that is taken without using up the code', async () => {
+  test('accepts name and password, and refuses a taken name without spending the code', async () => {
     const taken = await signUp(phones.api, phones.app);
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
@@ -58,7 +58,7 @@ describe('POST /1.1/usersByMobilePhone', () => {
     expect((await post('login', { username, password: 'secret' })).status).toBe(200);
   });
 
-  test('logs in whom it knows, ignoring the password', async () => {
+  test('logs a known user in, ignoring the password', async () => {
     const user = await newUser();
     const mobilePhoneNumber = numberOf(user);
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
@@ -68,21 +68,21 @@ describe('POST /1.1/usersByMobilePhone', () => {
     expect((await post('login', { mobilePhoneNumber, password: 'other' })).body.code).toBe(210);
   });
 
-  test('knows no one with failOnNotExist', async () => {
+  test('refuses an unknown number with failOnNotExist', async () => {
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
     const reply = await post('usersByMobilePhone?failOnNotExist=true', { mobilePhoneNumber, smsCode });
     expect(reply.body.code).toBe(211);
   });
 
-  test('takes no protected members', async () => {
+  test('refuses protected members', async () => {
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
     const reply = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode, sessionToken: 'x' });
     expect(reply.body.code).toBe(117);
   });
 
-  test('makes one user of 50 calls at once', async () => {
+  test('creates one user for 50 concurrent calls', async () => {
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
     const replies = await fifty((one) =>
@@ -95,7 +95,7 @@ describe('POST /1.1/usersByMobilePhone', () => {
   });
 });
 
-test('wrong codes lock usersByMobilePhone with the login', async () => {
+test('wrong codes lock usersByMobilePhone together with the login', async () => {
   const mobilePhoneNumber = numberOf(await newUser(newPhone(), { password: 'a password' }));
   const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
   const codes: number[] = [];
@@ -118,7 +118,7 @@ describe('login with a code', () => {
     expect(refusalOf(await post('login', body))).toEqual(refused(code));
   });
 
-  test('works once, for the code that was asked for it', async () => {
+  test('works once, with a code of its purpose', async () => {
     const user = await newUser();
     const mobilePhoneNumber = numberOf(user);
     const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber });
@@ -135,7 +135,7 @@ describe('login with a code', () => {
     expect((await post('login', { mobilePhoneNumber, smsCode })).body.code).toBe(603);
   });
 
-  test('has one winner among 50 at once', async () => {
+  test('succeeds once among 50 concurrent calls', async () => {
     const mobilePhoneNumber = numberOf(await newUser());
     const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber });
     const replies = await fifty((one) =>
@@ -145,7 +145,7 @@ describe('login with a code', () => {
     expect(replies.every(({ body }) => [undefined, 603, 219].includes(body.code))).toBe(true);
   });
 
-  test('locks after more than six wrong ones, known or not, and takes the right one no more', async () => {
+  test('locks after more than six wrong codes, known or not, and then refuses the right one', async () => {
     const known = numberOf(await newUser());
     const unknown = newPhone();
     const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber: known });
@@ -160,7 +160,7 @@ describe('login with a code', () => {
   });
 });
 
-describe('asking for a code of an account', () => {
+describe('request for a code of an account', () => {
   const paths = ['requestLoginSmsCode', 'requestMobilePhoneVerify', 'requestPasswordResetBySmsCode'];
 
   test.each(
@@ -172,7 +172,7 @@ describe('asking for a code of an account', () => {
     expect(refusalOf(await post(path, body))).toEqual(refused(code));
   });
 
-  test.each(paths)('%s tells that nobody has a number, and spends nothing of its limits', async (path) => {
+  test.each(paths)('%s refuses an unknown number, and counts nothing against its limits', async (path) => {
     const mobilePhoneNumber = newPhone();
     for (let i = 0; i < 2; i += 1)
       expect(refusalOf(await post(path, { mobilePhoneNumber }))).toEqual(refused(213));
@@ -231,7 +231,7 @@ describe('asking for a code of an account', () => {
     expect(await messages(mobilePhoneNumber)).toHaveLength(before);
   });
 
-  test('costs the same, known or not, where users are concealed: nothing that an empty balance could tell', async () => {
+  test('costs the same, known or not, where users are concealed: an empty balance reveals nothing', async () => {
     const poor = await phones.api.createApp({ smsBalance: 0, concealUsers: true });
     const known = '+14155552671';
     await signUp(phones.api, poor, { mobilePhoneNumber: known });
@@ -243,7 +243,7 @@ describe('asking for a code of an account', () => {
     expect(body.options.smsBalance).toBe(10);
   });
 
-  test('needs a captcha where the app wants one, known or not', async () => {
+  test('requires a captcha where the app does, known or not', async () => {
     const guarded = await phones.api.createApp({ captchaForSms: true });
     const known = newPhone();
     await signUp(phones.api, guarded, { mobilePhoneNumber: known });

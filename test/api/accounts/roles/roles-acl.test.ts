@@ -26,11 +26,11 @@ import { refusalOf, refused, signUp, type TestUser } from '../../../support/user
 let other: TestApi;
 let db: Database;
 let app: App;
-/** Of the role, and of none. */
+/** A member of the role, and a user without roles. */
 let insider: TestUser;
 let outsider: TestUser;
 let role: TestRole;
-/** A user whom its own ACL shows to members of the role only. */
+/** A user that only members of the role may read. */
 let hidden: TestUser;
 const api = useTestApi();
 beforeAll(async () => {
@@ -50,7 +50,7 @@ const aclOf = ({ name }: { name: string }, ...permissions: string[]) => ({
   [`role:${name}`]: Object.fromEntries(permissions.map((permission) => [permission, true])),
 });
 
-/** A user that is kept from all but a role, itself too. */
+/** A user that only members of a role may access, not even itself. */
 async function hiddenBy(of: { name: string }, ...permissions: string[]): Promise<TestUser> {
   const user = await signUp(api, app);
   const body = { ACL: aclOf(of, ...permissions) };
@@ -120,7 +120,7 @@ describe('an entry for a role counts', () => {
     expect((await writer.request('DELETE', `/1.1/users/${writer.id}`)).status).toBe(200);
   });
 
-  test('for roles themselves: who sees them, changes them, adds to them and deletes them', async () => {
+  test('for roles themselves: reading, changing, adding members and deleting', async () => {
     const guarded = await createRole(api, app, { ACL: aclOf(role, 'read', 'write') });
     const path = `/1.1/roles/${guarded.id}`;
     const body = { users: adding('_User', outsider.id) };
@@ -171,7 +171,7 @@ describe('roles within roles', () => {
     expect(await statusesOf(`/1.1/users/${ofParent.id}`, [top, low])).toEqual([200, 403]);
   });
 
-  test('may hold each other: a cycle ends', async () => {
+  test('may contain each other: a cycle ends', async () => {
     const member = await signUp(api, app);
     const a = await createRole(api, app, { users: [member.id] });
     const b = await createRole(api, app, { roles: [a.id] });
@@ -183,7 +183,7 @@ describe('roles within roles', () => {
     }
   });
 
-  test('count up to ten steps', async () => {
+  test('count up to ten levels', async () => {
     const member = await signUp(api, app);
     const chain = [await createRole(api, app, { users: [member.id] })];
     for (let depth = 1; depth <= maxRoleDepth + 1; depth += 1)
@@ -195,7 +195,7 @@ describe('roles within roles', () => {
     expect(await statusesOf(`/1.1/users/${unseen.id}`, [member])).toEqual([403]);
   });
 
-  test('count up to a thousand, those of the user itself first, also where all hold all', async () => {
+  test('count up to a thousand, direct ones first, also where all contain all', async () => {
     const crowded = await api.createApp();
     const member = await signUp(api, crowded);
     const own = await createRole(api, crowded, { name: 'zzz', users: [member.id] });
@@ -217,8 +217,8 @@ describe('roles within roles', () => {
   });
 });
 
-describe('what a process knows of roles', () => {
-  /** Until another process, which knew it otherwise, answers with this status. */
+describe('the role cache of a process', () => {
+  /** Waits until another process, with an older cache, answers with this status. */
   const untilOther = (caller: TestUser, status: number) =>
     vi.waitFor(
       async () => {
@@ -231,7 +231,7 @@ describe('what a process knows of roles', () => {
       { timeout: 20_000, interval: 50 },
     );
 
-  test('follows what another process changes, and its own changes at once', async () => {
+  test('follows changes of other processes, and its own at once', async () => {
     const user = await signUp(api, app);
     await untilOther(user, 403);
     await changeRole(api, app, role, { users: adding('_User', user.id) });
@@ -263,7 +263,7 @@ describe('what a process knows of roles', () => {
     expect(await known()).toEqual([first.name, second.name]);
   });
 
-  test('is of so many users, and no more', async () => {
+  test('is limited in users', async () => {
     const directory = new RoleCache(db, systemClock, 3);
     for (let id = 1; id <= 10; id += 1) {
       await directory.rolesOf(app.appId, id);

@@ -56,17 +56,17 @@ describe('a new role is refused', () => {
     expect(left.body.results).toEqual([]);
   });
 
-  test('when it is no dictionary, or 2 MB', async () => {
+  test('when it is not a dictionary, or 2 MB', async () => {
     expect(refusalOf(await post('[]'))).toEqual(refused(107));
     const body = { name: newRoleName(), ACL: readOnly, text: 'x'.repeat(2 * 1024 * 1024) };
     expect(refusalOf(await post(body))).toEqual(refused(116));
   });
 
-  test('with the words of the public service, when it has no ACL', async () => {
+  test('with the text of the public service, when it has no ACL', async () => {
     expect((await post({ name: newRoleName() })).body).toEqual({ code: 1, error: 'Role ACL is required.' });
   });
 
-  test('when another one has its name, whoever was first', async () => {
+  test('when its name is taken, also by a concurrent call', async () => {
     const name = newRoleName();
     const replies = await Promise.all([1, 2, 3].map(() => post({ name, ACL: readOnly })));
     expect(replies.map(({ status }) => status).sort()).toEqual([201, 400, 400]);
@@ -76,7 +76,7 @@ describe('a new role is refused', () => {
     expect((await post({ name, ACL: readOnly }, { app: elsewhere })).status).toBe(201);
   });
 
-  test('beyond the roles of an app, also when several come at once', async () => {
+  test("beyond the app's limit, also for concurrent calls", async () => {
     const small = await api.createApp({ maxRoles: 2 });
     const make = (more: TestRequest = {}) =>
       post({ name: newRoleName(), ACL: readOnly }, { app: small, ...more });
@@ -85,7 +85,7 @@ describe('a new role is refused', () => {
     expect(refusalOf(await make({ master: true }))).toEqual(refused(154));
   });
 
-  test('by an app key where the app keeps that for its master key', async () => {
+  test('by an app key where the app requires its master key', async () => {
     const closed = await api.createApp({ allowRoleCreate: false });
     const body = { name: newRoleName(), ACL: readOnly };
     expect(refusalOf(await post(body, { app: closed }))).toEqual(refused(403, 403));

@@ -10,7 +10,7 @@ let closed: App;
 let tom: TestUser;
 let ann: TestUser;
 let eve: TestUser;
-/** With Tom and Ann; with Ann and `both`; with nobody, for the master key alone. */
+/** Roles with Tom and Ann; with Ann and `both`; without members, for the master key only. */
 let both: TestRole;
 let parent: TestRole;
 let secret: TestRole;
@@ -34,7 +34,7 @@ const user = ({ id }: TestUser) => pointerTo('_User', id);
 const sorted = (...found: { id: string }[]) => found.map(({ id }) => id).sort();
 
 describe('roles by their members', () => {
-  test('are found as the SDKs ask for the roles of a user', async () => {
+  test("are found by the query of the SDKs for a user's roles", async () => {
     expect(await find({ users: user(tom) })).toEqual(sorted(both));
     expect(await find({ users: user(ann) })).toEqual(sorted(both, parent));
     expect(await find({ users: user(eve) })).toEqual([]);
@@ -59,7 +59,7 @@ describe('roles by their members', () => {
     expect(await find({ roles: { $inQuery: inner } })).toEqual(sorted(parent));
   });
 
-  test('are not found by what cannot be a member', async () => {
+  test('are not found by values that cannot be members', async () => {
     for (const value of [null, 'x', 5, true, pointerTo('_Role', tom.id), pointerTo('_User', 'nobody'), []])
       expect(await find({ users: value })).toEqual([]);
     expect(await find({ users: { $gt: 5 } })).toEqual([]);
@@ -96,7 +96,7 @@ describe('members of a role', () => {
     expect(counted.body).toEqual({ results: [], count: 2 });
   });
 
-  test('are nobody where the caller may not see the role', async () => {
+  test('are empty where the caller may not read the role', async () => {
     const path = withWhere('/1.1/users', related(secret, 'users'));
     expect(idsIn(await get(path))).toEqual([]);
     expect(idsIn(await eve.request('GET', path))).toEqual([]);
@@ -105,7 +105,7 @@ describe('members of a role', () => {
     expect(await find(related(secret, 'roles'), { master: true })).toEqual(sorted(both));
   });
 
-  test('are for those who may list users', async () => {
+  test('require permission to list users', async () => {
     const own = await createRole(api, closed);
     const path = withWhere('/1.1/users', related(own, 'users'));
     expect(refusalOf(await get(path, { app: closed }))).toEqual(refused(403, 403));
@@ -162,7 +162,7 @@ describe('roles in other calls', () => {
     expect(withAcl.body.results[0].ACL).toEqual({ '*': { read: true } });
   });
 
-  test('are included where a pointer leads to them and their ACL shows them', async () => {
+  test('are included by pointers where their ACL allows it', async () => {
     const team = { open: pointerTo('_Role', both.id), secret: pointerTo('_Role', secret.id) };
     const member = await signUp(api, app, { team });
     const path = `/1.1/users/${member.id}?include=team.open,team.secret`;

@@ -22,7 +22,7 @@ const get = (id: string, query = '') => api.request('GET', `/1.1/roles/${id}${qu
 const users = (count: number) => adding('_User', ...Array.from({ length: count }, (_, i) => `u${i}`));
 
 describe('a role', () => {
-  test('is made, and read in full, under both paths', async () => {
+  test('is created, and read in full, under both paths', async () => {
     for (const path of ['/1.1/roles', '/1.1/classes/_Role']) {
       const name = newRoleName();
       const made = await api.request('POST', path, {
@@ -50,7 +50,7 @@ describe('a role', () => {
     }
   });
 
-  test('comes back as a whole with fetchWhenSave, its ACL with returnACL', async () => {
+  test('is returned in full with fetchWhenSave, its ACL with returnACL', async () => {
     const made = await api.request('POST', '/1.1/roles?fetchWhenSave=true', {
       app,
       body: { name: newRoleName(), ACL: everybody },
@@ -67,12 +67,12 @@ describe('a role', () => {
     expect((await get(made.body.objectId)).body).not.toHaveProperty('ACL');
   });
 
-  test('may have the names that the SDKs let through', async () => {
+  test('may have the names that the SDKs accept', async () => {
     for (const name of ['Admin_1', 'a-b', 'team 7', 'x'.repeat(128)])
       expect((await post({ name, ACL: readOnly })).status).toBe(201);
   });
 
-  test('of the master key without an ACL is for everybody to see and for nobody to change', async () => {
+  test('of the master key without an ACL is readable by all and writable by no client', async () => {
     const made = await post({ name: newRoleName() }, { master: true });
     expect(made.status).toBe(201);
     const { objectId } = made.body;
@@ -80,7 +80,7 @@ describe('a role', () => {
     expect(refusalOf(await put(objectId, { users: adding('_User', user.id) }))).toEqual(refused(403, 403));
   });
 
-  test('that is not there is an empty dictionary; to change it is code 1, to delete it nothing', async () => {
+  test('that is unknown reads as an empty dictionary; changing it is code 1, deleting it does nothing', async () => {
     for (const id of ['nobody', '$', 'x'.repeat(65)]) {
       expect((await get(encodeURIComponent(id))).body).toEqual({});
       expect(refusalOf(await put(encodeURIComponent(id), { a: 1 }))).toEqual(refused(1));
@@ -89,7 +89,7 @@ describe('a role', () => {
     }
   });
 
-  test('of another app is not there', async () => {
+  test('of another app is unknown', async () => {
     const { id } = await createRole(api, app);
     const other = await api.createApp();
     expect((await api.request('GET', `/1.1/roles/${id}`, { app: other, master: true })).body).toEqual({});
@@ -133,7 +133,7 @@ describe('a change of a role', () => {
     expect(found.body.results).toEqual([]);
   });
 
-  test('is kept out by a condition that is not met', async () => {
+  test('fails when its condition is not met', async () => {
     const { id } = await createRole(api, app, { level: 1, ACL: everybody, users: [user.id] });
     const where = (condition: object) => `?where=${encodeURIComponent(JSON.stringify(condition))}`;
     expect(refusalOf(await put(id, { a: 1 }, where({ level: 2 })))).toEqual(refused(305));
@@ -164,7 +164,7 @@ describe('a change of a role', () => {
     expect([await has(a), await has(b)]).toEqual([true, true]);
   });
 
-  test('takes a thousand members at once', async () => {
+  test('accepts a thousand members at once', async () => {
     const { id } = await createRole(api, app, { ACL: everybody });
     const names = Array.from({ length: 999 }, (_, i) => `x${i}`);
     const reply = await put(id, { users: removing('_User', user.id, ...names) });
@@ -173,7 +173,7 @@ describe('a change of a role', () => {
 });
 
 describe('a deletion', () => {
-  test('of a role or a user takes its memberships with it', async () => {
+  test('of a role or a user deletes its memberships', async () => {
     const member = await signUp(api, app);
     const child = await createRole(api, app, { users: [member.id, user.id] });
     const parent = await createRole(api, app, { roles: [child.id], users: [member.id] });
@@ -192,7 +192,7 @@ describe('a deletion', () => {
     expect(await rolesWith({ users: pointerTo('_User', user.id), objectId: child.id })).toEqual([]);
   });
 
-  test('takes several ids, as many as a hundred', async () => {
+  test('accepts up to a hundred ids', async () => {
     const [a, b] = [await createRole(api, app), await createRole(api, app)];
     const remove = (ids: string[]) =>
       api.request('DELETE', `/1.1/roles/${ids.join()}`, { app, master: true });
@@ -202,7 +202,7 @@ describe('a deletion', () => {
     for (const { id } of [a, b]) expect((await get(id)).body).toEqual({});
   });
 
-  test('of roles and of their members, and changes, at the same time end well', async () => {
+  test('of roles and of their members, concurrent with changes, does not fail', async () => {
     const members = await Promise.all(Array.from({ length: 6 }, () => signUp(api, app)));
     const ids = members.map(({ id }) => id);
     for (let round = 0; round < 3; round += 1) {
@@ -231,7 +231,7 @@ describe('a deletion', () => {
     expect(gone.map(({ status }) => status)).toEqual(gone.map(() => 200));
   });
 
-  test('of an app takes its roles', async () => {
+  test('of an app deletes its roles', async () => {
     const doomed = await api.createApp();
     const member = await signUp(api, doomed, { username: newName() });
     await createRole(api, doomed, { users: [member.id] });

@@ -14,7 +14,7 @@ const approve = (app: App, name: string) =>
 
 let next = 0;
 const numberOf = (n: number) => `+86139${String(n * 10_007).padStart(8, '0')}`;
-/** Each message goes to another number, so that no limit is in the way. */
+/** Returns a new number for each message, to stay below the limits. */
 async function send(app: App, body: object) {
   next += 1;
   const to = numberOf(next);
@@ -30,7 +30,7 @@ async function send(app: App, body: object) {
 }
 
 describe('templates of messages', () => {
-  test('are for the operator, of an app that exists', async () => {
+  test('require the operator and a known app', async () => {
     const app = await api.createApp();
     const body = { type: 'verification', text: '{{code}}' };
     const path = pathOf(app, 'templates', '/x');
@@ -70,7 +70,7 @@ describe('templates of messages', () => {
     expect((await admin('GET', pathOf(app, 'templates'))).body).toEqual({ results: [] });
   });
 
-  test('need 200 currency units of balance to be made or changed', async () => {
+  test('require 200 currency units of balance', async () => {
     const app = await api.createApp({ smsBalance: 199.99 });
     expect((await template(app, 'a', '{{code}}')).body.code).toBe(160);
     await admin('PATCH', `/console/api/apps/${app.appId}`, { options: { smsBalance: 200 } });
@@ -79,7 +79,7 @@ describe('templates of messages', () => {
     expect((await template(app, 'a', 'x{{code}}')).body.code).toBe(160);
   });
 
-  test('are used once they were approved: 604 without, 605 before', async () => {
+  test('are usable once approved: 604 for an unknown one, 605 before', async () => {
     const app = await api.createApp();
     expect((await send(app, { template: 'a' })).code).toBe(604);
     const made = await template(app, 'a', 'Your code: {{code}}');
@@ -116,7 +116,7 @@ describe('templates of messages', () => {
     expect((await send(app, { template: 'a' })).code).toBe(604);
   });
 
-  test('are filled with the usual variables and the values that were sent', async () => {
+  test('are rendered with the standard variables and the submitted values', async () => {
     const app = await api.createApp();
     await template(
       app,
@@ -151,7 +151,7 @@ describe('templates of messages', () => {
     expect(await send(app, { template: 'a', ...values })).toMatchObject({ code, message: undefined });
   });
 
-  test('show nothing that was not sent, whatever their variables are called', async () => {
+  test('show submitted values only, for any variable names', async () => {
     const app = await api.createApp();
     for (const name of ['toString', '__proto__', 'hasOwnProperty']) {
       await template(app, name, `{{code}} {{${name}}}`);
@@ -160,7 +160,7 @@ describe('templates of messages', () => {
     }
   });
 
-  test('make notifications: without a code, with limits of their own', async () => {
+  test('create notifications: without a code, with limits of their own', async () => {
     const app = await api.createApp();
     await template(app, 'n', 'Order {{order}} left.', 'notification');
     await approve(app, 'n');
@@ -172,13 +172,13 @@ describe('templates of messages', () => {
 });
 
 describe('signatures of messages', () => {
-  test('begin with an approved one of the name of the app', async () => {
+  test('have an approved default with the name of the app', async () => {
     const app = await api.createApp();
     const { body } = await admin('GET', pathOf(app, 'signatures'));
     expect(body.results).toMatchObject([{ name: 'Test app', status: 'approved' }]);
   });
 
-  test('are used once they were approved: 600 before', async () => {
+  test('are usable once approved: 600 before', async () => {
     const app = await api.createApp();
     const path = pathOf(app, 'signatures', `/${encodeURIComponent('商店')}`);
     expect((await admin('PUT', path, {})).body).toMatchObject({ name: '商店', status: 'pending' });
@@ -189,7 +189,7 @@ describe('signatures of messages', () => {
     expect((await send(app, {})).message.text).toMatch(/^【Test app】/);
   });
 
-  test('are needed: an app without one sends nothing (600)', async () => {
+  test('are required: an app without one sends nothing (600)', async () => {
     const app = await api.createApp();
     expect((await admin('DELETE', pathOf(app, 'signatures', '/Test%20app'))).body).toEqual({});
     expect((await admin('GET', pathOf(app, 'signatures', '/Test%20app'))).status).toBe(404);
@@ -204,7 +204,7 @@ describe('signatures of messages', () => {
     },
   );
 
-  test('go with their app', async () => {
+  test('are deleted with their app', async () => {
     const app = await api.createApp();
     await template(app, 'a', '{{code}}');
     await send(app, {});

@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 const phone = '+8613800138000';
-/** A number of its own for the n-th person, far from the others. */
+/** Returns a number for the n-th person, in a block of its own. */
 const numberOf = (n: number) => `+86138${String(n * 10_007).padStart(8, '0')}`;
 
 const request = (app: App, body: object = {}, more: object = {}) =>
@@ -54,7 +54,7 @@ async function accepted(app: App, body: object = {}, more: object = {}) {
 const another = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, '0');
 
 describe('POST /1.1/requestSmsCode', () => {
-  test('needs the keys of an app', async () => {
+  test('requires the keys of an app', async () => {
     const body = { mobilePhoneNumber: phone };
     expect((await api.request('POST', '/1.1/requestSmsCode', { body })).body.code).toBe(401);
   });
@@ -103,21 +103,21 @@ describe('POST /1.1/requestSmsCode', () => {
     expect(await outbox(app)).toEqual([]);
   });
 
-  test('refuses a number that JSON can write and nobody can hold with 111', async () => {
+  test('refuses an unrepresentable JSON number with 111', async () => {
     const app = await api.createApp();
     const body = '{"mobilePhoneNumber":"+8613800138000","level":1e999}';
     const reply = await api.request('POST', '/1.1/requestSmsCode', { app, body });
     expect([reply.status, reply.body.code]).toEqual([400, 111]);
   });
 
-  test('answers 119 at once when the service is switched off, and so does the verification', async () => {
+  test('answers 119 at once when the service is disabled, as the verification does', async () => {
     const app = await api.createApp({ generalSms: false });
     const reply = await request(app);
     expect([reply.status, reply.body.code]).toEqual([400, 119]);
     expect((await verify(app, '123456')).body.code).toBe(119);
   });
 
-  test('has no voice outside the home edition', async () => {
+  test('refuses voice outside the home edition', async () => {
     const app = await api.services.apps.create({ name: 'Abroad', edition: 'international' });
     expect((await request(app, { smsType: 'voice' })).body.code).toBe(1);
     await accepted(app);
@@ -149,19 +149,19 @@ describe('POST /1.1/requestSmsCode', () => {
     expect(text).toMatch(/^\[Test app\] Your Test app code for paying is \d{6}\. It is valid for 10 minutes/);
   });
 
-  test('writes name and operation in plain characters, and takes numbers and full stops', async () => {
+  test('writes name and operation in plain characters, and accepts numbers and full stops', async () => {
     const app = await api.createApp();
     await accepted(app, { name: 'Ｓｈｏｐ', op: '付款３．５元。请勿转告' });
     expect((await outbox(app))[0].text).toContain('您正在Shop进行付款3.5元。请勿转告，');
   });
 
-  test('lets an app have a dot in its own name', async () => {
+  test("accepts a dot in the app's own name", async () => {
     const app = await api.services.apps.create({ name: 'Shop.com', edition: 'international' });
     await accepted(app);
     expect((await outbox(app))[0].text).toContain('Shop.com');
   });
 
-  test('reads out the six digits and nothing else by voice', async () => {
+  test('sends only the six digits by voice', async () => {
     const app = await api.createApp();
     await accepted(app, { smsType: 'voice' });
     const [message] = await outbox(app);
@@ -169,7 +169,7 @@ describe('POST /1.1/requestSmsCode', () => {
     expect((await verify(app, message.code)).status).toBe(200);
   });
 
-  test('finds messages in the outbox by the number as people write it', async () => {
+  test('finds messages in the outbox by any spelling of the number', async () => {
     const app = await api.createApp();
     await accepted(app);
     expect(await outbox(app, '13800138000')).toHaveLength(1);
@@ -195,7 +195,7 @@ describe('POST /1.1/verifySmsCode/:code', () => {
     expect((await verify(app, code)).body).toEqual({ code: 603, error: 'Invalid SMS code.' });
   });
 
-  test('answers 603 alike for wrong, malformed, expired, used and foreign codes', async () => {
+  test("answers 603 for wrong, malformed, expired, used and other apps' codes", async () => {
     const app = await api.createApp();
     const other = await api.createApp();
     await accepted(app, { ttl: 1 });
@@ -216,7 +216,7 @@ describe('POST /1.1/verifySmsCode/:code', () => {
     }
   });
 
-  test('gives up a code after five wrong tries', async () => {
+  test('invalidates a code after five wrong tries', async () => {
     const app = await api.createApp();
     await accepted(app);
     const code = await codeFor(app);
@@ -224,7 +224,7 @@ describe('POST /1.1/verifySmsCode/:code', () => {
     expect((await verify(app, code)).body.code).toBe(603);
   });
 
-  test('knows only the code that was sent last', async () => {
+  test('accepts only the last code', async () => {
     const app = await api.createApp();
     await accepted(app);
     const first = await codeFor(app);
@@ -235,7 +235,7 @@ describe('POST /1.1/verifySmsCode/:code', () => {
     expect((await verify(app, second)).status).toBe(200);
   });
 
-  test('has exactly one winner among 50 at once, over two processes', async () => {
+  test('succeeds exactly once among 50 concurrent calls, over two processes', async () => {
     const app = await api.createApp();
     await accepted(app);
     const code = await codeFor(app);
@@ -249,7 +249,7 @@ describe('POST /1.1/verifySmsCode/:code', () => {
     expect(replies.filter(({ body }) => body.code === 603)).toHaveLength(49);
   });
 
-  test('keeps no code in the clear', async () => {
+  test('stores no code in plain text', async () => {
     const app = await api.createApp();
     await accepted(app);
     const code = await codeFor(app);
@@ -322,7 +322,7 @@ describe('the limits of a number', () => {
     await accepted(app, voice);
   });
 
-  test('hold for 50 requests at once over two processes', async () => {
+  test('apply to 50 concurrent requests over two processes', async () => {
     const app = await api.createApp();
     const body = { mobilePhoneNumber: phone };
     const replies = await Promise.all(
@@ -337,7 +337,7 @@ describe('the limits of a number', () => {
 });
 
 describe('the spending limits', () => {
-  /** Twenty at a time: of a hundred, the last would wait for a connection until they are told 503. */
+  /** Twenty at a time: of a hundred, the last would wait too long for a connection and get 503. */
   const many = async (app: App, from: number, to: number, more: object = {}) => {
     const replies: TestResponse[] = [];
     for (let next = from; next < to; next += 20) {
@@ -355,7 +355,7 @@ describe('the spending limits', () => {
   };
   const appWith = (options: AppOptionsPatch) => api.createApp(options);
 
-  test('per address: the next number is refused with 154, the master key is not a person', async () => {
+  test('per address: the next number is refused with 154, except with the master key', async () => {
     const app = await appWith({ smsPerAddressPerHour: 5 });
     expect(codes(await many(app, 0, 20))).toEqual({ 200: 5, 154: 15 });
     expect(codes(await many(app, 20, 22, { master: true }))).toEqual({ 200: 2 });
@@ -363,7 +363,7 @@ describe('the spending limits', () => {
     expect(codes(await many(app, 30, 31))).toEqual({ 200: 1 });
   });
 
-  test('per address: what a caller writes into X-Forwarded-For counts for nothing', async () => {
+  test('per address: X-Forwarded-For of a caller is ignored', async () => {
     const app = await appWith({ smsPerAddressPerHour: 1 });
     const from = (n: number, list: string, of: TestApi = api) =>
       of.request('POST', '/1.1/requestSmsCode', {
@@ -373,7 +373,7 @@ describe('the spending limits', () => {
       });
     expect((await from(0, '192.0.2.1')).status).toBe(200);
     expect((await from(1, '192.0.2.2')).body.code).toBe(154);
-    // Behind one proxy the last address is the one that it saw; a host has a whole network of IPv6.
+    // Behind one proxy the last address is the client's; an IPv6 host has a whole network.
     const env = { TRUSTED_PROXIES: '1' };
     const behind = await startTestApi({ databaseUrl: api.databaseUrl, clock, env });
     try {
@@ -400,7 +400,7 @@ describe('the spending limits', () => {
     expect(codes(await many(await appWith({ smsPerAddressPerHour: 0 }), 0, 2))).toEqual({ 154: 2 });
   });
 
-  test('of the balance: a hundred at home are free, then 160', async () => {
+  test('of the balance: a hundred domestic messages are free, then 160', async () => {
     const app = await appWith({ smsBalance: 0 });
     expect(codes(await many(app, 0, 110))).toEqual({ 200: 100, 160: 10 });
     expect((await request(app, { mobilePhoneNumber: '+14155552671' })).body).toEqual({
@@ -409,7 +409,7 @@ describe('the spending limits', () => {
     });
   });
 
-  test('of the balance: what is paid is taken off it, never below zero', async () => {
+  test('of the balance: messages are charged, never below zero', async () => {
     const app = await appWith({ smsBalance: 1.2 });
     const abroad = Array.from({ length: 5 }, (_, i) =>
       request(app, { mobilePhoneNumber: `+1415555267${i}` }),
@@ -422,7 +422,7 @@ describe('the spending limits', () => {
     expect((await request(app, { mobilePhoneNumber: '+14155552679' })).status).toBe(200);
   });
 
-  test('against pumping: where hardly a code is used, sending is broken off, and the metrics say so', async () => {
+  test('against pumping: where few codes are used, sending is suspended, and the metrics show it', async () => {
     const app = await appWith({});
     expect(codes(await many(app, 0, 100))).toEqual({ 200: 100 });
     clock.moveMs(11 * minute);
@@ -441,7 +441,7 @@ describe('the spending limits', () => {
     expect(await scrape()).not.toContain(`carillon_sms_breaker_open{app="${app.appId}"`);
   });
 
-  test('leave an app alone whose codes are used', async () => {
+  test('do not affect an app whose codes are used', async () => {
     const app = await appWith({});
     expect(codes(await many(app, 0, 100))).toEqual({ 200: 100 });
     for (let i = 0; i < 10; i += 1) {

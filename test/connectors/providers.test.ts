@@ -57,7 +57,7 @@ describe('mail over SMTP', () => {
     expect(second?.mail.messageId).toBe(first?.mail.messageId);
   });
 
-  test('comes from the address that the URL names', async () => {
+  test('has the sender of the URL', async () => {
     const server = opened(await startMailServer());
     const provider = openMail(`${server.url}?from=accounts@example.org`);
     await provider.send(mail);
@@ -76,7 +76,7 @@ describe('mail over SMTP', () => {
     expect(server.mails).toEqual([]);
   });
 
-  test('cannot be given further headers by its subject or by the name of the app', async () => {
+  test('cannot get further headers through its subject or the name of the app', async () => {
     const server = opened(await startMailServer());
     const evil = 'x\r\nBcc: b@example.com\r\nX-Evil: 1';
     await openMail(server.url).send({ ...mail, subject: evil, fromName: evil });
@@ -108,7 +108,7 @@ describe('mail over SMTP', () => {
     expect(JSON.stringify(sending)).not.toContain('example.com');
   });
 
-  test('waits for the operator when the credentials are refused', async () => {
+  test('is retried when the credentials are refused', async () => {
     const server = opened(
       await startMailServer({
         authOptional: false,
@@ -120,7 +120,7 @@ describe('mail over SMTP', () => {
     expect(await openMail(url).send(mail)).toMatchObject({ kind: 'retry', reason: 'authentication_535' });
   });
 
-  test('waits for a server that is not there', async () => {
+  test('is retried when the server is unreachable', async () => {
     const server = await startMailServer();
     await server.close();
     expect(await openMail(server.url).send(mail)).toMatchObject({ kind: 'retry', afterMs: null });
@@ -141,7 +141,7 @@ const sms: SmsMessage = {
 };
 
 describe('SMS over the webhook', () => {
-  test('is posted whole, signed with every key, with basic authentication', async () => {
+  test('is posted completely, signed with every key, with basic authentication', async () => {
     const server = opened(await startSmsWebhook());
     const url = server.url.replace('http://', 'http://me:p%40ss@');
     const provider = opened(openSmsWebhook({ url, keys: ['new', 'old'], clock: systemClock }));
@@ -177,7 +177,7 @@ describe('SMS over the webhook', () => {
     expect(new Set(all).size).toBe(4);
   });
 
-  test('has the key that the README tells how to make', () => {
+  test('has the key that the README derives', () => {
     const secret = randomBytes(32);
     const command = `printf 'derive sms webhook' | openssl dgst -sha256 -mac HMAC -binary \
       -macopt hexkey:$(printf %s "$CARILLON_SECRET" | base64 -d | od -An -tx1 | tr -d ' \\n') \
@@ -210,14 +210,14 @@ describe('SMS over the webhook', () => {
     );
   });
 
-  test('waits for a server that is not there', async () => {
+  test('is retried when the server is unreachable', async () => {
     const server = await startSmsWebhook();
     await server.close();
     const provider = opened(openSmsWebhook({ url: server.url, keys: ['k'], clock: systemClock }));
     expect(await provider.send(sms)).toEqual({ kind: 'retry', reason: 'connect_failed', afterMs: null });
   });
 
-  test('is tried again, under the same id, when nobody knows whether it arrived', () => {
+  test('is retried with the same id when the result is unknown', () => {
     expect(readReply({ kind: 'unknown', reason: 'timeout', seconds: 15 })).toEqual({
       kind: 'retry',
       reason: 'timeout',
