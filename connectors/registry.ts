@@ -13,7 +13,7 @@ import { oppo } from './vendors/oppo/index.ts';
 import { vivo } from './vendors/vivo/index.ts';
 import { xiaomi } from './vendors/xiaomi/index.ts';
 
-/** Every connector that can send. Adding a vendor is one line here (develop/architecture.md#connectors). */
+/** All connectors. A new vendor adds one line (develop/architecture.md#connectors). */
 export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<ConnectorId, Connector>([
   [apns.id, apns],
   [fcm.id, fcm],
@@ -27,7 +27,7 @@ export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<Connector
   [channel.id, channel],
 ]);
 
-/** A connector brings its own; our own channel takes none. */
+/** Credential schemas; the own channel takes no credentials. */
 const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
   ...[...connectors.values()]
     .filter(({ id }) => profileConnectorIds.some((known) => known === id))
@@ -35,21 +35,21 @@ const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
 ]);
 
 /**
- * Schema of the credentials that a profile of this connector takes
- * (protocol/admin-api.md#credentials-of-a-push-profile); undefined where a connector takes no profile. Its messages quote no secret.
+ * Returns the schema of a profile's credentials (protocol/admin-api.md#credentials-of-a-push-profile); undefined if the
+ * connector takes no profile. Its messages quote no secret.
  */
 export function credentialsOf(connectorId: ConnectorId): z.ZodType | undefined {
   return schemas.get(connectorId);
 }
 
-/** What people need to know of the credentials of a connector; undefined where it takes none. */
+/** Returns help on the credentials of a connector; undefined if it takes none. */
 export const guideOf = (connectorId: ConnectorId): CredentialGuide | undefined =>
   connectors.get(connectorId)?.guide;
 
-/** Credentials as they are stored, or a sentence that says which member is wrong and what it must be. */
+/** Credentials as stored, or an error that names the wrong member and the expected value. */
 export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: false; error: string };
 
-/** Checks what somebody sent as credentials. The sentence quotes names of members, never their values. */
+/** Checks credentials. The error quotes names of members, never their values. */
 export function checkCredentials(connectorId: ConnectorId, sent: unknown): CheckedCredentials {
   const schema = credentialsOf(connectorId);
   if (!schema) return { ok: false, error: `${connectorId} takes no credentials` };
@@ -60,8 +60,8 @@ export function checkCredentials(connectorId: ConnectorId, sent: unknown): Check
 }
 
 /**
- * What an operator should know of stored credentials: their kind, their end and what is wrong with them.
- * `nowMs` in epoch milliseconds. Never throws: credentials that do not pass their schema are a problem.
+ * Reports kind, expiry and problems of stored credentials. `nowMs` in epoch milliseconds. Never throws: credentials that do
+ * not match their schema are a problem.
  */
 export function inspectCredentials(
   connectorId: ConnectorId,
@@ -72,10 +72,10 @@ export function inspectCredentials(
   const checked = checkCredentials(connectorId, credentials);
   if (connector && checked.ok) return connector.inspect(checked.credentials, nowMs);
   const problem = checked.ok ? `${connectorId} sends nothing` : checked.error;
-  return { kind: 'unfit', expiresAtMs: null, problems: [`${problem}: put the profile again.`] };
+  return { kind: 'invalid', expiresAtMs: null, problems: [`${problem}: put the profile again.`] };
 }
 
-/** Joins the name of a member and what is wrong with it. */
+/** Joins the name of a member and the message about it. */
 function describeIssue(issue: z.core.$ZodIssue): string {
   const path = issue.path.map(String).join('.');
   const isNamed = path === '' || issue.message.startsWith(String(issue.path.at(-1)));

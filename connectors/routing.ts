@@ -16,19 +16,19 @@ import {
 } from './contract/connector.ts';
 import { connectors } from './registry.ts';
 
-/** A push profile as it is stored, its credentials open. */
+/** Push profile as stored, with its credentials decrypted. */
 export interface Profile {
   connector: string;
   name: string;
   credentials: unknown;
 }
 
-/** What planning reads of an installation. */
+/** Fields of an installation that planning reads. */
 export interface Target extends DeviceTraits {
   id: number;
 }
 
-/** A connector and one of its profiles; with `problem`, why these devices cannot be sent to. */
+/** Connector and one of its profiles. `error`: the reason why these devices cannot be served. */
 export interface Route {
   connector: ConnectorId;
   profile: string;
@@ -37,7 +37,7 @@ export interface Route {
 
 /**
  * Decides which connector and profile serve a device (protocol/push.md#hybrid-push, protocol/push.md#credentials-for-ios).
- * Devices that are alike share one decision: a push to millions has a handful of routes.
+ * Devices with the same traits share one decision: a push to millions has a handful of routes.
  */
 export class Router {
   readonly #app: App;
@@ -51,7 +51,7 @@ export class Router {
     for (const profile of profiles) this.#addCandidate(profile);
   }
 
-  /** Profiles whose credentials no longer fit their schema are no candidates: `doctor` tells of them. */
+  /** Ignores profiles whose credentials no longer match their schema; `carillon doctor` reports them. */
   #addCandidate(profile: Profile): void {
     if (!isConnectorId(profile.connector)) return;
     const parsed = connectors.get(profile.connector)?.credentials.safeParse(profile.credentials);
@@ -60,7 +60,7 @@ export class Router {
     this.#candidates.set(profile.connector, [...known, { name: profile.name, credentials: parsed.data }]);
   }
 
-  /** Profiles of this app that serve a limited number of devices per push. */
+  /** Returns the profiles of this app that serve a limited number of devices per push. */
   massLimits(): (MassLimit & { connector: ConnectorId; profile: string })[] {
     const message = toPushMessage(this.#push);
     return [...this.#candidates].flatMap(([connector, candidates]) =>

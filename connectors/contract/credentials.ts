@@ -2,10 +2,9 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import type { CredentialReport } from './connector.ts';
 
-/**
- * Credentials of the gateways that are spoken to with a secret or a service account
- * (protocol/admin-api.md#credentials-of-a-push-profile). Every message says what is expected and none quotes what was given.
- */
+// Schema parts for credentials of gateways (protocol/admin-api.md#credentials-of-a-push-profile). Error messages name the
+// expected value and never quote the given one.
+
 /** An http or https URL without user, query or fragment. */
 export const baseUrl = (name: string) =>
   z
@@ -13,7 +12,7 @@ export const baseUrl = (name: string) =>
     .max(2048)
     .refine((text) => isPlainBase(text), `${name} must be a base URL: no user, query or fragment`);
 
-/** An id or a secret as gateways give them out. */
+/** An id or a secret of a gateway. */
 export const secretText = (name: string) =>
   z
     .string(`${name} must be a text`)
@@ -21,13 +20,13 @@ export const secretText = (name: string) =>
     .max(1024, `${name} must be at most 1024 characters`)
     .refine((text) => /^[!-~]+$/.test(text), `${name} must be printable characters without blanks`);
 
-/** PEM certificates trusted beside the system's; one or several, one after the other. */
+/** One or several PEM certificates, trusted in addition to the system's. */
 export const trustedCertificates = z
   .string('ca must be a text')
   .max(1_000_000, 'ca must be at most 1000000 characters')
   .refine((pem) => certificatesOf(pem) !== null, 'ca must be one or several PEM certificates');
 
-/** An HTTP proxy to reach the gateway through by CONNECT; user and password may stand in it. */
+/** URL of an HTTP proxy for CONNECT, possibly with user and password. */
 export const proxyUrl = z
   .url({ protocol: /^https?$/, error: 'proxy must be an http:// or https:// URL' })
   .max(2048)
@@ -37,14 +36,14 @@ export const proxyUrl = z
     return `${search}${hash}` === '' && pathname === '/';
   }, 'proxy must name a host, and a user and password at most');
 
-/** Members that every profile takes, whatever its gateway. */
+/** Members of the profiles of every gateway. */
 export const common = {
-  /** In place of the gateway's own host; the gateway's paths follow it. */
+  /** Replaces the gateway's host; the gateway's paths follow it. */
   endpoint: baseUrl('endpoint').optional(),
   ca: trustedCertificates.optional(),
-  /** `standard` asks for the common HTTP client in place of our own. */
+  /** `standard`: the http2-wrapper transport in place of the native one. */
   transport: z.literal('standard', 'transport must be "standard" where it is given').optional(),
-  /** What the gateway allows this app in a second, in place of what it publishes for all. */
+  /** Rate that the gateway grants this app, in place of the published one. */
   ratePerSecond: z
     .int('ratePerSecond must be a whole number')
     .min(1, 'ratePerSecond must be at least 1')
@@ -52,12 +51,12 @@ export const common = {
     .optional(),
 };
 
-/** In place of the host of the token call, where there is one. */
+/** Replaces the host of the token call. */
 export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
 
 /**
- * What the certificates of `ca` say of their end: the earliest, in epoch milliseconds, and sentences about
- * those that ended. Secrets and service accounts name no end of their own.
+ * Reports the earliest expiry of the certificates in `ca`, and those that expired. Secrets and service accounts do not say
+ * when they expire.
  */
 export function inspectTrust(ca: string | undefined, nowMs: number): Omit<CredentialReport, 'kind'> {
   const ends = (ca === undefined ? [] : (certificatesOf(ca) ?? [])).map((one) => one.validToDate.getTime());
@@ -71,7 +70,7 @@ export function inspectTrust(ca: string | undefined, nowMs: number): Omit<Creden
 
 const pemBlock = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
-/** Every certificate of a PEM text; null where there is none, or one that cannot be read. */
+/** Parses all certificates of a PEM text; null if there is none or one is invalid. */
 function certificatesOf(pem: string): X509Certificate[] | null {
   try {
     const certificates = (pem.match(pemBlock) ?? []).map((block) => new X509Certificate(block));
@@ -81,7 +80,7 @@ function certificatesOf(pem: string): X509Certificate[] | null {
   }
 }
 
-/** The private key in a PEM text; null where it cannot be read. */
+/** Parses the private key in a PEM text; null if it is invalid. */
 export function keyOf(pem: string): KeyObject | null {
   try {
     return createPrivateKey(pem);

@@ -1,7 +1,7 @@
-/** What attempts show of a gateway: whether it can be asked now, and why not. */
+/** Health of a gateway as results of attempts show it. */
 import type { AttemptResult } from './connector.ts';
 
-/** Without an answer: reasons that say nothing of the gateway, since we broke off, wait ourselves or were moved on. */
+/** Reasons of results without a response that say nothing about the gateway: aborted or delayed by this process, or redirected. */
 const ignoredReasons = new Set([
   'aborted',
   'closed',
@@ -13,8 +13,8 @@ const ignoredReasons = new Set([
 ]);
 
 /**
- * What an attempt shows of the gateway: true, it cannot be asked now (no answer, or a 5xx); false, it
- * answered, whatever it said of this recipient; null, nothing. The breakers are fed with this.
+ * Returns true if the gateway did not respond or responded with a 5xx, false if it responded otherwise, null if the result
+ * says nothing about it. Input of the breakers.
  */
 export function isFailure(attempt: AttemptResult): boolean | null {
   switch (attempt.kind) {
@@ -30,7 +30,7 @@ export function isFailure(attempt: AttemptResult): boolean | null {
   }
 }
 
-/** Why a gateway could not be asked, in words for people; undefined where the attempt shows no such trouble. */
+/** Returns why the gateway could not be asked, for people; undefined if the result is no such failure. */
 export function failureCause(attempt: AttemptResult): string | undefined {
   switch (attempt.kind) {
     case 'retry':
@@ -38,14 +38,14 @@ export function failureCause(attempt: AttemptResult): string | undefined {
     case 'unknown':
       return attempt.cause ?? attempt.reason;
     case 'profile_error':
-      // Credentials that are refused are an answer; a certificate that is not trusted is not.
+      // Refused credentials are a response; an untrusted certificate is not.
       return attempt.status === 0 ? attempt.cause : undefined;
     default:
       return undefined;
   }
 }
 
-/** A status is told with the gateway's reason, a connection that failed by its code alone. */
+/** Returns a status with the gateway's reason, or the code of the failed connection alone. */
 function retryCause({ status, reason, cause }: Extract<AttemptResult, { kind: 'retry' }>): string {
   return status > 0 ? `${status} ${reason}` : (cause ?? reason);
 }

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
 
-/** A guide to the credentials of one connector, for people who fill in a push profile. */
+/** Help on the credentials of one connector, for operators who fill in a push profile. */
 export interface CredentialGuide {
-  /** Where the vendor shows or hands out the credentials, as a sentence. */
+  /** Sentence that says where the vendor shows the credentials. */
   source: string;
   /** One line for each member of the credentials that belongs to this gateway, required members first. */
   members: Readonly<Record<string, string>>;
@@ -12,16 +12,16 @@ export interface CredentialGuide {
   files: readonly string[];
   /** True where the files may be a key or certificate in PEM, or a PKCS#12 file. */
   takesKeyFiles?: boolean;
-  /** A member that the vendor's files lack: it is asked for, or read from a file. */
+  /** Member that the vendor's files lack: the command asks for it or reads it from a file. */
   askedSecret?: { member: string; question: string };
-  /** Reads a JSON file of the vendor as it was downloaded; undefined: the vendor makes no such file. */
+  /** Reads a JSON file as downloaded from the vendor; undefined: not a file of this vendor. */
   fromFile?(document: JsonObject): VendorFile | undefined;
 }
 
-/** Members of the credentials that a file holds, or a sentence that says why it is the wrong file. */
+/** Members of the credentials in a file, or the reason why it is the wrong file. */
 export type VendorFile = { members: JsonObject } | { error: string };
 
-/** Members that profiles of every gateway take (protocol/admin-api.md#credentials-of-a-push-profile). */
+/** Members of the profiles of every gateway (protocol/admin-api.md#credentials-of-a-push-profile). */
 export const commonMembers: Readonly<Record<string, string>> = {
   endpoint: 'base URL in place of the own one of the gateway, for a relay or a test',
   authEndpoint: 'base URL in place of the one that hands out access tokens',

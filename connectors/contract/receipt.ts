@@ -1,14 +1,14 @@
 /**
- * What gateways tell afterwards: receipts that they send to `/callbacks/:connector/:appId/:secret`. A connector reads
- * its gateway's form of them; the route counts them and retires dead tokens.
+ * Delivery receipts that gateways send to `/callbacks/:connector/:appId/:secret`. A connector parses its gateway's format;
+ * the route counts them and retires dead tokens.
  */
 import type { JsonObject } from '../../shared/domain/json.ts';
 
-/** A call as it came in; who made it is known by the secret in its address only. */
+/** Incoming call; only the secret in its URL identifies the caller. */
 export interface ReceiptCall {
   /** Lower-case names. */
   headers: Readonly<Record<string, string>>;
-  /** The body as it was sent, before any decoding: signatures are over these bytes. */
+  /** Body before any decoding, the input of signatures. */
   body: string;
 }
 
@@ -16,31 +16,31 @@ export type ReceiptEvent =
   /** The message reached the device. */
   | 'delivered'
   | 'clicked'
-  /** The gateway says of this very token that it is dead. */
+  /** The gateway says that this very token is invalid. */
   | 'dead_token'
-  /** The user wants no notifications now, or was long away: the token stays. */
+  /** The user switched notifications off, or was away for long: the token stays. */
   | 'suspended'
-  /** Taken by the gateway, but it will not be shown: a quota, a filter, its end. */
+  /** Accepted by the gateway but not shown: a quota, a filter, expiry. */
   | 'undelivered';
 
-/** What a gateway tells of one device and one message. */
+/** Report of a gateway on one device and one message. */
 export interface Receipt {
-  /** Public id of the push, as it was handed over with the message; null where the gateway gives none back. */
+  /** Public id of the push, as passed with the message; null if the gateway does not return it. */
   objectId: string | null;
-  /** The gateway's own id of the message, as `Attempt` `sent` told it. */
+  /** The gateway's id of the message, as in the `sent` result. */
   messageId: string | null;
   /** Registration id. */
   deviceToken: string;
   event: ReceiptEvent;
-  /** What the gateway wrote for it, a number as text. */
+  /** The gateway's code, as text. */
   code: string;
-  /** When it happened, in epoch milliseconds, where the gateway tells. */
+  /** Time of the event in epoch milliseconds; null if unknown. */
   atMs: number | null;
-  /** `dead_token` on the gateway's advice, not its word: to be believed when another message meets the same. */
+  /** `dead_token` that may be wrong: it counts only if another message gets the same receipt. */
   needsConfirmation?: true;
 }
 
-/** The receipts of one call, and what the gateway wants to hear; or why they are not taken. */
+/** Receipts of one call and the reply that the gateway expects, or the reason why the call is refused. */
 export type ReceiptsResult =
   | { ok: true; receipts: Receipt[]; reply?: JsonObject }
   | { ok: false; status: 400 | 401; error: string };

@@ -1,4 +1,4 @@
-/** What connectors tell of one recipient, in one place so that it reads alike everywhere. */
+/** Attempt results that all connectors share. */
 import type { HttpFailure } from '../../shared/http/client.ts';
 import type { AttemptResult } from '../contract/connector.ts';
 
@@ -7,7 +7,7 @@ type ProfileError = Extract<AttemptResult, { kind: 'profile_error' }>;
 
 export const sent: AttemptResult = { kind: 'sent' };
 
-/** Nothing was sent, since this process stops or the push was stopped. */
+/** Not sent because the process stops or the push was stopped. */
 export const stopping: AttemptResult = { kind: 'retry', status: 0, reason: 'stopping', afterMs: 0 };
 
 export const expired: AttemptResult = { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
@@ -19,7 +19,7 @@ export const failed = (status: number, reason: string): AttemptResult => ({
   reason,
 });
 
-/** A message that the gateway cannot be sent, as rendering told. */
+/** Result of a message that cannot be rendered for the gateway. */
 export const unrenderable = (rendering: {
   error: string;
   outcome?: 'failed' | 'dropped';
@@ -45,30 +45,31 @@ export const retry = (status: number, reason: string, afterMs: number | null = n
   afterMs,
 });
 
-export const profileError = (status: number, reason: string, sentence: string): ProfileError => ({
+export const profileError = (status: number, reason: string, hint: string): ProfileError => ({
   kind: 'profile_error',
   status,
   reason,
-  hint: sentence,
+  hint,
 });
 
 /**
- * The attempt of a request that got no answer. Certificates that cannot be trusted are a matter of configuration;
- * what was provably not processed is tried again; what was written may have arrived.
+ * Returns the result of a request without a response. An untrusted certificate is a configuration error; a request that
+ * was certainly not processed is retried; a written one may have arrived.
  */
 export function unanswered({ kind, reason, cause }: HttpFailure, isRepeatHidden: boolean): AttemptResult {
   if (kind === 'unknown') return withCause({ kind: 'unknown', reason, isRepeatHidden }, cause);
-  if (reason === 'certificate_refused') return withCause(profileError(0, reason, untrusted(cause)), cause);
+  if (reason === 'certificate_refused')
+    return withCause(profileError(0, reason, untrustedHint(cause)), cause);
   if (reason === 'bad_request') return failed(0, reason);
   return withCause(retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : null), cause);
 }
 
-const untrusted = (cause: string | undefined): string => {
+const untrustedHint = (cause: string | undefined): string => {
   const code = cause === undefined ? '' : ` (${cause})`;
   return `The certificate of the gateway is not trusted${code}: check endpoint and ca.`;
 };
 
-/** Adds the code of the connection's failure, where there is one. */
+/** Adds the code of the failed connection, if known. */
 export function withCause(
   attempt: Retry | ProfileError | Extract<AttemptResult, { kind: 'unknown' }>,
   cause: string | undefined,

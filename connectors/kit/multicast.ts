@@ -1,7 +1,6 @@
 /**
- * Sends one push to the recipients of a batch in requests of many targets: who shares a request, how many requests
- * go at a time, and what each answer means to each recipient. A vendor's client brings the one thing that differs:
- * `exchange`, one request and its answer.
+ * Sends one push to the recipients of a batch in requests with many targets: groups recipients, limits concurrency, and
+ * maps each response to the recipients' results. A vendor's client supplies `exchange`, one request and its response.
  */
 import type { Clock } from '../../shared/clock.ts';
 import type { HttpFailure, HttpResponse } from '../../shared/http/client.ts';
@@ -10,49 +9,49 @@ import type { AccessTokens } from './access-token.ts';
 import { capped, expired, retry, stopping, unanswered } from './attempt-results.ts';
 import { attemptResult, type ResponseRule, ruleForStatus } from './response-rules.ts';
 
-/** What one request came to. */
+/** Result of one request. */
 export type ExchangeResult =
-  /** No answer; what was written may have arrived. */
+  /** No response. */
   | HttpFailure
-  /** Answered, but nobody can say what: it may have been sent. */
+  /** A response with a body that cannot be parsed: the message may have been sent. */
   | { kind: 'unreadable'; status: number }
-  /** Something has to be tried first: an `Attempt` that all its recipients end with. */
+  /** Not sent; the result of its recipients and of the rest of this send. */
   | { kind: 'attempt'; attempt: AttemptResult }
   | ParsedResponse;
 
 export interface ParsedResponse {
   kind: 'parsed';
   status: number;
-  /** What the whole request met. */
+  /** Rule for the whole request. */
   rule: ResponseRule;
-  /** Targets that were judged one by one; all others share `row`. */
+  /** Rules for single targets; all others share `rule`. */
   targets?: ReadonlyMap<string, ResponseRule>;
   messageId?: string | undefined;
-  /** Ids of targets that have one each. */
+  /** Message ids of single targets. */
   messageIds?: ReadonlyMap<string, string>;
   retryAfterMs?: number | null;
 }
 
-/** How a vendor sends: data and one function. */
+/** How one vendor sends. */
 export interface MulticastPlan {
   clock: Clock;
   recipientsPerRequest: number;
-  /** Requests of one send that are under way at a time. Default 4. */
+  /** Concurrent requests of one send. Default 4. */
   concurrency?: number;
-  /** Where the gateway wants a token. */
+  /** Access tokens, if the gateway needs them. */
   tokens?: AccessTokens;
-  /** The class that `cap` closes for the day, and where that is kept. */
+  /** Message class that `cap` closes for the day, and where that is stored. */
   quota?: { book: DayQuota; messageClass: string };
-  /** The device hides a repeat of this message (a tag, a server-side id): then an unknown outcome is tried again. */
+  /** The device or gateway hides a repeat of this message (a tag, a message id): an unknown outcome is retried. */
   isRepeatHidden: boolean;
   /**
-   * One request to these addresses, all different, at most `recipientsPerRequest`. `token` is empty where none is
-   * wanted. Must not throw for an answer.
+   * Sends one request to these device tokens: all different, at most `recipientsPerRequest`. `accessToken` is empty
+   * without `tokens`. Must not throw for a response.
    */
-  exchange(deviceTokens: string[], token: string, signal: AbortSignal): Promise<ExchangeResult>;
+  exchange(deviceTokens: string[], accessToken: string, signal: AbortSignal): Promise<ExchangeResult>;
 }
 
-/** Beyond so many requests more than planned, one send halves no further: then it is no single bad token. */
+/** Extra requests of one send by halving; more would mean that the cause is not a single bad token. */
 const maxHalvings = 64;
 
 /** Sends to all recipients; resolves when each was reported once. */
@@ -60,13 +59,13 @@ export function sendMulticast(plan: MulticastPlan, request: SendRequest): Promis
   return new MulticastSend(plan, request).run();
 }
 
-/** Answers as a vendor's client gets them: a body that cannot be read is judged by the status alone. */
+/** Returns the result of a response with an unparsable body, by its status. */
 export function unreadable({ status, retryAfterMs }: HttpResponse): ExchangeResult {
   if (status < 300) return { kind: 'unreadable', status };
   return { kind: 'parsed', status, rule: ruleForStatus(status), retryAfterMs };
 }
 
-/** The facts of one reading, for `SenderContext.onCall`. */
+/** Returns the facts of one request for `SenderContext.onCall`. */
 export function gatewayCall(result: ExchangeResult, seconds: number): GatewayCall {
   if (result.kind === 'parsed')
     return {
@@ -81,10 +80,10 @@ export function gatewayCall(result: ExchangeResult, seconds: number): GatewayCal
 class MulticastSend {
   readonly #plan: MulticastPlan;
   readonly #request: SendRequest;
-  /** The same address twice would get the message twice: its recipients share one target. */
-  readonly #byAddress = new Map<string, Recipient[]>();
+  /** Recipients with the same token share one target: sent twice, the device would show the message twice. */
+  readonly #byDeviceToken = new Map<string, Recipient[]>();
   readonly #queue: string[][] = [];
-  /** How what has not left yet ends, once that is known. */
+  /** Result of everything not sent yet, once it is known. */
   #ending: AttemptResult | null = null;
   #halvings = 0;
 
@@ -92,11 +91,11 @@ class MulticastSend {
     this.#plan = plan;
     this.#request = request;
     for (const recipient of request.recipients) {
-      const known = this.#byAddress.get(recipient.deviceToken);
+      const known = this.#byDeviceToken.get(recipient.deviceToken);
       if (known) known.push(recipient);
-      else this.#byAddress.set(recipient.deviceToken, [recipient]);
+      else this.#byDeviceToken.set(recipient.deviceToken, [recipient]);
     }
-    const deviceTokens = [...this.#byAddress.keys()];
+    const deviceTokens = [...this.#byDeviceToken.keys()];
     const { recipientsPerRequest } = plan;
     for (let i = 0; i < deviceTokens.length; i += recipientsPerRequest)
       this.#queue.push(deviceTokens.slice(i, i + recipientsPerRequest));
@@ -106,20 +105,20 @@ class MulticastSend {
     const { message } = this.#request;
     if (message.expiresAtMs <= this.#plan.clock.now()) this.#ending = expired;
     const workers = Math.min(this.#plan.concurrency ?? 4, this.#queue.length);
-    await Promise.all(Array.from({ length: workers }, () => this.#work()));
+    await Promise.all(Array.from({ length: workers }, () => this.#runWorker()));
   }
 
-  /** Takes groups until there are none; one that is halved comes back as two. */
-  async #work(): Promise<void> {
+  /** Sends groups until the queue is empty; a halved group returns to it as two. */
+  async #runWorker(): Promise<void> {
     for (let group = this.#queue.shift(); group; group = this.#queue.shift()) {
-      const ending = this.#ending ?? (await this.#obstacle());
+      const ending = this.#ending ?? (await this.#blocker());
       if (ending) this.#reportAll(group, ending);
       else await this.#sendGroup(group);
     }
   }
 
-  /** Why nothing may leave now. */
-  async #obstacle(): Promise<AttemptResult | null> {
+  /** Returns why no request may be sent now, or null. */
+  async #blocker(): Promise<AttemptResult | null> {
     if (this.#request.signal.aborted) return stopping;
     const { quota } = this.#plan;
     if (!quota) return null;
@@ -141,48 +140,52 @@ class MulticastSend {
     }
     const result = await this.#exchange(group, token.value);
     if (!tokens || result.kind !== 'parsed' || result.rule.reaction !== 'renew_token')
-      return this.#judge(group, result);
+      return this.#handle(group, result);
     const next = await tokens.replace(token.value);
-    if (next === null) return this.#judge(group, result);
-    if (!next.ok) return this.#judge(group, { kind: 'attempt', attempt: next.attempt });
-    return this.#judge(group, await this.#exchange(group, next.value));
+    if (next === null) return this.#handle(group, result);
+    if (!next.ok) return this.#handle(group, { kind: 'attempt', attempt: next.attempt });
+    return this.#handle(group, await this.#exchange(group, next.value));
   }
 
   #exchange(group: string[], token: string): Promise<ExchangeResult> {
     return this.#plan.exchange(group, token, this.#request.signal);
   }
 
-  async #judge(group: string[], result: ExchangeResult): Promise<void> {
+  async #handle(group: string[], result: ExchangeResult): Promise<void> {
     const { isRepeatHidden } = this.#plan;
-    if (result.kind === 'parsed') return this.#judgeAnswer(group, result);
+    if (result.kind === 'parsed') return this.#handleParsed(group, result);
     if (result.kind === 'attempt') this.#end(result.attempt);
     this.#reportAll(group, unparsedResult(result, isRepeatHidden));
   }
 
-  async #judgeAnswer(group: string[], answer: ParsedResponse): Promise<void> {
-    const { rule, status, targets, retryAfterMs = null } = answer;
-    const isAlone = group.length === 1;
-    if (rule.reaction === 'ambiguous' && !isAlone && this.#halvings < maxHalvings) {
+  async #handleParsed(group: string[], response: ParsedResponse): Promise<void> {
+    const { rule, status, targets, retryAfterMs = null } = response;
+    const isSingle = group.length === 1;
+    if (rule.reaction === 'ambiguous' && !isSingle && this.#halvings < maxHalvings) {
       this.#halvings += 2;
       const middle = Math.ceil(group.length / 2);
       this.#queue.unshift(group.slice(0, middle), group.slice(middle));
       return;
     }
-    // Of many targets no single one is known to be dead.
-    const shared = rule.reaction === 'dead_token' && !isAlone ? { ...rule, reaction: 'fail' as const } : rule;
-    const attempt = withMessageId(attemptResult(shared, status, { retryAfterMs, isAlone }), answer.messageId);
+    // With many targets the response does not say which one is invalid.
+    const shared =
+      rule.reaction === 'dead_token' && !isSingle ? { ...rule, reaction: 'fail' as const } : rule;
+    const attempt = withMessageId(
+      attemptResult(shared, status, { retryAfterMs, isSingle }),
+      response.messageId,
+    );
     if (endsSend(rule)) this.#end(attempt);
     if (rule.reaction === 'cap') await this.#closeForToday(rule);
     for (const deviceToken of group) {
       const own = targets?.get(deviceToken);
-      const told = own ? attemptResult(own, status, { retryAfterMs, isAlone: true }) : attempt;
-      this.#report(deviceToken, withMessageId(told, answer.messageIds?.get(deviceToken)));
+      const final = own ? attemptResult(own, status, { retryAfterMs, isSingle: true }) : attempt;
+      this.#report(deviceToken, withMessageId(final, response.messageIds?.get(deviceToken)));
     }
   }
 
   async #closeForToday({ reason }: ResponseRule): Promise<void> {
     const { quota } = this.#plan;
-    // Not written down, the next send learns it from the gateway itself.
+    // If this is not stored, the gateway refuses the next send in the same way.
     await quota?.book.close(quota.messageClass, reason).catch(() => undefined);
   }
 
@@ -195,7 +198,7 @@ class MulticastSend {
   }
 
   #report(deviceToken: string, attempt: AttemptResult): void {
-    for (const { index } of this.#byAddress.get(deviceToken) ?? []) this.#request.report(index, attempt);
+    for (const { index } of this.#byDeviceToken.get(deviceToken) ?? []) this.#request.report(index, attempt);
   }
 }
 

@@ -1,48 +1,48 @@
 /**
- * Tables of what gateways answer: one row per code, looked up in one way. A vendor's `errors.ts` is such a table,
- * each row with its source; what is not in it is judged with care and never deletes a token.
+ * Response tables: one rule per code of a gateway. A vendor's `errors.ts` is such a table with the source of each rule; a
+ * code that is not in it never deletes a token.
  */
 import type { AttemptResult } from '../contract/connector.ts';
 import { capped, failed, profileError, retry, sent } from './attempt-results.ts';
 
-/** What follows from an answer, before it is told as an `Attempt`. */
+/** Reaction to a response. */
 export type Reaction =
   | 'sent'
-  /** The gateway says of this token that it is dead. Of a whole request only where it had one target. */
+  /** The gateway says that this token is invalid. For a whole request only if it has one target. */
   | 'dead_token'
-  /** These recipients are refused for good; others may do well. */
+  /** These recipients are refused for good; others may succeed. */
   | 'fail'
-  /** As `fail`: the gateway has nothing to send it as, or folds it. */
+  /** As `fail`: the gateway has no such message, or folds it. */
   | 'drop'
-  /** Every recipient of this push would be refused alike: the rest of it is not sent. */
+  /** All recipients of this push would be refused alike: the rest is not sent. */
   | 'fail_push'
   | 'retry'
-  /** The gateway is sent to too fast: these and the rest of this send wait. */
+  /** Rate limit: these recipients and the rest of this send wait. */
   | 'throttle'
-  /** A new access token, once; then `profile_error`. */
+  /** One new access token and one repeat; then `profile_error`. */
   | 'renew_token'
   /** Credentials or configuration are wrong. */
   | 'profile_error'
-  /** The day's quota of this class is used up: nothing more of it today, by anybody. */
+  /** The day's quota of this message class is used up: no dispatcher sends more of it today. */
   | 'cap'
-  /** Some token of the request is bad, nobody knows which: halves until it is one, which then is `alone`. */
+  /** An unnamed token of the request is bad: the request is halved until one is left, which gets `singleTarget`. */
   | 'ambiguous';
 
 export interface ResponseRule {
-  /** As the gateway writes it, a number as text. */
+  /** The gateway's code, as text. */
   code: string;
-  /** Short, from a bounded set: it becomes a metric label and a reason on the record. */
+  /** Short text from a bounded set: a metric label, and a reason on the push record. */
   reason: string;
   reaction: Reaction;
-  /** For an operator, where there is something to mend (`profile_error`, `renew_token`). */
+  /** What the operator has to fix (`profile_error`, `renew_token`). */
   hint?: string;
-  /** `retry` and `throttle`: not before. */
+  /** `retry` and `throttle`: the earliest next try. */
   afterMs?: number;
-  /** `ambiguous`: what it means of a single target. */
+  /** `ambiguous`: reaction for a request with one target. */
   singleTarget?: 'dead_token' | 'fail';
 }
 
-/** Rows of the kinds that tables have many of. */
+// Shorthands for frequent kinds of rules.
 export const rateLimited = (code: string, reason: string): ResponseRule => ({
   code,
   reason,
@@ -53,47 +53,46 @@ export const invalidMessage = (code: string, reason: string): ResponseRule => ({
   reason,
   reaction: 'fail_push',
 });
-/** With the sentence for whoever can mend it. */
-export const configError = (code: string, reason: string, sentence: string): ResponseRule => ({
+export const configError = (code: string, reason: string, hint: string): ResponseRule => ({
   code,
   reason,
   reaction: 'profile_error',
-  hint: sentence,
+  hint,
 });
 
-/** Looks codes up in one gateway's table. */
+/** Returns the rule of a code. */
 export type ResponseTable = (code: string | number) => ResponseRule;
 
-/** The look-up of a gateway's rows; of a code that is not there, `unknown`, which deletes nothing. */
+/** Builds a response table; codes that are not in it get `unknown`. */
 export function responseTable(
   rows: readonly ResponseRule[],
   unknown: Omit<ResponseRule, 'code'> = unknownCode,
 ): ResponseTable {
-  const byCode = new Map(rows.map((rule) => [rule.code, rule]));
-  return (code) => byCode.get(String(code)) ?? { ...unknown, code: String(code) };
+  const rulesByCode = new Map(rows.map((rule) => [rule.code, rule]));
+  return (code) => rulesByCode.get(String(code)) ?? { ...unknown, code: String(code) };
 }
 
 const unknownCode: Omit<ResponseRule, 'code'> = { reason: 'unknown_code', reaction: 'fail' };
 
-/** What a bare HTTP status means where the body says nothing. Deletes nothing. */
+/** Returns the rule of an HTTP status without a meaningful body. Never deletes a token. */
 export function ruleForStatus(status: number): ResponseRule {
   const code = `http_${status}`;
   if (status === 429 || status === 503) return { code, reason: code, reaction: 'throttle' };
   if (status >= 500) return { code, reason: code, reaction: 'retry' };
-  if (status === 401) return { code, reason: code, reaction: 'renew_token', hint: refusedBy(status) };
+  if (status === 401) return { code, reason: code, reaction: 'renew_token', hint: refusalHint(status) };
   if (status === 403 || status === 404 || status === 407)
-    return { code, reason: code, reaction: 'profile_error', hint: refusedBy(status) };
+    return { code, reason: code, reaction: 'profile_error', hint: refusalHint(status) };
   return { code, reason: code, reaction: 'fail_push' };
 }
 
-const refusedBy = (status: number): string =>
+const refusalHint = (status: number): string =>
   `The gateway answers with status ${status}: check the credentials, the endpoint and the app's rights there.`;
 
-/** The attempt of a row once nothing more is tried for it here. `status`: the HTTP status. */
+/** Returns the final result of a rule. `status`: the HTTP status. */
 export function attemptResult(
   rule: ResponseRule,
   status: number,
-  told: { retryAfterMs?: number | null; isAlone?: boolean } = {},
+  details: { retryAfterMs?: number | null; isSingle?: boolean } = {},
 ): AttemptResult {
   const { reaction, reason, hint: sentence = `The gateway answered ${reason} (${rule.code}).` } = rule;
   switch (reaction) {
@@ -108,20 +107,20 @@ export function attemptResult(
       return failed(status, withCode(rule));
     case 'retry':
     case 'throttle':
-      return retry(status, reason, told.retryAfterMs ?? rule.afterMs ?? null);
+      return retry(status, reason, details.retryAfterMs ?? rule.afterMs ?? null);
     case 'cap':
       return capped(status, reason);
     case 'renew_token':
     case 'profile_error':
       return profileError(status, reason, sentence);
     case 'ambiguous':
-      return told.isAlone && rule.singleTarget === 'dead_token'
+      return details.isSingle && rule.singleTarget === 'dead_token'
         ? { kind: 'invalid_token', status, reason }
         : failed(status, reason);
   }
 }
 
-/** Of a code that nobody foresaw the record shows the code; a gateway's codes are short. */
+/** Shows an unknown code on the record. */
 function withCode({ reason, code }: ResponseRule): string {
   return reason === 'unknown_code' ? `unknown code ${code.replace(/[^\w.-]/g, '').slice(0, 24)}` : reason;
 }

@@ -3,7 +3,7 @@
  * known, from a single source; what the others mean is not public, so they retire no token.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptReading } from '../../contract/connector.ts';
+import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/json.ts';
 import { epochMsOf, textOf } from '../../kit/receipts.ts';
 
@@ -11,7 +11,7 @@ const delivered = '40000002';
 const mostStatuses = 1000;
 
 /** The receipts of one call. */
-export function readReceipts({ body }: ReceiptCall): ReceiptReading {
+export function readReceipts({ body }: ReceiptCall): ReceiptsResult {
   const statuses = parseObject(body)?.statuses;
   if (!Array.isArray(statuses) || statuses.length > mostStatuses)
     return { ok: false, status: 400, error: `expected statuses, an array of at most ${mostStatuses}` };

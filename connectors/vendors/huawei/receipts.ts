@@ -5,7 +5,7 @@
 import { createHmac } from 'node:crypto';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
+import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/json.ts';
 import { epochMsOf, textOf } from '../../kit/receipts.ts';
 import type { HuaweiCredentials } from './credentials.ts';
@@ -31,7 +31,7 @@ const events: ReadonlyMap<string, ReceiptEvent> = new Map<string, ReceiptEvent>(
 const mostStatuses = 1000;
 
 /** The receipts of one call; refused where a profile has a key and nobody's fits. */
-export function readReceipts(call: ReceiptCall, profiles: readonly HuaweiCredentials[]): ReceiptReading {
+export function readReceipts(call: ReceiptCall, profiles: readonly HuaweiCredentials[]): ReceiptsResult {
   if (!isSigned(call, profiles))
     return { ok: false, status: 401, error: 'the signature of the receipts is missing or wrong' };
   const statuses = parseObject(call.body)?.statuses;

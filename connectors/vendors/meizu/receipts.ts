@@ -4,7 +4,7 @@
  */
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
+import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/json.ts';
 import { textOf } from '../../kit/receipts.ts';
 import type { MeizuCredentials } from './credentials.ts';
@@ -21,7 +21,7 @@ export const wantedReceipts = '3';
 export function readMeizuReceipts(
   { body }: ReceiptCall,
   profiles: readonly Pick<MeizuCredentials, 'receiptToken'>[],
-): ReceiptReading {
+): ReceiptsResult {
   const form = new URLSearchParams(body);
   if (!isFromMeizu(form.get('access_token') ?? '', profiles))
     return { ok: false, status: 401, error: 'access_token is not the one of any profile' };

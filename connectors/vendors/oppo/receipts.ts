@@ -3,14 +3,14 @@
  * passed over.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptReading } from '../../contract/connector.ts';
+import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
 const arrived = 'push_arrive';
 const most = 10_000;
 
 /** Reads a call; what is no receipt in it is passed over. */
-export function readOppoReceipts({ body }: ReceiptCall): ReceiptReading {
+export function readOppoReceipts({ body }: ReceiptCall): ReceiptsResult {
   const told = parsed(body);
   if (!Array.isArray(told) || told.length > most)
     return { ok: false, status: 400, error: 'expected a JSON array of receipts' };

@@ -1,6 +1,6 @@
 /** vivo's receipts (protocol/vivo.md#receipts): a JSON object by task. Nothing is signed. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
+import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/json.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
@@ -16,7 +16,7 @@ const events: ReadonlyMap<string, ReceiptEvent> = new Map([
 ]);
 
 /** Reads a call; what is no receipt in it is passed over. */
-export function readVivoReceipts({ body }: ReceiptCall): ReceiptReading {
+export function readVivoReceipts({ body }: ReceiptCall): ReceiptsResult {
   const tasks = parseObject(body);
   if (!tasks) return { ok: false, status: 400, error: 'expected a JSON object of receipts by task' };
   const receipts = Object.entries(tasks).flatMap(([taskId, told]) =>

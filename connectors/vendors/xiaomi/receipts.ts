@@ -1,6 +1,6 @@
 /** Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message id. Nothing is signed. */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptReading } from '../../contract/connector.ts';
+import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/json.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
@@ -25,7 +25,7 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
 export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
 
 /** Reads a call; what is no receipt in it is passed over. */
-export function readXiaomiReceipts({ body }: ReceiptCall): ReceiptReading {
+export function readXiaomiReceipts({ body }: ReceiptCall): ReceiptsResult {
   const messages = parseObject(new URLSearchParams(body).get('data') ?? '');
   if (!messages) return { ok: false, status: 400, error: 'expected a form with a field data of JSON' };
   const receipts = Object.entries(messages).flatMap(([messageId, told]) =>

@@ -78,7 +78,7 @@ async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promi
     report.problems.length === 0 && isEnding
       ? [`A certificate ends on ${new Date(report.expiresAtMs ?? nowMs).toISOString().slice(0, 10)}.`]
       : report.problems;
-  const make = isEnded || report.kind === 'unfit' ? fail : warn;
+  const make = isEnded || report.kind === 'invalid' ? fail : warn;
   return problems.map((problem) =>
     make('credentials', `${labelOf(id)}: ${problem}`, `Put the profile again: ${putCommand(id)}.`),
   );

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ReceiptReading } from '../../../connectors/contract/connector.ts';
+import type { ReceiptsResult } from '../../../connectors/contract/connector.ts';
 import { honor } from '../../../connectors/vendors/honor/index.ts';
 import { huawei } from '../../../connectors/vendors/huawei/index.ts';
 import { choosePort } from '../../../ops/local/ports.ts';
@@ -9,7 +9,7 @@ import { startHonorGateway } from '../../../ops/sandbox/vendors/honor/server.ts'
 import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
 
 /** What came in over HTTP, as the connectors read it. */
-const readings: ReceiptReading[] = [];
+const readings: ReceiptsResult[] = [];
 const keyed = { appId: '1', appSecret: '2', callbackKey: 'key', callbackUser: 'user' };
 
 const server = createServer(async (request, response) => {

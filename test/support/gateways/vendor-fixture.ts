@@ -6,7 +6,7 @@ import type {
   Connector,
   PushMessage,
   Receipt,
-  ReceiptReading,
+  ReceiptsResult,
   Recipient,
   Sender,
 } from '../../../connectors/contract/connector.ts';
@@ -92,7 +92,7 @@ export function messageIdOf(attempt: AttemptResult | undefined): string {
 
 /** Listens for receipts while `work` runs. Returns the received ones, as `read` parses them. */
 export async function receiptsDuring(
-  read: (body: string) => ReceiptReading | undefined,
+  read: (body: string) => ReceiptsResult | undefined,
   work: (callbackUrl: string) => Promise<void>,
 ): Promise<Receipt[]> {
   const bodies: string[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { PushMessage, ReceiptReading } from '../../../../connectors/contract/connector.ts';
+import type { PushMessage, ReceiptsResult } from '../../../../connectors/contract/connector.ts';
 import { honor } from '../../../../connectors/vendors/honor/index.ts';
 import { renderHonor } from '../../../../connectors/vendors/honor/payload.ts';
 import { bodyFault } from '../../../../ops/sandbox/vendors/honor/message.ts';
@@ -172,7 +172,7 @@ describe('limits are told before anything is sent', () => {
 });
 
 describe('receipts of Honor', () => {
-  const read = (body: string): ReceiptReading | undefined => honor.receipts?.({ headers: {}, body }, []);
+  const read = (body: string): ReceiptsResult | undefined => honor.receipts?.({ headers: {}, body }, []);
   const one = {
     token: 'T1',
     status: 40_000_002,

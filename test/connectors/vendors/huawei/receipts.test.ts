@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ReceiptReading } from '../../../../connectors/contract/connector.ts';
+import type { ReceiptsResult } from '../../../../connectors/contract/connector.ts';
 import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
 import {
   createHuaweiApp,
@@ -17,7 +17,7 @@ const read = (call: { headers: Record<string, string>; body: string }, profiles:
     profiles.map((one) => huawei.credentials.parse(one)),
   );
 
-function receiptsOf(reading: ReceiptReading | undefined) {
+function receiptsOf(reading: ReceiptsResult | undefined) {
   if (!reading?.ok) throw new Error(reading?.error ?? 'no receipts');
   return reading.receipts;
 }

@@ -1,0 +1,28 @@
+/**
+ * Result of one attempt for one recipient: plain data, since it crosses threads. `cause` is the code of a connection that
+ * failed (`ENOTFOUND`, `CERT_HAS_EXPIRED`), if known.
+ */
+export type AttemptResult =
+  /** The gateway accepted the message. */
+  | { kind: 'sent'; messageId?: string }
+  /** The gateway or this connector refuses it for good; `capped`: a quota of the gateway is used up. */
+  | { kind: 'rejected'; outcome: 'failed' | 'dropped' | 'expired' | 'capped'; status: number; reason: string }
+  /** The gateway says that this very token is invalid, and perhaps since when. */
+  | { kind: 'invalid_token'; status: number; reason: string; deadSinceMs?: number }
+  /** Not accepted; another try is worthwhile after `afterMs` (null: the dispatcher's back-off). */
+  | { kind: 'retry'; status: number; reason: string; afterMs: number | null; cause?: string | undefined }
+  /** The request was written and got no answer: the message may have been delivered. */
+  | { kind: 'unknown'; reason: string; isRepeatHidden: boolean; cause?: string | undefined }
+  /** Credentials or configuration are wrong: all recipients of the profile would end alike. `hint` tells the operator what to fix. */
+  | { kind: 'profile_error'; status: number; reason: string; hint: string; cause?: string | undefined };
+
+export type Report = (index: number, attempt: AttemptResult) => void;
+
+/** Facts about one request to a gateway, for the metrics of the main thread. */
+export interface GatewayCall {
+  /** HTTP status; 0 without an answer. */
+  status: number;
+  /** Short reason from a bounded set, never a token. */
+  reason: string;
+  seconds: number;
+}
