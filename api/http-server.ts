@@ -3,28 +3,28 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 /**
- * Connections that wait to be accepted, as far as the system allows: after a restart thousands of devices come at
- * once, and whose first packet is dropped tries again after one second, then two, then four.
+ * Queue of connections to accept, up to the limit of the system: after a restart thousands of devices connect at once, and
+ * a dropped one tries again after one second, then two, then four.
  */
 const backlog = 8192;
 
-/** Soft numbers of the server; tests hand in shorter ones. */
+/** Limits of the server; tests use smaller ones. */
 export interface ServerLimits {
   /** Time from the connection, or from the last reply, to the end of a request's headers. */
   headersMs: number;
   /** Time for a whole request. A body has its own time (shared/http/body/reader.ts), which begins when its keys are known. */
   requestMs: number;
-  /** How often connections are looked at. */
+  /** Interval between two checks of all connections. */
   checkEveryMs: number;
-  /** An idle connection between two requests is ended after this. */
+  /** Time after which an idle connection is closed. */
   keepAliveMs: number;
-  /** Time for a client to read a last refusal; afterwards its connection is destroyed. */
+  /** Time for a client to read a final refusal before its connection is destroyed. */
   lingerMs: number;
-  /** Requests of one connection that wait for their replies: no client of the field sends a second one before. */
+  /** Requests of one connection that wait for replies; known clients send one at a time. */
   maxPipelined: number;
   /**
-   * Connections of this process, those of devices included (api/channel/limits.ts). There is no limit per address: a
-   * proxy has one for everybody, and who it forwards for is known only after the headers.
+   * Connections of this process, including those of devices (api/channel/limits.ts). There is no limit per IP address: all
+   * clients of a proxy share one, and the headers name the client only later.
    */
   maxConnections: number;
 }
@@ -39,7 +39,7 @@ export const serverLimits: ServerLimits = {
   maxConnections: 60_000,
 };
 
-/** Largest headers of a request, in bytes; more are 431. */
+/** Largest headers of a request, in bytes; larger ones are 431. */
 const maxHeaderBytes = 16 * 1024;
 
 /** Starts listening; resolves with the server once the port is bound. */
@@ -67,16 +67,16 @@ export function listen(
 }
 
 /**
- * Ends a connection that has more than `most` requests without a reply: Node reads on while their handlers wait, and
+ * Closes a connection that has more than `maxPipelined` requests without a reply: Node keeps reading while their handlers wait, so
  * one connection could fill the memory with small requests.
  */
-function limitPipelining(handle: RequestListener, most: number): RequestListener {
+function limitPipelining(handle: RequestListener, maxPipelined: number): RequestListener {
   const waiting = new WeakMap<Socket, number>();
   return (request, response) => {
     const { socket } = request;
     const count = (waiting.get(socket) ?? 0) + 1;
     waiting.set(socket, count);
-    if (count > most) {
+    if (count > maxPipelined) {
       socket.destroy();
       return;
     }
@@ -85,7 +85,7 @@ function limitPipelining(handle: RequestListener, most: number): RequestListener
   };
 }
 
-/** Answers what is no request, or does not become one in time, before anything else knows of it. */
+/** Answers invalid and late requests, which no handler sees. */
 function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, lingerMs: number): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
@@ -93,7 +93,7 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, lingerM
   }
   const [status, text] = clientErrors.get(error.code ?? '') ?? [400, 'Bad Request'];
   const body = JSON.stringify({ code: status, error: `${text}.` });
-  // A client that neither reads nor closes would keep its connection.
+  // Otherwise a client that neither reads nor closes would keep its connection.
   setTimeout(() => socket.destroy(), lingerMs).unref();
   socket.end(
     [
@@ -113,7 +113,7 @@ const clientErrors = new Map<string, [number, string]>([
   ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],
 ]);
 
-/** Takes no more requests, ends idle connections, and waits for the ones in work. */
+/** Stops accepting requests, closes idle connections, and waits for the running requests. */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());

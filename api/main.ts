@@ -12,7 +12,7 @@ try {
   const stack = new ClosingStack(log);
   closeOnSignals({ log, stack });
   await startApi(config, log, { stack }).catch((error: unknown) => {
-    // A start that is interrupted fails; the process then ends as after any other stop.
+    // A signal during the start makes it fail; the process then stops as usual.
     if (!stack.isClosing) throw error;
   });
   if (!stack.isClosing) notifySupervisor({ ready: true });

@@ -6,19 +6,20 @@ import { FairQueue, type FairQueueLimits } from '../shared/fairness/fair-queue.t
 import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 
-/** Connections of one api process, and how many of them one app has at a time (README.md "Connections"). */
+/** Connections of one api process, and those that one app may use at a time (README.md "Connections"). */
 export const poolLimits: Record<'calls' | 'admission', Required<FairQueueLimits>> = {
   calls: { atOnce: 10, perLane: 6, maxWaiting: 2000, maxWaitMs: 5000 },
   admission: { atOnce: 5, perLane: 3, maxWaiting: 1000, maxWaitMs: 5000 },
 };
 
+/** Pools of an api process. */
 export interface Pools {
   db: Database;
   admissionDb: Database;
   queries: QueryLimiter;
 }
 
-/** Opens the pools of an api process, and waits until the database answers. None connects before it is needed. */
+/** Opens the pools of an api process and waits until the database answers. Further connections open when they are needed. */
 export async function openPools(config: Config, log: Logger, stack: ClosingStack): Promise<Pools> {
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
   const open = (name: string, url: string, size: { maxConnections: number; turns?: FairQueue }): Database => {

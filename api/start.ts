@@ -21,15 +21,17 @@ import { PushCallLimit } from './middleware/push-call-limit.ts';
 import { type BodyLimits, BodyMemory } from './middleware/request-body.ts';
 import { openPools } from './pools.ts';
 import { loadRoutes } from './route-loader.ts';
+import type { ApiDeps } from './services/deps.ts';
 import { createServices, type Services } from './services/services.ts';
 
+/** Started api process. */
 export interface RunningApi {
   port: number;
   services: Services;
   stack: ClosingStack;
 }
 
-/** What a test may choose. */
+/** Options for tests; `main.ts` uses the defaults. */
 export interface ApiOptions {
   stack?: ClosingStack;
   clock?: Clock;
@@ -40,58 +42,27 @@ export interface ApiOptions {
   onExchange?: (exchange: Exchange) => void;
 }
 
-/**
- * Opens all that an api process needs and listens. What opens is put on the closing stack in the same
- * breath; `stack` may hold more of the caller's. Used by `main.ts` and by tests, which hand in a clock.
- */
+/** Values that all steps of a start share. */
+interface Startup {
+  config: Config;
+  log: Logger;
+  stack: ClosingStack;
+  clock: Clock;
+  options: ApiOptions;
+}
+
+/** Opens the dependencies of an api process and listens. Each step registers its closer on the stack. */
 export async function startApi(config: Config, log: Logger, options: ApiOptions = {}): Promise<RunningApi> {
-  const stack = options.stack ?? new ClosingStack(log);
-  const clock = options.clock ?? systemClock;
-  const { db, admissionDb, queries } = await openPools(config, log, stack);
-  const vault = new Vault(config.secrets);
-  const readiness = new DatabaseReadiness(admissionDb, { vault, clock, log });
-  await untilMigrated(readiness, stack);
-  const listener = new Listener(config.databaseUrl, log);
-  stack.add('notifications', () => listener.close());
-  await listener.start();
-  const queue = new JobQueue(db, log, { supervise: false });
-  stack.add('queue', () => queue.stop());
-  await queue.start();
-  const metrics = createMetrics();
-  const appCache = new AppCache(admissionDb, vault, clock);
-  const services = createServices({
-    config,
-    db,
-    admissionDb,
-    queries,
-    queue,
-    vault,
-    clock,
-    metrics,
-    appCache,
-    readiness,
-  });
-  stack.add('functions', () => services.functionHosts.close());
-  stack.add('hooks', () => services.hooks.close());
-  stack.add('accounts', () => services.accounts.close());
-  const routes = await loadRoutes();
-  const { maxWaitingPushes: maxWaiting, onExchange } = options;
-  const backlog = new PushBacklog({
-    queue,
-    db: admissionDb,
-    clock,
-    ...(maxWaiting === undefined ? {} : { maxWaiting }),
-  });
-  const pushCallLimit = new PushCallLimit(admissionDb, backlog);
-  const operator = new OperatorAuthenticator({ adminToken: config.adminToken, clock });
-  const bodies = new BodyMemory(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes));
-  const shared = { routes, services, config, operator, log, metrics, pushCallLimit, bodies };
-  const app = createApp({ ...shared, onExchange });
+  const { stack = new ClosingStack(log), clock = systemClock } = options;
+  const startup: Startup = { config, log, stack, clock, options };
+  const { deps, listener } = await openDeps(startup);
+  const services = openServices(deps, stack);
+  const app = await openHttpApp(startup, deps, services);
   const server = await listen(app.callback(), config, { ...serverLimits, ...options.serverLimits });
   stack.add('http', () => closeServer(server));
   const ipAddressOf = (request: IncomingMessage) => remoteAddressOf(app, request);
   const limits = { ...channelLimits, ...options.channelLimits };
-  const channel = new Channel(server, { db, appCache, listener, metrics, clock, log, ipAddressOf }, limits);
+  const channel = new Channel(server, { ...deps, listener, log, ipAddressOf }, limits);
   stack.add('channel', () => channel.close());
   await channel.start();
   stack.add('readiness', () => services.health.markStopping());
@@ -100,7 +71,54 @@ export async function startApi(config: Config, log: Logger, options: ApiOptions 
   return { port, services, stack };
 }
 
-/** Nothing can be answered before the tables are there. A wrong CARILLON_SECRET is told, and refused call by call. */
+async function openDeps({
+  config,
+  log,
+  stack,
+  clock,
+}: Startup): Promise<{ deps: ApiDeps; listener: Listener }> {
+  const pools = await openPools(config, log, stack);
+  const vault = new Vault(config.secrets);
+  const readiness = new DatabaseReadiness(pools.admissionDb, { vault, clock, log });
+  await untilMigrated(readiness, stack);
+  const listener = new Listener(config.databaseUrl, log);
+  stack.add('notifications', () => listener.close());
+  await listener.start();
+  const queue = new JobQueue(pools.db, log, { supervise: false });
+  stack.add('queue', () => queue.stop());
+  await queue.start();
+  const appCache = new AppCache(pools.admissionDb, vault, clock);
+  const deps = { config, ...pools, queue, vault, clock, metrics: createMetrics(), appCache, readiness };
+  return { deps, listener };
+}
+
+function openServices(deps: ApiDeps, stack: ClosingStack): Services {
+  const services = createServices(deps);
+  stack.add('functions', () => services.functionHosts.close());
+  stack.add('hooks', () => services.hooks.close());
+  stack.add('accounts', () => services.accounts.close());
+  return services;
+}
+
+async function openHttpApp({ config, log, clock, options }: Startup, deps: ApiDeps, services: Services) {
+  const { queue, admissionDb: db, metrics } = deps;
+  const { maxWaitingPushes: maxWaiting, onExchange } = options;
+  const limits = maxWaiting === undefined ? {} : { maxWaiting };
+  const backlog = new PushBacklog({ queue, db, clock, ...limits });
+  return createApp({
+    routes: await loadRoutes(),
+    services,
+    config,
+    operator: new OperatorAuthenticator({ adminToken: config.adminToken, clock }),
+    log,
+    metrics,
+    pushCallLimit: new PushCallLimit(db, backlog),
+    bodies: new BodyMemory(options.bodyLimits, (bytes) => metrics.bodyBytes.inc(bytes)),
+    onExchange,
+  });
+}
+
+/** Waits until the tables exist, since no call works before. With a wrong CARILLON_SECRET the api starts and refuses calls. */
 async function untilMigrated(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();
   stack.add('wait for migrations', () => stop.abort());

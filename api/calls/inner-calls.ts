@@ -11,26 +11,26 @@ import {
 } from '../services/batch/inner-call.ts';
 import { replyText } from './reply-text.ts';
 
-/** What an inner call needs of the HTTP side. */
+/** Functions of the HTTP side that an inner call uses. */
 export interface InnerDeps {
   find(method: string, path: string): { route: Route; params: Record<string, string> } | undefined;
-  /** Keys, rate and session as of the outer call, for this route. */
+  /** Checks keys, rate and session of the outer call for this route. */
   admit(
     route: Route,
   ): Promise<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'>>;
   /** Checks the body's size, query and body, and runs the route. */
   run(route: Route, call: AnyCall): Promise<Reply>;
-  /** The refusal that an error means; notes what went wrong inside. */
+  /** Returns the refusal for an error, and logs an internal error. */
   toRefusal(error: unknown): Refusal;
 }
 
-type Shared = Omit<AnyCall, 'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 'sent' | 'session'>;
+type OuterCall = Omit<AnyCall, 'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 'sent' | 'session'>;
 
-/** Calls within one request, without a round trip. What nobody may call with an app's key is not to be found here. */
-export function innerCallRunner(outer: Shared, deps: InnerDeps): RunInnerCall {
-  return async (inner, room) => {
+/** Returns a function that runs calls within one request. It finds only routes that an app key may call. */
+export function innerCallRunner(outer: OuterCall, deps: InnerDeps): RunInnerCall {
+  return async (inner, allowance) => {
     try {
-      return await runInnerCall(inner, outer, { ...deps, room });
+      return await runInnerCall(inner, outer, { ...deps, allowance });
     } catch (error) {
       return failed(deps.toRefusal(error));
     }
@@ -39,8 +39,8 @@ export function innerCallRunner(outer: Shared, deps: InnerDeps): RunInnerCall {
 
 async function runInnerCall(
   inner: InnerCall,
-  outer: Shared,
-  deps: InnerDeps & { room: ReplyAllowance },
+  outer: OuterCall,
+  deps: InnerDeps & { allowance: ReplyAllowance },
 ): Promise<InnerOutcome> {
   const found = inner.path.startsWith('/1.1/') ? deps.find(inner.method, inner.path) : undefined;
   if (!found?.route.isInBatches) throw new Refusal('notFound');
@@ -58,8 +58,8 @@ async function runInnerCall(
     body,
     bodyBytes,
   });
-  const answer = await textOf(reply, deps.room);
-  return (reply.status ?? 200) < 400 ? { ok: true, text: answer } : foreignFailure(answer);
+  const text = await textOf(reply, deps.allowance);
+  return (reply.status ?? 200) < 400 ? { ok: true, text } : hostFailure(text);
 }
 
 function bodyOf({ body }: InnerCall): JsonObject {
@@ -68,21 +68,21 @@ function bodyOf({ body }: InnerCall): JsonObject {
   return body;
 }
 
-async function textOf({ body }: Reply, room: ReplyAllowance): Promise<string> {
+async function textOf({ body }: Reply, allowance: ReplyAllowance): Promise<string> {
   if (typeof body === 'string') return body;
   if (Buffer.isBuffer(body)) return body.toString();
-  return body instanceof Readable ? foreignJson(body, room) : replyText(body);
+  return body instanceof Readable ? hostJson(body, allowance) : replyText(body);
 }
 
-/** What a function host answers, as JSON that may stand inside ours. Throws 116 where it has no room, 502 for no JSON. */
-async function foreignJson(body: Readable, room: ReplyAllowance): Promise<string> {
+/** Reads the response of a function host as JSON. Throws 116 when it is too large, 502 for anything but JSON. */
+async function hostJson(body: Readable, allowance: ReplyAllowance): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     chunks.push(Buffer.from(chunk));
     bytes += chunks.at(-1)?.length ?? 0;
-    // Leaving the loop ends the stream.
-    if (!room.growTo(bytes))
+    // Leaving the loop closes the stream.
+    if (!allowance.growTo(bytes))
       throw refuse('tooLarge', 'The function ran; its answer is too large for a batch.');
   }
   try {
@@ -92,10 +92,10 @@ async function foreignJson(body: Readable, room: ReplyAllowance): Promise<string
   }
 }
 
-/** What a function itself refused with. */
-function foreignFailure(answer: string): InnerOutcome {
-  const said: unknown = JSON.parse(answer);
-  const { code, error } = isJsonObject(said) ? said : {};
+/** Returns the error of a function as an outcome. */
+function hostFailure(text: string): InnerOutcome {
+  const value: unknown = JSON.parse(text);
+  const { code, error } = isJsonObject(value) ? value : {};
   return {
     ok: false,
     error: { code: typeof code === 'number' ? code : 1, error: typeof error === 'string' ? error : '' },

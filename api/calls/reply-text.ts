@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Text that is written within one turn of the event loop: a few milliseconds' work. */
-const lengthPerTurn = 256 * 1024;
+/** Length of text that is written in one turn of the event loop: a few milliseconds of work. */
+const maxLengthPerTurn = 256 * 1024;
 
 /**
- * A reply as JSON. The rows of a list are written one by one, with pauses for other calls: a list of megabytes, written
- * in one go, would let all of them wait.
+ * Writes a reply as JSON. The rows of a list are written one by one and yield to other calls, which a list of megabytes
+ * would otherwise delay.
  */
 export async function replyText(body: object): Promise<string> {
   if (!('results' in body) || !Array.isArray(body.results)) return JSON.stringify(body);
@@ -15,7 +15,7 @@ export async function replyText(body: object): Promise<string> {
     const text = JSON.stringify(row) ?? 'null';
     rows.push(text);
     length += text.length;
-    if (length < lengthPerTurn) continue;
+    if (length < maxLengthPerTurn) continue;
     length = 0;
     await nextTurn();
   }

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { issueText } from '../../shared/domain/errors/issue-text.ts';
 
-/** Values that passed the schema; without one, what was sent. Throws 107 or 111 naming the member. */
+/** Returns the value as the schema parses it, or unchanged without a schema. Throws 107 or 111 with the name of the member. */
 export function checkSchema(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {
   if (!schema) return value;
   const result = schema.safeParse(value, { error: issueText });
@@ -16,7 +16,7 @@ export function checkSchema(schema: z.ZodType | undefined, value: unknown, where
   });
 }
 
-/** A schema may name the refusal it stands for: `ctx.addIssue({ …, params: { refusal } })`. */
+/** Returns the refusal that a schema names: `ctx.addIssue({ …, params: { refusal } })`. */
 function refusalOf(issue: z.core.$ZodIssue): Refusal | undefined {
   if (issue.code !== 'custom') return undefined;
   const refusal: unknown = issue.params?.refusal;
