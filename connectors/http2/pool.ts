@@ -12,7 +12,7 @@ const retireEveryMs = 10_000;
 
 /** Connection, as the pool uses it. */
 export interface PooledConnection {
-  readonly phase: 'connecting' | 'open' | 'draining' | 'gone';
+  readonly phase: 'connecting' | 'open' | 'draining' | 'closed';
   /** Streams that may be opened now; 0 when it takes no requests. */
   readonly freeStreams: number;
   /** Its own window limits it below the peer's limit, so another connection would not speed up responses. */
@@ -24,7 +24,7 @@ export interface PooledConnection {
   /** The pool drained it: its end is not a failure. */
   readonly isRetired: boolean;
   /** It received at least one response. */
-  readonly isAnswered: boolean;
+  readonly hasResponse: boolean;
   /** Start of the connection attempt, monotonic. */
   readonly startedAtMs: number;
   /** Stops taking requests and closes after the last response. */
@@ -109,7 +109,7 @@ export class ConnectionPool<C extends PooledConnection> {
   remove(connection: C): { isUnreachable: boolean; waitMs: number } {
     const nowMs = this.#options.clock.monotonicMs();
     this.#connections.delete(connection);
-    if (!connection.isAnswered && !connection.isRetired) this.#backoff.fail(nowMs);
+    if (!connection.hasResponse && !connection.isRetired) this.#backoff.fail(nowMs);
     if (this.#connections.size === 0) this.#onEmpty?.();
     return { isUnreachable: this.#backoff.isUnreachable, waitMs: this.#backoff.waitMs(nowMs) };
   }

@@ -1,15 +1,15 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 
-/** For as long as a door holds on to it: what no door needs any more takes no memory. */
+/** Secure contexts by PEM, weakly held: an unused one is collected. */
 const contexts = new Map<string, WeakRef<SecureContext>>();
 
-/** `ca` replaces the system's list unless that is given too (protocol/admin-api.md#credentials-of-a-push-profile). */
+/** Returns `ca` with the system's authorities, which it would replace (protocol/admin-api.md#credentials-of-a-push-profile). */
 export const systemAuthoritiesWith = (ca: string): string[] => [...getCACertificates('default'), ca];
 
 /**
- * What doors present and trust that have an authority (PEM) of their own and no client certificate. Making one
- * takes 30 ms and a copy of the system's list, so all doors with the same authority share it. Throws when the PEM is
- * wrong.
+ * Returns the secure context of clients that trust an additional authority (PEM) and have no client certificate.
+ * Creating one takes 30 ms and a copy of the system's list, so clients with the same authority share it. Throws for an
+ * invalid PEM.
  */
 export function sharedSecureContext(ca: string): SecureContext {
   const found = contexts.get(ca)?.deref();

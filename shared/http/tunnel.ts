@@ -2,18 +2,18 @@ import { once } from 'node:events';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext } from 'node:tls';
 
-/** Longest answer to a CONNECT that is read. */
+/** Most bytes read of the response to a CONNECT. */
 const maxHeadBytes = 16_384;
 
 export interface TunnelTarget {
   host: string;
   port: number;
   signal: AbortSignal;
-  /** Whom an https:// proxy is believed; absent: the system's list. */
+  /** Trust for an https:// proxy; absent: the system's authorities. */
   secureContext?: SecureContext;
 }
 
-/** The proxy was reached and opens no tunnel; `code` tells its status. */
+/** Error of a proxy that refused the tunnel; `code` contains its status. */
 export class ProxyError extends Error {
   readonly code: string;
 
@@ -40,7 +40,7 @@ export async function openTunnel(
         host: proxyHost,
         port: proxyPort,
         secureContext,
-        // RFC 6066 allows names only, not addresses.
+        // Server names are host names only (RFC 6066).
         servername: isIP(proxyHost) ? '' : proxyHost,
         ALPNProtocols: ['http/1.1'],
       })
@@ -67,7 +67,7 @@ function authorizationOf({ username, password }: URL): string {
   return `Proxy-Authorization: Basic ${Buffer.from(pair).toString('base64')}\r\n`;
 }
 
-/** Reads the head of the answer and nothing behind it: the tunnel's first bytes are ours to send. */
+/** Reads the head of the response; returns 0 when more bytes follow: the client speaks first in the tunnel. */
 async function statusOf(socket: Socket, signal: AbortSignal): Promise<number> {
   let head = Buffer.alloc(0);
   const closed = once(socket, 'close', { signal }).then((): never => {
@@ -79,7 +79,7 @@ async function statusOf(socket: Socket, signal: AbortSignal): Promise<number> {
     if (end >= 0) {
       const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1', 0, 64))?.[1] ?? 0);
       const rest = head.subarray(end + 4);
-      // Informational answers come before the real one (RFC 9110 15.2).
+      // Informational responses come first (RFC 9110 15.2).
       if (status < 100 || status > 199) return rest.length === 0 ? status : 0;
       head = rest;
     } else if (head.length > maxHeadBytes) return 0;

@@ -1,6 +1,6 @@
 /**
- * HPACK as a reader (RFC 7541): keeps the table right for every field, and of the fields themselves only
- * what a reply is judged by. All fields are read, none is made a string unless somebody asks.
+ * HPACK decoder (RFC 7541). Decodes every field to keep its table correct, but keeps only the status and `retry-after`;
+ * creates strings of other fields only for `onField`.
  */
 import {
   kindOf,
@@ -14,25 +14,25 @@ import { huffmanDecode, huffmanRoom } from './huffman.ts';
 import { ReceivedTable } from './received-table.ts';
 import { defaultTableSize, entryOverhead, staticTable } from './static-table.ts';
 
-/** `broken`: the connection cannot go on (RFC 7541 2.3); `too_large`: more than we take. */
+/** `broken`: a connection error (RFC 7541 2.3); `too_large`: above the limit. */
 export type DecodeError = 'broken' | 'too_large';
 
 export interface DecoderLimits {
   /** Our SETTINGS_HEADER_TABLE_SIZE. */
   tableSize: number;
-  /** Most bytes of one list, counted as RFC 9113 6.5.2 counts them. */
+  /** Most bytes of one list, counted by RFC 9113 6.5.2. */
   listSize: number;
 }
 
 const staticCount = staticTable.length;
-/** Far above what any length can be, far below where arithmetic ends. */
+/** Far above any valid length, far below the precision limit of numbers. */
 const maxInteger = 0x0fff_ffff;
 
 export class HeaderDecoder {
-  /** Of the last block: its status, 0 where it had none. */
+  /** Status of the last block; 0 without one. */
   status = 0;
   retryAfter: string | undefined;
-  /** The block can be read, but is no reply. */
+  /** The block can be decoded, but is not a valid response. */
   isMalformed = false;
   readonly #table: ReceivedTable;
   readonly #limits: DecoderLimits;
@@ -49,7 +49,7 @@ export class HeaderDecoder {
     this.#table = new ReceivedTable(limits.tableSize);
   }
 
-  /** Reads one whole block; `onField` gets every field as text, one character per byte. */
+  /** Decodes one whole block; `onField` gets every field as text, one character per byte. */
   decode(
     block: Uint8Array,
     start: number,
@@ -84,7 +84,7 @@ export class HeaderDecoder {
     return this.#literal(this.#integer(isAdded ? 0x3f : 0x0f), isAdded);
   }
 
-  /** A size update: only in front of a block, and never above what we announced (RFC 7541 4.2). */
+  /** Handles a size update: valid before the first field only, and up to our setting (RFC 7541 4.2). */
   #resize(size: number): boolean {
     if (this.#hasField || size < 0 || size > this.#limits.tableSize) return false;
     this.#table.resize(size);
@@ -132,7 +132,7 @@ export class HeaderDecoder {
     return index > 0 ? (staticKinds[index] ?? 0) : kindOf(table.bytes.toString('latin1', start, end));
   }
 
-  /** Copies the name of an entry behind the tail: the entry may be dropped for the new one. */
+  /** Copies the name of an entry after the tail: the entry may be evicted for the new one. */
   #knownName(index: number, at: number): number {
     const table = this.#table;
     if (index > staticCount) {
@@ -146,7 +146,7 @@ export class HeaderDecoder {
     return at + table.bytes.write(name, at, 'latin1');
   }
 
-  /** Reads a string behind the tail; gives the place behind it, or -1. */
+  /** Decodes a string to `at`, after the tail; returns its end or -1. */
   #text(at: number): number {
     const isHuffman = ((this.#block[this.#at] ?? 0) & 0x80) !== 0;
     const length = this.#integer(0x7f);
@@ -159,7 +159,7 @@ export class HeaderDecoder {
     return at + length;
   }
 
-  /** An integer whose first byte ends in the bits of `mask` (RFC 7541 5.1); -1 when it is cut or too large. */
+  /** Decodes an integer with the prefix `mask` (RFC 7541 5.1); returns -1 when it is incomplete or too large. */
   #integer(mask: number): number {
     if (this.#at >= this.#end) return -1;
     let value = (this.#block[this.#at++] ?? 0) & mask;
@@ -191,7 +191,7 @@ export class HeaderDecoder {
     );
   }
 
-  /** Once, before all other fields, and three digits (RFC 9113 8.3). */
+  /** Stores the status: valid once, before all other fields, with three digits (RFC 9113 8.3). */
   #setStatus(status: number): void {
     if (this.status !== 0 || this.#hasRegular || status === 0) this.isMalformed = true;
     this.status = status;

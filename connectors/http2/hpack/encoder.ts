@@ -1,11 +1,11 @@
 /**
- * HPACK as a writer (RFC 7541). Meant for requests that are alike: what lasts goes into the table once and
- * costs a byte afterwards; of what passes only the name goes there; what is secret or unique never does.
+ * HPACK encoder (RFC 7541) for similar requests. Fields of the connection are indexed and cost a byte afterwards; of
+ * fields of a batch only the name is indexed; fields of a request, secret or unique, are never indexed.
  */
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { defaultTableSize, entryOverhead, staticTable } from './static-table.ts';
 
-/** How long a field is of use: on this connection, for this push, or for one request. */
+/** Scope in which the value of a field repeats. */
 export type FieldScope = 'connection' | 'batch' | 'request';
 
 export interface Field {
@@ -20,10 +20,10 @@ interface Entry {
   size: number;
 }
 
-/** The table is not thrashed: what does not fit beside entries younger than this many blocks stays literal. */
-const settledAfterBlocks = 1000;
+/** Blocks between two evictions, to prevent thrashing; meanwhile fields that do not fit stay literals. */
+const blocksBetweenEvictions = 1000;
 
-/** Bytes that grow; one per encoder. */
+/** Growing output buffer of an encoder. */
 class GrowingBuffer {
   bytes = Buffer.allocUnsafeSlow(4096);
   length = 0;
@@ -43,21 +43,21 @@ class GrowingBuffer {
 }
 
 export class HeaderEncoder {
-  /** Changes whenever the table does: blocks that were encoded before are not to be used again. */
+  /** Changes with the table: blocks of an earlier generation must not be reused. */
   generation = 0;
-  /** Newest first, as its indices are. */
+  /** Newest first, in the order of their indices. */
   #entries: Entry[] = [];
   #size = 0;
   #maxSize = defaultTableSize;
-  /** Sizes that the peer's table has to be told of, the smallest and the last. */
+  /** Size updates to send, the smallest and the last. */
   #updates: number[] = [];
-  #blocks = settledAfterBlocks;
-  #lastDrop = 0;
+  #blocks = blocksBetweenEvictions;
+  #lastEviction = 0;
   readonly #out = new GrowingBuffer();
 
   /**
-   * The peer's SETTINGS_HEADER_TABLE_SIZE, at any time. We never use more than the default. A smaller
-   * table is told with the next block, as is the smallest of several (RFC 7541 4.2).
+   * Applies the peer's SETTINGS_HEADER_TABLE_SIZE; uses the default size at most. The next block announces the new
+   * size, and the smallest of several (RFC 7541 4.2).
    */
   setPeerTableSize(bytes: number): void {
     const size = Math.min(bytes, defaultTableSize);
@@ -65,18 +65,18 @@ export class HeaderEncoder {
     const least = Math.min(size, ...this.#updates);
     this.#updates = least < size ? [least, size] : [size];
     this.#maxSize = size;
-    this.#dropTo(size);
+    this.#evictTo(size);
     this.generation += 1;
   }
 
-  /** Entries in the table of now, newest first; for tests. */
+  /** Current entries, newest first; for tests. */
   get entries(): readonly Readonly<Entry>[] {
     return this.#entries;
   }
 
   /**
-   * Encodes a list of fields as one block. Where `generation` was moved by it, the block says something about
-   * the table and may be sent once only.
+   * Encodes fields as one block. If this changes `generation`, the block updates the peer's table and must be sent
+   * once only.
    */
   encode(fields: readonly Field[]): Buffer {
     this.#blocks += 1;
@@ -87,13 +87,13 @@ export class HeaderEncoder {
     return this.#out.take();
   }
 
-  /** What comes before the value of a field that is in no table: a literal that is never indexed, and its name. */
+  /** Returns the bytes of a never-indexed field before its value. */
   neverIndexedPrefix(name: string): Buffer {
     this.#literal(0x10, 0x0f, name);
     return this.#out.take();
   }
 
-  /** Counts blocks that were sent from a copy. */
+  /** Counts blocks that were sent as copies. */
   countBlocks(count: number): void {
     this.#blocks += count;
   }
@@ -120,36 +120,36 @@ export class HeaderEncoder {
     if (index === 0) this.#text(name);
   }
 
-  /** Index of the field, or of the first with this name; 0 where there is none. */
+  /** Returns the index of the field, or of the first one with its name; 0 without one. */
   #indexOf(name: string, value?: string): number {
-    const isIt = (known: string, knownValue: string) =>
+    const matches = (known: string, knownValue: string) =>
       known === name && (value === undefined || knownValue === value);
-    const fixed = staticTable.findIndex(([known, knownValue]) => isIt(known, knownValue));
+    const fixed = staticTable.findIndex(([known, knownValue]) => matches(known, knownValue));
     if (fixed >= 0) return fixed + 1;
-    const own = this.#entries.findIndex((entry) => isIt(entry.name, entry.value));
+    const own = this.#entries.findIndex((entry) => matches(entry.name, entry.value));
     return own < 0 ? 0 : staticTable.length + 1 + own;
   }
 
   #isAffordable(size: number): boolean {
     if (this.#size + size <= this.#maxSize) return true;
     if (size > this.#maxSize / 2) return false;
-    // Old entries are dropped at their turn, a few at a time; a small table is not turned over by every block.
-    return this.#blocks - this.#lastDrop >= settledAfterBlocks;
+    // Evicts rarely, so that a small table does not change with every block.
+    return this.#blocks - this.#lastEviction >= blocksBetweenEvictions;
   }
 
   #add(name: string, value: string): void {
     const size = name.length + value.length + entryOverhead;
     if (this.#size + size > this.#maxSize) {
-      // Half of it at a time, so that the others of the same list find room.
-      this.#dropTo(Math.min(this.#maxSize - size, this.#maxSize / 2));
-      this.#lastDrop = this.#blocks;
+      // Evict half of the table, so that the other fields of the list fit too.
+      this.#evictTo(Math.min(this.#maxSize - size, this.#maxSize / 2));
+      this.#lastEviction = this.#blocks;
     }
     this.#entries.unshift({ name, value, size });
     this.#size += size;
     this.generation += 1;
   }
 
-  #dropTo(size: number): void {
+  #evictTo(size: number): void {
     while (this.#size > size) this.#size -= this.#entries.pop()?.size ?? this.#size;
   }
 

@@ -1,8 +1,8 @@
 /** The Huffman code of HPACK (RFC 7541 5.2 and Appendix B). */
 
 /**
- * Bits of each symbol's code, 0 to 255 and EOS. The codes themselves follow: shorter ones first, and among
- * those of one length the smaller symbol first, each one more than the one before it.
+ * Code lengths in bits of the symbols 0 to 255 and EOS. The code is canonical, so the lengths define it: codes are
+ * assigned in ascending order by length, then by symbol.
  */
 // biome-ignore format: a table reads better in rows of sixteen.
 const lengths = Uint8Array.of(
@@ -28,34 +28,33 @@ const endOfString = 256;
 const longestCode = 30;
 
 /**
- * The decoder as a machine that eats four bits at a time: its states are the inner nodes of the code's tree.
- * An entry is the next state, flags, and the symbol it gives out; no four bits give more than one, since the
- * shortest code has five.
+ * Decoder as a state machine that reads four bits at a time; its states are the inner nodes of the code tree. An entry
+ * holds the next state, flags and the decoded symbol, at most one, since the shortest code has five bits.
  */
 const emitFlag = 0x100;
 const failFlag = 0x200;
-/** A text may end here: what is left over is fewer than 8 bits, all ones. */
+/** A text may end in this state: the remaining bits are valid padding, at most 7 ones. */
 const acceptFlag = 0x400;
 const stateShift = 11;
 
 const codes = codesOf();
 const machine = machineOf();
 
-/** How many bytes `text` (one byte per character) takes in this code. */
+/** Returns the encoded length of `text` (one byte per character) in bytes. */
 export function huffmanLength(text: Uint8Array): number {
   let bits = 0;
   for (const byte of text) bits += lengths[byte] ?? 0;
   return (bits + 7) >>> 3;
 }
 
-/** Encodes `text` into `into` from `at` on; gives the place behind it. */
+/** Encodes `text` into `into` at `at`; returns the end. */
 export function huffmanEncode(text: Uint8Array, into: Uint8Array, at: number): number {
   let position = at;
   let bits = 0;
   let count = 0;
   for (const byte of text) {
     const length = lengths[byte] ?? 0;
-    // At most 7 bits are left over and a code has at most 28: doubles hold that exactly, 32-bit shifts do not.
+    // At most 7 remaining bits and a code of at most 28 bits: exact in a double, but not in 32-bit shifts.
     bits = bits * 2 ** length + (codes[byte] ?? 0);
     count += length;
     while (count >= 8) {
@@ -66,15 +65,14 @@ export function huffmanEncode(text: Uint8Array, into: Uint8Array, at: number): n
       bits -= top * scale;
     }
   }
-  // Padded with the first bits of EOS, which are ones.
+  // Pads with the first bits of EOS, which are ones.
   if (count > 0) into[position++] = (bits << (8 - count)) | (0xff >>> count);
   return position;
 }
 
 /**
- * Decodes `from[start, end)` into `into` from `at` on, which must have room for `huffmanRoom(end - start)`.
- * Gives the place behind the text, or -1 when the code is broken: EOS inside, a padding that is longer than
- * 7 bits or not of ones (RFC 7541 5.2).
+ * Decodes `from[start, end)` into `into` at `at`, which must have room for `huffmanRoom(end - start)` bytes. Returns the
+ * end of the text, or -1 for invalid code: EOS, or padding that is longer than 7 bits or not all ones (RFC 7541 5.2).
  */
 export function huffmanDecode(
   from: Uint8Array,
@@ -97,7 +95,7 @@ export function huffmanDecode(
   return step & acceptFlag ? position : -1;
 }
 
-/** The longest text that so many bytes of code can hold: the shortest code has 5 bits. */
+/** Returns the length of the longest text that `bytes` of code can hold: the shortest code has 5 bits. */
 export const huffmanRoom = (bytes: number): number => Math.ceil((bytes * 8) / 5);
 
 function codesOf(): Uint32Array {
@@ -122,7 +120,7 @@ function machineOf(): Uint32Array {
   const root: TreeNode = { state: 0, isAccepting: true, children: [] };
   const nodes = [root];
   lengths.forEach((length, symbol) => {
-    plant(nodes, root, { code: codes[symbol] ?? 0, length, symbol });
+    addCode(nodes, root, { code: codes[symbol] ?? 0, length, symbol });
   });
   const table = new Uint32Array(nodes.length * 16);
   for (const node of nodes)
@@ -130,7 +128,7 @@ function machineOf(): Uint32Array {
   return table;
 }
 
-function plant(
+function addCode(
   nodes: TreeNode[],
   root: TreeNode,
   { code, length, symbol }: { code: number; length: number; symbol: number },

@@ -1,13 +1,13 @@
 /**
- * The dynamic table of the receiving side (RFC 7541 2.3.2, 4): names and values as bytes in one arena, their
- * places in rings, so that a field that a peer adds with every reply makes no object.
+ * Dynamic table of the decoder (RFC 7541 2.3.2, 4). Stores names and values as bytes in one buffer and their offsets in
+ * ring buffers, so that adding a field creates no object.
  */
 import { entryOverhead } from './static-table.ts';
 
 export class ReceivedTable {
-  /** Entries' bytes, oldest first; behind `tail` is room for the literal that is being read. */
+  /** Bytes of the entries, oldest first; the current literal is decoded after `tail`. */
   bytes: Buffer;
-  /** Where the next literal goes. */
+  /** Offset of the next literal. */
   tail = 0;
   count = 0;
   readonly #starts: Int32Array;
@@ -28,7 +28,7 @@ export class ReceivedTable {
     this.#kinds = new Uint8Array(slots);
   }
 
-  /** Slot of the entry with this index, 0 being the newest; only for `index < count`. */
+  /** Returns the slot of an entry; index 0 is the newest. Requires `index < count`. */
   slotOf(index: number): number {
     const slot = this.#newest - index;
     return slot < 0 ? slot + this.#starts.length : slot;
@@ -50,7 +50,7 @@ export class ReceivedTable {
     return this.#kinds[slot] ?? 0;
   }
 
-  /** Makes room for `length` bytes behind `tail`. Moves what is there: places are to be asked for again. */
+  /** Makes room for `length` bytes after `tail`. Moves entries: offsets read before are invalid. */
   makeRoom(length: number): void {
     if (this.tail + length <= this.bytes.length) return;
     const oldest = this.count === 0 ? this.tail : this.startOf(this.slotOf(this.count - 1));
@@ -65,11 +65,11 @@ export class ReceivedTable {
     this.tail = live;
   }
 
-  /** Takes the bytes at `tail` as an entry; drops the oldest ones until it fits. */
+  /** Adds the bytes at `tail` as an entry; evicts the oldest ones until it fits. */
   add(nameLength: number, valueLength: number, kind: number): void {
     const size = nameLength + valueLength + entryOverhead;
-    this.#dropTo(this.#maxSize - size);
-    // An entry larger than the table empties it and is not kept (RFC 7541 4.4).
+    this.#evictTo(this.#maxSize - size);
+    // An entry larger than the table empties it and is not added (RFC 7541 4.4).
     if (size > this.#maxSize) return;
     const slot = this.#newest + 1 === this.#starts.length ? 0 : this.#newest + 1;
     this.#starts[slot] = this.tail;
@@ -82,13 +82,13 @@ export class ReceivedTable {
     this.tail += nameLength + valueLength;
   }
 
-  /** The caller checked that it is at most what was announced. */
+  /** Resizes the table; the caller checked the size against our setting. */
   resize(maxSize: number): void {
     this.#maxSize = maxSize;
-    this.#dropTo(maxSize);
+    this.#evictTo(maxSize);
   }
 
-  #dropTo(size: number): void {
+  #evictTo(size: number): void {
     while (this.#size > size && this.count > 0) {
       const slot = this.slotOf(this.count - 1);
       this.#size -= this.nameLengthOf(slot) + this.valueLengthOf(slot) + entryOverhead;

@@ -1,4 +1,4 @@
-/** The static table of HPACK, in the order of its indices from 1 on (RFC 7541 Appendix A). */
+/** Static table of HPACK, by index from 1 (RFC 7541 Appendix A). */
 export const staticTable: readonly (readonly [name: string, value: string])[] = [
   [':authority', ''],
   [':method', 'GET'],
@@ -63,8 +63,8 @@ export const staticTable: readonly (readonly [name: string, value: string])[] = 
   ['www-authenticate', ''],
 ];
 
-/** What an entry of a dynamic table costs beside its bytes (RFC 7541 4.1). */
+/** Size of an entry in addition to its bytes (RFC 7541 4.1). */
 export const entryOverhead = 32;
 
-/** Size of a dynamic table until somebody says otherwise (RFC 9113 6.5.2). */
+/** Default size of a dynamic table (RFC 9113 6.5.2). */
 export const defaultTableSize = 4096;

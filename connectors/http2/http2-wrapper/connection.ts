@@ -1,10 +1,10 @@
 /**
- * One HTTP/2 connection of the standard transport.
+ * One connection of the http2-wrapper transport.
  *
- * http2-wrapper's agent picks sessions itself, knows nothing of GOAWAY (its issue 89), gives no hold on a
- * connection that is being made and no way to begin with one stream. So the pool takes the two pieces below
- * it, `Agent#createConnection` (which a proxy agent of the same library replaces) and `connect`, and keeps
- * streams, limits and farewells itself.
+ * The agent of http2-wrapper selects sessions itself, ignores GOAWAY (its issue 89), does not expose a connection that
+ * is being made and cannot start with one stream. So this class uses the two lower-level functions,
+ * `Agent#createConnection` (which a proxy agent of the library replaces) and `connect`, and manages streams, limits and
+ * closing itself.
  */
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
@@ -19,25 +19,22 @@ import type { ConnectionOptions, ConnectionOwner } from './owner.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_STREAM_STATE_IDLE } = http2.constants;
 
-/** Bound where the peer names none. */
+/** Upper limit of streams, whatever the peer allows. */
 const maxStreams = 1000;
 
 /**
- * Megabytes that a session may hold, bodies that wait for their windows included. Beyond this `node:http2` resets
- * streams whose answer arrives; its default of 10 is less than a hundred streams with large bodies.
+ * Memory limit of a session in MB, including bodies that wait for windows. Above it `node:http2` resets streams whose
+ * response arrives; its default of 10 is too small for a hundred streams with large bodies.
  */
 const maxSessionMemory = 256;
 
 export class WrapperConnection implements PooledConnection {
-  phase: 'connecting' | 'open' | 'draining' | 'gone' = 'connecting';
-  /** Streams that are not closed yet, by the count the peer's limit is about. */
+  phase: 'connecting' | 'open' | 'draining' | 'closed' = 'connecting';
+  /** Streams that are not closed and so count towards the peer's limit. */
   active = 0;
-  /** An answer showed that the peer accepts our credentials. */
   hasAcceptedCredentials = false;
-  /** We let it go ourselves: its end is no failure. */
   isRetired = false;
-  /** Anything was answered at all. */
-  isAnswered = false;
+  hasResponse = false;
   /** Oldest first. */
   readonly #inFlight = new Map<Exchange, ClientHttp2Stream>();
   readonly #options: ConnectionOptions;
@@ -60,7 +57,6 @@ export class WrapperConnection implements PooledConnection {
     void this.#connect();
   }
 
-  /** Free places; 0 when it takes no requests. */
   get freeStreams(): number {
     if (this.phase !== 'open') return 0;
     const limit = this.hasAcceptedCredentials
@@ -69,7 +65,7 @@ export class WrapperConnection implements PooledConnection {
     return limit - this.active;
   }
 
-  /** Writes one request. The caller checked `room`. */
+  /** Writes one request. Requires `freeStreams` > 0. */
   write(exchange: Exchange): void {
     const session = this.#session;
     if (session === null || session.closed || session.destroyed) {
@@ -87,7 +83,6 @@ export class WrapperConnection implements PooledConnection {
     if (++this.#streams >= this.#options.streamsPerConnection) this.drain();
   }
 
-  /** Takes no more requests; closes when the last answer is in. */
   drain(): void {
     this.isRetired = true;
     if (this.phase === 'connecting') this.destroy('drained');
@@ -104,7 +99,6 @@ export class WrapperConnection implements PooledConnection {
     if (this.#session === null) this.#onClosed();
   }
 
-  /** Called every so often: deadlines and the watchdog, without a timer per request. */
   sweep(nowMs: number): void {
     const { connectMs, requestMs } = this.#options.timing;
     if (this.phase === 'connecting') {
@@ -119,7 +113,7 @@ export class WrapperConnection implements PooledConnection {
       this.#owner.onUnknown(exchange, 'timeout');
     }
     if (this.#session === null) return;
-    // A session that ended in peace waits for the peer to close the socket, however long.
+    // A session that closed gracefully waits for the peer to close the socket, without a limit.
     if (this.#session.destroyed) this.#socket?.destroy();
     else if (!this.#watchdog.isAlive(this.#session, nowMs)) this.destroy('ping_timeout');
   }
@@ -131,9 +125,9 @@ export class WrapperConnection implements PooledConnection {
       const socket = await (target.proxy
         ? connectTls(target, this.#connecting.signal)
         : agent.createConnection(url, { secureContext, servername: serverNameOf(url.hostname) }));
-      socket.once('error', (error) => this.#note(error));
-      // A renewal or the deadline may have come first.
-      if (this.#isGone()) {
+      socket.once('error', (error) => this.#recordFailure(error));
+      // `drain` or the deadline may have closed the connection.
+      if (this.#hasClosed()) {
         socket.destroy();
         return;
       }
@@ -144,21 +138,21 @@ export class WrapperConnection implements PooledConnection {
         maxSessionMemory,
       });
       this.#session = session;
-      const greetedAtMs = this.#options.monotonicMs();
+      const settingsSentAtMs = this.#options.monotonicMs();
       session.once('localSettings', () =>
-        this.#owner.onRoundTrip((this.#options.monotonicMs() - greetedAtMs) / 1000),
+        this.#owner.onRoundTrip((this.#options.monotonicMs() - settingsSentAtMs) / 1000),
       );
-      session.on('error', (error) => this.#note(error));
+      session.on('error', (error) => this.#recordFailure(error));
       session.on('remoteSettings', (settings) => this.#onSettings(settings.maxConcurrentStreams));
       session.on('goaway', (code, lastId, data) => this.#onGoaway(code, lastId, data));
       session.once('close', () => this.#onClosed());
     } catch (error) {
-      this.#note(error);
+      this.#recordFailure(error);
       this.#onClosed();
     }
   }
 
-  #note(error: unknown): void {
+  #recordFailure(error: unknown): void {
     if (this.#failure === '') this.#failure = codeOf(error);
   }
 
@@ -171,7 +165,7 @@ export class WrapperConnection implements PooledConnection {
     } else this.#owner.onCapacity();
   }
 
-  /** Streams above the last id come back with REFUSED_STREAM or with the session's end; see `#onClosed`. */
+  /** Returns unsent requests. Streams above the last id end with REFUSED_STREAM or with the session; see `#onClosed`. */
   #onGoaway(code: number, lastId: number, data?: Buffer): void {
     // A second GOAWAY may name a lower id, never a higher one (RFC 9113 6.8).
     this.#goaway = { code, lastId: Math.min(lastId, this.#goaway?.lastId ?? lastId) };
@@ -181,9 +175,9 @@ export class WrapperConnection implements PooledConnection {
   }
 
   /**
-   * Hands back requests that `node:http2` has not written; called after a GOAWAY only, since from then on it
-   * writes none of them (before, ending one stream may flush the others). Node reports IDLE for a stream that
-   * it has forgotten too: one that is closed, answer or reset included, whose events are still queued.
+   * Returns requests that `node:http2` has not written. Called after a GOAWAY only: from then on it writes none of
+   * them, while before, ending one stream may flush the others. Node also reports IDLE for a closed stream whose
+   * events are still queued, response or reset included.
    */
   #returnUnsent(): void {
     for (const [exchange, stream] of this.#inFlight) {
@@ -208,7 +202,7 @@ export class WrapperConnection implements PooledConnection {
     });
     stream.on('close', () => {
       this.active -= 1;
-      // Deadlines and a lost connection settle an exchange before its stream is closed.
+      // A deadline or a lost connection settles an exchange before its stream closes.
       if (this.#inFlight.get(exchange) === stream) this.#settle(exchange, stream, errorCode);
       if (this.phase === 'draining' && this.active === 0) this.#session?.close();
       else this.#owner.onCapacity();
@@ -217,25 +211,30 @@ export class WrapperConnection implements PooledConnection {
 
   #settle(exchange: Exchange, stream: ClientHttp2Stream, errorCode: string): void {
     this.#inFlight.delete(exchange);
-    // A status is an answer, even when what followed it was cut off.
+    // A received status is a response, even with an incomplete body.
     if (exchange.status > 0) {
-      this.isAnswered = true;
+      this.hasResponse = true;
       this.#owner.onResponse(this, exchange);
       return;
     }
-    const fate = streamOutcome({ id: stream.id, rstCode: stream.rstCode, errorCode, goaway: this.#goaway });
-    if (fate.isProcessed) this.#owner.onUnknown(exchange, fate.reason);
-    else this.#owner.onUnprocessed(exchange, fate.reason);
+    const outcome = streamOutcome({
+      id: stream.id,
+      rstCode: stream.rstCode,
+      errorCode,
+      goaway: this.#goaway,
+    });
+    if (outcome.isProcessed) this.#owner.onUnknown(exchange, outcome.reason);
+    else this.#owner.onUnprocessed(exchange, outcome.reason);
   }
 
-  #isGone(): boolean {
-    return this.phase === 'gone';
+  #hasClosed(): boolean {
+    return this.phase === 'closed';
   }
 
   #onClosed(): void {
-    if (this.phase === 'gone') return;
+    if (this.phase === 'closed') return;
     const wasOpen = this.phase !== 'connecting';
-    this.phase = 'gone';
+    this.phase = 'closed';
     for (const [exchange, stream] of this.#inFlight) this.#settle(exchange, stream, this.#failure);
     this.#owner.onClosed(this, this.#failure, wasOpen);
   }

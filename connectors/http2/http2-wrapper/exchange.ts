@@ -8,23 +8,23 @@ import type {
   TransportRequest,
 } from '../transport.ts';
 
-/** A batch on its way: how many replies are still owed. */
+/** Batch in progress, with the number of results to come. */
 export interface BatchState {
   batch: RequestBatch;
   onResult: OnResult;
-  /** Headers shared by all requests, the pseudo ones included. */
+  /** Headers that all requests share, pseudo headers included. */
   sharedHeaders: Readonly<OutgoingHttpHeaders>;
-  /** The base URL's path and the template's. */
+  /** Path of the base URL and of the template. */
   pathPrefix: string;
   unsettled: number;
-  /** Set once the rest of it must not leave any more. */
+  /** Reason why waiting requests must not be sent; null: they may. */
   stopped: TransportReason | null;
-  /** What `onReply` threw, if it did: a defect of the caller. */
+  /** Error that `onResult` threw. */
   callbackError: unknown;
   done(callbackError: unknown): void;
 }
 
-/** The bookkeeping of a batch; `done` is called after the last reply, with what `onReply` threw. */
+/** Returns the state of a new batch. `done` is called after the last result, with the error of `onResult`. */
 export function newBatchState(
   batch: RequestBatch,
   onResult: OnResult,
@@ -40,8 +40,8 @@ export function newBatchState(
       ':scheme': 'https',
       ':authority': url.host,
       ...batch.template.headers,
-      // Never indexed: values that never repeat would push the lasting ones out of the peer's small table
-      // (protocol/apns.md#connections). `:path` is left out of it anyway.
+      // Never indexed: values that do not repeat would evict the shared ones from the peer's small table
+      // (protocol/apns.md#connections). `:path` is never indexed anyway.
       [sensitiveHeaders]:
         batch.template.requestHeaderName === undefined ? [] : [batch.template.requestHeaderName],
     },
@@ -53,16 +53,16 @@ export function newBatchState(
   };
 }
 
-/** One request from the queue to its reply. */
+/** One request, from the queue to its result. */
 export interface Exchange {
   state: BatchState;
   index: number;
   request: TransportRequest;
-  /** How often it was handed back unprocessed and queued again. */
+  /** Number of times it was returned unprocessed and queued again. */
   repeats: number;
   queuedAtMs: number;
   writtenAtMs: number;
-  /** How much its connection had read when it was written. */
+  /** Reads of the connection before the request was written. */
   readsBefore: number;
   status: number;
   retryAfter: string | undefined;
@@ -70,8 +70,8 @@ export interface Exchange {
   bytes: number;
 }
 
-/** Reply bodies are read up to this many bytes: the gateways' are far smaller, a hostile peer's are not. */
-const maxReplyBytes = 65_536;
+/** Kept part of a response body; those of gateways are far smaller. */
+const maxBodyBytes = 65_536;
 
 export function newExchange(
   state: BatchState,
@@ -94,7 +94,7 @@ export function newExchange(
   };
 }
 
-/** The headers of this request, in the form a session takes them. */
+/** Returns the headers of a request for `session.request`. */
 export function headersOf({ state, request }: Exchange): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = { ...state.sharedHeaders };
   headers[':path'] = `${state.pathPrefix}${request.path}`;
@@ -104,7 +104,7 @@ export function headersOf({ state, request }: Exchange): OutgoingHttpHeaders {
   return headers;
 }
 
-/** The body of this request: the shared bytes, with its own splice in their midst where there is one. */
+/** Returns the body of a request: the shared bytes, with its splice inserted. */
 export function bodyOf(exchange: Exchange): Buffer {
   const { body, spliceAt } = exchange.state.batch.template;
   if (spliceAt === undefined || exchange.request.splice === undefined) return body;
@@ -115,9 +115,9 @@ export function bodyOf(exchange: Exchange): Buffer {
   ]);
 }
 
-/** Keeps a piece of the reply's body, up to the bound; what is beyond is read and forgotten. */
+/** Keeps a chunk of the response body, up to the limit; discards the rest. */
 export function keepChunk(exchange: Exchange, chunk: Buffer): void {
-  const room = maxReplyBytes - exchange.bytes;
+  const room = maxBodyBytes - exchange.bytes;
   if (room <= 0) return;
   const kept = chunk.length > room ? chunk.subarray(0, room) : chunk;
   exchange.bytes += kept.length;
@@ -125,7 +125,7 @@ export function keepChunk(exchange: Exchange, chunk: Buffer): void {
   else exchange.chunks.push(kept);
 }
 
-/** The reply an exchange with a status has become. */
+/** Returns the response of an exchange with a status. */
 export function responseOf(exchange: Exchange, nowMs: number, epochMs: number): RequestResult {
   return {
     kind: 'response',

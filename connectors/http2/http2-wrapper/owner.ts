@@ -4,7 +4,7 @@ import type { ConnectionListener } from '../pool.ts';
 import type { TransportReason, TransportTiming } from '../transport.ts';
 import type { Exchange } from './exchange.ts';
 
-/** What a connection tells the transport that it belongs to. */
+/** Callbacks of a connection to its transport. */
 export interface ConnectionOwner<C> extends ConnectionListener<C> {
   onResponse(connection: C, exchange: Exchange): void;
   onUnprocessed(exchange: Exchange, reason: TransportReason): void;

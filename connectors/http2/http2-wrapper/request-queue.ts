@@ -1,6 +1,6 @@
 import type { BatchState, Exchange } from './exchange.ts';
 
-/** The requests of one batch that wait, in the order they came. */
+/** Waiting requests of one batch, in order of arrival. */
 interface BatchQueue {
   state: BatchState;
   items: Exchange[];
@@ -8,16 +8,16 @@ interface BatchQueue {
 }
 
 /**
- * Requests that wait for a free stream. Batches take turns, one request each, so that a batch of one does
- * not wait behind thousands of another push; what was handed back goes before all.
+ * Queue of requests that wait for a free stream. Batches take turns, one request each, so that a batch of one does not
+ * wait for thousands of another push. Returned requests go first.
  */
 export class RequestQueue {
-  /** Lanes in the order of their turns; the first is next. */
-  #lanes: BatchQueue[] = [];
-  readonly #laneOf = new Map<BatchState, BatchQueue>();
+  /** Batches in the order of their turns. */
+  #batches: BatchQueue[] = [];
+  readonly #batchOf = new Map<BatchState, BatchQueue>();
   #turn = 0;
   #waiting = 0;
-  /** Handed back, to go first. */
+  /** Returned requests, which go first. */
   #front: Exchange[] = [];
 
   get length(): number {
@@ -25,13 +25,13 @@ export class RequestQueue {
   }
 
   push(exchange: Exchange): void {
-    let lane = this.#laneOf.get(exchange.state);
-    if (!lane) {
-      lane = { state: exchange.state, items: [], head: 0 };
-      this.#laneOf.set(exchange.state, lane);
-      this.#lanes.push(lane);
+    let batch = this.#batchOf.get(exchange.state);
+    if (!batch) {
+      batch = { state: exchange.state, items: [], head: 0 };
+      this.#batchOf.set(exchange.state, batch);
+      this.#batches.push(batch);
     }
-    lane.items.push(exchange);
+    batch.items.push(exchange);
     this.#waiting += 1;
   }
 
@@ -42,13 +42,13 @@ export class RequestQueue {
   shift(): Exchange | undefined {
     const first = this.#front.pop();
     if (first) return first;
-    if (this.#turn >= this.#lanes.length) this.#turn = 0;
-    const lane = this.#lanes[this.#turn];
-    const exchange = lane?.items[lane.head];
-    if (!lane || !exchange) return undefined;
-    lane.head += 1;
+    if (this.#turn >= this.#batches.length) this.#turn = 0;
+    const batch = this.#batches[this.#turn];
+    const exchange = batch?.items[batch.head];
+    if (!batch || !exchange) return undefined;
+    batch.head += 1;
     this.#waiting -= 1;
-    if (lane.head === lane.items.length) this.#closeLane(lane);
+    if (batch.head === batch.items.length) this.#removeBatch(batch);
     else this.#turn += 1;
     return exchange;
   }
@@ -61,24 +61,24 @@ export class RequestQueue {
     return this.#take((exchange) => exchange.state === state);
   }
 
-  /** Looks through the queue only when the oldest member of some batch is that old: cheap to call often. */
+  /** Takes requests queued before a time. Scans the queue only when a batch has one, so frequent calls are cheap. */
   takeOlderThan(queuedAtMs: number): Exchange[] {
     const isDue = (exchange: Exchange | undefined) => (exchange?.queuedAtMs ?? Infinity) < queuedAtMs;
-    const hasDue = this.#front.some(isDue) || this.#lanes.some((lane) => isDue(lane.items[lane.head]));
+    const hasDue = this.#front.some(isDue) || this.#batches.some((batch) => isDue(batch.items[batch.head]));
     return hasDue ? this.#take(isDue) : [];
   }
 
-  #closeLane(lane: BatchQueue): void {
-    this.#laneOf.delete(lane.state);
-    this.#lanes.splice(this.#lanes.indexOf(lane), 1);
+  #removeBatch(batch: BatchQueue): void {
+    this.#batchOf.delete(batch.state);
+    this.#batches.splice(this.#batches.indexOf(batch), 1);
   }
 
   #take(isTaken: (exchange: Exchange) => boolean): Exchange[] {
-    const waiting = this.#lanes.flatMap((lane) => lane.items.slice(lane.head));
+    const waiting = this.#batches.flatMap((batch) => batch.items.slice(batch.head));
     const all = [...this.#front.reverse(), ...waiting];
     this.#front = [];
-    this.#lanes = [];
-    this.#laneOf.clear();
+    this.#batches = [];
+    this.#batchOf.clear();
     this.#turn = 0;
     this.#waiting = 0;
     for (const exchange of all) if (!isTaken(exchange)) this.push(exchange);

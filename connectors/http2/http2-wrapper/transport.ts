@@ -1,8 +1,8 @@
 /**
- * The standard transport: http2-wrapper over `node:http2` (`"transport":"standard"`).
+ * Transport over http2-wrapper and `node:http2` (`"transport":"standard"` in a profile).
  *
- * A queue before a pool of connections, and a batch's bookkeeping. Requests that were provably not
- * processed are repeated here, a few times, before the caller hears of them.
+ * Keeps a queue in front of a connection pool, and the state of each batch. Repeats requests that were provably not
+ * processed a few times before it reports them.
  */
 import http2 from 'http2-wrapper';
 import { showsAcceptedCredentials } from '../pool.ts';
@@ -21,10 +21,7 @@ import { type BatchState, type Exchange, newBatchState, newExchange, responseOf 
 import type { ConnectionOwner } from './owner.ts';
 import { RequestQueue } from './request-queue.ts';
 
-/**
- * Opens a pool to `options.baseUrl`; connects when the first batch comes.
- * Throws when the URL, the PEMs or their match are wrong: check credentials before.
- */
+/** Opens a connection pool to `options.baseUrl`; see `openTransport`. */
 export function openWrapperTransport(options: TransportOptions): Transport {
   return new WrapperTransport(options);
 }
@@ -40,10 +37,10 @@ class WrapperTransport
     if (batch.requests.length === 0) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const onAbort = () => this.#stop(state, 'aborted');
-      const state = newBatchState(batch, onResult, this.options.baseUrl, (defect) => {
+      const state = newBatchState(batch, onResult, this.options.baseUrl, (callbackError) => {
         batch.signal?.removeEventListener('abort', onAbort);
-        if (defect === undefined) resolve();
-        else reject(defect);
+        if (callbackError === undefined) resolve();
+        else reject(callbackError);
       });
       const nowMs = this.options.clock.monotonicMs();
       batch.requests.forEach((request, index) => {
@@ -61,7 +58,7 @@ class WrapperTransport
     this.#agent.destroy();
   }
 
-  /** Writes at once: what a GOAWAY right behind the greeting refuses is a try, and tries have an end. */
+  /** Writes at once, so that requests refused by an immediate GOAWAY count as repeats, which are limited. */
   override onOpen(): void {
     super.onOpen();
     this.pump();
@@ -76,7 +73,7 @@ class WrapperTransport
     const { status } = exchange;
     this.pool.onResponse();
     if (showsAcceptedCredentials(status)) connection.hasAcceptedCredentials = true;
-    const decision = this.#reply(exchange, responseOf(exchange, clock.monotonicMs(), clock.now()));
+    const decision = this.#settle(exchange, responseOf(exchange, clock.monotonicMs(), clock.now()));
     if (decision === 'drain') connection.drain();
   }
 
@@ -84,9 +81,9 @@ class WrapperTransport
     if (reason === 'refused_stream') this.emit('refused', '');
     const { stopped } = exchange.state;
     exchange.repeats += 1;
-    if (stopped !== null) this.#reply(exchange, { kind: 'not_sent', reason: stopped, afterMs: null });
+    if (stopped !== null) this.#settle(exchange, { kind: 'not_sent', reason: stopped, afterMs: null });
     else if (this.isClosed || exchange.repeats > maxRepeats)
-      this.#reply(exchange, { kind: 'not_sent', reason, afterMs: null });
+      this.#settle(exchange, { kind: 'not_sent', reason, afterMs: null });
     else this.#queue.pushFront(exchange);
     this.schedulePump();
   }
@@ -95,7 +92,7 @@ class WrapperTransport
     if (reason === 'timeout') this.emit('timeout', '');
     if (reason === 'stream_reset') this.emit('reset', '');
     const seconds = (this.options.clock.monotonicMs() - exchange.writtenAtMs) / 1000;
-    this.#reply(exchange, { kind: 'unknown', reason, seconds });
+    this.#settle(exchange, { kind: 'unknown', reason, seconds });
   }
 
   protected override open(): WrapperConnection {
@@ -122,24 +119,24 @@ class WrapperTransport
     afterMs: number | null,
     queuedBeforeMs?: number,
   ): void {
-    const refused =
+    const rejected =
       queuedBeforeMs === undefined ? this.#queue.takeAll() : this.#queue.takeOlderThan(queuedBeforeMs);
-    const reply = this.notSent(reason, afterMs);
-    for (const exchange of refused) this.#reply(exchange, reply);
+    const result = this.notSent(reason, afterMs);
+    for (const exchange of rejected) this.#settle(exchange, result);
   }
 
   #stop(state: BatchState, reason: TransportReason): void {
     if (state.stopped !== null) return;
     state.stopped = reason;
     for (const exchange of this.#queue.takeBatch(state))
-      this.#reply(exchange, { kind: 'not_sent', reason, afterMs: null });
+      this.#settle(exchange, { kind: 'not_sent', reason, afterMs: null });
   }
 
-  #reply(exchange: Exchange, reply: RequestResult): ResponseDecision {
+  #settle(exchange: Exchange, result: RequestResult): ResponseDecision {
     const { state } = exchange;
     let decision: ResponseDecision;
     try {
-      decision = state.onResult(exchange.index, reply);
+      decision = state.onResult(exchange.index, result);
     } catch (error) {
       state.callbackError = error;
       decision = 'stop';

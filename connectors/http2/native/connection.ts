@@ -33,10 +33,10 @@ export interface NativeConnectionOptions {
 }
 
 export class NativeConnection implements PooledConnection, Http2SessionHost {
-  phase: 'connecting' | 'open' | 'draining' | 'gone' = 'connecting';
+  phase: 'connecting' | 'open' | 'draining' | 'closed' = 'connecting';
   hasAcceptedCredentials = false;
   isRetired = false;
-  isAnswered = false;
+  hasResponse = false;
   readonly clock: Clock;
   readonly startedAtMs: number;
   readonly #options: NativeConnectionOptions;
@@ -105,7 +105,7 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
   }
 
   destroy(code: string): void {
-    if (this.phase === 'gone') return;
+    if (this.phase === 'closed') return;
     if (this.#failure === '') this.#failure = code;
     this.#connecting.abort();
     this.#session?.destroy();
@@ -116,7 +116,7 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
     const { connectMs, requestMs } = this.#options.timing;
     if (this.phase === 'connecting' && nowMs - this.startedAtMs > connectMs) this.destroy('connect_timeout');
     const session = this.#session;
-    if (session === null || this.phase === 'connecting' || this.phase === 'gone') return;
+    if (session === null || this.phase === 'connecting' || this.phase === 'closed') return;
     const overdue = session.settleTimedOut(nowMs, requestMs);
     for (const readsBefore of overdue) this.#watchdog.onTimeout(readsBefore);
     if (overdue.length > 0) this.#owner.onCapacity();
@@ -148,8 +148,8 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
 
   onResponse(status: number, seconds: number): void {
     this.#window.onResponse(seconds);
-    if (!this.isAnswered) {
-      this.isAnswered = true;
+    if (!this.hasResponse) {
+      this.hasResponse = true;
       this.#owner.onFirstResponse();
     }
     if (showsAcceptedCredentials(status)) this.hasAcceptedCredentials = true;
@@ -208,9 +208,9 @@ export class NativeConnection implements PooledConnection, Http2SessionHost {
   }
 
   #onClosed(): void {
-    if (this.phase === 'gone') return;
+    if (this.phase === 'closed') return;
     const wasOpen = this.phase !== 'connecting';
-    this.phase = 'gone';
+    this.phase = 'closed';
     this.#session?.settleAll();
     this.#owner.onClosed(this, this.#failure, wasOpen);
   }
