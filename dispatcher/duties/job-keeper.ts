@@ -1,7 +1,7 @@
 import type { Handle } from '../../shared/db/pool.ts';
 import { type DeliverJob, deliverJob, planJob, planPriorities } from '../../shared/queue/jobs.ts';
 import {
-  beginLook,
+  beginSearch,
   findJoblessBatches,
   findJoblessPushes,
   type JoblessBatch,
@@ -42,7 +42,7 @@ export class JobKeeper {
   /** One look, by one dispatcher at a time. Gives how many jobs it wrote. */
   async run(deps: KeeperDeps): Promise<number> {
     const given = await deps.db.transaction(async (tx) => {
-      if (!(await beginLook(tx))) return 0;
+      if (!(await beginSearch(tx))) return 0;
       const afterId = this.#afterId;
       const pushes = await listOpenPushes(tx, { afterId, limit: pushesAtOnce });
       const throughId = pushes.length < pushesAtOnce ? Number.POSITIVE_INFINITY : (pushes.at(-1)?.id ?? 0);

@@ -9,35 +9,32 @@ export interface ConsumerOptions<T extends object> {
   listener: Listener;
   log: Logger;
   kind: JobKind<T>;
-  /** Jobs in work at the same time, not counting those that have left their places. */
+  /** Job permits: jobs in work at the same time, not counting those that have released their permit. */
   capacity: number;
-  /** Where jobs go that leave their places; absent: they keep them. */
+  /** Bound of the jobs that have released their permit; absent: they keep it. */
   parkedJobs?: ParkedJobs;
-  /** Only jobs of these priorities; the others are some other consumer's. */
+  /** Priorities that this consumer takes; another consumer takes the others. */
   range?: PriorityRange;
-  /** Safety net beside NOTIFY, and what finds jobs whose start time has come. */
+  /** Interval of the poll that finds jobs whose start time has come, and jobs whose NOTIFY was lost. */
   pollMs: number;
-  /**
-   * Does the work and completes the job in its own transaction. When it throws, or when the signal told
-   * it to stop and it gives false, the job is put back.
-   */
+  /** Does the work and completes the job in its own transaction. The job is put back when it throws or returns false. */
   handle(job: Job<T>, shift: JobContext): Promise<boolean>;
 }
 
-/** What a job in work has of its consumer. */
+/** What a consumer hands to a job. */
 export interface JobContext {
-  /** Tells it to stop. */
+  /** Aborts when the job has to stop. */
   signal: AbortSignal;
   permit: Permit;
 }
 
-/** The place of a job in work. */
+/** Right of one job to be in work. */
 export interface Permit {
-  /** The job needs nothing but patience from now on: another may be taken. Does nothing when too many wait so. */
+  /** Lets another job be taken while this one only waits. Does nothing when too many jobs wait already. */
   release(): void;
 }
 
-/** How many jobs may be in work without a place, over all consumers that share it: what bounds the memory. */
+/** Bound of the jobs in work without a permit, over all consumers that share it; this bounds the memory. */
 export class ParkedJobs {
   #free: number;
 
@@ -58,20 +55,20 @@ export class ParkedJobs {
 
 interface Entry<T> {
   job: Job<T>;
-  hasPlace: boolean;
+  hasPermit: boolean;
   done: Promise<void>;
 }
 
 const heartbeatMs = 3000;
 
-/** Takes jobs of one kind as long as there are any and there is room: woken by NOTIFY. */
+/** Takes jobs of one kind while it has permits; NOTIFY wakes it. */
 export class Consumer<T extends object> {
   readonly #options: ConsumerOptions<T>;
   readonly #stop = new AbortController();
-  readonly #cut = new AbortController();
+  readonly #interrupt = new AbortController();
   readonly #active = new Map<string, Entry<T>>();
-  /** Jobs in work that have a place. */
-  #taken = 0;
+  /** Job permits in use. */
+  #permits = 0;
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
@@ -89,11 +86,11 @@ export class Consumer<T extends object> {
     this.#unlisten = await this.#options.listener.listen(wakeTopic, (queue) => {
       if (queue === '' || queue === this.#options.kind.queue) this.#wake.abort();
     });
-    this.#heartbeat = setInterval(() => void this.#touch(), heartbeatMs);
+    this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs);
     this.#loop = this.#run();
   }
 
-  /** Takes no more, lets what is in work finish for up to `graceMs`, then tells it to stop and waits for that. */
+  /** Takes no more jobs, waits up to `graceMs` for those in work, then tells them to stop and waits for that. */
   async stop(graceMs: number): Promise<void> {
     this.#unlisten?.();
     this.#stop.abort();
@@ -101,7 +98,7 @@ export class Consumer<T extends object> {
     await this.#loop;
     const finished = Promise.all([...this.#active.values()].map((entry) => entry.done));
     await Promise.race([finished, sleep(graceMs)]);
-    this.#cut.abort();
+    this.#interrupt.abort();
     await finished;
     clearInterval(this.#heartbeat);
   }
@@ -114,43 +111,43 @@ export class Consumer<T extends object> {
     }
   }
 
-  /** Takes as many as there is room for. A job that ends wakes the loop, so a full house never waits for the poll. */
+  /** Takes jobs for all free permits. A job that ends wakes the loop, so freed capacity is used without waiting for the poll. */
   async #fill(): Promise<void> {
-    const room = this.#options.capacity - this.#taken;
-    if (room <= 0) return;
+    const free = this.#options.capacity - this.#permits;
+    if (free <= 0) return;
     try {
-      const jobs = await this.#options.queue.fetch(this.#options.kind, room, this.#options.range);
+      const jobs = await this.#options.queue.fetch(this.#options.kind, free, this.#options.range);
       for (const job of jobs) this.#begin(job);
     } catch (error) {
-      this.#options.log.warn({ err: error, queue: this.#options.kind.queue }, 'could not take jobs');
+      this.#options.log.warn({ err: error, queue: this.#options.kind.queue }, 'could not fetch jobs');
     }
   }
 
   #begin(job: Job<T>): void {
-    this.#taken += 1;
-    const entry: Entry<T> = { job, hasPlace: true, done: Promise.resolve() };
-    entry.done = this.#work(job, { release: () => this.#leave(entry) }).finally(() => {
+    this.#permits += 1;
+    const entry: Entry<T> = { job, hasPermit: true, done: Promise.resolve() };
+    entry.done = this.#work(job, { release: () => this.#release(entry) }).finally(() => {
       this.#active.delete(job.id);
-      if (entry.hasPlace) this.#taken -= 1;
+      if (entry.hasPermit) this.#permits -= 1;
       else this.#options.parkedJobs?.remove();
       this.#wake.abort();
     });
     this.#active.set(job.id, entry);
   }
 
-  #leave(entry: Entry<T>): void {
-    // A job that is through has nothing to leave, and what it left would never be given back.
+  #release(entry: Entry<T>): void {
+    // A job that has ended holds no permit any more.
     const isActive = this.#active.get(entry.job.id) === entry;
-    if (!isActive || !entry.hasPlace || !this.#options.parkedJobs?.tryAdd()) return;
-    entry.hasPlace = false;
-    this.#taken -= 1;
+    if (!isActive || !entry.hasPermit || !this.#options.parkedJobs?.tryAdd()) return;
+    entry.hasPermit = false;
+    this.#permits -= 1;
     this.#wake.abort();
   }
 
-  async #work(job: Job<T>, place: Permit): Promise<void> {
+  async #work(job: Job<T>, permit: Permit): Promise<void> {
     const { queue, kind, log, handle } = this.#options;
     try {
-      if (await handle(job, { signal: this.#cut.signal, permit: place })) return;
+      if (await handle(job, { signal: this.#interrupt.signal, permit })) return;
       await queue.putBack(kind, job, 'stopped');
     } catch (error) {
       log.error({ err: error, queue: kind.queue, job: job.data }, 'job failed, will be tried again');
@@ -158,10 +155,10 @@ export class Consumer<T extends object> {
     }
   }
 
-  async #touch(): Promise<void> {
+  async #beat(): Promise<void> {
     const jobs = [...this.#active.values()].map((entry) => entry.job);
     await this.#options.queue.touch(this.#options.kind, jobs).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, 'no sign of life could be given');
+      this.#options.log.warn({ err: error }, 'heartbeat failed');
     });
   }
 }

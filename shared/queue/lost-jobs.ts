@@ -1,43 +1,43 @@
 import type { Handle } from '../db/pool.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 
-/** A push that waits for its planning, is being sent, or was cancelled while it was sent. */
+/** A push that waits for planning, is being sent, or was cancelled while it was sent. */
 export interface OpenPush {
   appId: string;
   id: number;
 }
 
-/** A push whose planning job, or whose job that releases what was held (`isRelease`), is missing. */
+/** A push without its planning job, or without the job that unparks its work (`isRelease`). */
 export interface JoblessPush extends OpenPush {
   isRelease: boolean;
   isPlanned: boolean;
   plannedThrough: number;
-  /** Changes while somebody works on it. */
+  /** Changes with every progress. */
   mark: string;
 }
 
-/** A batch whose job is missing. */
+/** A batch without its job. */
 export interface JoblessBatch extends OpenPush {
   pushId: number;
   connector: ConnectorId;
-  /** A retry that may not be sent before this. */
+  /** Start of a retry. */
   notBefore: Date | null;
   mark: string;
 }
 
-/** With more jobs than this the dispatchers are busy, and to look through all of them costs too much. */
+/** Number of jobs above which the search is skipped: the dispatchers are busy, and it would cost too much. */
 const mostJobs = 50_000;
-/** Batches that one look compares with the jobs, and how many it finds at most. */
+/** Batches that one search compares with the jobs, and the most that it finds. */
 const comparedBatches = 20_000;
 const foundBatches = 2000;
 
 const live = `state IN ('created', 'retry', 'active')`;
-/** States in which what is open of a push is sent or counted. */
+/** States in which open recipients of a push are sent to or counted. */
 const working = `'queued', 'sending', 'cancelled'`;
 const keysOf = (items: readonly OpenPush[]) => [items.map(({ appId }) => appId), items.map(({ id }) => id)];
 
-/** True for one process at a time, until `tx` ends, and only while the queues are short enough to be looked through. */
-export async function beginLook(tx: Handle): Promise<boolean> {
+/** Locks the search until `tx` ends. Returns false while another process searches or the queues are too long. */
+export async function beginSearch(tx: Handle): Promise<boolean> {
   const { rows } = await tx.query<{ is_ours: boolean }>(
     `SELECT pg_try_advisory_xact_lock(hashtext('carillon lost jobs')) AS is_ours`,
   );
@@ -46,7 +46,7 @@ export async function beginLook(tx: Handle): Promise<boolean> {
   return rowCount === 0;
 }
 
-/** Pushes with something to do, the oldest first. A paused or scheduled one needs no job. */
+/** Lists the pushes with open work, the oldest first. A paused or scheduled one needs no job. */
 export async function listOpenPushes(
   tx: Handle,
   { afterId, limit }: { afterId: number; limit: number },
@@ -62,9 +62,9 @@ export async function listOpenPushes(
 }
 
 /**
- * Those of `pushes` that need a job on the queue `plan` and have none: not planned yet, or planned with batches that the
- * planning job itself delivers, or taken up again with something still held. One statement, so that a job which is
- * replaced by another one at the same time is not missed.
+ * Finds the pushes that need a job on the queue `plan` and have none: not planned yet, or planned with batches that the
+ * planning job delivers itself, or resumed with parked work. One statement, so that it does not miss a job that is replaced
+ * at the same time.
  */
 export async function findJoblessPushes(tx: Handle, pushes: readonly OpenPush[]): Promise<JoblessPush[]> {
   const { rows } = await tx.query<{
@@ -108,7 +108,7 @@ export async function findJoblessPushes(tx: Handle, pushes: readonly OpenPush[])
   }));
 }
 
-/** Open batches of `pushes` that need a job of their own and have none, the oldest first; with `ids` only those. */
+/** Finds the open batches of `pushes` that need a job of their own and have none, the oldest first; of `ids` only, if given. */
 export async function findJoblessBatches(
   tx: Handle,
   pushes: readonly OpenPush[],
@@ -149,8 +149,8 @@ export async function findJoblessBatches(
 }
 
 /**
- * Locks rows until `tx` ends, so that a later statement sees whether they still have no job: a transaction that settles, holds or
- * postpones a batch changes its row first. One that somebody else has locked is in work, and left out.
+ * Locks rows until `tx` ends, so that a later statement sees whether they still have no job: a transaction that settles, parks
+ * or postpones a batch changes its row first. Omits rows that another transaction has locked, since their work goes on.
  */
 export async function lockJobless<T extends OpenPush>(
   tx: Handle,

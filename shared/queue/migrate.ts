@@ -5,8 +5,8 @@ import { queueNames } from './jobs.ts';
 import { queueSettings } from './queue.ts';
 
 /**
- * Makes a database ready: our tables, pg-boss's schema, and the queues. Gives the names of what was run;
- * an empty list when all was there. Safe to run from several processes at once.
+ * Migrates a database: our tables, pg-boss's schema, and the queues. Returns the names of what it ran; an empty list when all
+ * was there. Several processes may run it at once.
  */
 export async function migrate(databaseUrl: string): Promise<string[]> {
   const ran = await migrateTables(databaseUrl);
@@ -32,7 +32,7 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
   return ran;
 }
 
-/** What `migrate` would still do: names, empty when the database is ready. */
+/** Returns the names of what `migrate` would run; empty when the database is ready. */
 export async function pendingChanges(databaseUrl: string): Promise<string[]> {
   const pending = await pendingMigrations(databaseUrl);
   if (pending.length > 0) return pending;

@@ -6,10 +6,10 @@ import type { BreakerKey } from '../domain/breaker.ts';
 import type { Logger } from '../process/logging.ts';
 import type { DeliverJob, JobKind } from './jobs.ts';
 
-/** Channel that wakes consumers; the payload is the queue's name. */
+/** NOTIFY topic that wakes consumers; the payload is the queue's name. */
 export const wakeTopic = 'carillon_queue';
 
-/** A job as a consumer holds it: settling names the attempt, so a late worker cannot settle a newer one. */
+/** A job in work. Completing it names the attempt, so that a late worker cannot complete a newer one. */
 export interface Job<T> {
   id: string;
   retryCount: number;
@@ -19,12 +19,12 @@ export interface Job<T> {
 export interface SendOptions {
   /** The transaction that the job is part of. */
   tx: Handle;
-  /** Higher first; a function gives each job its own, by its place. */
+  /** Higher first; a function returns the priority of each job by its place. */
   priority?: number | ((place: number) => number);
   startAfter?: Date;
 }
 
-/** Priorities a consumer takes, both ends included. */
+/** Priorities that a consumer takes, both ends included. */
 export interface PriorityRange {
   minPriority?: number;
   maxPriority?: number;
@@ -36,22 +36,22 @@ export interface QueueDepth {
   oldestSeconds: number;
 }
 
-/** Seconds without a sign of life after which a job is handed out again; pg-boss allows no fewer than 10. */
+/** Seconds without a heartbeat after which a job is handed out again; pg-boss allows no fewer than 10. */
 const heartbeatSeconds = 10;
 
-/** Results go back as they are: statements in a row come as a list, which pg-boss knows how to read. */
+/** Runs pg-boss's statements on a handle of ours. Several statements return a list, which pg-boss can read. */
 const adapter = (handle: Handle) => ({
   executeSql: (text: string, values?: unknown[]) => handle.query(text, values),
 });
 
-const commandAnswer = z.object({ affected: z.number() });
+const commandReply = z.object({ affected: z.number() });
 
-/** Our jobs in pg-boss. The only home of that library. */
+/** Jobs in pg-boss. Only this folder uses that library. */
 export class JobQueue {
   readonly #boss: PgBoss;
   readonly #db: Database;
 
-  /** `supervise` keeps the queue in order (expired heartbeats, deletion): dispatchers do, api processes need not. */
+  /** `supervise`: maintain the queues (expired heartbeats, deletion), which dispatchers do and api processes do not. */
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
     this.#db = db;
     this.#boss = new PgBoss({
@@ -67,7 +67,7 @@ export class JobQueue {
     this.#boss.on('error', (error) => log.warn({ err: error }, 'queue error'));
   }
 
-  /** Refuses to start on a database that was not migrated. */
+  /** Starts; rejects when the database was not migrated. */
   async start(): Promise<void> {
     await this.#boss.start();
   }
@@ -94,8 +94,8 @@ export class JobQueue {
   }
 
   /**
-   * Brings batches of a push whose slots became void by a changed pace to the dispatchers now, to reserve
-   * anew. To be called after `changePace`, in its transaction or later.
+   * Makes the batches due now whose slots a changed rate of the push has made void, so that they reserve new ones. The
+   * caller changes the rate first, in the same transaction or earlier.
    */
   async rescheduleVoidSlots(tx: Handle, appId: string, pushId: number): Promise<void> {
     await tx.query(
@@ -104,40 +104,37 @@ export class JobQueue {
            FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
           WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled
             AND b.slot_epoch <> n.pace_epoch AND b.slot_at >= n.pace_epoch_at),
-       hurried AS (
+       due AS (
          UPDATE pgboss.job j SET start_after = now()
            FROM void WHERE j.name = void.queue AND j.state IN ('created', 'retry') AND j.start_after > now()
                        AND (j.data ->> 'batchId')::bigint = void.id AND j.data ->> 'appId' = $1
          RETURNING j.name)
-       SELECT pg_notify($3, name) FROM (SELECT DISTINCT name FROM hurried) AS queues`,
+       SELECT pg_notify($3, name) FROM (SELECT DISTINCT name FROM due) AS queues`,
       [appId, pushId, wakeTopic],
     );
   }
 
-  /**
-   * Brings the batches of one profile that wait for its gateway to the dispatchers now; those that wait for
-   * their slot, or for what the gateway asked for, stay.
-   */
+  /** Makes the batches due now that wait for the gateway of one profile; not those with a slot or a retry time ahead. */
   async wakeWaiting(kind: JobKind<DeliverJob>, { appId, profile }: BreakerKey): Promise<void> {
     await this.#db.query(
-      `WITH called AS (
+      `WITH due AS (
          UPDATE pgboss.job j SET start_after = now()
            FROM push_batch b
           WHERE j.name = $1 AND j.state = 'created' AND j.start_after > now() AND j.data ->> 'appId' = $2
             AND b.app_id = $2 AND b.id = (j.data ->> 'batchId')::bigint AND b.profile = $3 AND NOT b.is_settled
             AND coalesce(b.not_before <= now(), true) AND coalesce(b.slot_at <= now(), true)
          RETURNING 1)
-       SELECT pg_notify($4, $1) WHERE EXISTS (SELECT FROM called)`,
+       SELECT pg_notify($4, $1) WHERE EXISTS (SELECT FROM due)`,
       [kind.queue, appId, profile, wakeTopic],
     );
   }
 
-  /** Has the consumers of a queue look into it now. */
+  /** Wakes the consumers of a queue. */
   async wake(kind: { queue: string }): Promise<void> {
     await this.#db.query('SELECT pg_notify($1, $2)', [wakeTopic, kind.queue]);
   }
 
-  /** Takes up to `count` jobs, the highest priority first; `range` leaves others to another consumer. */
+  /** Takes up to `count` jobs, highest priority first; of `range` only, if there is one. */
   async fetch<T extends object>(
     kind: JobKind<T>,
     count: number,
@@ -147,12 +144,12 @@ export class JobQueue {
     return jobs.map((job) => ({ id: job.id, retryCount: job.retryCount, data: kind.data.parse(job.data) }));
   }
 
-  /** Marks a job done as part of `tx`; false when the attempt is no longer ours. */
+  /** Completes a job as part of `tx`. Returns false when another consumer has taken it over. */
   async complete<T extends object>(kind: JobKind<T>, job: Job<T>, tx: Handle): Promise<boolean> {
     const attempt = { id: job.id, retryCount: job.retryCount };
-    const answer = await this.#boss.complete(kind.queue, attempt, null, { db: adapter(tx) });
-    // The library's types leave out what it answers with.
-    return commandAnswer.parse(answer).affected > 0;
+    const reply = await this.#boss.complete(kind.queue, attempt, null, { db: adapter(tx) });
+    // The library's types omit the reply.
+    return commandReply.parse(reply).affected > 0;
   }
 
   /** Puts a job back: it is handed out again after the queue's back-off. */
@@ -160,7 +157,7 @@ export class JobQueue {
     await this.#boss.fail(kind.queue, { id: job.id, retryCount: job.retryCount }, { reason });
   }
 
-  /** A sign of life for jobs in work. */
+  /** Writes a heartbeat for jobs in work. */
   async touch<T extends object>(kind: JobKind<T>, jobs: Job<T>[]): Promise<void> {
     if (jobs.length === 0) return;
     await this.#boss.touch(
@@ -179,7 +176,7 @@ export class JobQueue {
     return rows[0]?.highest ?? 0;
   }
 
-  /** Whether at least `count` jobs could be taken now; counts no further. */
+  /** Whether at least `count` jobs could be taken now. */
   async hasWaiting(kind: { queue: string }, count: number, db: Handle = this.#db): Promise<boolean> {
     const { rows } = await db.query<{ waiting: number }>(
       `SELECT count(*) AS waiting FROM (
@@ -190,7 +187,7 @@ export class JobQueue {
     return (rows[0]?.waiting ?? 0) >= count;
   }
 
-  /** Jobs that could be taken now, by queue, and how long the oldest has waited. */
+  /** Returns the number of jobs that could be taken now, by queue, and the age of the oldest one. */
   async depths(): Promise<QueueDepth[]> {
     const { rows } = await this.#db.query<{ queue: string; depth: number; oldest: number }>(
       `SELECT name AS queue, count(*) AS depth,
@@ -203,13 +200,13 @@ export class JobQueue {
   }
 }
 
-/** pg-boss deletes waiting jobs after two weeks by default: one that is to start later must outlive that. */
+/** Keeps a job that starts later: by default pg-boss deletes a waiting one after two weeks. */
 function keepUntil(startAfter: Date): { retentionSeconds: number } {
   const leadSeconds = Math.max(0, Math.ceil((startAfter.getTime() - systemClock.now()) / 1000));
   return { retentionSeconds: leadSeconds + queueSettings.retentionSeconds };
 }
 
-/** Settings of every queue. Retries are practically unlimited: what bounds them is the push's expiry. */
+/** Settings of every queue. Only the expiry of a push bounds its retries. */
 export const queueSettings = {
   heartbeatSeconds,
   expireInSeconds: 3600,
