@@ -18,11 +18,12 @@ import { JobKeeper } from './job-keeper.ts';
 import { fireDue } from './scheduler.ts';
 import { cleanVerification } from './verification-cleaner.ts';
 
-/** A background duty: what it does in one pass, and how long it rests after one that found nothing. */
+/** A background duty. */
 export interface Duty {
   name: string;
+  /** Pause after a pass that was not full. */
   restMs: number;
-  /** Does a bounded amount of work; gives how much. A full pass is followed by the next at once. */
+  /** Does a bounded amount of work; returns how much. After a full pass the next one follows at once. */
   runOnce(deps: DispatcherDeps): Promise<number>;
 }
 
@@ -31,29 +32,29 @@ const recordRetentionMs = 7 * 24 * 3600 * 1000;
 const requestRetentionMs = 10 * 60_000;
 /** Failures count for 15 minutes, and lock for as long (protocol/users.md#account-lock). */
 const loginRetentionMs = 35 * 60_000;
-/** An advice of a gateway that a device is dead waits so long for the next push to it. */
+/** A gateway's notice of an invalid token waits this long for the next push to the device. */
 const noticeRetentionMs = 30 * 24 * 3600 * 1000;
-/** More than a year, so that a year's bill can be made up when it is over. */
+/** More than a year, so that a bill can be written after the end of a year. */
 const usageRetentionMs = 400 * 24 * 3600 * 1000;
 
-/** Closes pushes that are settled but were not closed by whoever settled their last batch. */
+/** Closes settled pushes that were not closed with their last batch. */
 const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: closeSettledPushes };
 
-/** Takes paused pushes up again that have expired, so that their recipients are counted (protocol/delivery.md#promise-2). */
+/** Resumes paused pushes that have expired, so that their recipients are counted (protocol/delivery.md#promise-2). */
 const pauseEnder: Duty = {
   name: 'pause ender',
   restMs: 2000,
   runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce),
 };
 
-/** Removes records and gateways' message ids after seven days (protocol/push-records.md#retention), spent request ids, expired letters, old usage, failed logins. */
+/** Deletes old records and message ids of gateways (protocol/push-records.md#retention), request ids, expired messages, usage and failed logins. */
 const cleaner: Duty = {
   name: 'cleaner',
   restMs: 60_000,
   async runOnce({ db, clock }) {
     const now = clock.now();
     const records = await deleteOldPushes(db, new Date(now - recordRetentionMs), rowsAtOnce);
-    const letters = await deleteExpiredMessages(db, new Date(now), rowsAtOnce);
+    const pending = await deleteExpiredMessages(db, new Date(now), rowsAtOnce);
     await deleteOldRequestIds(db, new Date(now - requestRetentionMs));
     const days = await deleteOldUsage(db, new Date(now - usageRetentionMs), rowsAtOnce);
     const messages = await deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rowsAtOnce);
@@ -62,14 +63,14 @@ const cleaner: Duty = {
     await deleteOldGatewayTokens(db, new Date(now - recordRetentionMs));
     const notices = await deleteOldInvalidTokenNotices(db, new Date(now - noticeRetentionMs), rowsAtOnce);
     const locks = await deleteOldLoginLocks(db, new Date(now - loginRetentionMs), rowsAtOnce);
-    return Math.max(records, letters, days, messages, gatewayDays, notices, locks);
+    return Math.max(records, pending, days, messages, gatewayDays, notices, locks);
   },
 };
 
 /** Scheduled pushes start within 1 s of their time (protocol/delivery.md#promise-8). */
 const scheduler: Duty = { name: 'scheduler', restMs: 100, runOnce: (deps) => fireDue(deps, rowsAtOnce) };
 
-/** Keeps the states of the breakers alive that the admin API shows; their own timers need no duty. */
+/** Renews the breaker states that the admin API shows. */
 const breakers: Duty = {
   name: 'breakers',
   restMs: 2000,
@@ -79,7 +80,7 @@ const breakers: Duty = {
   },
 };
 
-/** Writes down what was handed to gateways. */
+/** Writes the gateway usage of the last second. */
 const gatewayUsage: Duty = {
   name: 'gateway usage',
   restMs: 1000,
@@ -89,28 +90,28 @@ const gatewayUsage: Duty = {
   },
 };
 
-/** Codes, captchas, links and messages whose time is over. */
+/** Deletes expired codes, captchas, links and messages. */
 const verificationCleaner: Duty = {
   name: 'verification cleaner',
   restMs: 60_000,
   runOnce: ({ db, clock }) => cleanVerification(db, clock.now(), rowsAtOnce),
 };
 
-/** Idle installations go in small statements; they have not been sent to since they became idle anyway. */
+/** Deletes idle installations in small statements; pushes have skipped them since they became idle. */
 const idleEnder: Duty = {
   name: 'idle installations',
   restMs: 10 * 60_000,
   runOnce: (deps) => deleteIdle(deps, rowsAtOnce),
 };
 
-/** Seals tokens of platforms that older versions stored in the open. */
+/** Encrypts platform tokens that older versions stored in plain text. */
 const tokenSealer: Duty = {
   name: 'token sealer',
   restMs: 10 * 60_000,
   runOnce: ({ db, vault }) => sealAuthDataOfOldRows(db, vault, rowsAtOnce),
 };
 
-/** Gives jobs to open pushes and batches that have lost theirs. It remembers what it saw, so each dispatcher has its own. */
+/** Gives jobs to open pushes and batches that have lost theirs. It has a memory, so each dispatcher has its own. */
 function jobKeeper(): Duty {
   const keeper = new JobKeeper();
   return { name: 'job keeper', restMs: 15_000, runOnce: (deps) => keeper.run(deps) };
@@ -130,28 +131,28 @@ export const openDuties = (): Duty[] => [
   gatewayUsage,
 ];
 
-/** A duty that fails again and again says so this often: the scheduler tries ten times a second. */
-const complainEveryMs = 30_000;
+/** Interval of warnings of a duty that keeps failing: the scheduler runs ten times a second. */
+const warnEveryMs = 30_000;
 
 /**
- * Runs a duty until the signal aborts. A pass that fails is tried again after the rest; the first failure of a
- * row is logged, further ones every half minute, and its end.
+ * Runs a duty until the signal aborts, and retries a failed pass after the pause. Logs the first of several failures in a
+ * row, then one every half minute, and the first success after them.
  */
 export async function runDuty(deps: DispatcherDeps, duty: Duty, signal: AbortSignal): Promise<void> {
   const { clock, log } = deps;
   let failures = 0;
-  let complainedAtMs = Number.NEGATIVE_INFINITY;
+  let warnedAtMs = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     try {
       while (!signal.aborted && (await duty.runOnce(deps)) >= rowsAtOnce);
       if (failures > 0) log.info({ duty: duty.name, failures }, 'a background duty works again');
       failures = 0;
-      complainedAtMs = Number.NEGATIVE_INFINITY;
+      warnedAtMs = Number.NEGATIVE_INFINITY;
     } catch (error) {
       failures += 1;
-      if (clock.monotonicMs() - complainedAtMs >= complainEveryMs) {
+      if (clock.monotonicMs() - warnedAtMs >= warnEveryMs) {
         log.warn({ err: error, duty: duty.name, failures }, 'a background duty failed');
-        complainedAtMs = clock.monotonicMs();
+        warnedAtMs = clock.monotonicMs();
       }
     }
     await sleep(duty.restMs, signal);

@@ -5,8 +5,8 @@ import type { DispatcherDeps } from '../deps.ts';
 const dayMs = 24 * 3600 * 1000;
 
 /**
- * Deletes installations that were neither updated nor imported within their app's validity (protocol/installations.md#idle-installations), at
- * most `limit` of each app; gives the most that one app had.
+ * Deletes installations that were neither updated nor imported within their app's validity
+ * (protocol/installations.md#idle-installations), at most `limit` per app; returns the largest number of one app.
  */
 export async function deleteIdle({ db, appCache, clock }: DispatcherDeps, limit: number): Promise<number> {
   let most = 0;

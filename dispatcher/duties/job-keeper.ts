@@ -14,15 +14,15 @@ import { FairPriorities } from '../delivery/fair-priorities.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /**
- * Work gets a job when it had none and made no progress for this long. Where tables and queue are one database, work
- * without a job is what a restore left; elsewhere a dispatcher may still be at it, and then there is progress.
+ * Time without a job and without progress after which work gets a new job. Work of a dispatcher that still sends makes
+ * progress, even if its job is lost.
  */
 const missingForMs = 30_000;
 const pushesAtOnce = 200;
 
 type KeeperDeps = Pick<DispatcherDeps, 'db' | 'queue' | 'clock' | 'log'>;
 
-/** Work that was found without a job. */
+/** Work without a job. */
 interface Missing {
   key: string;
   pushId: number;
@@ -30,16 +30,13 @@ interface Missing {
   mark: string;
 }
 
-/**
- * Gives jobs to open pushes and batches that have none: after a restore, or a crash of a database that commits tables
- * and queue apart.
- */
+/** Gives new jobs to open pushes and batches that have none: after a restore, or after a crash of the database. */
 export class JobKeeper {
-  /** Where the next look begins: each one takes some of the open pushes, one look after the other takes all. */
+  /** Start of the next search: each one covers some of the open pushes, in turn. */
   #afterId = 0;
   readonly #seen = new Map<string, Missing & { sinceMs: number }>();
 
-  /** One look, by one dispatcher at a time. Gives how many jobs it wrote. */
+  /** Searches once, on one dispatcher at a time; returns the number of new jobs. */
   async run(deps: KeeperDeps): Promise<number> {
     const given = await deps.db.transaction(async (tx) => {
       if (!(await beginSearch(tx))) return 0;
@@ -50,7 +47,7 @@ export class JobKeeper {
       const plans = await findJoblessPushes(tx, pushes);
       const batches = await findJoblessBatches(tx, pushes);
       const found = [...plans.map(missingPlan), ...batches.map(missingBatch)];
-      const due = this.#sight(found, { afterId, throughId, nowMs: deps.clock.monotonicMs() });
+      const due = this.#remember(found, { afterId, throughId, nowMs: deps.clock.monotonicMs() });
       const duePlans = plans.filter((push) => due.has(missingPlan(push).key));
       const dueBatches = batches.filter((batch) => due.has(missingBatch(batch).key));
       return (await givePlanJobs(deps, tx, duePlans)) + (await giveBatchJobs(deps, tx, dueBatches));
@@ -59,8 +56,8 @@ export class JobKeeper {
     return given;
   }
 
-  /** Remembers what is missing in the range that was looked at; gives the keys of what was missing long enough. */
-  #sight(
+  /** Remembers the work without a job in the searched range; returns the keys of what has waited long enough. */
+  #remember(
     found: Missing[],
     { afterId, throughId, nowMs }: { afterId: number; throughId: number; nowMs: number },
   ): Set<string> {
@@ -109,11 +106,11 @@ async function giveBatchJobs(deps: KeeperDeps, tx: Handle, missing: JoblessBatch
   const ids = locked.map(({ id }) => id);
   const still = await findJoblessBatches(tx, pushesOf(locked), ids);
   for (const [appId, ofApp] of Map.groupBy(still, (batch) => batch.appId)) {
-    const turns = new FairPriorities(deps.queue, appId);
+    const priorities = new FairPriorities(deps.queue, appId);
     for (const [connector, batches] of Map.groupBy(ofApp, (batch) => batch.connector)) {
       const kind = deliverJob(connector);
       const ready = batches.filter(({ notBefore }) => !notBefore);
-      const priority = await turns.next(tx, kind, ready.length);
+      const priority = await priorities.next(tx, kind, ready.length);
       await deps.queue.send(kind, ready.map(jobOf), { tx, priority });
       for (const batch of batches)
         if (batch.notBefore) await deps.queue.send(kind, [jobOf(batch)], { tx, startAfter: batch.notBefore });

@@ -2,14 +2,14 @@ import type { Route, Router, Target } from '../../connectors/routing.ts';
 import type { NewBatch, RecipientFailure } from '../../shared/db/tables/pushes/batches.ts';
 import { outcomeCode } from '../../shared/domain/outcome.ts';
 
-/** Recipients of one batch at the most (develop/architecture.md#batches). */
+/** Most recipients of one batch (develop/architecture.md#batches). */
 export const batchSize = 1000;
 
-/** What one page of targets becomes. */
+/** Batches of one page of targets. */
 export interface PageOfBatches {
-  /** To be sent. */
+  /** Batches to send. */
   batches: NewBatch[];
-  /** Settled as they are written: no way leads to these devices. */
+  /** Batches that are settled when they are written: no profile serves these devices. */
   unroutable: { batch: NewBatch; failures: RecipientFailure[] }[];
 }
 

@@ -6,16 +6,16 @@ import { type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
-/** What a push would reach, counted before anything of it is sent. */
+/** Devices of a push, counted before it is sent. */
 interface Audience {
   byConnector: Map<ConnectorId, number>;
   byProfile: Map<string, number>;
 }
 
 /**
- * Ends a push that means more devices than one of its profiles serves, with the profile's sentence as its
- * status and every device counted `failed` (protocol/push.md#errors-of-a-push, protocol/delivery.md#promise-2). Only an app that has
- * such a profile pays for the count. True when the push was ended.
+ * Ends a push to more devices than one of its profiles serves: the profile's error becomes its status, and every device
+ * counts as `failed` (protocol/push.md#errors-of-a-push, protocol/delivery.md#promise-2). Counts only where the app has such
+ * a profile. Returns true when it ended the push.
  */
 export async function endBeyondLimit(
   deps: DispatcherDeps,

@@ -24,18 +24,18 @@ import { batchSize, type PageOfBatches, toBatches } from './batches.ts';
 import { endBeyondLimit } from './mass-limit.ts';
 
 /**
- * Installations read between two moves of the mark, in one transaction. Up to three pages of each planning
- * are in memory: what is being written, the one after it, the one that is being read.
+ * Installations of one page, which one transaction writes. Up to three pages of each planning are in memory: one that is
+ * being written, the next one, and one that is being read.
  */
 const pageSize = 5000;
 
-/** A push to many gives its place to others after this long, and goes on where it stopped. */
-const sliceMs = 500;
+/** Time after which the planning of a large push lets others go first; a new job continues it. */
+const turnMs = 500;
 
-/** A scan of everything an app has may take its time; it holds nothing but a snapshot. */
+/** Timeout of a scan; it may be long, since the scan holds no locks. */
 const scanTimeoutMs = 3_600_000;
 
-/** Another dispatcher plans this push, or it was stopped: what this one has in hand is not kept. */
+/** Error of a page that is not kept: another dispatcher plans the push, or it was stopped. */
 class Superseded extends Error {
   override name = 'Superseded';
 }
@@ -44,45 +44,49 @@ interface Plan {
   push: Push;
   app: App;
   router: Router;
-  turns: FairPriorities;
+  priorities: FairPriorities;
   job: Job<PlanJob>;
 }
 
 /**
- * Resolves the targets of one push into batches: one cursor, one transaction per page, the mark moved
- * with it, so that a crash goes on behind the mark (develop/architecture.md#life-of-a-push). A push to few is delivered by the same
- * job. True when the job is completed, false when it is to be put back.
+ * Resolves the targets of one push into batches: one cursor, and one transaction per page that also moves the planning
+ * mark, so that after a crash the planning continues behind it (develop/architecture.md#life-of-a-push). The same job
+ * delivers a small push. Returns true when the job is completed, false when it goes back.
  */
-export async function planPush(deps: DispatcherDeps, job: Job<PlanJob>, shift: JobContext): Promise<boolean> {
+export async function planPush(
+  deps: DispatcherDeps,
+  job: Job<PlanJob>,
+  context: JobContext,
+): Promise<boolean> {
   if (job.data.isRelease) {
     await unpark(deps, job);
     return true;
   }
   const plan = await begin(deps, job);
-  if (!plan) return endPlanning(deps, job, shift);
+  if (!plan) return endPlanning(deps, job, context);
   try {
-    const isInline = plan.push.isPlanned || (await scan(deps, plan, shift.signal));
+    const isInline = plan.push.isPlanned || (await scan(deps, plan, context.signal));
     if (isInline === 'postponed') return true;
-    if (shift.signal.aborted && !isInline) return false;
-    return isInline ? deliverInline(deps, job, shift) : true;
+    if (context.signal.aborted && !isInline) return false;
+    return isInline ? deliverInline(deps, job, context) : true;
   } catch (error) {
-    if (error instanceof Superseded) return endPlanning(deps, job, shift);
+    if (error instanceof Superseded) return endPlanning(deps, job, context);
     throw error;
   }
 }
 
 /**
- * There is nothing to plan. Paused: the planning waits without a job. Being sent (again): this job goes back,
- * and ends there if another has taken its place. Finished: what no job brings is counted as the gates say.
+ * Ends a job without anything to plan. Of a paused push the planning is parked; of one that is being sent, the job goes back
+ * and ends if another one has taken over; of a finished one, batches without jobs are counted by the gates.
  */
-async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, shift: JobContext): Promise<boolean> {
+async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, context: JobContext): Promise<boolean> {
   if (await parkPlanning(deps, job)) return true;
   const push = await findPush(deps.db, job.data.appId, job.data.pushId);
   if (push?.state === 'queued' || push?.state === 'sending') return false;
-  return deliverInline(deps, job, shift);
+  return deliverInline(deps, job, context);
 }
 
-/** Takes the push into work; undefined when it is paused, finished, cancelled or of a deleted app. */
+/** Starts the push; undefined when it is paused, finished or cancelled, or its app was deleted. */
 async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | undefined> {
   const { appId, pushId } = job.data;
   const push = await deps.db.transaction((tx) => startPush(tx, appId, pushId));
@@ -93,19 +97,19 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
     push,
     app,
     router: new Router(app, profiles, push),
-    turns: new FairPriorities(deps.queue, appId),
+    priorities: new FairPriorities(deps.queue, appId),
     job,
   };
 }
 
-/** Writes the batches in the app's share of scans; without a place in it the job comes back later. */
+/** Writes the batches within the app's share of scans; beyond it the job is postponed. */
 async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean | 'postponed'> {
   const { push, job } = plan;
   const scanned = await deps.scans.run(push.appId, () => writeBatches(deps, plan, signal));
   if ('value' in scanned) return scanned.value;
   const priority = push.plannedThrough === 0 ? planPriorities.fresh : planPriorities.continued;
   await deps.db.transaction(async (tx) => {
-    // Another consumer took the job over: that one brings it back.
+    // Another consumer has taken over the job and postpones it.
     if (!(await deps.queue.complete(planJob, job, tx))) return;
     const startAfter = await dueIn(tx, scanned.retryAfterMs);
     await deps.queue.send(planJob, [job.data], { tx, priority, startAfter });
@@ -113,7 +117,7 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
   return 'postponed';
 }
 
-/** Writes the batches; true when they are few enough to be delivered right here. */
+/** Writes the batches. Returns true when the push is small enough for this job to deliver it. */
 async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<boolean> {
   const { push, app } = plan;
   const query = targetQuery(app, push.pushOrder, { afterId: push.plannedThrough, nowMs: deps.clock.now() });
@@ -122,32 +126,32 @@ async function writeBatches(deps: DispatcherDeps, plan: Plan, signal: AbortSigna
     reader.scan<Target>(query.text, query.values, { rows: pageSize, timeoutMs: scanTimeoutMs });
   let mark = push.plannedThrough;
   if (mark === 0 && (await endBeyondLimit(deps, plan, targets))) return false;
-  const endsAtMs = deps.clock.monotonicMs() + sliceMs;
+  const endsAtMs = deps.clock.monotonicMs() + turnMs;
   for await (const { page, isLast } of withLast(targets())) {
     if (signal.aborted) return false;
     const isSmall = isLast && mark === 0 && page.length <= batchSize;
-    const isPaused = !isLast && deps.clock.monotonicMs() > endsAtMs;
-    mark = await writePage(deps, plan, { page, mark, isLast, isSmall, isPaused });
-    if (isLast || isPaused) return isSmall;
+    const isContinued = !isLast && deps.clock.monotonicMs() > endsAtMs;
+    mark = await writePage(deps, plan, { page, mark, isLast, isSmall, isContinued });
+    if (isLast || isContinued) return isSmall;
   }
   return false;
 }
 
-interface Step {
+interface PageStep {
   page: Target[];
   mark: number;
   isLast: boolean;
-  /** Few enough to be delivered by this very job. */
+  /** This job delivers the push. */
   isSmall: boolean;
-  /** Others have their turn now; a new job goes on behind the mark. */
-  isPaused: boolean;
+  /** A new job continues behind the mark, after others. */
+  isContinued: boolean;
 }
 
 /**
- * One transaction on the primary: batches, their jobs, the mark; with the last page also the end of the
- * planning job, unless it goes on to deliver. Gives the new mark.
+ * Writes one page in one transaction: batches, their jobs, the mark, and with the last page the end of the planning job,
+ * unless that delivers the push. Returns the new mark.
  */
-async function writePage(deps: DispatcherDeps, plan: Plan, step: Step): Promise<number> {
+async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<number> {
   const { push, router, job } = plan;
   const through = step.page.at(-1)?.id ?? step.mark;
   const page = toBatches(step.page, router);
@@ -160,8 +164,9 @@ async function writePage(deps: DispatcherDeps, plan: Plan, step: Step): Promise<
     });
     if (!isOurs) throw new Superseded();
     await writeRows(deps, tx, plan, { page, isQueued: !step.isSmall });
-    if ((step.isLast && !step.isSmall) || step.isPaused) await deps.queue.complete(planJob, job, tx);
-    if (step.isPaused) await deps.queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
+    if ((step.isLast && !step.isSmall) || step.isContinued) await deps.queue.complete(planJob, job, tx);
+    if (step.isContinued)
+      await deps.queue.send(planJob, [job.data], { tx, priority: planPriorities.continued });
   });
   for (const { batch } of page.unroutable)
     deps.metrics.recipients.inc(
@@ -175,13 +180,13 @@ async function writePage(deps: DispatcherDeps, plan: Plan, step: Step): Promise<
 async function writeRows(
   deps: DispatcherDeps,
   tx: Handle,
-  { push: { appId, id: pushId }, turns }: Plan,
+  { push: { appId, id: pushId }, priorities }: Plan,
   { page, isQueued }: { page: PageOfBatches; isQueued: boolean },
 ): Promise<void> {
-  for (const { batch, failures } of page.unroutable) {
-    await insertBatches(tx, appId, pushId, [batch]);
+  const unroutable = page.unroutable.map(({ batch }) => batch);
+  await insertBatches(tx, appId, pushId, unroutable);
+  for (const { batch, failures } of page.unroutable)
     await insertFailures(tx, { appId, pushId, connector: batch.connector }, failures);
-  }
   const batches = page.batches.map((batch) => ({ ...batch, hasJob: isQueued }));
   const ids = await insertBatches(tx, appId, pushId, batches);
   if (!isQueued) return;
@@ -189,12 +194,12 @@ async function writeRows(
   for (const [connector, places] of byConnector) {
     const jobs = places.map((i) => ({ appId, pushId, batchId: ids[i] ?? 0 }));
     const kind = deliverJob(connector);
-    const priority = await turns.next(tx, kind, jobs.length);
+    const priority = await priorities.next(tx, kind, jobs.length);
     await deps.queue.send(kind, jobs, { tx, priority });
   }
 }
 
-/** Delivers the batches of a push to few, then completes its one job; resumes after a crash the same way. */
+/** Delivers the open batches of a small push, then completes its job; also after a crash. */
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
@@ -211,7 +216,7 @@ async function deliverInline(
   return true;
 }
 
-/** Says of each page whether it is the last; an empty result is one empty last page. */
+/** Marks the last page; an empty result becomes one empty last page. */
 async function* withLast(
   pages: AsyncGenerator<Target[]>,
 ): AsyncGenerator<{ page: Target[]; isLast: boolean }> {

@@ -8,20 +8,20 @@ export interface ScanShareLimits {
   perApp: number;
 }
 
-/** A scan that is short waits for this long at most; beyond, its job goes back to the queue and frees its place. */
+/** Longest wait for a scan; after it the job goes back to the queue and frees its permit. */
 const maxWaitMs = 100;
-/** One postponed job of an app comes back in this time, so that many of them cost the queue little. */
+/** Interval in which one postponed job of an app returns, so that many of them cost the queue little. */
 const betweenReturnsMs = 50;
 const longestDelayMs = 30_000;
 
 /**
- * Shares the scans of one dispatcher between apps: a few pushes whose `where` reads a large table would otherwise take
- * all places of planning, and both cores of a small database.
+ * Shares the scans of one dispatcher between apps: otherwise a few pushes with a `where` over a large table could use all
+ * permits of planning, and both cores of a small database.
  */
 export class ScanShare {
   readonly #queue: FairQueue;
   readonly #clock: Clock;
-  /** When the next postponed job of an app comes back, in milliseconds of the monotonic clock. */
+  /** When the next postponed job of an app returns, by the monotonic clock. */
   readonly #nextReturnMs = new Map<string, number>();
 
   constructor({ atOnce, perApp }: ScanShareLimits, clock: Clock) {
@@ -29,7 +29,7 @@ export class ScanShare {
     this.#clock = clock;
   }
 
-  /** Runs a scan of an app; gives the milliseconds after which to try again where the app has its share already. */
+  /** Runs a scan of an app, or returns the milliseconds after which to retry where the app has its share already. */
   async run<T>(appId: string, scan: () => Promise<T>): Promise<{ value: T } | { retryAfterMs: number }> {
     try {
       return { value: await this.#queue.run(appId, scan) };

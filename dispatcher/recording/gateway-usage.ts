@@ -6,12 +6,12 @@ import {
 } from '../../shared/db/tables/gateways/daily-use.ts';
 
 /**
- * What was handed to gateways since it was last written down: one row per profile and second in place of one per
- * batch, which would make the batches of a large push wait for each other. A crash loses that second.
+ * Requests and recipients of each gateway since the last write: one row per profile and second instead of one per batch,
+ * on which the batches of a large push would wait for each other. A crash loses the last second.
  */
 export class GatewayUsage {
   readonly #db: Database;
-  #entries = new Map<string, { key: ProfileKey; handed: GatewayUse }>();
+  #entries = new Map<string, { key: ProfileKey; use: GatewayUse }>();
 
   constructor(db: Database) {
     this.#db = db;
@@ -20,22 +20,22 @@ export class GatewayUsage {
   add(key: ProfileKey, { requests, recipients }: GatewayUse): void {
     if (requests === 0 && recipients === 0) return;
     const id = JSON.stringify([key.appId, key.connector, key.profile]);
-    const entry = this.#entries.get(id) ?? { key, handed: { requests: 0, recipients: 0 } };
-    entry.handed.requests += requests;
-    entry.handed.recipients += recipients;
+    const entry = this.#entries.get(id) ?? { key, use: { requests: 0, recipients: 0 } };
+    entry.use.requests += requests;
+    entry.use.recipients += recipients;
     this.#entries.set(id, entry);
   }
 
-  /** Writes down what was added. Rejects when the database cannot be asked; what was not written is kept. */
+  /** Writes what was added. Rejects when the database is unavailable, and keeps what was not written. */
   async flush(): Promise<void> {
     const entries = this.#entries;
     this.#entries = new Map();
-    for (const [id, { key, handed }] of entries) {
+    for (const [id, { key, use }] of entries) {
       try {
-        await addGatewayUse(this.#db, key, handed);
+        await addGatewayUse(this.#db, key, use);
         entries.delete(id);
       } catch (error) {
-        for (const left of entries.values()) this.add(left.key, left.handed);
+        for (const left of entries.values()) this.add(left.key, left.use);
         throw error;
       }
     }

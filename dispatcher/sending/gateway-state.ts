@@ -21,7 +21,7 @@ export function tokenStore(
       try {
         return await readGatewayToken(db, vault, keyOf(credential));
       } catch (error) {
-        // Sealed with a key that was taken out of CARILLON_SECRET: as good as none.
+        // Encrypted with a retired key; treat as missing.
         if (error instanceof SealError) return null;
         throw error;
       }

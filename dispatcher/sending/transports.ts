@@ -1,39 +1,39 @@
 /**
- * HTTP/2 connections live in the threads, metrics in the main one: a thread tells every second what its
- * connections did and hold, the main thread adds up.
+ * Metrics of the HTTP/2 connections in the threads: every second each thread posts the events and the load of its
+ * connections, and the main thread adds them up.
  */
 import { z } from 'zod';
 import type { SenderContext } from '../../connectors/contract/connector.ts';
 import { type ConnectorId, connectorIds } from '../../shared/domain/labels.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 
-/** How often a thread tells. */
+/** Interval in which a thread posts its readings. */
 export const readingEveryMs = 1000;
-/** A thread that told nothing for so long is gone. */
+/** Age after which the readings of a thread are dropped: it has ended. */
 const staleAfterMs = 5000;
 
-type TransportFact = Parameters<NonNullable<SenderContext['onTransport']>>[0];
+type TransportEvent = Parameters<NonNullable<SenderContext['onTransport']>>[0];
 
 const reading = z.object({
   connector: z.enum(connectorIds),
   connections: z.number(),
   streams: z.number(),
-  /** How often each event came, since the last reading. */
+  /** Number of each event since the last reading. */
   events: z.record(z.string(), z.number()),
   roundTrips: z.array(z.number()),
 });
 
-/** What one thread tells of one connector. */
+/** Events and load of one connector in one thread. */
 export type TransportReading = z.infer<typeof reading>;
 
-/** What a thread posts. */
+/** Message of a thread. */
 export const transportMessage = z.object({ http2: z.array(reading), thread: z.number() });
 
-/** The facts of one thread since they were last told. */
+/** Events of one thread since the last reading. */
 export class TransportLog {
   #readings = new Map<ConnectorId, TransportReading>();
 
-  add(connector: ConnectorId, { event, seconds }: TransportFact): void {
+  add(connector: ConnectorId, { event, seconds }: TransportEvent): void {
     const { events, roundTrips } = this.#of(connector);
     if (event === 'round_trip') roundTrips.push(seconds ?? 0);
     else events[event] = (events[event] ?? 0) + 1;
@@ -44,9 +44,9 @@ export class TransportLog {
   ): TransportReading[] {
     for (const { connector, load } of loads) {
       if (load === undefined) continue;
-      const told = this.#of(connector);
-      told.connections += load.connections;
-      told.streams += load.streams;
+      const reading = this.#of(connector);
+      reading.connections += load.connections;
+      reading.streams += load.streams;
     }
     const readings = [...this.#readings.values()];
     this.#readings = new Map();
@@ -56,47 +56,47 @@ export class TransportLog {
   #of(connector: ConnectorId): TransportReading {
     const known = this.#readings.get(connector);
     if (known) return known;
-    const made = { connector, connections: 0, streams: 0, events: {}, roundTrips: [] };
-    this.#readings.set(connector, made);
-    return made;
+    const created = { connector, connections: 0, streams: 0, events: {}, roundTrips: [] };
+    this.#readings.set(connector, created);
+    return created;
   }
 }
 
-/** Round trips that are kept until somebody reads the metrics. */
+/** Most round trips that are kept until the next scrape. */
 const keptRoundTrips = 1000;
 
 /** The readings of all threads, in the main thread. */
 export class TransportReadings {
   readonly #monotonicMs: () => number;
   readonly #latest = new Map<number, { atMs: number; readings: TransportReading[] }>();
-  readonly #untold = new Map<ConnectorId, Pick<TransportReading, 'events' | 'roundTrips'>>();
+  readonly #pending = new Map<ConnectorId, Pick<TransportReading, 'events' | 'roundTrips'>>();
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Takes what a thread posted; anything else is passed over. */
+  /** Adds the readings of a thread; ignores other messages. */
   take(message: unknown): void {
     const { success, data } = transportMessage.safeParse(message);
     if (!success) return;
     this.#latest.set(data.thread, { atMs: this.#monotonicMs(), readings: data.http2 });
     for (const { connector, events, roundTrips } of data.http2) {
-      const untold = this.#untold.get(connector) ?? { events: {}, roundTrips: [] };
-      this.#untold.set(connector, untold);
+      const pending = this.#pending.get(connector) ?? { events: {}, roundTrips: [] };
+      this.#pending.set(connector, pending);
       for (const [event, count] of Object.entries(events))
-        untold.events[event] = (untold.events[event] ?? 0) + count;
-      untold.roundTrips.push(...roundTrips);
-      untold.roundTrips.splice(0, Math.max(0, untold.roundTrips.length - keptRoundTrips));
+        pending.events[event] = (pending.events[event] ?? 0) + count;
+      pending.roundTrips.push(...roundTrips);
+      pending.roundTrips.splice(0, Math.max(0, pending.roundTrips.length - keptRoundTrips));
     }
   }
 
   reportTo(metrics: Metrics): void {
-    for (const [connector, { events, roundTrips }] of this.#untold) {
+    for (const [connector, { events, roundTrips }] of this.#pending) {
       for (const [event, count] of Object.entries(events))
         metrics.http2Events.inc({ connector, event }, count);
       for (const seconds of roundTrips) metrics.http2RoundTripSeconds.observe({ connector }, seconds);
     }
-    this.#untold.clear();
+    this.#pending.clear();
     metrics.http2Connections.reset();
     metrics.http2Streams.reset();
     const freshAtMs = this.#monotonicMs() - staleAfterMs;

@@ -67,7 +67,7 @@ const heldSeconds = 1;
 
 /**
  * Changes the pace of a push while it runs; null sends as fast as it goes. Slots that begin within a second
- * stay, later ones are void: their batches reserve anew when they are taken (`JobQueue.hurry`).
+ * stay, later ones are void: their batches reserve again when they are taken (`JobQueue.rescheduleVoidSlots`).
  */
 export async function changePace(
   tx: Handle,
