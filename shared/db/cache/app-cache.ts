@@ -6,7 +6,7 @@ import { findApp } from '../tables/apps/apps.ts';
 import { openProfiles, type StoredProfile } from '../tables/apps/profiles.ts';
 import { ShortCache } from './short-cache.ts';
 
-/** Apps and their profiles as this process knows them, at most half a second old. */
+/** Cache of apps and their profiles, at most half a second old. */
 export class AppCache {
   readonly #apps: ShortCache<App | undefined>;
   readonly #profiles: ShortCache<StoredProfile[]>;
@@ -24,7 +24,7 @@ export class AppCache {
     return this.#profiles.get(appId);
   }
 
-  /** Called by the process that changes an app itself, so that its own next answer is the new one. */
+  /** Drops an app; the process that changes it calls this to see the change at once. */
   forget(appId: string): void {
     this.#apps.forget(appId);
     this.#profiles.forget(appId);

@@ -3,10 +3,10 @@ import type { Handle } from '../pool.ts';
 import { findRolesOfUser, hasAnyRole } from '../tables/roles/user-roles.ts';
 import { ShortCache } from './short-cache.ts';
 
-/** Users whose roles a process knows: each holds up to a thousand names. */
+/** Limit of cached users, each with up to a thousand role names. */
 export const maxCachedUsers = 2000;
 
-/** The roles of users as this process knows them, at most half a second old. */
+/** Cache of users' roles, at most half a second old. */
 export class RoleCache {
   readonly #apps: ShortCache<boolean>;
   readonly #users: ShortCache<readonly string[]>;
@@ -23,17 +23,17 @@ export class RoleCache {
     );
   }
 
-  /** How many users it knows. */
+  /** Number of cached users. */
   get size(): number {
     return this.#users.size;
   }
 
-  /** Names of the roles of a user, by its key. Users of an app without roles cost no question of their own. */
+  /** Returns the role names of a user; needs no query per user in an app without roles. */
   async rolesOf(appId: string, userId: number): Promise<readonly string[]> {
     return (await this.#apps.get(appId)) ? this.#users.get(`${appId} ${userId}`) : [];
   }
 
-  /** Called by the process that changes roles of an app itself, so that its own next answer is the new one. */
+  /** Drops the users of an app; the process that changes its roles calls this to see the change at once. */
   forget(appId: string): void {
     this.#apps.forget(appId);
     this.#users.forgetBeginning(`${appId} `);

@@ -1,15 +1,15 @@
 import type { Clock } from '../../clock.ts';
 
 /**
- * How old an answer may be. A change counts within one second on every process (protocol/admin-api.md#changes),
- * so half of that leaves room for the query itself.
+ * Maximum age of an entry. A change must take effect within one second on every process
+ * (protocol/admin-api.md#changes); half of that is left for the query.
  */
 const maxAgeMs = 500;
 
-/** Answers that nobody asked for lately are dropped, so that made-up keys do not fill the memory. */
+/** Limit of entries, so that invented keys do not fill the memory. */
 const defaultMaxEntries = 10_000;
 
-/** Remembers an answer for a moment; callers at the same time share one question. */
+/** Short-lived cache; concurrent callers share one query. */
 export class ShortCache<V> {
   readonly #entries = new Map<string, { value: Promise<V>; askedAtMs: number }>();
   readonly #clock: Clock;
@@ -22,7 +22,7 @@ export class ShortCache<V> {
     this.#maxEntries = maxEntries;
   }
 
-  /** How many answers it holds now. */
+  /** Number of entries. */
   get size(): number {
     return this.#entries.size;
   }
@@ -45,7 +45,7 @@ export class ShortCache<V> {
     this.#entries.delete(key);
   }
 
-  /** Drops every answer whose key begins so. */
+  /** Drops every entry whose key has this prefix. */
   forgetBeginning(text: string): void {
     for (const key of this.#entries.keys()) if (key.startsWith(text)) this.#entries.delete(key);
   }

@@ -4,19 +4,19 @@ import { FairQueue, type FairQueueLimits } from '../../fairness/fair-queue.ts';
 import type { Database, Handle } from '../pool.ts';
 import type { TransactionOptions } from './transaction.ts';
 
-/** Who asks: an app by its app key, or by its master key (also the operator for it). */
+/** Caller of a query: an app with its app key, or with its master key (also the operator). */
 export interface QueryCaller {
   app: Pick<App, 'appId'>;
   isMaster: boolean;
 }
 
-/** Transactions at a time in one process that answer conditions of app keys, and of master keys. */
+/** Limits of concurrent query transactions per process, for app keys and for master keys. */
 export interface QueryLimits {
   client: Required<FairQueueLimits>;
   master: Required<FairQueueLimits>;
 }
 
-/** Each that waits may hold a condition of 64 KB. */
+/** Default limits. Each waiting call may hold a condition of 64 KB. */
 export const queryLimits: QueryLimits = {
   client: { atOnce: 4, perLane: 2, maxWaiting: 100, maxWaitMs: 5000 },
   master: { atOnce: 4, perLane: 3, maxWaiting: 100, maxWaitMs: 10_000 },
@@ -25,33 +25,32 @@ export const queryLimits: QueryLimits = {
 /** Connections that a pool for these transactions needs. */
 export const queryConnections = queryLimits.client.atOnce + queryLimits.master.atOnce;
 
-/** A statement with a condition of an app key ends after this, one of the master key later (protocol/queries.md#query-time). */
+/** Time limits of a statement with an app key and with the master key (protocol/queries.md#query-time). */
 const clientTimeoutMs = 1500;
 const masterTimeoutMs = 10_000;
 /**
- * All rows that one call reads, and all that its reply includes. Parsed, the worst JSON takes sixteen times its text in
- * memory, and a client's device has no use for more.
+ * Limits of the rows that one call reads and of its included documents. Parsed, the worst JSON takes sixteen times its
+ * text in memory.
  */
 const clientBytes = 4 * 1024 * 1024;
 const masterBytes = 16 * 1024 * 1024;
 
-/** The most that a reply to this key holds, in bytes. */
+/** Returns the size limit of a reply, in bytes. */
 export const replyBytes = ({ isMaster }: Pick<QueryCaller, 'isMaster'>): number =>
   isMaster ? masterBytes : clientBytes;
 
 export interface QueryPools {
-  /** Pools of their own: what waits here takes no connection of other calls. */
+  /** Separate pools: waiting queries take no connection of other calls. */
   primary: Database;
-  /** Where lists read; the primary's when there is no standby. */
+  /** Pool of the standby for lists; the primary's without a standby. */
   standby: Database;
   limits?: QueryLimits;
 }
 
 /**
- * The part of the database that answers what clients put together themselves: `where`, `include`, lists, scans and
- * dry runs. An app has a few transactions at a time, the rest of its calls waits for its own turn, and all apps
- * together have a few more: a statement may keep a core busy until it is ended. All methods throw `QueueFull`,
- * `ResultTooLarge`, or PostgreSQL's error for a statement that was ended.
+ * Limits queries that clients compose: `where`, `include`, lists, scans and dry runs. An app has a few transactions at a
+ * time, all apps together a few more, because a statement may occupy a core until its time limit; further calls queue
+ * fairly. All methods throw `QueueFull`, `ResultTooLarge`, or PostgreSQL's error of a statement over its time limit.
  */
 export class QueryLimiter {
   readonly #pools: QueryPools;
@@ -66,15 +65,15 @@ export class QueryLimiter {
   }
 
   /**
-   * Reads in one snapshot, from the standby if there is one, what `prepare` asks for. That is called when the turn has
-   * come: a condition as SQL takes many times the memory of its text, and its parsing takes the app's time.
+   * Reads in one snapshot, from the standby if there is one. Calls `prepare` in the app's turn: compiled SQL takes many
+   * times the memory of its condition, and the parsing counts as the app's time.
    */
   async readPrepared<T>(asker: QueryCaller, prepare: () => (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, async () => {
       try {
         return await this.#pools.standby.transaction(prepare(), { ...termsFor(asker), isSnapshot: true });
       } catch (error) {
-        // A condition that is refused asks nobody: without a pause all that wait would be refused in one go.
+        // A refused condition never awaits the database: yield, so that a queue of them does not block the event loop.
         await nextTurn();
         throw error;
       }
@@ -92,13 +91,13 @@ export class QueryLimiter {
     return this.#run(asker, () => this.#pools.standby.transaction(work, terms), limit.maxWaitMs);
   }
 
-  /** As `read`, from the primary: what was just written is seen. */
+  /** As `read`, from the primary, to see the latest writes. */
   readFresh<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
     const terms = { ...termsFor(asker), isSnapshot: true };
     return this.#run(asker, () => this.#pools.primary.transaction(work, terms));
   }
 
-  /** A change that depends on a condition. */
+  /** Runs a conditional change. */
   change<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, () => this.#pools.primary.transaction(work, termsFor(asker)));
   }

@@ -1,23 +1,23 @@
 import type pg from 'pg';
 
-/** How a transaction runs. */
+/** Options of a transaction. */
 export interface TransactionOptions {
-  /** One snapshot for all its statements, which write nothing. */
+  /** Uses one read-only snapshot for all statements. */
   isSnapshot?: boolean;
-  /** Ends each statement that runs longer; the pool's limit when absent. */
+  /** Time limit of a statement; the pool's by default. */
   statementTimeoutMs?: number;
-  /** Its statements take one process of the database each: no parallel workers, and no compiling, which nothing ends. */
+  /** Disables parallel workers and JIT compilation, which no time limit ends. */
   isSingle?: boolean;
-  /** Bytes of all rows that it reads. */
+  /** Limit of all rows read, in bytes. */
   maxBytes?: number;
 }
 
-/** What a transaction reads is more than its terms allow. */
+/** Error of a transaction that reads more than `maxBytes`. */
 export class ResultTooLarge extends Error {
   override name = 'ResultTooLarge';
 }
 
-/** The first statements of a transaction, in one round trip. */
+/** Returns the statements that begin a transaction, for one round trip. */
 export function beginText({ isSnapshot, statementTimeoutMs, isSingle }: TransactionOptions): string {
   return [
     isSnapshot ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN',
@@ -29,13 +29,13 @@ export function beginText({ isSnapshot, statementTimeoutMs, isSingle }: Transact
 }
 
 const rowEvent = 'dataRow';
-/** Rows that are parsed within one turn of the event loop: a few milliseconds' work. */
+/** Bytes of rows parsed per turn of the event loop: a few milliseconds of work. */
 const bytesPerTurn = 64 * 1024;
 
 /**
- * Runs `work`, and breaks the connection as soon as more than `maxBytes` of rows came over it: what is too large is
- * neither sent nor kept, whatever its rows hold. Reads many rows with pauses for other calls: left to itself Node takes
- * megabytes from a socket in one go. Throws `ResultTooLarge`.
+ * Runs `work` and closes the connection as soon as more than `maxBytes` of rows arrive, so that an oversize result is
+ * never held in memory. Pauses between chunks for other calls; Node alone reads megabytes from a socket in one turn.
+ * Throws `ResultTooLarge`.
  */
 export async function limitResultBytes<T>(
   { connection }: Pick<pg.Client, 'connection'>,

@@ -8,13 +8,13 @@ import {
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Handle } from '../../pool.ts';
 
-/** Tells every dispatcher that something was forced or released. */
+/** NOTIFY topic of changed overrides. */
 export const breakerTopic = 'carillon_breaker';
 
-/** A dispatcher that did not see to its rows for this long no longer counts. */
+/** Age from which the rows of a dispatcher are ignored. */
 const deadAfterSeconds = 10;
 
-/** Everything that is forced, by id. */
+/** Returns all overrides by breaker id. */
 export async function readBreakerOverrides(
   db: Handle,
 ): Promise<Map<string, { forced: OverrideState; since: Date }>> {
@@ -34,8 +34,8 @@ export async function readBreakerOverrides(
 }
 
 /**
- * Forces a breaker; with null it is released. Once `tx` commits all dispatchers are told. False when the app
- * has no such profile.
+ * Overrides a breaker, or removes the override (null), and notifies all dispatchers once `tx` commits. Returns false if
+ * the app has no such profile.
  */
 export async function overrideBreaker(
   tx: Handle,
@@ -74,8 +74,8 @@ interface ViewRow {
 }
 
 /**
- * One breaker per profile as all dispatchers together see it: what is forced, else the worst of their
- * states (protocol/admin-api.md#breakers). One that never opened is closed since its profile was made.
+ * Lists one breaker per profile over all dispatchers: the override, else the worst of their states
+ * (protocol/admin-api.md#breakers). A breaker that never opened is closed since its profile was created.
  */
 export async function listBreakers(db: Handle, only: BreakerKey | null = null): Promise<BreakerView[]> {
   const { rows } = await db.query<ViewRow>(
@@ -101,7 +101,7 @@ export async function listBreakers(db: Handle, only: BreakerKey | null = null): 
   });
 }
 
-/** Writes down what a dispatcher sees of one gateway. */
+/** Saves a dispatcher's state of one breaker. */
 export async function saveBreakerState(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
@@ -116,7 +116,7 @@ export async function saveBreakerState(
   );
 }
 
-/** Whether another dispatcher's breaker closed after a time: its probe was answered. */
+/** Returns whether another dispatcher's breaker has closed since a time, after a successful probe. */
 export async function hasClosedElsewhere(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
@@ -130,12 +130,12 @@ export async function hasClosedElsewhere(
   return (rowCount ?? 0) > 0;
 }
 
-/** What nobody saw to for a day goes. */
+/** Deletes states that no dispatcher has renewed for a day. */
 export async function deleteOldBreakerStates(db: Handle): Promise<void> {
   await db.query("DELETE FROM breaker_state WHERE seen_at < now() - interval '1 day'");
 }
 
-/** A dispatcher that stops has no opinion any more. */
+/** Deletes the open states of a stopping dispatcher. */
 export async function deleteBreakerStatesOf(db: Handle, dispatcher: string): Promise<void> {
   await db.query("DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
 }

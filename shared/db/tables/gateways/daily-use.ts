@@ -1,16 +1,16 @@
 import type { Handle } from '../../pool.ts';
 
-/** Gateways count their days in China, by the one clock that all processes share. */
+/** Today in China, the day of all gateway quotas, by the database's clock. */
 const today = `(now() AT TIME ZONE 'Asia/Shanghai')::date`;
 
-/** Whose quota. */
+/** Profile of a quota. */
 export interface ProfileKey {
   appId: string;
   connector: string;
   profile: string;
 }
 
-/** Why a class of messages is closed for the rest of the day; null when it is open. */
+/** Returns why a class of messages is closed for the rest of the day; null if it is open. */
 export async function closedReason(
   db: Handle,
   { appId, connector, profile }: ProfileKey,
@@ -24,7 +24,7 @@ export async function closedReason(
   return rows[0]?.closed_reason ?? null;
 }
 
-/** Closes a class until midnight in China; the first reason stays. */
+/** Closes a class until midnight in China; keeps the first reason. */
 export async function closeClass(
   db: Handle,
   { appId, connector, profile }: ProfileKey,
@@ -39,13 +39,13 @@ export async function closeClass(
   );
 }
 
-/** What was handed over: requests that were answered, and recipients that the gateway took. */
+/** Answered requests, and recipients accepted by the gateway. */
 export interface GatewayUse {
   requests: number;
   recipients: number;
 }
 
-/** Adds to the ledger of today. The caller does not wait for the disk. */
+/** Adds to today's use. Commits asynchronously: a crash may lose a moment's counts. */
 export async function addGatewayUse(
   db: Handle,
   { appId, connector, profile }: ProfileKey,
@@ -60,7 +60,7 @@ export async function addGatewayUse(
   );
 }
 
-/** What an app handed to its gateways on a day of China time (`YYYY-MM-DD`), by connector. */
+/** Returns an app's use of its gateways on a day in China (`YYYY-MM-DD`), by connector. */
 export async function readGatewayUse(
   db: Handle,
   appId: string,
@@ -74,7 +74,7 @@ export async function readGatewayUse(
   return rows;
 }
 
-/** A batch of a push that is marked as a test, and the limits on those (protocol/push.md#test-pushes). */
+/** Batch of a test push (protocol/push.md#test-pushes). */
 export interface TestBatch {
   appId: string;
   connector: string;
@@ -84,8 +84,8 @@ export interface TestBatch {
 }
 
 /**
- * How many devices of a batch a test push may still go to, reserved once however often the batch is taken: so
- * many pushes of an app a day, so many devices of each. To be called in a transaction.
+ * Reserves devices of a test push for a batch and returns their number; a retaken batch keeps its reservation. Limits
+ * the pushes per app and day, and the devices per push. Needs a transaction.
  */
 export async function grantTest(
   tx: Handle,
@@ -116,7 +116,7 @@ export async function grantTest(
   return known.rows[0]?.devices ?? 0;
 }
 
-/** Deletes days before `before`; gives how many rows. */
+/** Deletes days before `before`; returns the number of rows. */
 export async function deleteOldGatewayDays(db: Handle, before: Date, limit: number): Promise<number> {
   const days = await db.query(
     `DELETE FROM gateway_day WHERE ctid = ANY (ARRAY(

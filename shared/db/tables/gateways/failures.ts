@@ -2,7 +2,7 @@ import { type BreakerKey, type GatewayFailure, gatewayFailureText } from '../../
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Handle } from '../../pool.ts';
 
-/** Writes down why a gateway could not be asked; a later failure replaces an earlier one. */
+/** Records why a gateway is unavailable; a later failure replaces an earlier one. */
 export async function recordGatewayFailure(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
@@ -17,7 +17,7 @@ export async function recordGatewayFailure(
   );
 }
 
-/** The gateway answers again: failures up to that time are over. */
+/** Deletes the failure of a gateway that has responded since. */
 export async function clearGatewayFailure(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
@@ -29,12 +29,12 @@ export async function clearGatewayFailure(
   );
 }
 
-/** Deletes failures that nobody has renewed since a time: the gateway was not asked again. */
+/** Deletes failures that were not renewed since a time: the gateway is not in use. */
 export async function deleteOldGatewayFailures(db: Handle, before: Date): Promise<void> {
   await db.query('DELETE FROM gateway_failure WHERE at < $1', [before]);
 }
 
-/** The failure of one gateway, if its last answer did not come. */
+/** Finds the current failure of one gateway. */
 export async function findGatewayFailure(
   db: Handle,
   { appId, connector, profile }: { appId: string; connector: string; profile: string },
@@ -46,10 +46,10 @@ export async function findGatewayFailure(
   return rows[0];
 }
 
-/** Failures that are shown of one installation of the service; more gateways than these fail for one reason. */
+/** Limit of listed failures; more gateways fail only for a common reason. */
 const maxListed = 100;
 
-/** The newest failures of all gateways. */
+/** Lists the newest failures of all gateways. */
 export async function listGatewayFailures(db: Handle): Promise<(GatewayFailure & BreakerKey)[]> {
   const { rows } = await db.query<GatewayFailure & BreakerKey>(
     `SELECT app_id AS "appId", connector, profile, reason, at FROM gateway_failure
@@ -58,12 +58,11 @@ export async function listGatewayFailures(db: Handle): Promise<(GatewayFailure &
   return rows;
 }
 
-/** Gateways of one push that are told of. */
+/** Limit of failing gateways in the text of one push. */
 const maxToldOf = 5;
 
 /**
- * What keeps the open pushes of an app waiting: for each push id one line with the gateways that cannot be asked
- * and have recipients of it left.
+ * Returns one line per open push with the unavailable gateways that still have recipients of it.
  */
 export async function describeGatewayFailures(
   db: Handle,

@@ -1,12 +1,12 @@
 import type { Handle } from '../../pool.ts';
 
-/** What a gateway called one message (or one request's messages), and to how many devices it went. */
+/** A gateway's id of a message (or of one request's messages), and its number of devices. */
 export interface GatewayMessage {
   messageId: string;
   devices: number;
 }
 
-/** Keeps the ids that a gateway gave for a batch, for questions to its support. */
+/** Saves the message ids of a batch, for questions to the gateway's support. */
 export async function insertGatewayMessages(
   tx: Handle,
   batch: { appId: string; pushId: number; batchId: number; connector: string },
@@ -27,7 +27,7 @@ export async function insertGatewayMessages(
   );
 }
 
-/** The ids of a push, by connector, in the order they came; at most `limit`. */
+/** Lists up to `limit` message ids of a push, oldest first. */
 export async function listGatewayMessages(
   db: Handle,
   push: { appId: string; id: number },
@@ -41,7 +41,7 @@ export async function listGatewayMessages(
   return rows;
 }
 
-/** Deletes what is older than `before`; gives how many rows. */
+/** Deletes rows older than `before`; returns their number. */
 export async function deleteOldGatewayMessages(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `DELETE FROM gateway_message WHERE ctid = ANY (ARRAY(

@@ -2,7 +2,7 @@ import type { Handle } from '../../pool.ts';
 import { type Slot, type SlotRow, toSlot } from '../pushes/pace.ts';
 import type { ProfileKey } from './daily-use.ts';
 
-/** How fast a profile may send, in the units that its gateway counts. */
+/** Rate limit of a profile, in the units of its gateway. */
 export interface RateLimit {
   perSecond: number;
   burst: number;
@@ -16,21 +16,21 @@ interface RateRow {
   busy_ms: number;
 }
 
-/** A reservation: `units` of the gateway, to leave spread over the slot, or all at once when it is free. */
+/** Requested units, sent either spread over the slot or at once when the rate allows. */
 export interface RateRequest {
   units: number;
   isSpread: boolean;
 }
 
-/** What a time that is to be kept leaves for the way to the thread and for loading the recipients. */
+/** Time for handing a batch to a thread and loading its recipients. */
 const leadMs = 100;
 
 const epochMs = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
 
 /**
- * Reserves the time in which a batch may leave, so that all dispatchers together keep to a profile's rate: each
- * reservation begins where the one before ends. After a pause of a ramp (at least a second) the ramp begins anew.
- * Noted on the batch, which keeps it when it is taken again. To be called in a transaction.
+ * Reserves a slot for a batch, so that all dispatchers together keep to a profile's rate: each reservation starts at the
+ * end of the one before. After a pause as long as the ramp (at least a second) the ramp restarts. Saves the slot on the
+ * batch, which keeps it when it is retaken. Needs a transaction.
  */
 export async function reserveRate(
   tx: Handle,
@@ -41,7 +41,7 @@ export async function reserveRate(
   const row = await lockRate(tx, key);
   const isIdle = row.now_ms - row.busy_ms > Math.max(limit.rampMs, 1000);
   const beganMs = isIdle ? row.now_ms : row.began_ms;
-  // What was not used is lost but for the burst.
+  // Unused units beyond the burst are lost.
   const used = isIdle ? 0 : Math.max(row.units, unitsAt(limit, row.now_ms - beganMs) - limit.burst);
   const endMs = beganMs + timeOf(limit, used + wanted.units);
   const isAtOnce = endMs <= row.now_ms;
@@ -66,8 +66,8 @@ export async function reserveRate(
 }
 
 /**
- * The row of a profile, held until the end of the transaction. That one does not wait for the disk: what a crash of
- * the database loses is a moment's reservations, and everybody waits for this row.
+ * Locks the row of a profile until the end of the transaction. Commits asynchronously, because all batches wait for this
+ * row; a crash of the database loses a moment's reservations.
  */
 async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
   const known = await readRate(tx, key);
@@ -93,13 +93,13 @@ async function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): 
   return rows[0];
 }
 
-/** How many units may have left so long after the ramp began: the burst, and the area under the rate. */
+/** Returns the units allowed until a time after the start of the ramp: the burst, and the area under the rate. */
 export function unitsAt({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
   if (ms < rampMs) return burst + (perSecond * ms * ms) / (2 * rampMs) / 1000;
   return burst + (perSecond * (ms - rampMs / 2)) / 1000;
 }
 
-/** When so many units may have left, in milliseconds after the ramp began: the inverse of `unitsAt`. */
+/** Returns the milliseconds after the start of the ramp until so many units are allowed: the inverse of `unitsAt`. */
 export function timeOf({ perSecond, burst, rampMs }: RateLimit, units: number): number {
   if (units <= burst) return 0;
   const ramped = (units - burst) * 1000;
@@ -107,10 +107,10 @@ export function timeOf({ perSecond, burst, rampMs }: RateLimit, units: number): 
   return ramped < ofRamp ? Math.sqrt((ramped * 2 * rampMs) / perSecond) : ramped / perSecond + rampMs / 2;
 }
 
-/** Columns of a `SlotRow` from `push_batch b`: the time that was reserved for it. */
+/** Columns of the slot that the gateway's rate reserved, from `push_batch b`. */
 export const rateColumns = `b.rate_at, b.rate_ms, ${epochMs('b.rate_at - clock_timestamp()')} AS rate_in_ms`;
 
-/** Forgets the rates of profiles that have not sent since: their ramps begin anew anyway. */
+/** Deletes the rates of profiles that have not sent since: their ramps restart anyway. */
 export async function deleteOldRates(db: Handle, before: Date): Promise<void> {
   await db.query('DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
 }

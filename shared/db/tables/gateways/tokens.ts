@@ -1,7 +1,7 @@
 import type { Vault } from '../../../crypto.ts';
 import type { Handle } from '../../pool.ts';
 
-/** An access token of a gateway, opened. */
+/** Decrypted access token of a gateway. */
 export interface GatewayToken {
   value: string;
   madeAtMs: number;
@@ -9,7 +9,7 @@ export interface GatewayToken {
   isReplacement: boolean;
 }
 
-/** Whose token: `credential` is any text that differs where the credentials do; stored as a keyed digest. */
+/** Key of a token: `credential` is any text that identifies the credentials; it is stored as a keyed digest. */
 export interface TokenKey {
   appId: string;
   connector: string;
@@ -31,7 +31,7 @@ interface Row {
   is_replacement: boolean;
 }
 
-/** The token that is kept; null when there is none yet. Rejects also when it does not open. */
+/** Reads the stored token; null without one. Throws `SealError`. */
 export async function readGatewayToken(
   db: Handle,
   vault: Vault,
@@ -52,7 +52,7 @@ export async function readGatewayToken(
   );
 }
 
-/** Claims the renewal of a token for so long; false while somebody else has it, or when the app is gone. */
+/** Claims the renewal of a token for `leaseMs`. Returns false while another process holds it, or if the app is deleted. */
 export async function claimGatewayToken(
   db: Handle,
   vault: Vault,
@@ -69,7 +69,7 @@ export async function claimGatewayToken(
   return (rowCount ?? 0) > 0;
 }
 
-/** Keeps a renewed token and ends the claim. */
+/** Saves a renewed token and ends the claim. */
 export async function saveGatewayToken(
   db: Handle,
   vault: Vault,
@@ -98,7 +98,7 @@ export async function releaseGatewayToken(db: Handle, vault: Vault, key: TokenKe
   );
 }
 
-/** Deletes tokens of credentials that nobody uses any more; gives how many. */
+/** Deletes expired tokens of unused credentials; returns their number. */
 export async function deleteOldGatewayTokens(db: Handle, before: Date): Promise<number> {
   const { rowCount } = await db.query(
     'DELETE FROM gateway_token WHERE expires_at < $1 AND (claimed_until IS NULL OR claimed_until < $1)',

@@ -4,23 +4,23 @@ import type { Handle } from '../../pool.ts';
 import { traitColumns } from './installations.ts';
 
 /**
- * Reads for the dry run of a push. All of them run inside a READ ONLY transaction (`beginScan`); a
- * condition over `installation` is our compiler's SQL, never a client's.
+ * Condition over `installation` as SQL of the query compiler, never a client's text. The functions below serve the dry
+ * run of a push, inside a READ ONLY transaction.
  */
 export interface SqlCondition {
   text: string;
   values: unknown[];
 }
 
-/** Devices that routing cannot tell apart, and how many they are. */
+/** Devices with the same routing traits, and their number. */
 export interface DeviceGroup extends DeviceTraits {
   devices: number;
 }
 
-/** Clients choose profiles and topics: nobody must fill our memory with kinds of devices. */
+/** Limit of groups in memory: clients choose profiles and topics. */
 export const maxGroups = 20_000;
 
-/** The largest groups, and the number of devices in all groups, those left out included. */
+/** Returns the largest groups, and the number of devices in all groups. */
 export async function countAudience(
   tx: Handle,
   condition: SqlCondition,
@@ -34,10 +34,10 @@ export async function countAudience(
   return { groups: rows, devices: rows[0]?.total ?? 0 };
 }
 
-/** Types of devices that are looked at in one app: clients choose them, and a few are usual. */
+/** Limit of device types of one app: clients choose them; a few are usual. */
 const maxTypes = 100;
 
-/** The device types of an app, at most a hundred; a step in the index for each, whatever the number of devices. */
+/** Lists the device types of an app with one index lookup each, whatever the number of devices. */
 export async function listDeviceTypes(db: Handle, appId: string): Promise<string[]> {
   const { rows } = await db.query<{ type: string }>(
     `WITH RECURSIVE found (type, n) AS (
@@ -52,7 +52,7 @@ export async function listDeviceTypes(db: Handle, appId: string): Promise<string
   return rows.map(({ type }) => type);
 }
 
-/** A step of a plan, without the conditions it tests: those hold what clients sent. */
+/** Node of a query plan, without its conditions: those hold clients' values. */
 export interface PlanNode {
   type: string;
   relation: string | undefined;
@@ -85,7 +85,7 @@ const planNode: z.ZodType<PlanNode> = z
 
 const plans = z.array(z.object({ Plan: planNode })).min(1);
 
-/** How the database would run a statement (EXPLAIN without ANALYZE: nothing is run). */
+/** Returns the plan of a statement (EXPLAIN without ANALYZE: does not run it). */
 export async function explainStatement(tx: Handle, statement: SqlCondition): Promise<PlanNode> {
   const { rows } = await tx.query<{ 'QUERY PLAN': unknown }>(
     `EXPLAIN (FORMAT JSON) ${statement.text}`,
@@ -96,7 +96,7 @@ export async function explainStatement(tx: Handle, statement: SqlCondition): Pro
   return first.Plan;
 }
 
-/** Scheduled pushes of an app that wait for their time. */
+/** Counts the scheduled pushes of an app. */
 export async function countScheduled(tx: Handle, appId: string): Promise<number> {
   const { rows } = await tx.query<{ n: number }>(
     'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1',
@@ -105,7 +105,7 @@ export async function countScheduled(tx: Handle, appId: string): Promise<number>
   return rows[0]?.n ?? 0;
 }
 
-/** Recipients per second of the newest large push that is done, of the last hundred; undefined: none. */
+/** Returns recipients per second of the newest large finished push among the last hundred. */
 export async function readPastRate(tx: Handle, appId: string): Promise<number | undefined> {
   const { rows } = await tx.query<{ pace: number | null }>(
     `SELECT devices / extract(epoch FROM finished_at - first_sent_at)::float8 AS pace

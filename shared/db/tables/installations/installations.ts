@@ -5,7 +5,7 @@ import type { CopyValue } from '../../copy.ts';
 import type { Handle } from '../../pool.ts';
 import { type Selection, selectByIds, selectRows } from '../selection.ts';
 
-/** The eight columns of `DeviceTraits`. FCM has two labels: the spelling that was stored tells which is meant. */
+/** Columns of `DeviceTraits`. FCM has two labels; the stored spelling decides between them. */
 export const traitColumns = `device_type,
   CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END AS vendor,
   device_profile, topic, team_id, device_token IS NOT NULL AS has_token,
@@ -98,7 +98,7 @@ function toInstallation(row: InstallationRow): Installation {
   };
 }
 
-/** The installation of a public id; with `isLocked` nobody else changes it until the transaction ends. */
+/** Finds an installation by its public id; `isLocked` locks it until the transaction ends. */
 export async function findInstallation(
   db: Handle,
   { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
@@ -110,7 +110,7 @@ export async function findInstallation(
   return rows.map(toInstallation)[0];
 }
 
-/** The installations of these public ids, in no order. Throws as `selectByIds`. */
+/** Finds installations by public ids, unordered. Throws as `selectByIds`. */
 export async function findInstallations(
   db: Handle,
   appId: string,
@@ -120,7 +120,7 @@ export async function findInstallations(
   return (await selectByIds<InstallationRow>(db, from, { appId, ...wanted })).map(toInstallation);
 }
 
-/** At most four installations that one of the ids names, locked in the order of their keys. */
+/** Locks the installations, four at most, that match one of the ids, in the order of their keys. */
 export async function lockInstallationsOfDevice(
   tx: Handle,
   appId: string,
@@ -138,7 +138,7 @@ export async function lockInstallationsOfDevice(
   return rows.map(toInstallation);
 }
 
-/** Undefined when another installation holds one of the unique ids, also one that was made just now. */
+/** Inserts an installation; undefined if another one, even a concurrent one, holds one of the unique ids. */
 export async function insertInstallation(
   tx: Handle,
   appId: string,
@@ -154,7 +154,7 @@ export async function insertInstallation(
   return rows.map(toInstallation)[0];
 }
 
-/** Writes a locked installation anew. Fails on a unique index when another one holds its new ids. */
+/** Updates a locked installation. Fails on a unique index if another one holds its new ids. */
 export async function updateInstallation(
   tx: Handle,
   appId: string,
@@ -170,7 +170,7 @@ export async function updateInstallation(
   return installation;
 }
 
-/** Keys of the installations of these public ids, locked in the order of the keys: no two calls wait in a ring. */
+/** Locks installations by public ids, in the order of their keys to avoid deadlocks, and returns the keys. */
 export async function lockInstallations(tx: Handle, appId: string, objectIds: string[]): Promise<number[]> {
   const { rows } = await tx.query<{ id: number }>(
     `SELECT id FROM installation WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
@@ -189,14 +189,14 @@ export async function selectInstallations(tx: Handle, selection: Selection): Pro
 }
 
 /**
- * Deletes up to `limit` installations of an app that were updated, and imported, before a time only; gives how many.
+ * Deletes up to `limit` installations of an app that were neither updated nor imported since `before`; returns their number.
  */
 export async function deleteIdleInstallations(
   db: Handle,
   { appId, before, limit }: { appId: string; before: Date; limit: number },
 ): Promise<number> {
   const { rowCount } = await db.query(
-    // Not as IN (…): a plan may run that several times, and the limit would hold for each run.
+    // A CTE, not IN (…): a plan may run a subquery several times, each with the limit.
     `WITH idle AS MATERIALIZED (
        SELECT id FROM installation
         WHERE app_id = $1 AND updated_at < $2 AND (imported_at IS NULL OR imported_at < $2)

@@ -1,19 +1,19 @@
 import type { Handle } from '../../pool.ts';
 import type { ReceiptSource } from '../pushes/receipts.ts';
 
-/** A device that a receipt calls dead. */
+/** Report of an invalid device token in a gateway's receipt. */
 export interface InvalidTokenNotice {
   pushId: number;
   registrationId: string;
-  /** Saved after this, the installation is not meant. */
+  /** The report does not apply to an installation updated after this. */
   asOf: Date;
-  /** False: the gateway only advises it, and a second push must meet the same. */
+  /** False if the gateway only suspects it; a second push must confirm it. */
   isSure: boolean;
 }
 
 /**
- * Notes devices that receipts call dead. Notes only those that were not saved since; an advice becomes sure when
- * another push brings the same of a device that was not saved in between.
+ * Records invalid tokens of receipts for installations that were not updated since. A suspicion becomes certain when
+ * another push reports the same for an installation that was not updated in between.
  */
 export async function recordInvalidTokens(
   tx: Handle,
@@ -44,7 +44,7 @@ export async function recordInvalidTokens(
   );
 }
 
-/** Forgets what was said of devices that a message has reached: they live. */
+/** Deletes the reports of devices that a message has reached. */
 export async function clearInvalidTokens(
   tx: Handle,
   appId: string,
@@ -58,9 +58,9 @@ export async function clearInvalidTokens(
 }
 
 /**
- * Deletes the installations that are surely dead by receipts of these pushes: only those that were not saved since, and
- * only where the push reached any device of the connector (protocol/delivery.md#promise-7). Leaves their public ids with the
- * push's failures, for those who ask later. Gives how many.
+ * Deletes the installations with certain reports of these pushes, if they were not updated since and the push reached
+ * some device of the connector (protocol/delivery.md#promise-7). Keeps their public ids in the push's failures. Returns
+ * their number.
  */
 export async function deleteReportedInvalid(
   tx: Handle,
@@ -86,7 +86,7 @@ export async function deleteReportedInvalid(
   return rowCount ?? 0;
 }
 
-/** Deletes notices older than `before`; gives how many. */
+/** Deletes reports older than `before`; returns their number. */
 export async function deleteOldInvalidTokenNotices(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `DELETE FROM dead_notice WHERE ctid = ANY (ARRAY(

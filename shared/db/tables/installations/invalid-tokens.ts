@@ -2,8 +2,8 @@ import type { Handle } from '../../pool.ts';
 import type { RecipientFailure } from '../pushes/batches.ts';
 
 /**
- * Deletes installations whose tokens a gateway told to be dead, unless they were saved since they were
- * sent to (a new token, a re-registration).
+ * Deletes installations whose tokens a gateway reported invalid, unless they were updated since the send (a new token,
+ * a re-registration).
  */
 export async function deleteInvalidInstallations(
   tx: Handle,
@@ -21,8 +21,8 @@ export async function deleteInvalidInstallations(
 }
 
 /**
- * The same for a whole push at its end: dead tokens of batches that had no success themselves, but whose
- * connector had one elsewhere in the push. Without any success nothing is deleted (protocol/delivery.md#promise-7).
+ * Does the same for a whole push at its end: for batches without a success, if their connector had one elsewhere in the
+ * push. Without any success it deletes nothing (protocol/delivery.md#promise-7).
  */
 export async function sweepInvalidInstallations(db: Handle, appId: string, pushId: number): Promise<void> {
   await db.query(

@@ -3,29 +3,29 @@ import type { Outcome, OutcomeTotals } from '../../../domain/outcome.ts';
 import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
 
-/** A batch as it is written: at most 1000 installations of one push, connector and profile. */
+/** Batch to insert: at most 1000 installations of one push, connector and profile. */
 export interface NewBatch {
   connector: ConnectorId;
   profile: string;
   recipients: number[];
-  /** Badge numbers already counted for these recipients, when a retry takes them along. */
+  /** Badge numbers already counted for these recipients; a retry batch keeps them. */
   badges: (number | null)[] | null;
   attempt: number;
-  /** Tries that reached the gateway, and why the last one did not succeed; a first batch has neither. */
+  /** Tries that reached the gateway, and the reason of the last failure; absent for a first batch. */
   tries?: number;
   lastReason?: string | null;
-  /** Requests to these recipients that got no answer so far; `isRepeat`: the last one was such. */
+  /** Unanswered requests to these recipients so far; `isRepeat`: the last request was one. */
   unanswered?: number;
   isRepeat?: boolean;
-  /** Not to be sent before this; absent: at once. */
+  /** Earliest time to send; at once by default. */
   notBefore?: Date;
-  /** Whether a job of its own brings it to a dispatcher; the batches of a push to few have none. */
+  /** Whether the batch has a job of its own; the batches of a small push have none. */
   hasJob: boolean;
   /** For recipients that end without being sent to: one byte each, and their totals. */
   settled?: { codes: Uint8Array; totals: OutcomeTotals };
 }
 
-/** A batch as a dispatcher takes it. */
+/** Batch as a dispatcher fetches it. */
 export interface Batch {
   appId: string;
   id: number;
@@ -35,13 +35,13 @@ export interface Batch {
   recipients: number[];
   badges: (number | null)[] | null;
   states: RecipientStates;
-  /** Places of recipients that have gone into retry batches while the rest stayed open. */
+  /** Indexes of recipients that moved to retry batches while the others stayed open. */
   retried: number[];
   isSettled: boolean;
   attempt: number;
-  /** Attempts that reached the gateway. */
+  /** Tries that reached the gateway. */
   tries: number;
-  /** Requests to these recipients that got no answer so far. */
+  /** Unanswered requests to these recipients so far. */
   unanswered: number;
 }
 
@@ -77,13 +77,13 @@ const toBatch = (row: Row): Batch => ({
   unanswered: row.unanswered,
 });
 
-/** Why a recipient was not reached. Holds ids, never a token. */
+/** Failure of one recipient. Holds ids, never a token. */
 export interface RecipientFailure {
   installation: number;
   outcome: Outcome;
   status: number;
   reason: string;
-  /** The installation's `updated_at` in epoch ms when its token was told to be dead, else null. */
+  /** The installation's `updated_at` in epoch ms if the gateway reported its token invalid, else null. */
   deadAsOfMs: number | null;
 }
 
@@ -142,7 +142,7 @@ export async function findBatch(db: Handle, appId: string, id: number): Promise<
   return rows.map(toBatch)[0];
 }
 
-/** Open batches that no job of their own brings: what a resumed push to few still has to do itself. */
+/** Returns open batches without a job: a resumed small push sends them itself. */
 export async function findBatchesWithoutJob(db: Handle, appId: string, pushId: number): Promise<number[]> {
   const { rows } = await db.query<{ id: number }>(
     `SELECT id FROM push_batch
@@ -152,14 +152,14 @@ export async function findBatchesWithoutJob(db: Handle, appId: string, pushId: n
   return rows.map((row) => row.id);
 }
 
-/** Notes that a job brings this batch from now on. */
+/** Marks that the batch has a job from now on. */
 export async function markJobCreated(tx: Handle, appId: string, id: number): Promise<void> {
   await tx.query('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
 }
 
 /**
- * Notes what is settled while a batch is in flight, reasons included, so that a retaken batch skips it
- * (protocol/delivery.md#promise-3). Does nothing to a batch that is settled.
+ * Saves the settled recipients of a batch in flight, with reasons, so that a retaken batch skips them
+ * (protocol/delivery.md#promise-3). Does nothing to a settled batch.
  */
 export async function checkpointBatch(
   db: Handle,
@@ -175,8 +175,8 @@ export async function checkpointBatch(
 }
 
 /**
- * Settles a batch for good. False when it was settled already: then nothing of this attempt counts; or when
- * more of its recipients have moved than `movedCount`, those that `states` knows of.
+ * Settles a batch. Returns false, and this attempt does not count, if it was settled before or if more of its
+ * recipients have moved than `movedCount`, the number that `states` includes.
  */
 export async function settleBatch(
   tx: Handle,
@@ -192,7 +192,7 @@ export async function settleBatch(
   return (rowCount ?? 0) > 0;
 }
 
-/** The batch, which nobody else changes until `tx` ends; undefined when it is settled. */
+/** Locks a batch until `tx` ends and returns it; undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {
   const { rows } = await tx.query<Row>(
     'SELECT * FROM push_batch WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE',
@@ -201,7 +201,7 @@ export async function lockBatch(tx: Handle, appId: string, id: number): Promise<
   return rows.map(toBatch)[0];
 }
 
-/** Notes that recipients of a locked batch have gone into retry batches while the rest stays open. */
+/** Marks recipients of a locked batch as moved to retry batches. */
 export async function markRetried(tx: Handle, batch: Batch, places: number[]): Promise<void> {
   await tx.query(
     `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1 AND id = $2`,
@@ -221,7 +221,7 @@ export async function insertFailures(
   ]);
 }
 
-/** `INSERT INTO push_failure SELECT … FROM unnest(…)`; `$1` is the app, the arrays begin at `$first`. */
+/** Returns `INSERT INTO push_failure SELECT … FROM unnest(…)`; `$1` is the app, the arrays start at `$first`. */
 function insertFailuresSql(first: number): string {
   const p = (i: number) => `$${first + i}`;
   return `INSERT INTO push_failure (app_id, push_id, connector, installation, object_id, outcome, status,

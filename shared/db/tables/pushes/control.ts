@@ -1,15 +1,15 @@
 import type { ConnectorId } from '../../../domain/labels.ts';
 import type { Handle } from '../../pool.ts';
 
-/** Tells every dispatcher that a push was stopped; the payload is the push's internal id. */
+/** NOTIFY topic of interrupted pushes; the payload is the internal id. */
 export const pushTopic = 'carillon_push';
 
-/** Has all dispatchers cut short what they are sending of a push, once `tx` commits. */
+/** Tells all dispatchers, once `tx` commits, to interrupt the batches of a push. */
 export async function notifyPushChanged(tx: Handle, id: number): Promise<void> {
   await tx.query('SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
 }
 
-/** Moves a push that is being sent, or is about to be, to `paused`. False when it is neither. */
+/** Moves a queued or sending push to `paused`. Returns false for other states. */
 export async function markPushPaused(tx: Handle, appId: string, id: number): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE notification SET state = 'paused', updated_at = now()
@@ -19,7 +19,7 @@ export async function markPushPaused(tx: Handle, appId: string, id: number): Pro
   return (rowCount ?? 0) > 0;
 }
 
-/** Moves a paused push back to `sending`; false when it is finished or waits for its time. */
+/** Moves a paused push back to `sending`. Returns false if it is finished or scheduled. */
 export async function markPushResumed(tx: Handle, appId: string, id: number): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE notification SET state = CASE state WHEN 'paused' THEN 'sending' ELSE state END, updated_at = now()
@@ -29,7 +29,7 @@ export async function markPushResumed(tx: Handle, appId: string, id: number): Pr
   return (rowCount ?? 0) > 0;
 }
 
-/** Paused pushes that are of no more use: they are taken up again, so that their recipients are counted. */
+/** Resumes paused pushes that have expired, so that their recipients are counted. */
 export async function markExpiredResumed(
   tx: Handle,
   now: Date,
@@ -46,7 +46,7 @@ export async function markExpiredResumed(
   return rows.map((row) => ({ appId: row.app_id, id: row.id }));
 }
 
-/** True while the push is paused; it then stays so until `tx` ends. */
+/** Returns whether the push is paused, and keeps it so until `tx` ends. */
 async function lockPaused(tx: Handle, appId: string, id: number): Promise<boolean> {
   const { rowCount } = await tx.query(
     `SELECT 1 FROM notification WHERE app_id = $1 AND id = $2 AND state = 'paused' FOR SHARE`,
@@ -55,7 +55,7 @@ async function lockPaused(tx: Handle, appId: string, id: number): Promise<boolea
   return (rowCount ?? 0) > 0;
 }
 
-/** Notes that a batch waits for its push to be resumed, and reserves its slot anew then. False when the push is not paused (any more). */
+/** Parks a batch until its push is resumed, and voids its slot. Returns false if the push is not paused. */
 export async function markBatchParked(
   tx: Handle,
   batch: { appId: string; pushId: number; id: number },
@@ -69,7 +69,7 @@ export async function markBatchParked(
   return true;
 }
 
-/** Notes that the planning of a push waits for it to be resumed. False when it is not paused (any more). */
+/** Parks the planning of a push until it is resumed. Returns false if it is not paused. */
 export async function markPlanningParked(tx: Handle, appId: string, id: number): Promise<boolean> {
   const { rowCount } = await tx.query(
     `UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2 AND state = 'paused'`,
@@ -78,14 +78,14 @@ export async function markPlanningParked(tx: Handle, appId: string, id: number):
   return (rowCount ?? 0) > 0;
 }
 
-/** Takes up to `limit` held batches: each needs a job now. */
+/** Unparks up to `limit` batches and returns them; each needs a job. */
 export async function takeParkedBatches(
   tx: Handle,
   push: { appId: string; id: number },
   limit: number,
 ): Promise<{ id: number; connector: ConnectorId }[]> {
   const { rows } = await tx.query<{ id: number; connector: ConnectorId }>(
-    // Not as IN (…): a plan may run that several times, and the limit would hold for each run.
+    // A CTE, not IN (…): a plan may run a subquery several times, each with the limit.
     `WITH held AS MATERIALIZED (
        SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled AND is_held
         ORDER BY id LIMIT $3 FOR UPDATE)
@@ -96,7 +96,7 @@ export async function takeParkedBatches(
   return rows;
 }
 
-/** True when the planning of the push was held: it needs a job now. */
+/** Unparks the planning of a push; returns whether it was parked and needs a job. */
 export async function takeParkedPlanning(tx: Handle, push: { appId: string; id: number }): Promise<boolean> {
   const { rowCount } = await tx.query(
     'UPDATE notification SET is_plan_held = false WHERE app_id = $1 AND id = $2 AND is_plan_held',

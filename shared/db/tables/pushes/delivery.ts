@@ -6,18 +6,18 @@ import { rateColumns } from '../gateways/rates.ts';
 import { type Batch, openCountSql } from './batches.ts';
 import { type Slot, type SlotRow, slotColumns, toSlot } from './pace.ts';
 
-/** What the main thread needs to know of a batch before a worker thread takes it: no recipients. */
+/** State of a batch and its push for the main thread; a worker thread loads the recipients. */
 export interface BatchSnapshot {
   connector: ConnectorId;
   profile: string;
   isSettled: boolean;
   attempt: number;
-  /** Attempts that reached the gateway, and why the last one did not succeed. */
+  /** Tries that reached the gateway, and the reason of the last failure. */
   tries: number;
   lastReason: string | null;
-  /** Requests to its recipients that got no answer so far. */
+  /** Unanswered requests to its recipients so far. */
   unanswered: number;
-  /** Not to be sent before this, in ms from now (at most 0: it may be sent), and by the database's clock. */
+  /** Earliest time to send, in ms from now (0 or less: due) and by the database's clock. */
   notBefore: { inMs: number; at: Date } | null;
   state: PushState;
   expiresAt: Date;
@@ -25,14 +25,14 @@ export interface BatchSnapshot {
   pushTime: Date;
   firstSentAt: Date | null;
   profileErrors: Record<string, string>;
-  /** What the daily cap let through; null before it was asked. */
+  /** Grant of the daily cap; null before the reservation. */
   grant: Grant | null;
-  /** Whether its push has a pace (`flow_control`), and the slot reserved in it. */
+  /** Whether its push has flow control, and the slot reserved by it. */
   isPaced: boolean;
   slot: Slot | null;
-  /** The time that its gateway's rate reserved for it. */
+  /** Slot reserved by the rate of its gateway. */
   rateSlot: Slot | null;
-  /** Recipients, whatever became of them, and those of them that are not settled yet. */
+  /** Number of all recipients, and of the open ones. */
   size: number;
   open: number;
 }
@@ -102,7 +102,7 @@ export async function readBatchSnapshot(
   }))[0];
 }
 
-/** Where each connector finds its address on an installation. */
+/** Columns of an installation that hold a connector's device token. */
 const addressColumns = {
   deviceToken: 'device_token',
   registrationId: 'registration_id',
@@ -111,7 +111,7 @@ const addressColumns = {
 
 export type AddressMember = keyof typeof addressColumns;
 
-/** An installation as a connector needs it. */
+/** Columns of an installation that connectors need. */
 export interface RecipientRow {
   id: number;
   address: string | null;
@@ -122,7 +122,7 @@ export interface RecipientRow {
   updated_at: Date;
 }
 
-/** Loads recipients by key; those that were deleted since planning are missing from the answer. */
+/** Loads recipients by key, without those deleted since planning. */
 export async function loadRecipients(
   db: Handle,
   appId: string,
@@ -138,9 +138,8 @@ export async function loadRecipients(
 }
 
 /**
- * Counts the badge of every recipient of a batch up by one, once however often the batch is taken, and
- * gives the numbers in the order of its recipients (protocol/apns.md#badge: a retry sends the same number).
- * Run it in a transaction.
+ * Increments the badge of every recipient of a batch, once even if the batch is retaken, and returns the numbers in the
+ * order of its recipients (protocol/apns.md#badge: a retry sends the same number). Needs a transaction.
  */
 export async function incrementBadges(tx: Handle, batch: Batch): Promise<(number | null)[]> {
   const held = await tx.query<{ badges: (number | null)[] | null }>(
@@ -149,7 +148,7 @@ export async function incrementBadges(tx: Handle, batch: Batch): Promise<(number
   );
   const counted = held.rows[0]?.badges;
   if (counted) return counted;
-  // Locked in the order of ids, so that two pushes to the same devices cannot block each other.
+  // Locks in the order of ids, so that two pushes to the same devices cannot deadlock.
   const { rows } = await tx.query<{ id: number; badge: number }>(
     `UPDATE installation SET badge = coalesce(badge, 0) + 1
       WHERE app_id = $1 AND id IN (
@@ -167,7 +166,7 @@ export async function incrementBadges(tx: Handle, batch: Batch): Promise<(number
   return badges;
 }
 
-/** Notes the badge that a push sets, so that a later `Increment` counts on from it. */
+/** Saves the badge that a push sets, so that a later `Increment` continues from it. */
 export async function setBadges(db: Handle, appId: string, ids: number[], badge: number): Promise<void> {
   await db.query(
     `UPDATE installation SET badge = $3

@@ -1,11 +1,11 @@
 import type { Handle } from '../../pool.ts';
 import { openCountSql } from './batches.ts';
 
-/** When the pace of its push lets a batch begin, and how long it is to take. */
+/** Time slot of a batch, reserved by flow control or a gateway's rate. */
 export interface Slot {
-  /** By the database's clock. */
+  /** Start, by the database's clock. */
   at: Date;
-  /** Milliseconds from now to `at`; negative when it has begun. */
+  /** Milliseconds from now to `at`; negative after the start. */
   inMs: number;
   durationMs: number;
 }
@@ -16,7 +16,7 @@ export interface SlotRow {
   slot_ms: number | null;
 }
 
-/** Columns of a `SlotRow` from `push_batch b` and `notification n`: nulls where the pace was changed since. */
+/** Columns of a `SlotRow` from `push_batch b` and `notification n`; nulls if the pace has changed since. */
 export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
        THEN b.slot_at END AS slot_at,
   (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms, b.slot_ms`;
@@ -26,14 +26,14 @@ export function toSlot(row: SlotRow): Slot | null {
   return at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
 }
 
-/** The least a pace may be (protocol/push.md#flow-control). */
+/** Minimum of flow control (protocol/push.md#flow-control). */
 const minRate = 1000;
 const rate = `greatest(${minRate}, (n.request ->> 'flowControl')::float8)`;
 
 /**
- * Reserves the next slot of a push for what is open of one batch: the rate holds over all dispatchers,
- * since each slot begins where the last one ends (protocol/delivery.md#promise-5). A slot begins `leadMs` from now
- * at the earliest. Undefined when the batch is settled or the push has no pace.
+ * Reserves the next slot of a push for the open recipients of a batch. The rate holds over all dispatchers, because each
+ * slot starts at the end of the last one (protocol/delivery.md#promise-5). A slot starts `leadMs` from now at the
+ * earliest. Undefined if the batch is settled or the push has no flow control.
  */
 export async function reserveSlot(
   db: Handle,
@@ -62,12 +62,12 @@ export async function reserveSlot(
   return rows.map(toSlot)[0] ?? undefined;
 }
 
-/** How far ahead slots stay as they are when the pace changes: those are with the threads already. */
+/** Slots within this time keep their pace after a change: their batches are already in the threads. */
 const heldSeconds = 1;
 
 /**
- * Changes the pace of a push while it runs; null sends as fast as it goes. Slots that begin within a second
- * stay, later ones are void: their batches reserve again when they are taken (`JobQueue.rescheduleVoidSlots`).
+ * Changes the flow control of a running push; null removes it. Slots that start within a second
+ * stay, later ones are void: their batches reserve again when they are fetched (`JobQueue.rescheduleVoidSlots`).
  */
 export async function changePace(
   tx: Handle,

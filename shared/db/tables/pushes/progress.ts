@@ -5,7 +5,7 @@ import { RecipientStates } from '../../../domain/recipient-states.ts';
 import type { Handle } from '../../pool.ts';
 import { type PushRow, toPush } from './pushes.ts';
 
-/** Takes a push into work: `sending`. Undefined when it waits, is finished or gone. */
+/** Moves a queued push to `sending`. Undefined if it is scheduled, paused, finished or deleted. */
 export async function startPush(tx: Handle, appId: string, id: number): Promise<Push | undefined> {
   const { rows } = await tx.query<PushRow>(
     `UPDATE notification SET state = 'sending', updated_at = now()
@@ -16,8 +16,8 @@ export async function startPush(tx: Handle, appId: string, id: number): Promise<
 }
 
 /**
- * Moves the planning mark. Gives false when another planner moved it meanwhile, or when the push was
- * cancelled: then nothing of this step may be kept.
+ * Advances the planning position. Returns false if another planner has advanced it or the push was cancelled; the
+ * caller must then roll the step back.
  */
 export async function advancePlanning(
   tx: Handle,
@@ -33,7 +33,7 @@ export async function advancePlanning(
   return (rowCount ?? 0) > 0;
 }
 
-/** Ends a push that may not be sent at all: its status is the sentence, every device is counted. */
+/** Fails a push that cannot be sent at all: sets its error text and the totals of all devices. */
 export async function failPush(
   tx: Handle,
   push: { appId: string; id: number },
@@ -48,7 +48,7 @@ export async function failPush(
   );
 }
 
-/** How many pushes of an app are being sent. */
+/** Counts the pushes of an app in state `sending`. */
 export async function countOpenPushes(db: Handle, appId: string): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
@@ -57,7 +57,7 @@ export async function countOpenPushes(db: Handle, appId: string): Promise<number
   return rows[0]?.n ?? 0;
 }
 
-/** Notes the first send; true for the one call that was first. */
+/** Saves the time of the first send; returns true for the first call only. */
 export async function markFirstSend(db: Handle, appId: string, id: number, at: Date): Promise<boolean> {
   const { rowCount } = await db.query(
     'UPDATE notification SET first_sent_at = $3 WHERE app_id = $1 AND id = $2 AND first_sent_at IS NULL',
@@ -66,7 +66,7 @@ export async function markFirstSend(db: Handle, appId: string, id: number, at: D
   return (rowCount ?? 0) > 0;
 }
 
-/** Gives up a profile for this push: later batches of it are counted without being sent. */
+/** Records that a profile cannot send this push: later batches of it are counted without being sent. */
 export async function recordProfileError(
   tx: Handle,
   push: { appId: string; id: number },
@@ -105,7 +105,7 @@ export async function closeIfSettled(db: Handle, appId: string, id: number): Pro
   return rows.map((row) => ({ createdAt: row.created_at, pushTime: row.push_time }))[0];
 }
 
-/** Pushes that ought to be closed: what a crash between the last batch and the closing leaves behind. */
+/** Returns settled pushes that are still open, after a crash between the last batch and the closing. */
 export async function findSettledPushes(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
   const { rows } = await db.query<{ app_id: string; id: number }>(
     `SELECT n.app_id, n.id FROM notification n
@@ -118,7 +118,7 @@ export async function findSettledPushes(db: Handle, limit: number): Promise<{ ap
   return rows.map((row) => ({ appId: row.app_id, id: row.id }));
 }
 
-/** Totals of a push while it is open, from its settled batches. */
+/** Returns the totals of an open push from its settled batches. */
 export async function readTotals(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {
   const { rows } = await db.query<{ totals: ConnectorTotals | null }>(
     `SELECT (${totalsOfBatches('$1', '$2')}) AS totals`,
@@ -127,13 +127,13 @@ export async function readTotals(db: Handle, appId: string, id: number): Promise
   return rows[0]?.totals ?? {};
 }
 
-/** Batches in flight whose bytes one question reads, 1 kB each; dispatchers have some dozens at a time. */
+/** Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens at a time. */
 const bytesReadOf = 256;
 
 /**
- * Totals of a push while it is open: of its settled batches, and what is checkpointed of those in flight. One statement,
- * so that a batch that is settled during the call is not counted twice. Where more than `bytesReadOf` batches are in flight,
- * the others count when they are settled.
+ * Returns the totals of an open push from its settled batches and the checkpoints of those in flight. One statement, so
+ * that a batch settled during the call is not counted twice. Beyond `bytesReadOf` batches in flight, the others count
+ * once they are settled.
  */
 export async function readProgress(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {
   const { rows } = await db.query<
@@ -159,7 +159,7 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
   return all;
 }
 
-/** Subquery: `{connector: {outcome: n}}` summed over the settled batches of a push. */
+/** Returns a subquery for `{connector: {outcome: n}}`, summed over the settled batches of a push. */
 function totalsOfBatches(appId: string, pushId: string): string {
   return `SELECT coalesce(jsonb_object_agg(connector, counts), '{}')
             FROM (SELECT connector, jsonb_object_agg(outcome, n) AS counts
@@ -170,7 +170,7 @@ function totalsOfBatches(appId: string, pushId: string): string {
                    GROUP BY connector) by_connector`;
 }
 
-/** How many recipients of an open push are sent to again because a request got no answer. */
+/** Counts the recipients of an open push that are sent to again after an unanswered request. */
 export async function readRepeats(db: Handle, appId: string, id: number): Promise<number> {
   const { rows } = await db.query<{ repeats: number }>(
     `SELECT (${repeatsOfBatches('$1', '$2')}) AS repeats`,
@@ -179,13 +179,13 @@ export async function readRepeats(db: Handle, appId: string, id: number): Promis
   return rows[0]?.repeats ?? 0;
 }
 
-/** Subquery: the repeats of all batches of a push, settled or not. */
+/** Returns a subquery for the repeats of all batches of a push. */
 function repeatsOfBatches(appId: string, pushId: string): string {
   return `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b
            WHERE b.app_id = ${appId} AND b.push_id = ${pushId}`;
 }
 
-/** Subquery: one line on what went wrong, the most frequent reasons first; null when nothing did. */
+/** Returns a subquery for one line of failure reasons, the most frequent first; null without failures. */
 function summaryOfFailures(appId: string, pushId: string): string {
   return `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
             FROM (SELECT f.connector, f.reason, count(*) AS n FROM push_failure f

@@ -2,7 +2,7 @@ import type { PushOrder } from '../../../domain/pushes/push.ts';
 import type { ConnectorTotals, Push, PushState } from '../../../domain/pushes/record.ts';
 import type { Handle } from '../../pool.ts';
 
-/** A row as the database gives it. */
+/** Row of the table `notification`, which holds pushes. */
 export interface PushRow {
   app_id: string;
   id: number;
@@ -62,7 +62,7 @@ export interface NewPush {
   createdAt: Date;
 }
 
-/** Gives the internal id. */
+/** Inserts a push and returns its internal id. */
 export async function insertPush(tx: Handle, push: NewPush): Promise<number> {
   const { rows } = await tx.query<{ id: number }>(
     `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
@@ -93,7 +93,7 @@ export async function findPush(db: Handle, appId: string, id: number): Promise<P
   return rows.map(toPush)[0];
 }
 
-/** By the record's objectId, or else the newest with this custom `notification_id` (protocol/push-records.md#look-up-a-record). */
+/** Finds a push by its objectId, else the newest with this custom `notification_id` (protocol/push-records.md#look-up-a-record). */
 export async function findPushByPublicId(
   db: Handle,
   appId: string,
@@ -107,10 +107,10 @@ export async function findPushByPublicId(
   return rows.map(toPush)[0];
 }
 
-/** Pushes that one custom `notification_id` may add up: enough for any campaign, and bounded. */
+/** Limit of pushes that share one custom `notification_id`; enough for any campaign. */
 const maxGroup = 1000;
 
-/** The pushes that share a custom `notification_id`, the newest first; cancelled ones do not count. */
+/** Lists the pushes that share a custom `notification_id`, newest first, without cancelled ones. */
 export async function listPushGroup(db: Handle, appId: string, notificationId: string): Promise<Push[]> {
   const { rows } = await db.query<PushRow>(
     `SELECT * FROM notification WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
@@ -144,11 +144,11 @@ export async function countPushes(db: Handle, appId: string): Promise<number> {
 }
 
 /**
- * Moves a push that is not finished to `cancelled`: what has not left yet will not. False when it was
- * finished already (protocol/push-records.md#state-changes).
+ * Moves an unfinished push to `cancelled`, which stops all further sends. Returns false if it was finished
+ * (protocol/push-records.md#state-changes).
  */
 export async function markPushCancelled(tx: Handle, appId: string, id: number): Promise<boolean> {
-  // The entry first, as the scheduler does: it is what a firing at the same time waits for.
+  // Lock order of the scheduler: the entry first.
   await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
   const { rowCount } = await tx.query(
     `UPDATE notification SET state = 'cancelled', updated_at = now(), finished_at = now()
@@ -158,7 +158,7 @@ export async function markPushCancelled(tx: Handle, appId: string, id: number): 
   return (rowCount ?? 0) > 0;
 }
 
-/** Deletes finished records older than the retention (protocol/push-records.md#retention: seven days); gives how many. */
+/** Deletes finished pushes older than the retention (protocol/push-records.md#retention: seven days); returns their number. */
 export async function deleteOldPushes(db: Handle, before: Date, limit: number): Promise<number> {
   const { rowCount } = await db.query(
     `WITH old AS MATERIALIZED (

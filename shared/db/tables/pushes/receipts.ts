@@ -2,28 +2,28 @@ import type { ConnectorId } from '../../../domain/labels.ts';
 import type { ReceiptTotals } from '../../../domain/pushes/receipts.ts';
 import type { Handle } from '../../pool.ts';
 
-/** Whose receipts are written: one call speaks of one app's devices of one connector. */
+/** App and connector of a callback's receipts. */
 export interface ReceiptSource {
   appId: string;
   connector: ConnectorId;
 }
 
-/** A device that got a message; `isClicked`: and somebody opened it. */
+/** Delivery receipt of a device; `isClicked`: the message was opened. */
 export interface DeviceReceipt {
   pushId: number;
   installation: number;
   isClicked: boolean;
 }
 
-/** A push that receipts speak of. */
+/** Push that receipts refer to. */
 export interface ReceiptPush {
   id: number;
   objectId: string;
-  /** When its sending began: what was saved since then is not dead. */
+  /** Start of sending: an installation updated since then has a newer token. */
   sentAt: Date;
 }
 
-/** The pushes with these public ids; none of them is deleted until `tx` ends. */
+/** Finds pushes by public ids and protects them from deletion until `tx` ends. */
 export async function lockPushes(
   tx: Handle,
   appId: string,
@@ -37,7 +37,7 @@ export async function lockPushes(
   return rows;
 }
 
-/** The installation of each registration id; where several have the same, the oldest stands for the device. */
+/** Finds the installation of each registration id; of several with the same id, the oldest. */
 export async function findByRegistrationIds(
   db: Handle,
   { appId, connector }: ReceiptSource,
@@ -54,8 +54,8 @@ export async function findByRegistrationIds(
 const marks = 'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
 
 /**
- * Sets the bits of devices and gives how many were not set before, by push. Locks blocks in one order. Run it in a
- * transaction, `addTotals` after it.
+ * Sets the bits of devices and returns how many were not set before, by push. Locks blocks in a fixed order. Needs a
+ * transaction, with `addReceiptTotals` after it.
  */
 export async function markReceipts(
   tx: Handle,
@@ -82,7 +82,7 @@ export async function markReceipts(
       ORDER BY push_id, block FOR UPDATE`,
     values,
   );
-  // Nobody changes them now: what this statement reads first is what it changes.
+  // The blocks are locked, so `before` matches what `changed` updates.
   const { rows } = await tx.query<{ pushId: number } & ReceiptTotals>(
     `WITH told AS (
        SELECT m.push_id, m.installation / 512 AS block,
@@ -106,10 +106,10 @@ export async function markReceipts(
   return new Map(rows.map(({ pushId, delivered, clicked }) => [pushId, { delivered, clicked }]));
 }
 
-/** Calls at the same time rarely meet in the same slot. */
+/** Counter slots, so that concurrent calls rarely update the same row. */
 const slots = 16;
 
-/** Adds what was counted newly to the totals of the pushes. */
+/** Adds newly counted receipts to the totals of the pushes. */
 export async function addReceiptTotals(
   tx: Handle,
   { appId, connector }: ReceiptSource,
@@ -134,7 +134,7 @@ export async function addReceiptTotals(
   );
 }
 
-/** What gateways told of these pushes, all connectors together; a push without receipts is missing. */
+/** Returns the receipts of pushes over all connectors; a push without receipts is absent. */
 export async function readReceipts(
   db: Handle,
   appId: string,

@@ -6,8 +6,8 @@ export interface AcceptedRequest {
 }
 
 /**
- * Claims a `req_id` for this push, or gives the first reply where the id was used since `notBefore`
- * (protocol/push.md#repeated-requests: five minutes). A parallel claim waits here until the first one is decided.
+ * Claims a `req_id` for this push, or returns the first push if the id was used since `notBefore`
+ * (protocol/push.md#repeated-requests: five minutes). A concurrent claim waits until the first transaction ends.
  */
 export async function claimRequestId(
   tx: Handle,
@@ -27,7 +27,7 @@ export async function claimRequestId(
   return rows.map((row) => ({ objectId: row.object_id, acceptedAt: row.accepted_at }))[0];
 }
 
-/** Forgets request ids whose window is over; gives how many. */
+/** Deletes request ids whose window is over; returns their number. */
 export async function deleteOldRequestIds(db: Handle, before: Date): Promise<number> {
   const { rowCount } = await db.query('DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
   return rowCount ?? 0;

@@ -3,8 +3,8 @@ import type { Handle } from '../../pool.ts';
 import { type PushRow, toPush } from './pushes.ts';
 
 /**
- * How many scheduled pushes of an app are pending. Until `tx` ends no other one is added, so the caller
- * may add one on what it read (protocol/push.md#scheduled-pushes: exact under parallel calls).
+ * Counts the pending scheduled pushes of an app and blocks further ones until `tx` ends, so that the limit is exact
+ * under concurrent calls (protocol/push.md#scheduled-pushes).
  */
 export async function countScheduledLocked(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
@@ -15,7 +15,7 @@ export async function countScheduledLocked(tx: Handle, appId: string): Promise<n
   return rows[0]?.n ?? 0;
 }
 
-/** The pending entry of a scheduled push, which the cancelling call names by its integer id. */
+/** Inserts the entry of a scheduled push; the call that cancels it uses the entry's integer id. */
 export async function insertScheduledPush(
   tx: Handle,
   appId: string,
@@ -29,7 +29,7 @@ export async function insertScheduledPush(
   ]);
 }
 
-/** Pending entries of an app in the order of their ids; the plan bounds how many there are. */
+/** Lists the pending entries of an app by id; the plan limits their number. */
 export async function listScheduled(db: Handle, appId: string): Promise<ScheduledPush[]> {
   const { rows } = await db.query<PushRow & { entry_id: number }>(
     `SELECT n.*, s.id AS entry_id
@@ -41,8 +41,8 @@ export async function listScheduled(db: Handle, appId: string): Promise<Schedule
 }
 
 /**
- * Cancels a pending entry. False when there is none: whoever deletes the entry decides between cancelled
- * and sent, so a firing at the same time waits here or is waited for.
+ * Cancels a pending entry. Returns false without one. The transaction that deletes the entry decides between cancelled
+ * and sent; a concurrent scheduler waits for it.
  */
 export async function cancelScheduled(tx: Handle, appId: string, entryId: number): Promise<boolean> {
   const { rowCount } = await tx.query(
@@ -54,7 +54,7 @@ export async function cancelScheduled(tx: Handle, appId: string, entryId: number
   return (rowCount ?? 0) > 0;
 }
 
-/** Takes entries whose time has come by the database's clock; gives their pushes, now `queued`. */
+/** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
 export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
   const { rows } = await tx.query<{ app_id: string; id: number }>(
     `WITH due AS MATERIALIZED (

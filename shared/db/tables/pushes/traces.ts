@@ -3,7 +3,7 @@ import { movedCode, type Outcome, outcomeOfCode } from '../../../domain/outcome.
 import type { Handle } from '../../pool.ts';
 import { traitColumns } from '../installations/installations.ts';
 
-/** What became of one device of one push: read only, for people who ask. */
+/** Device of a push trace. */
 export interface TracedDevice extends DeviceTraits {
   id: number;
   object_id: string;
@@ -12,7 +12,7 @@ export interface TracedDevice extends DeviceTraits {
   updated_at: Date;
 }
 
-/** The device that an objectId, an installationId or a device token names, the first kind first. */
+/** Finds a device by its objectId, else its installationId or device token. */
 export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
   const { rows } = await db.query<TracedDevice>(
     `SELECT id, object_id, valid, created_at, updated_at, ${traitColumns}
@@ -24,8 +24,8 @@ export async function findDevice(db: Handle, appId: string, name: string): Promi
 }
 
 /**
- * Whether each of the conditions (our compiler's SQL) holds for an installation; an unknown is a no.
- * Undefined when the installation is gone.
+ * Tests each of the conditions (SQL of the query compiler) on an installation; NULL counts as false.
+ * Undefined if the installation is deleted.
  */
 export async function testConditions(
   db: Handle,
@@ -41,15 +41,15 @@ export async function testConditions(
   return rows[0]?.holds;
 }
 
-/** The batch a device is in, and how it ended there. */
+/** Batch of a device, with the device's outcome. */
 export interface TracedBatch {
   id: number;
   connector: string;
   profile: string;
   attempt: number;
-  /** Requests to its recipients before this batch that got no answer. */
+  /** Unanswered requests to its recipients before this batch. */
   unanswered: number;
-  /** Why the try before this batch did not succeed. */
+  /** Reason of the failure before this batch. */
   lastReason: string | null;
   isSettled: boolean;
   settledAt: Date | null;
@@ -70,8 +70,8 @@ interface BatchRow {
 }
 
 /**
- * The newest batch of a push that holds an installation: a retry is a batch of its own. Reads the push's
- * batches one after the other, which no index spares: a batch holds 1000 ids at most.
+ * Finds the newest batch of a push that holds an installation; a retry is a batch of its own. Reads all batches of the
+ * push without an index: a batch holds 1000 ids at most.
  */
 export async function findBatchOfDevice(
   db: Handle,
@@ -110,7 +110,7 @@ export interface TracedFailure {
   createdAt: Date;
 }
 
-/** Why a device was not reached, by its public id: also of a device that was deleted for it. */
+/** Finds the failure of a device; by its public id also if the device was deleted for it. */
 export async function findFailure(
   db: Handle,
   push: { appId: string; id: number },
@@ -127,7 +127,7 @@ export async function findFailure(
   return rows[0];
 }
 
-/** True while the letter of a push waits in a device's inbox; the acknowledgement deletes it. */
+/** Returns whether a message of a push is pending in a device's inbox; the acknowledgement deletes it. */
 export async function hasPendingMessage(
   db: Handle,
   push: { appId: string; id: number },
