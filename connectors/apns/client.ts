@@ -25,7 +25,7 @@ export interface ApnsTuning {
 
 export const defaultTuning: ApnsTuning = { timing: defaultTiming, maxConnections: 8 };
 
-/** Opens the door for one set of credentials; connects with the first push. */
+/** Opens the sender of one set of credentials; it connects with the first push. */
 export function openApns(
   credentials: ApnsCredentials,
   context: SenderContext,

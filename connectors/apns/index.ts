@@ -6,7 +6,7 @@ import { apnsGuide } from './guide.ts';
 import { type ApnsPayload, previewApns, renderApns } from './payload.ts';
 import { chooseApnsProfile, developmentLimit } from './routing.ts';
 
-/** The connector with other deadlines or connection numbers than the usual ones. */
+/** Creates the connector; tests pass other deadlines and connection limits. */
 export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, ApnsPayload> {
   return {
     id: 'apns',

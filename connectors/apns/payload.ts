@@ -9,7 +9,7 @@ import type { PushMessage, Rendering } from '../contract/connector.ts';
 import { checkAps, isShowing, PayloadError, textOf, withoutEmpty } from './aps.ts';
 import { allPushTypes, plainPushTypes, pushTypeOf } from './push-types.ts';
 
-/** A rendered push: what all its recipients share. */
+/** Rendered push, the part that all recipients share. */
 export interface ApnsPayload {
   /** The body, or what is around the badge number. */
   body: Buffer;

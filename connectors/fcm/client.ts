@@ -28,7 +28,7 @@ export const defaultTuning: FcmTuning = {
   maxConnections: 16,
 };
 
-/** Opens the door for one service account; connects with the first push. */
+/** Opens the sender of one service account; it connects with the first push. */
 export function openFcm(
   label: FcmLabel,
   credentials: FcmCredentials,
@@ -56,7 +56,7 @@ export function openFcm(
 interface Parts {
   label: FcmLabel;
   context: SenderContext;
-  /** To the token call. */
+  /** Client of the token call. */
   client: HttpClient;
   transport: Transport;
   tokens: AccessTokens;

@@ -7,7 +7,7 @@ import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } fr
 /** What Google publishes for a project: 600,000 messages a minute, to be reached over a minute (protocol/fcm.md#limits). */
 const published = { perSecond: 10_000, burst: 1000, rampMs: 60_000 };
 
-/** The connector with other deadlines or connection numbers than the usual ones. */
+/** Creates the connector; tests pass other deadlines and connection limits. */
 export function fcmConnector(
   id: FcmLabel,
   tuning: FcmTuning = defaultTuning,

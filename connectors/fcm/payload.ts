@@ -14,13 +14,13 @@ export const limits: ConnectorLimits = { recipientsPerRequest: 1, bodyBytes: 409
 
 export type FcmLabel = 'fcm' | 'vendor_g';
 
-/** A rendered push: what all its recipients share. */
+/** Rendered push, the part that all recipients share. */
 export interface FcmPayload {
   /** The body around the device token. */
   body: Buffer;
   /** Byte at which the token goes in, between its quotes. */
   tokenAt: number;
-  /** A repeat replaces what is shown already. */
+  /** A repeat replaces the notification. */
   isRepeatHidden: boolean;
 }
 
@@ -42,7 +42,7 @@ const notificationMembers = new Set([
   ...['default_light_settings', 'light_settings', 'visibility', 'notification_count', 'image'],
   ...['body_loc_key', 'body_loc_args', 'title_loc_key', 'title_loc_args'],
 ]);
-/** What chooses the target: that is ours. */
+/** Members that select the target; callers cannot set them. */
 const targetMembers = ['token', 'topic', 'condition', 'fid', 'validate_only'];
 
 /**
@@ -78,7 +78,7 @@ export function renderFcm(
   };
 }
 
-/** The body as one device gets it. */
+/** Returns the body as one device receives it. */
 export function previewFcm({ body, tokenAt }: FcmPayload): string {
   return `${body.subarray(0, tokenAt)}TOKEN${body.subarray(tokenAt)}`;
 }
@@ -110,7 +110,7 @@ function messageOf(content: AndroidContent, { channels, objectId }: PushMessage,
       ...android,
       priority: 'HIGH',
       notification: {
-        // The same at every attempt: a repeat replaces what is shown, another push does not (protocol/fcm.md#repeats).
+        // The same for every attempt: a repeat replaces the notification, another push does not (protocol/fcm.md#repeats).
         tag: group ?? objectId,
         ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
       },

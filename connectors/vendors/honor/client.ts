@@ -17,7 +17,7 @@ import { parseResponse, TokenErrorClassifier } from './responses.ts';
 const host = 'https://push-api.cloud.honor.com';
 const authHost = 'https://iam.developer.honor.com';
 
-/** Opens the doors for one profile; connects with the first push. */
+/** Opens the sender of one profile; it connects with the first push. */
 export function openHonor(
   credentials: HonorCredentials,
   context: SenderContext,
@@ -34,7 +34,7 @@ interface Parts {
   credentials: HonorCredentials;
   context: SenderContext;
   client: HttpClient;
-  /** To the token call. */
+  /** Client of the token call. */
   authClient: HttpClient;
 }
 
@@ -95,7 +95,7 @@ class HonorSender implements Sender {
   }
 }
 
-/** Access tokens of the app (protocol/honor.md#access-token), shared over threads and dispatchers. */
+/** Creates the app's access tokens (protocol/honor.md#access-token), which threads and dispatchers share. */
 function accessTokens({ authClient, context, credentials }: Parts): AccessTokens {
   const { authEndpoint = authHost, clientId, clientSecret } = credentials;
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };

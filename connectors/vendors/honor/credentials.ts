@@ -3,8 +3,8 @@ import type { CredentialReport } from '../../contract/connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
 
 /**
- * protocol/admin-api.md#credentials-of-a-push-profile. Among the optional members is `badgeClass`, the entry activity, without which a device
- * shows no badge (protocol/honor.md#message).
+ * Credentials of Honor (protocol/admin-api.md#credentials-of-a-push-profile). Without `badgeClass`, the entry activity, a
+ * device shows no badge (protocol/honor.md#message).
  */
 export const honorCredentials = z.strictObject({
   appId: secretText('appId'),
@@ -20,7 +20,7 @@ export const honorCredentials = z.strictObject({
 
 export type HonorCredentials = z.infer<typeof honorCredentials>;
 
-/** What an operator may want to know; secrets name no end of their own. */
+/** Reports on the credentials; secrets do not say when they expire. */
 export function inspectHonor({ ca }: HonorCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }

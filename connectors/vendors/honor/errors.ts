@@ -1,12 +1,12 @@
 /**
- * What Honor answers and what follows from it (protocol/honor.md#answers). Honor publishes no codes: what is known stands here,
- * everything else is judged with care. No row but `expireTokens` deletes anything.
+ * Response table of Honor (protocol/honor.md#answers). Honor publishes no codes: these are the known ones. Only
+ * `expireTokens` deletes a token.
  */
 import { type ResponseRule, responseTable, ruleForStatus } from '../../kit/response-rules.ts';
 
 const renew = 'Honor refuses a fresh access token: check appId, clientId and clientSecret.';
 
-/** Codes of the answer, as numbers of HTTP; the same of the HTTP status itself. */
+/** Rules for codes of the body, which equal HTTP statuses, and for the HTTP status itself. */
 export const responseRules: readonly ResponseRule[] = [
   { code: '200', reason: 'ok', reaction: 'sent' },
   { code: '401', reason: 'auth_failed', reaction: 'renew_token', hint: renew },
@@ -17,7 +17,7 @@ export const responseRules: readonly ResponseRule[] = [
   { code: '504', reason: 'gateway_timeout', reaction: 'retry' },
 ];
 
-/** An error of whatever code whose text speaks of tokens or authorisation: most likely the access token. */
+/** Rule for an error with any code whose text mentions tokens or authorisation: most likely the access token. */
 export const authMessage: ResponseRule = {
   code: 'message',
   reason: 'auth_message',
@@ -25,22 +25,22 @@ export const authMessage: ResponseRule = {
   hint: renew,
 };
 
-/** The same with an access token that is not to blame: then it is some device's token, to be found by halves. */
+/** Rule for the same error with a good access token: a device token is invalid, and halving finds it. */
 export const ambiguousToken: ResponseRule = { ...authMessage, reaction: 'ambiguous', singleTarget: 'fail' };
 
-/** Within an answer of 200 (protocol/honor.md#answers). */
+/** Rules for device tokens in a response with code 200 (protocol/honor.md#answers). */
 export const tokenRules = {
   expireTokens: { code: 'expireTokens', reason: 'expired_token', reaction: 'dead_token' },
   failTokens: { code: 'failTokens', reason: 'failed_this_time', reaction: 'retry' },
 } as const satisfies Record<string, ResponseRule>;
 
-/** 200 that says of itself that nothing was sent. */
+/** Rule for code 200 with `sendResult` false: not sent. */
 export const notSent: ResponseRule = { code: 'sendResult', reason: 'send_result_false', reaction: 'fail' };
 
 const lookUp = responseTable(responseRules, { reason: 'unknown_code', reaction: 'fail_push' });
 const known = new Set(responseRules.map(({ code }) => code));
 
-/** The row of an answer. `code` undefined: the body has none. */
+/** Returns the rule of a response. `code` undefined: the body has none. */
 export function ruleFor(status: number, code: string | undefined, message: unknown): ResponseRule {
   if (status === 401 || status === 429 || status >= 500) return ruleForHttpStatus(status);
   if (code !== undefined && known.has(code) && (status < 300 || code !== '200')) return lookUp(code);
@@ -50,7 +50,7 @@ export function ruleFor(status: number, code: string | undefined, message: unkno
   return code === undefined ? ruleForStatus(status) : lookUp(code);
 }
 
-/** The row of a bare HTTP status. */
+/** Returns the rule of an HTTP status. */
 export function ruleForHttpStatus(status: number): ResponseRule {
   return known.has(String(status)) && status !== 200 ? lookUp(status) : ruleForStatus(status);
 }

@@ -6,7 +6,7 @@ import { honorGuide } from './guide.ts';
 import { bodyOf, can, type HonorPayload, limits, renderHonor, testLimit } from './payload.ts';
 import { readReceipts } from './receipts.ts';
 
-/** The connector with other deadlines than the usual ones. */
+/** Creates the connector; tests pass shorter deadlines. */
 export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials, HonorPayload> {
   return {
     id: 'vendor_f',
@@ -17,7 +17,7 @@ export function honorConnector(timing?: HttpTiming): Connector<HonorCredentials,
     guide: honorGuide,
     render: (message) => renderHonor(message),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
-    // Honor publishes no number (protocol/honor.md#message); counted in devices, as its elder sibling does.
+    // Honor publishes no number (protocol/honor.md#message); counts devices as Huawei does.
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
     testLimit,

@@ -1,14 +1,14 @@
-/** Where the members of the vendor's object belong in Honor's request (protocol/honor.md#message; protocol/push.md#vendor-objects). */
+/** Places of the vendor object's members in Honor's request (protocol/honor.md#message; protocol/push.md#vendor-objects). */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 
-/** What chooses the targets is ours; badges are placed apart. */
+/** Members that select targets, which callers cannot set, and badges, which `badgeOf` places. */
 const ours = new Set(['token', 'badge', 'badgeClass', '__proto__']);
 const notificationMembers = new Set([
   ...['body', 'image', 'clickAction', 'style', 'bigTitle', 'bigBody', 'importance', 'when', 'buttons'],
   ...['notifyId', 'tag', 'group'],
 ]);
 
-/** Members of the body; what Honor is not known to have goes where most of it is. */
+/** Builds the members of the body; unknown ones go to the object that has most of them. */
 export function placed(vendor: JsonObject): JsonObject {
   const { android: ownAndroid, data, notification: ownNotification, ...rest } = vendor;
   const android: JsonObject = { ...objectOf(ownAndroid) };
@@ -22,13 +22,13 @@ export function placed(vendor: JsonObject): JsonObject {
   return { ...(data === undefined ? {} : { data }), android };
 }
 
-/** Honor's own body: a notification with a text of its own; passed on as it is. */
+/** Whether the object is a complete body of Honor with a text: it is sent unchanged. */
 export function hasOwnText(vendor: JsonObject): boolean {
   const own = [objectOf(vendor.android).notification, vendor.notification];
   return own.some((one) => typeof objectOf(one).body === 'string');
 }
 
-/** Honor's own object as it is; a number sets (0 to 99), `Increment` adds one on the device (protocol/honor.md#message). */
+/** Builds the badge: Honor's object unchanged; a number sets it (0 to 99), `Increment` adds one on the device (protocol/honor.md#message). */
 export function badgeOf(badge: Json | undefined, badgeClass: Json | undefined): JsonObject | null {
   const change = changeOf(badge);
   if (change === null || typeof badgeClass !== 'string' || change.badgeClass !== undefined) return change;

@@ -14,35 +14,35 @@ import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../
 import { deepMerge } from '../../kit/json.ts';
 import { badgeOf, hasOwnText, objectOf, placed } from './members.ts';
 
-/** Badges come from the push (protocol/push.md#badges-by-vendor). */
+/** The push sets the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: true, collapse: true };
 
-/** Honor publishes neither: 1000 devices and 4096 bytes without them, as its clients assume (protocol/honor.md#message). */
+/** Honor publishes no limits: 1000 devices and 4096 bytes without them, as its clients assume (protocol/honor.md#message). */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 4096 };
 
-/** A rendered push: what all its recipients share. */
+/** Rendered push, the part that all recipients share. */
 export interface HonorPayload {
-  /** The body around the device tokens. */
+  /** Body before and after the device tokens. */
   head: string;
   tail: string;
-  /** A repeat replaces what is shown already (protocol/honor.md#repeats). */
+  /** A repeat replaces the notification (protocol/honor.md#repeats). */
   isRepeatHidden: boolean;
 }
 
 export interface RenderOptions {
-  /** The app's entry activity, where the push names none. */
+  /** Entry activity of the app, if the push names none. */
   badgeClass?: string | undefined;
-  /** When it is sent, which decides how long it may still live; absent: when it was made. */
+  /** Send time, from which the time to live is computed; absent: creation time. */
   nowMs?: number;
 }
 
-/** What taps open for the clients of this protocol (protocol/push.md#what-a-tap-opens). */
+/** Intent host of this protocol's clients (protocol/push.md#what-a-tap-opens). */
 const intentHost = 'cn.leancloud.push';
 /** 15 days (protocol/honor.md#message). */
 const longestTtlS = 1_296_000;
 const titleChars = 40;
 
-/** Renders a push. The vendor's object may be Honor's own body. */
+/** Renders a push. The vendor's object may be a complete body of Honor. */
 export function renderHonor(message: PushMessage, options: RenderOptions = {}): Rendering<HonorPayload> {
   const content = androidContent(message, { connector: 'vendor_f', can, limits, isNative });
   if (!content.ok) return content;
@@ -57,7 +57,7 @@ export function renderHonor(message: PushMessage, options: RenderOptions = {}): 
   return { ok: true, payload: { head: text.slice(0, -tail.length), tail, isRepeatHidden } };
 }
 
-/** Such an object needs no alert: it has a text, or data for the app. */
+/** Whether the object needs no alert: it has a text, or data for the app. */
 const isNative = (vendor: JsonObject): boolean => hasOwnText(vendor) || typeof vendor.data === 'string';
 
 function ownBody(
@@ -72,7 +72,7 @@ function ownBody(
   }
   const own = placed(vendor);
   if (silent || alert.trim() === '') {
-    // With a notification beside it, data would not be handed to the app.
+    // With a notification, the app would not get the data.
     const { notification: _, ...android } = objectOf(own.android);
     return deepMerge(silent ? { data: JSON.stringify(data) } : {}, { ...own, android });
   }
@@ -90,15 +90,15 @@ function ownBody(
 }
 
 /**
- * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
- * another push does not (protocol/honor.md#repeats). None beside a number of the sender's, which says by itself what the message replaces.
+ * Returns the tag: the push's collapse id or its own id, the same for every attempt, so that a repeat replaces the
+ * notification (protocol/honor.md#repeats). No tag if the push sets a number, which does the same.
  */
 function tagOf(group: Json | undefined, own: JsonObject, objectId: string): JsonObject {
   if (typeof group === 'string' && group !== '') return { tag: group };
   return typeof own.notifyId === 'number' ? {} : { tag: objectId };
 }
 
-/** Large text has to be the text itself (protocol/honor.md#message). */
+/** Sets the large text, which must equal the text (protocol/honor.md#message). */
 function withBigText(notification: JsonObject): JsonObject {
   const { body, style, title } = notification;
   if (style !== 1 || body === undefined || title === undefined) return notification;
@@ -110,12 +110,12 @@ function intentOf(custom: JsonObject): string {
   return `intent://${intentHost}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
 }
 
-/** Whole seconds that the message may still live: at least one, at most what Honor keeps. */
+/** Returns the time to live in seconds: at least 1, at most Honor's maximum. */
 function ttlSeconds({ createdAtMs, expiresAtMs }: PushMessage, nowMs = createdAtMs): number {
   return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
 
-/** The body of one request. */
+/** Builds the body of one request. */
 export function bodyOf({ head, tail }: HonorPayload, deviceTokens: readonly string[]): string {
   return `${head}${deviceTokens.map((deviceToken) => JSON.stringify(deviceToken)).join(',')}${tail}`;
 }

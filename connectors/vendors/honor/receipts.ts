@@ -1,6 +1,6 @@
 /**
- * Honor's receipts (protocol/honor.md#receipts): sent to the address that is registered with Honor, unsigned. One status is
- * known, from a single source; what the others mean is not public, so they retire no token.
+ * Honor's receipts (protocol/honor.md#receipts): unsigned calls to the URL registered with Honor. One status is known, from a
+ * single source; the others are not public, so they retire no token.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';
@@ -10,7 +10,7 @@ import { epochMsOf, textOf } from '../../kit/receipts.ts';
 const delivered = '40000002';
 const mostStatuses = 1000;
 
-/** The receipts of one call. */
+/** Parses the receipts of one call. */
 export function readReceipts({ body }: ReceiptCall): ReceiptsResult {
   const statuses = parseObject(body)?.statuses;
   if (!Array.isArray(statuses) || statuses.length > mostStatuses)

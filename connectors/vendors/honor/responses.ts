@@ -1,4 +1,4 @@
-/** Reads what Honor answers to one request (protocol/honor.md#answers): `code` is a number, and 200 may still name failures. */
+/** Parses Honor's responses (protocol/honor.md#answers): `code` is a number, and 200 may still name failed tokens. */
 import { isJsonObject, type Json } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/client.ts';
 import { parseObject } from '../../kit/json.ts';
@@ -6,7 +6,7 @@ import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import type { ResponseRule } from '../../kit/response-rules.ts';
 import { ambiguousToken, notSent, ruleFor, ruleForHttpStatus, tokenRules } from './errors.ts';
 
-/** What an answer means. */
+/** Parses a response. */
 export function parseResponse(reply: HttpResponse): ExchangeResult {
   const { retryAfterMs, status } = reply;
   const body = parseObject(reply.body);
@@ -36,19 +36,19 @@ const codeIn = (code: Json | undefined): string | undefined =>
 const strings = (value: Json | undefined): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 
-/** In a thousand devices halves find one in ten steps; so many refusals without a success are the access token's. */
+/** Halving finds one token among a thousand in ten steps; more refusals without a success are due to the access token. */
 const enoughRefusals = 12;
 const recentMs = 60_000;
 
 /**
- * Errors that speak of a token without saying which (protocol/honor.md#answers: refresh once, then it is something else). The first is taken
- * for the access token; with another one the request is halved, until nobody at all does well.
+ * Decides which token an error means that does not say so (protocol/honor.md#answers): the access token at first; after its
+ * renewal a device token, so that the request is halved; without any success the access token again.
  */
 export class TokenErrorClassifier {
   #refused: { token: string; atMs: number } | null = null;
   #refusals = 0;
 
-  /** The reading as it is to be judged; `nowMs` in epoch milliseconds. */
+  /** Returns the result with the rule that applies. `nowMs` in epoch milliseconds. */
   classify(result: ExchangeResult, token: string, nowMs: number): ExchangeResult {
     if (result.kind !== 'parsed') return result;
     if (result.rule.reaction === 'sent') this.#refusals = 0;

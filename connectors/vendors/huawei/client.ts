@@ -25,12 +25,12 @@ import { accessTokens, authHost, signedTokens } from './tokens.ts';
 
 const host = 'https://push-api.cloud.huawei.com';
 
-/** Systems that Huawei serves by v3 only, as clients name them. */
+/** Systems that only v3 serves, as clients name them. */
 const harmonySystems = new Set(['harmony', 'harmonyos', 'ohos', 'openharmony']);
 
 export const isHarmonySystem = (deviceType: string): boolean => harmonySystems.has(deviceType.toLowerCase());
 
-/** Opens the doors for one profile; connects with the first push. */
+/** Opens the sender of one profile; it connects with the first push. */
 export function openHuawei(
   credentials: HuaweiCredentials,
   context: SenderContext,
@@ -50,11 +50,11 @@ interface Parts {
   credentials: HuaweiCredentials;
   context: SenderContext;
   client: HttpClient;
-  /** To the token call. */
+  /** Client of the token call. */
   authClient: HttpClient;
 }
 
-/** One way to Huawei: whom it serves, and by which tokens. */
+/** One of Huawei's two send APIs, with its access tokens. */
 interface PushApi {
   api: ApiVersion;
   path: string;
@@ -65,7 +65,7 @@ interface PushApi {
 class HuaweiSender implements Sender {
   readonly #parts: Parts;
   readonly #v1: PushApi;
-  /** Absent without a service account: v3 takes nothing else (protocol/huawei.md#two-apis). */
+  /** Absent without a service account, which v3 requires (protocol/huawei.md#two-apis). */
   readonly #v3: PushApi | null;
 
   constructor(parts: Parts) {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CredentialReport } from '../../contract/connector.ts';
 import { authEndpoint, common, inspectTrust, keyOf, secretText } from '../../contract/credentials.ts';
 
-/** Huawei's file as it is downloaded (protocol/huawei.md#service-account): members that we do not need are dropped, not refused. */
+/** Huawei's service account file as downloaded (protocol/huawei.md#service-account); unused members are dropped. */
 const serviceAccount = z.object(
   {
     project_id: secretText('project_id'),
@@ -16,8 +16,8 @@ const serviceAccount = z.object(
 );
 
 /**
- * protocol/admin-api.md#credentials-of-a-push-profile. Among the optional members: `serviceAccount` for devices of HarmonyOS 5 and newer;
- * `callbackKey` and `callbackUser` as they stand in AppGallery Connect, where receipts are to be signed.
+ * Credentials of Huawei (protocol/admin-api.md#credentials-of-a-push-profile). `serviceAccount` serves devices of HarmonyOS 5
+ * and newer; `callbackKey` and `callbackUser` are those of AppGallery Connect, for signed receipts.
  */
 export const huaweiCredentials = z.strictObject({
   appId: secretText('appId'),
@@ -37,7 +37,7 @@ export const huaweiCredentials = z.strictObject({
 export type HuaweiCredentials = z.infer<typeof huaweiCredentials>;
 export type HuaweiServiceAccount = z.infer<typeof serviceAccount>;
 
-/** What an operator may want to know; neither secrets nor service accounts name an end of their own. */
+/** Reports on the credentials; neither secrets nor service accounts say when they expire. */
 export function inspectHuawei({ ca, serviceAccount }: HuaweiCredentials, nowMs: number): CredentialReport {
   return { kind: serviceAccount ? 'secret and service account' : 'secret', ...inspectTrust(ca, nowMs) };
 }

@@ -1,6 +1,6 @@
 /**
- * What Huawei answers and what follows from it (protocol/huawei.md#answers; v3 reasons: Huawei's v3 response page).
- * A success says that the message was taken, no more.
+ * Response table of Huawei (protocol/huawei.md#answers; v3 reasons: Huawei's v3 response page). A success means that Huawei
+ * accepted the message, no more.
  */
 import { type ResponseRule, responseTable, ruleForStatus } from '../../kit/response-rules.ts';
 
@@ -8,7 +8,7 @@ const askAgain = 'check appId, appSecret and, for newer devices, serviceAccount.
 
 export const responseRules: readonly ResponseRule[] = [
   { code: '80000000', reason: 'ok', reaction: 'sent' },
-  // Who was refused is told beside it; all others were sent to. Never sent again.
+  // The response names the refused tokens; the others were sent to. Never repeated.
   { code: '80100000', reason: 'partial', reaction: 'sent' },
   { code: '80100001', reason: 'bad_parameter', reaction: 'fail_push' },
   { code: '80100002', reason: 'one_token_only', reaction: 'fail_push' },
@@ -43,10 +43,10 @@ export const responseRules: readonly ResponseRule[] = [
     reaction: 'profile_error',
     hint: 'Huawei lets this app send no messages (80300002): switch Push Kit on in AppGallery Connect, and check that the devices are of this app and, outside China, that it has the right to push overseas.',
   },
-  // Of v1 the word on every token of the request; who of them is left in place decides the reader.
+  // In v1 every token of the request is invalid; `parseAllInvalid` makes the exceptions.
   { code: '80300007', reason: 'all_tokens_invalid', reaction: 'fail' },
   { code: '80300008', reason: 'body_too_large', reaction: 'fail_push' },
-  // Too many tokens for this kind of message: halves are taken.
+  // Too many tokens for this kind of message: halves are accepted.
   { code: '80300010', reason: 'token_count', reaction: 'ambiguous', singleTarget: 'fail' },
   {
     code: '80300011',
@@ -79,7 +79,7 @@ export const responseRules: readonly ResponseRule[] = [
   ...groupCodes(),
 ];
 
-/** 82000001–82000013: device groups and topics, which we never address; the last two name the place of storage. */
+/** 82000001–82000013: device groups and topics, which this connector never addresses; the last two concern data storage. */
 function groupCodes(): ResponseRule[] {
   return Array.from({ length: 13 }, (_, i) => ({
     code: String(82_000_001 + i),
@@ -90,20 +90,20 @@ function groupCodes(): ResponseRule[] {
 
 const lookUp = responseTable(responseRules);
 
-/** The row of a code; of one that is not in the table, what its HTTP status says. Deletes nothing. */
+/** Returns the rule of a code; an unknown code gets the rule of its HTTP status, which deletes no token. */
 export function ruleFor(status: number, code: string): ResponseRule {
-  // Flow control is told by the status, whatever stands in the body (protocol/huawei.md#answers).
+  // The status signals flow control, whatever the body says (protocol/huawei.md#answers).
   if (status === 502 || status === 503) return ruleForStatus(status);
   const rule = lookUp(code);
   return rule.reason === 'unknown_code' && status >= 300 ? ruleForStatus(status) : rule;
 }
 
-/** Why single tokens were refused (protocol/huawei.md#answers; v3 groups them by reason). Only what is wrong with the token itself kills it. */
+/** Rules for single tokens, by reason (protocol/huawei.md#answers; v3 groups tokens by reason). */
 const tokenRules: readonly ResponseRule[] = [
   { code: 'illegal_token', reason: 'illegal_token', reaction: 'dead_token' },
   { code: 'tokenFormatError', reason: 'token_format_error', reaction: 'dead_token' },
   { code: 'tokenPlatformNotSupport', reason: 'token_platform_not_supported', reaction: 'dead_token' },
-  // The device was upgraded, or the project is another one: dead only where the same request did well by others.
+  // The device was upgraded, or the project is wrong: invalid only if other tokens of the request succeeded.
   { code: 'noRight', reason: 'no_right', reaction: 'dead_token' },
   { code: 'noPushTypeRight', reason: 'no_push_type_right', reaction: 'fail' },
   { code: 'atomicUnableSendUnsubscribedMsg', reason: 'atomic_service_not_subscribed', reaction: 'fail' },
@@ -115,5 +115,5 @@ const tokenRules: readonly ResponseRule[] = [
   { code: 'noRightToSendThisLiveNotificationEvent', reason: 'no_live_view_right', reaction: 'fail' },
 ];
 
-/** The row of a reason that stands beside tokens. */
+/** Returns the rule of a reason for single tokens. */
 export const tokenRuleFor = responseTable(tokenRules, { reason: 'unknown_reason', reaction: 'fail' });

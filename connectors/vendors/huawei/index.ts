@@ -7,7 +7,7 @@ import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './
 import { renderV3 } from './payload-v3.ts';
 import { readReceipts } from './receipts.ts';
 
-/** The connector with other deadlines than the usual ones. */
+/** Creates the connector; tests pass shorter deadlines. */
 export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredentials, HuaweiPayload> {
   return {
     id: 'vendor_a',
@@ -18,7 +18,7 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     guide: huaweiGuide,
     render: (message, deviceType) => (isHarmonySystem(deviceType) ? renderV3(message) : renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
-    // Huawei counts devices (protocol/huawei.md#limits) and publishes no number: it stands in AppGallery Connect.
+    // Huawei counts devices (protocol/huawei.md#limits); the number is in AppGallery Connect.
     rate: ({ ratePerSecond: perSecond }) =>
       perSecond === undefined ? null : { perSecond, counts: 'recipients', burst: 0, rampMs: 0 },
     testLimit,

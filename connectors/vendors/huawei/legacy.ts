@@ -1,13 +1,13 @@
-/** A whole message in the vendor's object: today's form, or that of Huawei's former API (protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens). */
+/** Complete message in the vendor's object, in the current format or that of Huawei's former API (protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens). */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 
-/** The `message` of the v1 API that the vendor's object holds, or null where it holds none. */
+/** Returns the v1 `message` in the vendor's object, or null. */
 export function nativeMessage(vendor: JsonObject): JsonObject | null {
   if (isJsonObject(vendor.message)) return vendor.message;
   return isJsonObject(vendor.msg) ? translated(vendor.msg) : null;
 }
 
-/** `{"type":1,"body":…}` was handed to the app, `{"type":3,"body":{"title","content"},"action":{…}}` was shown. */
+/** Converts the former format: `{"type":1,"body":…}` went to the app, `{"type":3,"body":{"title","content"},"action":{…}}` was shown. */
 function translated({ action, body, type }: JsonObject): JsonObject {
   if (type === 1) return { data: typeof body === 'string' ? body : JSON.stringify(body ?? {}) };
   const { content, title } = isJsonObject(body) ? body : {};
@@ -19,7 +19,7 @@ function translated({ action, body, type }: JsonObject): JsonObject {
   return { android: { notification } };
 }
 
-/** 1: an intent, 2: an address, else the app itself; the numbers are the same today. */
+/** Converts an action: 1 opens an intent, 2 a URL, others the app; the numbers are still the same. */
 function clickAction(action: Json | undefined): JsonObject {
   const { param, type } = isJsonObject(action) ? action : {};
   const { intent, url } = isJsonObject(param) ? param : {};

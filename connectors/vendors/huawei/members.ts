@@ -1,7 +1,7 @@
-/** Where the members of the vendor's object belong in Huawei's requests (protocol/huawei.md#messages; protocol/push.md#vendor-objects). */
+/** Places of the vendor object's members in Huawei's requests (protocol/huawei.md#messages; protocol/push.md#vendor-objects). */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 
-/** What chooses targets or sends nothing at all is ours to say; the rest of these is of the v3 request. */
+/** Members that callers cannot set, since they select targets or prevent sending, and members of the v3 request. */
 const notOfV1 = new Set([
   ...['token', 'topic', 'condition', 'validate_only', 'message', 'msg'],
   ...['payload', 'target', 'pushOptions', 'push-type', 'pushType', '__proto__'],
@@ -15,7 +15,7 @@ const notificationMembers = new Set([
   ...['light_settings', 'foreground_show', 'profile_id', 'buttons'],
 ]);
 
-/** Members of a v1 message out of the vendor's object. What Huawei is not known to have goes where most of it is. */
+/** Builds the v1 message members of the vendor's object; unknown ones go to the object that has most of them. */
 export function placedInV1(vendor: JsonObject): JsonObject {
   const { android: ownAndroid, badge, notification: ownNotification, ...rest } = vendor;
   const message: JsonObject = {};
@@ -35,7 +35,7 @@ export function placedInV1(vendor: JsonObject): JsonObject {
   return { ...message, android };
 }
 
-/** v1 name → v3 name, of what both requests have. */
+/** v1 name → v3 name of members that both requests have. */
 const v3Names: ReadonlyMap<string, string> = new Map([
   ['category', 'category'],
   ['image', 'image'],
@@ -44,14 +44,14 @@ const v3Names: ReadonlyMap<string, string> = new Map([
   ['inbox_content', 'inboxContent'],
   ['profile_id', 'profileId'],
 ]);
-/** Of v1 only: `style` and `sound` mean something else there. */
+/** Members of v1 only: `style` and `sound` mean something else in v3. */
 const notOfV3 = new Set([
   ...[...notificationMembers, ...messageMembers].filter((name) => !v3Names.has(name)),
   ...['collapse_key', 'urgency', 'ttl', 'bi_tag', 'receipt_id', 'fast_app_target', 'target_user_type'],
   ...['android', 'notification', 'badge', ...notOfV1],
 ]);
 
-/** Members of a v3 notification out of the vendor's object. */
+/** Builds the v3 notification members of the vendor's object. */
 export function placedInV3(vendor: JsonObject): JsonObject {
   const notification: JsonObject = { ...badgeMember('badge', vendor.badge, ['setNum', 'addNum']) };
   for (const [name, value] of Object.entries(vendor)) {
@@ -62,14 +62,14 @@ export function placedInV3(vendor: JsonObject): JsonObject {
   return notification;
 }
 
-/** Options of a v3 request out of the vendor's object. */
+/** Builds the v3 request options of the vendor's object. */
 export function v3Options({ pushOptions, receipt_id: receiptId }: JsonObject): JsonObject {
   return { ...(typeof receiptId === 'string' ? { receiptId } : {}), ...objectOf(pushOptions) };
 }
 
 export const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ? value : {});
 
-/** Huawei's own object as it is; a number sets, `Increment` adds one on the device (protocol/huawei.md#messages). */
+/** Builds the badge: Huawei's object unchanged; a number sets it, `Increment` adds one on the device (protocol/huawei.md#messages). */
 function badgeMember(
   name: string,
   badge: Json | undefined,

@@ -20,12 +20,12 @@ import {
   ttlSeconds,
 } from './payload.ts';
 
-/** `push-type`: what is shown, and what is handed to the app. */
+/** `push-type` of notifications and of messages to the app. */
 const pushTypes = { alert: '0', form: '1', background: '6' } as const;
-/** Test messages go to ten devices a request, updates of a form to one (protocol/huawei.md#v3-requests). */
+/** A request takes ten devices for test messages and one for form updates (protocol/huawei.md#v3-requests). */
 const testTokens = 10;
 
-/** Renders a push for the v3 API. The vendor's object may hold a whole `payload`, and `push-type` beside it. */
+/** Renders a push for the v3 API. The vendor's object may hold a complete `payload` with its `push-type`. */
 export function renderV3(message: PushMessage, { nowMs }: RenderOptions = {}): Rendering<HuaweiPayload> {
   const tooMuch = dataSizeError(message);
   if (tooMuch !== null) return { ok: false, error: tooMuch };
@@ -63,7 +63,7 @@ function tokensFor(type: string, isTestPush: boolean): number {
 function payloadOf(content: AndroidContent, { objectId }: PushMessage): JsonObject {
   if (content.silent) return { extraData: JSON.stringify(content.data) };
   const notification: JsonObject = {
-    // Named by every request; without the right to another one it is this (protocol/huawei.md#v3-requests).
+    // Required; apps without special rights use this category (protocol/huawei.md#v3-requests).
     category: 'MARKETING',
     title: titleOf(content, 40),
     body: content.alert,
@@ -73,7 +73,7 @@ function payloadOf(content: AndroidContent, { objectId }: PushMessage): JsonObje
   return { notification: deepMerge(notification, placedInV3(content.vendor)) };
 }
 
-/** The same text gives the same id, so that a repeat replaces what is shown; a positive 31-bit number. */
+/** Returns a positive 31-bit id, the same for the same text, so that a repeat replaces the notification. */
 function idOf(text: string): number {
   return createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fffffff;
 }

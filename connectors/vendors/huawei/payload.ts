@@ -16,40 +16,40 @@ import { nativeMessage } from './legacy.ts';
 import { objectOf, placedInV1 } from './members.ts';
 import type { ApiVersion } from './responses.ts';
 
-/** Badges are the devices' business here (protocol/push.md#badges-by-vendor). */
+/** The device counts badges (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
 /** 1000 tokens a request; 4096 bytes without them (protocol/huawei.md#messages). */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 4096 };
 
-/** A rendered push: what all its recipients share. */
+/** Rendered push, the part that all recipients share. */
 export interface HuaweiPayload {
   api: ApiVersion;
-  /** The body around the device tokens. */
+  /** Body before and after the device tokens. */
   head: string;
   tail: string;
-  /** Headers beside the usual ones. */
+  /** Additional headers. */
   headers: Readonly<Record<string, string>>;
   tokensPerRequest: number;
-  /** A repeat replaces what is shown already (protocol/huawei.md#repeats). */
+  /** A repeat replaces the notification (protocol/huawei.md#repeats). */
   isRepeatHidden: boolean;
 }
 
 export interface RenderOptions {
   intentHost?: string | undefined;
-  /** When it is sent, which decides how long it may still live; absent: when it was made. */
+  /** Send time, from which the time to live is computed; absent: creation time. */
   nowMs?: number;
 }
 
 const usualHost = 'cn.leancloud.push';
 /** 15 days (protocol/huawei.md#messages). */
 const longestTtlS = 1_296_000;
-/** What a notification without a title shows in its place. */
+/** Characters of the alert that replace a missing title. */
 const titleChars = 40;
 /** protocol/push.md#sizes-of-vendors. */
 const dataAndChannelsBytes = 4096;
 
-/** Renders a push for the v1 API. The vendor's object may hold a whole `message` of Huawei's own. */
+/** Renders a push for the v1 API. The vendor's object may hold a complete `message` of Huawei. */
 export function renderV1(message: PushMessage, options: RenderOptions = {}): Rendering<HuaweiPayload> {
   const tooMuch = dataSizeError(message);
   if (tooMuch !== null) return { ok: false, error: tooMuch };
@@ -70,7 +70,7 @@ export function renderV1(message: PushMessage, options: RenderOptions = {}): Ren
   );
 }
 
-/** The app's members and those of the vendor's object, over `android` as it always is. */
+/** Builds the message from the push's content and the members of the vendor's object. */
 function contentMessage(
   content: AndroidContent,
   { objectId }: PushMessage,
@@ -78,7 +78,7 @@ function contentMessage(
 ): JsonObject {
   const placed = placedInV1(content.vendor);
   if (content.silent) {
-    // With a notification beside it, data would not be handed to the app (protocol/huawei.md#messages).
+    // With a notification, the app would not get the data (protocol/huawei.md#messages).
     const { notification: _, ...android } = objectOf(placed.android);
     return deepMerge({ data: JSON.stringify(content.data) }, { ...placed, android });
   }
@@ -90,28 +90,28 @@ function contentMessage(
     ...tagOf(content, objectOf(objectOf(placed.android).notification), objectId),
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
   };
-  // What a tap does is said once: halves of two actions make none.
+  // The vendor's click action replaces ours; merged, the two would be invalid.
   if (isJsonObject(objectOf(objectOf(placed.android).notification).click_action))
     delete notification.click_action;
   return deepMerge({ android: { notification } }, placed);
 }
 
 /**
- * The group of the push, or an id of its own: the same at every attempt, so that a repeat replaces what is shown and
- * another push does not (protocol/huawei.md#repeats). None beside a number of the sender's, which says by itself what the message replaces.
+ * Returns the tag: the push's collapse id or its own id, the same for every attempt, so that a repeat replaces the
+ * notification (protocol/huawei.md#repeats). No tag if the push sets a number, which does the same.
  */
 function tagOf(content: AndroidContent, own: JsonObject, objectId: string): JsonObject {
   const tag = collapseId(content) ?? (typeof own.notify_id === 'number' ? null : objectId);
   return tag === null ? {} : { tag };
 }
 
-/** What a tap opens: the address that the clients of this protocol listen to (protocol/push.md#what-a-tap-opens). */
+/** Returns the intent of a tap, which the clients of this protocol handle (protocol/push.md#what-a-tap-opens). */
 export function intentOf(host: string, custom: JsonObject): string {
   const content = encodeURIComponent(JSON.stringify(custom));
   return `intent://${host}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
 }
 
-/** `collapse-id`: pushes that share it replace one another. */
+/** Returns the `collapse-id`: pushes with the same one replace one another. */
 export function collapseId({ data }: AndroidContent): string | null {
   const id = data['collapse-id'];
   return typeof id === 'string' && id !== '' ? id : null;
@@ -120,12 +120,12 @@ export function collapseId({ data }: AndroidContent): string | null {
 const isReplaced = ({ tag, notify_id }: JsonObject): boolean =>
   (typeof tag === 'string' && tag !== '') || typeof notify_id === 'number';
 
-/** Whole seconds that the message may still live: at least one, at most what Huawei keeps. */
+/** Returns the time to live in seconds: at least 1, at most Huawei's maximum. */
 export function ttlSeconds({ createdAtMs, expiresAtMs }: PushMessage, nowMs = createdAtMs): number {
   return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
 
-/** `data` and `channels` together stay under 4096 bytes for Huawei (protocol/push.md#sizes-of-vendors). */
+/** Checks that `data` and `channels` together stay under 4096 bytes (protocol/push.md#sizes-of-vendors). */
 export function dataSizeError({ channels, data }: PushMessage): string | null {
   const bytes =
     Buffer.byteLength(JSON.stringify(data)) + (channels ? Buffer.byteLength(JSON.stringify(channels)) : 0);
@@ -134,7 +134,7 @@ export function dataSizeError({ channels, data }: PushMessage): string | null {
     : `data and channels have ${bytes} bytes; vendor_a takes less than ${dataAndChannelsBytes}`;
 }
 
-/** Text around the tokens, which stand at the very end of the body, and its size without them. */
+/** Splits the body around the tokens, which come last, and checks its size without them. */
 export function finish(
   api: ApiVersion,
   body: JsonObject,
@@ -148,7 +148,7 @@ export function finish(
   return { ok: true, payload };
 }
 
-/** The body of one request. */
+/** Builds the body of one request. */
 export function bodyOf({ head, tail }: HuaweiPayload, deviceTokens: readonly string[]): string {
   return `${head}${deviceTokens.map((deviceToken) => JSON.stringify(deviceToken)).join(',')}${tail}`;
 }

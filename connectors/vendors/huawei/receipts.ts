@@ -1,6 +1,6 @@
 /**
- * Huawei's receipts (protocol/huawei.md#receipts): v1 with a bare status, v2 for messages of the v3 API. Where a key is set in
- * AppGallery Connect each call is signed.
+ * Huawei's receipts (protocol/huawei.md#receipts): v1 with a plain status, v2 for messages of the v3 API. If a key is set in
+ * AppGallery Connect, each call is signed.
  */
 import { createHmac } from 'node:crypto';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
@@ -10,27 +10,27 @@ import { parseObject } from '../../kit/json.ts';
 import { epochMsOf, textOf } from '../../kit/receipts.ts';
 import type { HuaweiCredentials } from './credentials.ts';
 
-/** Status → what it means (protocol/huawei.md#receipts). */
+/** Status → event (protocol/huawei.md#receipts). */
 const events: ReadonlyMap<string, ReceiptEvent> = new Map<string, ReceiptEvent>([
   ['0', 'delivered'],
-  // The app is gone, or another user of the device has it.
+  // The app was uninstalled, or belongs to another user of the device.
   ['2', 'dead_token'],
   ['5', 'dead_token'],
-  // Notifications are switched off; away for 30 days; Huawei holds back.
+  // Notifications switched off; device offline for 30 days; withheld by Huawei.
   ['6', 'suspended'],
   ['10', 'suspended'],
   ['201', 'suspended'],
-  // Overwritten by its collapse key; kept for a process that is not there; too many for this device.
+  // Replaced by its collapse key; app process not running; too many for this device.
   ['15', 'undelivered'],
   ['27', 'undelivered'],
   ['102', 'undelivered'],
   ['256', 'undelivered'],
 ]);
 
-/** Older documents speak of 1000 merged into one call. */
+/** Huawei's older documents merge up to 1000 into one call. */
 const mostStatuses = 1000;
 
-/** The receipts of one call; refused where a profile has a key and nobody's fits. */
+/** Parses the receipts of one call; refuses it if profiles have keys and none matches the signature. */
 export function readReceipts(call: ReceiptCall, profiles: readonly HuaweiCredentials[]): ReceiptsResult {
   if (!isSigned(call, profiles))
     return { ok: false, status: 401, error: 'the signature of the receipts is missing or wrong' };
@@ -51,7 +51,7 @@ function receiptOf(status: JsonObject): Receipt | null {
   const code = String(told.code).slice(0, 24);
   const event = events.get(code) ?? 'undelivered';
   return {
-    // A user of the device may come back, and an app too (protocol/huawei.md#receipts).
+    // The user or the app may come back (protocol/huawei.md#receipts).
     ...(event === 'dead_token' ? { needsConfirmation: true } : {}),
     objectId: typeof biTag === 'string' && /^[A-Za-z0-9]{16}$/.test(biTag) ? biTag : null,
     messageId: textOf(requestId),
@@ -62,7 +62,7 @@ function receiptOf(status: JsonObject): Receipt | null {
   };
 }
 
-/** Without any key there is nothing to check: the secret in the address is all there is. */
+/** Checks the signature. Without any key, only the secret in the URL protects the call. */
 function isSigned({ headers }: ReceiptCall, profiles: readonly HuaweiCredentials[]): boolean {
   const keyed = profiles.filter(({ callbackKey }) => callbackKey !== undefined);
   if (keyed.length === 0) return true;

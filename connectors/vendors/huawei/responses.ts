@@ -1,4 +1,4 @@
-/** Reads what Huawei answers to one request (protocol/huawei.md#answers): a code as text, and in `msg` a JSON text of its own. */
+/** Parses Huawei's responses (protocol/huawei.md#answers): a code as text, and JSON text in `msg`. */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/client.ts';
 import { parseObject } from '../../kit/json.ts';
@@ -8,10 +8,10 @@ import { ruleFor, tokenRuleFor } from './errors.ts';
 
 export type ApiVersion = 'v1' | 'v3';
 
-/** Tokens as devices of HarmonyOS 5 and newer have them begin so (protocol/huawei.md#v3-requests). */
+/** Whether a token is of HarmonyOS 5 or newer (protocol/huawei.md#v3-requests). */
 export const isHarmonyToken = (token: string): boolean => token.startsWith('MAMz');
 
-/** What an answer means to these addresses. */
+/** Parses the response to a request to these tokens. */
 export function parseResponse(
   reply: HttpResponse,
   api: ApiVersion,
@@ -32,7 +32,7 @@ export function parseResponse(
 const messageIdOf = ({ requestId }: JsonObject): string | undefined =>
   typeof requestId === 'string' && requestId !== '' ? requestId.slice(0, 200) : undefined;
 
-/** Some were refused: those that are named. Named nowhere, nobody knows who was sent to; it is not sent again. */
+/** Parses the refused tokens. Without names the outcome is unknown, and the request is not repeated. */
 function parsePartial(
   { msg }: JsonObject,
   rule: ResponseRule,
@@ -44,7 +44,7 @@ function parsePartial(
   return { rule: { ...rule, reason: 'partial_unreadable', reaction: 'fail' } };
 }
 
-/** v1 says it of every token; v3 names the reason of each, and where it names none, nobody is taken for dead. */
+/** Parses the invalid tokens: all in v1; in v3 those with a reason. */
 function parseAllInvalid(
   { msg }: JsonObject,
   api: ApiVersion,
@@ -56,7 +56,7 @@ function parseAllInvalid(
   return api === 'v1' ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one)])) : new Map();
 }
 
-/** The refused tokens in either spelling, as a list or grouped by reason. */
+/** Parses refused tokens in either spelling, as a list or grouped by reason. */
 function parseRefusedTokens(
   told: JsonObject,
   api: ApiVersion,
@@ -83,7 +83,7 @@ const unspecifiedReason: ResponseRule = {
   reaction: 'fail',
 };
 
-/** A newer device's token is refused by v1 for want of a service account, not because it is dead. */
+/** Returns the rule of a token that v1 refused. A HarmonyOS token is not invalid: it needs a service account. */
 function v1TokenRule(token: string): ResponseRule {
   return isHarmonyToken(token)
     ? { code: 'illegal_token', reason: 'needs_service_account', reaction: 'fail' }
@@ -92,6 +92,6 @@ function v1TokenRule(token: string): ResponseRule {
 
 function v3TokenRule(reason: string, hasSuccess: boolean): ResponseRule {
   const rule = tokenRuleFor(reason);
-  // Without a success the project may be the wrong one for all of them (protocol/huawei.md#answers).
+  // Without a success the project may be wrong for all of them (protocol/huawei.md#answers).
   return rule.reason === 'no_right' && !hasSuccess ? { ...rule, reaction: 'fail' } : rule;
 }

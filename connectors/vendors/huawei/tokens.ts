@@ -1,4 +1,4 @@
-/** The two ways to prove who sends (protocol/huawei.md#access-tokens): an access token that is called for, a JWT signed here. */
+/** Access tokens of the two APIs (protocol/huawei.md#access-tokens): fetched for v1, JWTs signed here for v3. */
 import type { Clock } from '../../../shared/clock.ts';
 import { formPost, type HttpClient } from '../../../shared/http/client.ts';
 import type { TokenStore } from '../../contract/connector.ts';
@@ -9,20 +9,20 @@ import type { HuaweiCredentials, HuaweiServiceAccount } from './credentials.ts';
 
 export const authHost = 'https://oauth-login.cloud.huawei.com';
 const tokenPath = '/oauth2/v3/token';
-/** The audience is Huawei's own address, whatever stands in for it (protocol/huawei.md#service-account). */
+/** Audience: Huawei's own URL even if the profile sets another (`authEndpoint`) (protocol/huawei.md#service-account). */
 const audience = `${authHost}${tokenPath}`;
-/** Huawei's recommendation; more than a day is refused (80300036). */
+/** Huawei's recommendation; it refuses more than a day (80300036). */
 const livesS = 3600;
 
 export interface TokenDeps {
   credentials: HuaweiCredentials;
   store: TokenStore;
   clock: Clock;
-  /** To the host of the token call. */
+  /** Client of the token call's host. */
   client: HttpClient;
 }
 
-/** Access tokens of the app (protocol/huawei.md#access-tokens), for the v1 API. Older ones stay valid when a new one is given out. */
+/** Creates the app's access tokens for the v1 API (protocol/huawei.md#access-tokens). Older tokens stay valid after a renewal. */
 export function accessTokens({ credentials, store, clock, client }: TokenDeps): AccessTokens {
   const { appId, appSecret, authEndpoint = authHost } = credentials;
   const form = { grant_type: 'client_credentials', client_id: appId, client_secret: appSecret };
@@ -42,7 +42,7 @@ export function accessTokens({ credentials, store, clock, client }: TokenDeps): 
 
 const refused = 'Huawei gives out no access token: check appId and appSecret.';
 
-/** JWTs of the service account (protocol/huawei.md#service-account), for the v3 API: used as they are, one for all who send. */
+/** Creates JWTs of the service account for the v3 API (protocol/huawei.md#service-account), shared by all senders. */
 export function signedTokens(
   account: HuaweiServiceAccount,
   { store, clock }: Pick<TokenDeps, 'store' | 'clock'>,

@@ -23,10 +23,10 @@ import { wantedReceipts } from './receipts.ts';
 const host = 'https://server-api-push.meizu.com';
 const path = '/garcia/api/server/push/varnished/pushByPushId';
 
-/** Beyond this Meizu does not take an address for receipts (protocol/meizu.md#message). */
+/** Longest URL for receipts that Meizu accepts (protocol/meizu.md#message). */
 const callbackBytes = 128;
 
-/** Opens the door for one app of the gateway; connects with the first push. */
+/** Opens the sender of one profile; it connects with the first push. */
 export function openMeizu(
   credentials: MeizuCredentials,
   { context, timing }: { context: SenderContext; timing: HttpTiming },

@@ -24,7 +24,7 @@ export function rateOf({ ratePerSecond: perSecond = 200 }: Pick<MeizuCredentials
   return { perSecond, counts: 'recipients', burst: Math.ceil(perSecond / 10), rampMs: 0 };
 }
 
-/** What an operator may want to know; a secret names no end of its own. */
+/** Reports on the credentials; a secret does not say when it expires. */
 export function inspectMeizu({ ca }: MeizuCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }

@@ -6,7 +6,7 @@ import { meizuGuide } from './guide.ts';
 import { can, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
 import { readMeizuReceipts } from './receipts.ts';
 
-/** The connector with other deadlines than the usual ones. */
+/** Creates the connector; tests pass shorter deadlines. */
 export function meizuConnector(
   timing: HttpTiming = defaultHttpTiming,
 ): Connector<MeizuCredentials, MeizuPayload> {

@@ -1,4 +1,4 @@
-/** The rules that a message of Meizu's has (protocol/meizu.md#message); what is wrong is told before anything is sent. */
+/** Rules of Meizu's message (protocol/meizu.md#message), checked before anything is sent. */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { type Check, isBytes, isFilled, isInt, isLike, oneOf } from '../../kit/member-rules.ts';
 
@@ -58,7 +58,7 @@ const needs: readonly (Rule & { isNeeded(group: JsonObject): boolean })[] = [
 
 const groupNames = [...new Set([...rules, ...needs].map(({ group }) => group))];
 
-/** What is wrong with a message, as a sentence; null when nothing is. */
+/** Returns the first error of a message, or null. */
 export function messageError(message: JsonObject): string | null {
   for (const name of groupNames) {
     const group = message[name];

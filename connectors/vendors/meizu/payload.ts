@@ -39,7 +39,7 @@ const groupOf: ReadonlyMap<string, string> = new Map(
   groups.flatMap(([group, names]) => names.map((name) => [name, group] as const)),
 );
 
-/** What chooses the devices or signs the call: that is ours. */
+/** Parameters that select devices or sign the call; callers cannot set them. */
 const ownParameters = new Set(['appId', 'pushIds', 'alias', 'sign', 'taskId']);
 
 /** The longest that Meizu takes (protocol/meizu.md#message). */
@@ -75,7 +75,7 @@ export function renderMeizu(
   };
 }
 
-/** The message as one device gets it. */
+/** Returns the message as one device receives it. */
 export const previewMeizu = ({ message }: MeizuPayload): string => JSON.stringify(message);
 
 const memberOf = (object: JsonObject, name: string): JsonObject => {
@@ -100,7 +100,7 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonOb
       suspend: 1,
       clearNoticeBar: 1,
       notificationType: { vibrate: 1, lights: 1, sound: 1 },
-      // The same at every attempt: a repeat replaces what is shown (protocol/meizu.md#repeats). Push ids are random: eight suffice.
+      // The same for every attempt: a repeat replaces the notification (protocol/meizu.md#repeats). Push ids are random: eight suffice.
       notifyKey: isGroup ? collapseId : objectId.slice(0, notifyKeyChars),
     },
   };

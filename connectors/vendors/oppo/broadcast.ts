@@ -33,7 +33,7 @@ export class SavedMessages {
     const saved = await saving;
     if (saved.kind !== 'parsed') {
       this.#forget(key, saving);
-      // Saving sends to nobody: without an answer it is always worth another try.
+      // Saving sends nothing to devices: without a response it can always be repeated.
       if (saved.kind === 'unreadable') return { kind: 'parsed', status: saved.status, rule: unsaved };
       return saved.kind === 'unknown' ? { ...saved, kind: 'not_sent' } : saved;
     }
@@ -53,7 +53,7 @@ export class SavedMessages {
     return result;
   }
 
-  /** Unless somebody who shared it has saved it anew. */
+  /** Removes a save, unless another caller has replaced it. */
   #forget(key: string, saving: Promise<ExchangeResult>): void {
     if (this.#saves.get(key) === saving) this.#saves.delete(key);
   }

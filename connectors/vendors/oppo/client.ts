@@ -25,10 +25,10 @@ import { accessTokens } from './tokens.ts';
 const root = '/server/v1/message/notification';
 /** A request of a thousand large messages would be many megabytes: no gateway likes that. */
 const mostBodyBytes = 4_000_000;
-/** Beyond this OPPO does not take an address for receipts (protocol/oppo.md#notification). */
+/** Longest URL for receipts that OPPO accepts (protocol/oppo.md#notification). */
 const callbackChars = 200;
 
-/** Opens the doors for one app of the gateway; connects with the first push. */
+/** Opens the sender of one profile; it connects with the first push. */
 export function openOppo(
   credentials: OppoCredentials,
   { context, timing }: { context: SenderContext; timing: HttpTiming },
@@ -117,7 +117,7 @@ class OppoSender implements Sender {
     return result;
   }
 
-  /** The address for receipts, unless the caller named one. */
+  /** Adds the URL for receipts, unless the push sets one. */
   #withCallback(payload: OppoPayload, objectId: string): OppoPayload {
     const { notification } = payload;
     const callback = receiptUrl(this.#context, this.#credentials);

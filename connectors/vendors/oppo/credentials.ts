@@ -27,7 +27,7 @@ export function regionOf(registrationId: string): OppoRegion {
   return parts.length <= 3 && parts.at(-2) === 'CN' ? 'china' : 'abroad';
 }
 
-/** Base URL of a region, unless the profile names its own. */
+/** Returns the base URL of a region, unless the profile sets `endpoint`. */
 export const baseUrlOf = ({ endpoint }: Pick<OppoCredentials, 'endpoint'>, region: OppoRegion): string =>
   endpoint ?? hosts[region];
 
@@ -44,7 +44,7 @@ export const rateOf = ({
   rampMs: 0,
 });
 
-/** What an operator may want to know; a secret names no end of its own. */
+/** Reports on the credentials; a secret does not say when it expires. */
 export function inspectOppo({ ca }: OppoCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }

@@ -6,7 +6,7 @@ import { oppoGuide } from './guide.ts';
 import { can, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
 import { readOppoReceipts } from './receipts.ts';
 
-/** The connector with other deadlines than the usual ones. */
+/** Creates the connector; tests pass shorter deadlines. */
 export function oppoConnector(
   timing: HttpTiming = defaultHttpTiming,
 ): Connector<OppoCredentials, OppoPayload> {

@@ -9,7 +9,7 @@ import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 const arrived = 'push_arrive';
 const most = 10_000;
 
-/** Reads a call; what is no receipt in it is passed over. */
+/** Parses a call; ignores entries that are not receipts. */
 export function readOppoReceipts({ body }: ReceiptCall): ReceiptsResult {
   const told = parsed(body);
   if (!Array.isArray(told) || told.length > most)

@@ -24,7 +24,7 @@ import { parseCallResponse, parseListResponse, parseSingleResponse } from './res
 import { accessTokens } from './tokens.ts';
 
 const host = 'https://api-push.vivo.com.cn';
-/** Beyond this vivo does not take an address for receipts (protocol/vivo.md#message). */
+/** Longest URL for receipts that vivo accepts (protocol/vivo.md#message). */
 const callbackChars = 128;
 /** The class that says that no message may be saved any more today. */
 const listClass = 'saveListPayload';
@@ -32,7 +32,7 @@ const hours = { from: 7, to: 23 };
 /** vivo refused for the hour although ours is right: its rules may differ from what is published. */
 const askAgainMs = 15 * 60_000;
 
-/** Opens the doors for one app of the gateway; connects with the first push. */
+/** Opens the sender of one profile; it connects with the first push. */
 export function openVivo(
   credentials: VivoCredentials,
   { context, timing }: { context: SenderContext; timing: HttpTiming },
@@ -50,7 +50,7 @@ interface Parts {
   credentials: VivoCredentials;
   context: SenderContext;
   client: HttpClient;
-  /** To the token call. */
+  /** Client of the token call. */
   authClient: HttpClient;
   tokens: AccessTokens;
 }
@@ -183,7 +183,7 @@ class VivoSender implements Sender {
     return result;
   }
 
-  /** The address for receipts, unless the caller named one. Of tests vivo sends none. */
+  /** Adds the URL for receipts, unless the push sets one. vivo sends no receipts of tests. */
   #withCallback(payload: VivoPayload, objectId: string): VivoPayload {
     const { message, messageClass } = payload;
     const { context, credentials } = this.#parts;

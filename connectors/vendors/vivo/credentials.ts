@@ -29,7 +29,7 @@ export const rateOf = ({
   rampMs: 0,
 });
 
-/** What an operator may want to know; secrets name no end of their own. */
+/** Reports on the credentials; secrets do not say when they expire. */
 export function inspectVivo({ ca }: VivoCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }

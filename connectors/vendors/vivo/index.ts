@@ -6,7 +6,7 @@ import { vivoGuide } from './guide.ts';
 import { can, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
 import { readVivoReceipts } from './receipts.ts';
 
-/** The connector with other deadlines than the usual ones. */
+/** Creates the connector; tests pass shorter deadlines. */
 export function vivoConnector(
   timing: HttpTiming = defaultHttpTiming,
 ): Connector<VivoCredentials, VivoPayload> {

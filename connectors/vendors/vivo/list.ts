@@ -41,7 +41,7 @@ export class ListPush {
     const save = await saving;
     if (save.kind !== 'parsed') {
       this.#forget(key, saving);
-      // Saving sends to nobody: without an answer it is always worth another try.
+      // Saving sends nothing to devices: without a response it can always be repeated.
       if (save.kind === 'unreadable') return { ...unsaved, status: save.status };
       return save.kind === 'unknown' ? { ...save, kind: 'not_sent' } : save;
     }
@@ -56,7 +56,7 @@ export class ListPush {
     return { ...result, messageId: taskId };
   }
 
-  /** Unless somebody who shared it has saved it anew. */
+  /** Removes a save, unless another caller has replaced it. */
   #forget(key: string, saving: Promise<ExchangeResult>): void {
     if (this.#saves.get(key) === saving) this.#saves.delete(key);
   }

@@ -1,4 +1,4 @@
-/** The rules that a message of vivo's has (protocol/vivo.md#message); what is wrong is told before anything is sent. */
+/** Rules of vivo's message (protocol/vivo.md#message), checked before anything is sent. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { charsOf } from '../../kit/android.ts';
 import {
@@ -40,7 +40,7 @@ const rules: readonly MemberRule[] = [
 /** Of these skip types vivo wants to know where to. */
 const needsContent = new Set<Json | undefined>([2, 4]);
 
-/** What is wrong with a message, as a sentence; null when nothing is. */
+/** Returns the first error of a message, or null. */
 export function messageProblem(message: JsonObject): string | null {
   for (const name of ['title', 'content', 'notifyType', 'skipType'])
     if (message[name] === undefined) return `vendor_e needs a ${name}`;

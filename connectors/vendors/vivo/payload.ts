@@ -45,7 +45,7 @@ export interface VivoPayload {
 const lifeS = { least: 60, most: 86_400 };
 const titleChars = 40;
 
-/** What chooses the devices or names the call: that is ours. A badge number is nothing vivo takes. */
+/** Members that select devices or name the call; callers cannot set them. A badge number is nothing vivo takes. */
 const ownNames = new Set(['appId', 'regId', 'regIds', 'alias', 'aliases', 'taskId', 'requestId', 'badge']);
 
 /** The activity of the client library (protocol/push.md#what-a-tap-opens). */
@@ -82,7 +82,7 @@ export function renderVivo(
   return { ok: true, payload: { message: payload, messageClass: classOf(payload), isRepeatHidden } };
 }
 
-/** The message as one device gets it. */
+/** Returns the message as one device receives it. */
 export const previewVivo = ({ message }: VivoPayload): string => JSON.stringify(message);
 
 /** Tests go to devices of the console only, of which it takes 20, and so many a day (protocol/vivo.md#limits). */
@@ -105,7 +105,7 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage, own: Js
     ...(own.skipType === undefined ? { skipType: 4, skipContent: detail } : {}),
     networkType: -1,
     clientCustomMap: custom,
-    // The same at every attempt: a repeat replaces what is shown, another push does not.
+    // The same for every attempt: a repeat replaces the notification, another push does not.
     notifyId: notifyIdOf(group),
   };
 }

@@ -1,4 +1,4 @@
-/** vivo's receipts (protocol/vivo.md#receipts): a JSON object by task. Nothing is signed. */
+/** vivo's receipts (protocol/vivo.md#receipts): a JSON object by task. Calls are not signed. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/json.ts';
@@ -15,7 +15,7 @@ const events: ReadonlyMap<string, ReceiptEvent> = new Map([
   ['20006', 'suspended'],
 ]);
 
-/** Reads a call; what is no receipt in it is passed over. */
+/** Parses a call; ignores entries that are not receipts. */
 export function readVivoReceipts({ body }: ReceiptCall): ReceiptsResult {
   const tasks = parseObject(body);
   if (!tasks) return { ok: false, status: 400, error: 'expected a JSON object of receipts by task' };

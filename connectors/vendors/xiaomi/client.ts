@@ -30,7 +30,7 @@ import { deadToken, wantedReceipts } from './receipts.ts';
 
 const path = '/v3/message/regid';
 
-/** Opens the door for one app of the gateway; connects with the first push. */
+/** Opens the sender of one profile; it connects with the first push. */
 export function openXiaomi(
   credentials: XiaomiCredentials,
   { context, timing }: { context: SenderContext; timing: HttpTiming },

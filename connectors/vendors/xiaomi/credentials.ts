@@ -49,7 +49,7 @@ export function regionFor(
     : { region: 'china', isSure: true };
 }
 
-/** Base URL of a region, unless the profile names its own. */
+/** Returns the base URL of a region, unless the profile sets `endpoint`. */
 export const baseUrlOf = ({ endpoint }: Pick<XiaomiCredentials, 'endpoint'>, region: XiaomiRegion): string =>
   endpoint ?? hosts[region];
 
@@ -61,7 +61,7 @@ export function rateOf({ ratePerSecond: perSecond = 500 }: Pick<XiaomiCredential
   return { perSecond, counts: 'requests', burst: Math.ceil(perSecond / 10), rampMs: 0 };
 }
 
-/** What an operator may want to know; a secret names no end of its own. */
+/** Reports on the credentials; a secret does not say when it expires. */
 export function inspectXiaomi({ ca }: XiaomiCredentials, nowMs: number): CredentialReport {
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }

@@ -12,7 +12,7 @@ const extraNames = new Set([
   ...['only_send_once', 'jobkey', 'flow_control', 'callback', 'callback.param', 'callback.type'],
 ]);
 
-/** What chooses the devices: that is ours. */
+/** Fields that select devices; callers cannot set them. */
 const targetNames = new Set(['registration_id', 'alias', 'user_account', 'topic', 'topics', 'topic_op']);
 
 /** The vendor's members by field name. Objects become JSON text, but `extra` one field per member. */
@@ -56,7 +56,7 @@ const isBetween = (value: number, from: number, to: number): boolean => value >=
 const isWithin = (text: string, from: number, to: number): boolean =>
   /^\d{1,13}$/.test(text) && isBetween(Number(text), from, to);
 
-/** What is wrong with a form, as a sentence; null when nothing is. */
+/** Returns the first error of a form, or null. */
 export function formError(fields: ReadonlyMap<string, string>, isPassThrough: boolean): string | null {
   for (const [name, isRight, expected] of forms) {
     const value = fields.get(name);

@@ -6,7 +6,7 @@ import { xiaomiGuide } from './guide.ts';
 import { can, limits, previewXiaomi, renderXiaomi, type XiaomiPayload } from './payload.ts';
 import { readXiaomiReceipts } from './receipts.ts';
 
-/** The connector with other deadlines than the usual ones. */
+/** Creates the connector; tests pass shorter deadlines. */
 export function xiaomiConnector(
   timing: HttpTiming = defaultHttpTiming,
 ): Connector<XiaomiCredentials, XiaomiPayload> {

@@ -67,7 +67,7 @@ export function renderXiaomi(
   };
 }
 
-/** The form as one device gets it, as JSON. */
+/** Returns the form as one device receives it, as JSON. */
 export const previewXiaomi = ({ fields }: XiaomiPayload): string => JSON.stringify(fields);
 
 function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<string, string> {
@@ -82,7 +82,7 @@ function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<
   const collapseId = data['collapse-id'];
   const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId;
   fields.notify_type = '-1';
-  // The same at every attempt: a repeat replaces what is shown, another push does not (protocol/gateways.md#repeats).
+  // The same for every attempt: a repeat replaces the notification, another push does not (protocol/gateways.md#repeats).
   fields.notify_id = String(notifyIdOf(group));
   fields['extra.jobkey'] = objectId;
   return fields;

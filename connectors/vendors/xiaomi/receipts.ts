@@ -1,4 +1,4 @@
-/** Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message id. Nothing is signed. */
+/** Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message id. Calls are not signed. */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
 import { parseObject } from '../../kit/json.ts';
@@ -24,7 +24,7 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
  */
 export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
 
-/** Reads a call; what is no receipt in it is passed over. */
+/** Parses a call; ignores entries that are not receipts. */
 export function readXiaomiReceipts({ body }: ReceiptCall): ReceiptsResult {
   const messages = parseObject(new URLSearchParams(body).get('data') ?? '');
   if (!messages) return { ok: false, status: 400, error: 'expected a form with a field data of JSON' };
