@@ -4,7 +4,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
-/** States of a breaker pass in a moment here; to ask for the metrics of a dispatcher costs more than to send to a hundred. */
+/** Poll intervals: states of a breaker are short here; a scrape of the metrics costs more than a hundred requests. */
 const often = { interval: 20 };
 const seldom = { interval: 100 };
 
@@ -15,7 +15,7 @@ let service: TestService;
 let dispatchers: RunningDispatcher[];
 
 beforeAll(async () => {
-  // Few streams: a push that is answered slowly is on its way for a while.
+  // Few streams: a push with slow answers takes a while.
   service = await startTestService({ gateway: { maxStreams: 10 } });
   const dispatch = () => service.dispatch({ breakers: timing });
   dispatchers = await Promise.all([dispatch(), dispatch()]);
@@ -35,7 +35,7 @@ async function stateOf(id: string): Promise<string> {
   return body.results.find((breaker: { id: string }) => breaker.id === id).state;
 }
 
-/** The gauge of each dispatcher; null where it has none for this app. */
+/** Returns the gauge of each dispatcher; null where it has none for this app. */
 async function gauges(app: App): Promise<(number | null)[]> {
   const texts = await Promise.all(
     dispatchers.map(async ({ metricsPort }) =>
@@ -49,7 +49,7 @@ async function gauges(app: App): Promise<(number | null)[]> {
   });
 }
 
-/** Batches of an app with the most attempts, and how many there are. */
+/** Returns the most attempts and tries of an app's batches. */
 async function attempts(app: App): Promise<{ most: number; tries: number }> {
   const { rows } = await service.db.query<{ most: number; tries: number }>(
     'SELECT coalesce(max(attempt), 0) AS most, coalesce(max(tries), 0) AS tries FROM push_batch WHERE app_id = $1',
@@ -69,7 +69,7 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     await expect.poll(() => stateOf(dead.id), often).toBe('open');
     const prompt = await service.untilDone(healthy.app, await begin(healthy.app), 20_000);
     expect(prompt).toMatchObject({ status: 'done', devices: 1100, successes: 1100 });
-    // Still down: probes come and go, and what they cost is not counted.
+    // Still down: probes fail, and their tries do not count.
     await expect.poll(() => stateOf(dead.id), often).toBe('half-open');
     await expect.poll(() => stateOf(dead.id), often).toBe('open');
     expect(await attempts(dead.app)).toMatchObject({ tries: 0 });
@@ -82,7 +82,7 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     await mortal.die();
   });
 
-  test('and answers 503 to all meanwhile: no try of that time counts', async () => {
+  test('and answers 503 to all requests: no try of that time counts', async () => {
     const { app, id } = await appOn(null, 200);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
     const objectId = await begin(app);
@@ -94,17 +94,17 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     expect(await attempts(app)).toMatchObject({ tries: 0 });
   });
 
-  test('and answers 503 to all until the push expires: it ends so, with exact sums', async () => {
+  test('and answers 503 until the push expires: all recipients are counted expired', async () => {
     const { app, tokens } = await appOn(null, 1500);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
     const record = await service.untilDone(app, await begin(app, { expiration_interval: 4 }));
     expect(record).toMatchObject({ status: 'done', devices: 1500, outcomes: { expired: 1500 } });
     expect(record.errors).toMatch(/expired; the last try: ServiceUnavailable/);
-    // Beside the first time nobody was asked but the few of each probe.
+    // After the first time only the few recipients of each probe were sent to.
     expect(tokens.reduce((sum, token) => sum + service.apns.seen(token), 0)).toBeLessThan(2 * 1500);
   });
 
-  test('what a token asks for during a probe is kept', async () => {
+  test('a wait that the gateway asks for during a probe is kept', async () => {
     const { app, tokens, id } = await appOn(null, 200);
     const [token = ''] = tokens;
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
@@ -132,7 +132,7 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
 });
 
 describe('answers about single tokens', () => {
-  test('open no breaker: 429, dead tokens, refused payloads', async () => {
+  test('open no breaker: 429, invalid tokens, rejected payloads', async () => {
     const { app, tokens, id } = await appOn(null, 60);
     for (const token of tokens.slice(0, 30)) service.apns.badTokens.add(token);
     for (const token of tokens.slice(30))
@@ -155,7 +155,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     await service.apns.waitFor(already + 50);
     expect((await force(id, 'open')).body).toMatchObject({ state: 'open', forced: 'open' });
     await expect.poll(() => gauges(app), seldom).toEqual([2, 2]);
-    // What was on the wire is answered first; then nothing more may come.
+    // Requests in flight are answered first; then no more may come.
     await new Promise((resolve) => setTimeout(resolve, 1200));
     const sent = service.apns.total;
     await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -170,7 +170,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
   test('can stop a gateway before it ever opened', async () => {
     const { app, tokens, id } = await appOn(null, 5);
     await force(id, 'open');
-    // Whoever read the table before knows it at the latest now.
+    // The cache of every dispatcher has expired by now.
     await expect.poll(() => gauges(app), seldom).toEqual([2, 2]);
     const objectId = await begin(app);
     await expect.poll(async () => (await postponed(app)).length, seldom).toBe(1);
@@ -179,10 +179,10 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 5 });
   });
 
-  test('calls those who wait for it back at once when it is released, however long it lasted', async () => {
+  test('wakes its waiting batches at once when it is released, however long it lasted', async () => {
     const { app, id } = await appOn(null, 2100);
     await force(id, 'open');
-    // Forced for so long that batches are put back for a quarter of a minute.
+    // Forced for so long that batches go back for a quarter of a minute.
     await service.db.query("UPDATE breaker SET since = now() - interval '1 hour' WHERE app_id = $1", [
       app.appId,
     ]);
@@ -203,7 +203,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     expect(after[0]?.is_early).toBe(true);
   });
 
-  test('closed, asks a gateway that is down again and again', async () => {
+  test('closed, sends to a gateway that is down again and again', async () => {
     const mortal = await startRestartableGateway();
     const { app, id } = await appOn(mortal.own, 100);
     await mortal.die();
@@ -218,7 +218,7 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
   });
 });
 
-/** How long each waiting batch of an app has to wait, in ms. */
+/** Returns the wait of each waiting batch of an app, in ms. */
 async function waitsOf(app: App): Promise<number[]> {
   const { rows } = await service.db.query<{ ms: number }>(
     `SELECT (extract(epoch FROM start_after - now()) * 1000)::float8 AS ms FROM pgboss.job
@@ -228,7 +228,7 @@ async function waitsOf(app: App): Promise<number[]> {
   return rows.map((row) => row.ms);
 }
 
-/** Batches of an app that a job of their own brings, later. */
+/** Returns the batches of an app with a job for later. */
 async function postponed(app: App): Promise<unknown[]> {
   const { rows } = await service.db.query(
     'SELECT id FROM push_batch WHERE app_id = $1 AND has_job AND NOT is_settled',

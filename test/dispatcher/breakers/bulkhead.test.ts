@@ -8,7 +8,7 @@ import {
 } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
-/** One thread: four batches of a connector have a place at a time. */
+/** One thread: four batches of a connector have a job permit at a time. */
 let service: TestService;
 
 beforeAll(async () => {
@@ -18,10 +18,10 @@ beforeAll(async () => {
 afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
-/** An app whose gateway has just answered its thread, and from now on takes every request and answers none. */
+/** Creates an app whose gateway has just answered its thread, and then accepts every request without an answer. */
 async function appOnSilence(devices: number) {
   const gateway = await startRestartableGateway();
-  // Pushes to more than a thousand are sent by the bulk thread; others by one of their own.
+  // Bulk threads send pushes to more than a thousand; the express thread sends smaller ones.
   const silent = await createAppOn(service, gateway.own, Math.min(devices, 1100));
   const successes = silent.tokens.length;
   const first = await beginPush(service, silent.app);
@@ -32,7 +32,7 @@ async function appOnSilence(devices: number) {
   return { ...silent, gateway, hanging: () => gateway.now().total - before };
 }
 
-/** What became of a push so far, and of the breaker of its gateway. */
+/** Returns the record of a push and the state of its gateway's breaker. */
 async function standing({ app, id }: AppOnGateway, objectId: string) {
   const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
   const { body } = await service.api.request('GET', path, { admin: true });
@@ -44,8 +44,8 @@ async function standing({ app, id }: AppOnGateway, objectId: string) {
 const cancel = (app: App, objectId: string) =>
   service.api.request('DELETE', `/1.1/notifications/${objectId}`, { app, master: true });
 
-describe('a gateway that goes silent while it is sent to', { timeout: 120_000 }, () => {
-  test('costs the pushes of other apps over the same connector nothing', async () => {
+describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
+  test('does not delay pushes of other apps over the same connector', async () => {
     const silent = await appOnSilence(4500);
     const [many, few, one] = [
       await createAppOn(service, null, 1100),
@@ -53,20 +53,20 @@ describe('a gateway that goes silent while it is sent to', { timeout: 120_000 },
       await createAppOn(service, null, 1),
     ];
     const hanging = await beginPush(service, silent.app);
-    // Every place of the connector is taken by batches that nobody answers.
+    // Batches without an answer use every job permit of the connector.
     await expect.poll(() => inWork(silent.app), { timeout: 20_000, interval: 10 }).toBe(4);
     await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThan(500);
     const sent = await Promise.all(
       [many, few, one].map(async ({ app }) => service.untilDone(app, await beginPush(service, app))),
     );
     expect(sent.map(({ successes }) => successes)).toEqual([1100, 300, 1]);
-    // No deadline has passed yet and no breaker has opened: nothing but the bulkhead let them through.
+    // No deadline has passed and no breaker has opened: the bulkhead alone lets them through.
     expect(await standing(silent, hanging)).toEqual({ outcomes: {}, state: 'closed' });
     await cancel(silent.app, hanging);
     await silent.gateway.die();
   });
 
-  test('does not keep new pushes waiting either, however many small ones of its own hang', async () => {
+  test('does not delay new pushes either, however many of its small ones hang', async () => {
     const silent = await appOnSilence(1);
     const other = await createAppOn(service, null, 1);
     const hanging: string[] = [];
@@ -80,10 +80,10 @@ describe('a gateway that goes silent while it is sent to', { timeout: 120_000 },
     await silent.gateway.die();
   });
 
-  test('has a bounded number of batches in hand, and loses nobody in the end', async () => {
+  test('has a bounded number of batches in flight, and loses no recipient in the end', async () => {
     const silent = await appOnSilence(8500);
     const objectId = await beginPush(service, silent.app);
-    // Four that drag, and at the most three that were taken before the fourth did: two of the nine go back.
+    // Four are slow, and at most three were taken before the fourth was: two of the nine go back.
     await expect
       .poll(() => postponed(silent.app), { timeout: 20_000, interval: 20 })
       .toBeGreaterThanOrEqual(2);
@@ -98,7 +98,7 @@ describe('a gateway that goes silent while it is sent to', { timeout: 120_000 },
   });
 });
 
-/** Batches that a dispatcher has in hand. */
+/** Returns the number of batches in work at a dispatcher. */
 async function inWork(app: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     `SELECT count(*) AS n FROM pgboss.job
@@ -108,7 +108,7 @@ async function inWork(app: App): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
-/** Batches that wait for a later time without having been tried. */
+/** Returns the number of batches that wait for later without a try. */
 async function postponed(app: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     `SELECT count(*) AS n FROM push_batch b

@@ -46,7 +46,7 @@ const recordOf = async (app: App, objectId: string) =>
   (await service.api.request('GET', `/1.1/tables/Notifications/${objectId}`, { app })).body;
 
 describe('a gateway that refuses connections', () => {
-  test('is told of everywhere until it answers again', async () => {
+  test('is shown everywhere until it answers again', async () => {
     const mortal = await startRestartableGateway();
     const { app, tokens, id } = await createAppOn(service, mortal.own, 1);
     await mortal.die();
@@ -97,7 +97,7 @@ describe('a gateway that refuses connections', () => {
     await expect.poll(opened, often).toMatchObject({ reason: 'ECONNREFUSED' });
   });
 
-  test('is not told of with --json', async () => {
+  test('is not shown with --json', async () => {
     const mortal = await startRestartableGateway();
     const { app } = await createAppOn(service, mortal.own, 1);
     await mortal.die();
@@ -108,7 +108,7 @@ describe('a gateway that refuses connections', () => {
   });
 });
 
-test('a certificate that is not trusted is told by its code', async () => {
+test('an untrusted certificate is shown by its code', async () => {
   const mortal = await startRestartableGateway();
   const { certificate: ca } = await openCertificateAuthority();
   const { app, id } = await createAppOn(service, { ...mortal.own, ca }, 1);
@@ -122,7 +122,7 @@ test('a certificate that is not trusted is told by its code', async () => {
   await mortal.die();
 });
 
-test('a status is told with its reason, and a gateway that answers some is not told of', async () => {
+test('a status is shown with its reason, and a gateway that answers some requests is not shown', async () => {
   const { app, id } = await createAppOn(service, null, 1);
   service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
   const objectId = await beginPush(service, app);

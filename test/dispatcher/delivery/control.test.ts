@@ -6,7 +6,7 @@ import { startTestService, type TestService } from '../../support/service.ts';
 let service: TestService;
 
 beforeAll(async () => {
-  // Few streams: a batch is on its way for a while.
+  // Few streams: a batch takes a while.
   service = await startTestService({ gateway: { maxStreams: 5 } });
 });
 afterAll(() => service?.close());
@@ -30,7 +30,7 @@ async function progress(app: App, objectId: string) {
 
 const sum = (outcomes: Record<string, number>) => Object.values(outcomes).reduce((a, b) => a + b, 0);
 
-/** Batches of an app that are neither settled nor put aside: what could still be sent. */
+/** Returns the batches of an app that are neither settled nor parked. */
 async function inHand(app: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     'SELECT count(*) AS n FROM push_batch WHERE app_id = $1 AND NOT is_settled AND NOT is_held',
@@ -42,7 +42,7 @@ async function inHand(app: App): Promise<number> {
 const seenOf = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 const notOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
-/** A push that is on its way: some of it was sent. */
+/** Starts a push and waits until some of it was sent. */
 async function underWay(app: App, tokens: string[], body: object = {}): Promise<string> {
   slow();
   const objectId = await begin(app, body);
@@ -71,7 +71,7 @@ describe('a push that is paused', () => {
     const objectId = await underWay(app, tokens);
     const reply = await control(app, objectId, 'pause');
     expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'paused' } });
-    // How soon is measured by `npm run bench -- control`: machines that run tests are busy.
+    // `npm run bench -- control` measures the time; machines that run tests are busy.
     await expect.poll(() => inHand(app), { interval: 10 }).toBe(0);
     const seen = seenOf(tokens);
     expect(seen).toBeLessThan(2500);
@@ -87,7 +87,7 @@ describe('a push that is paused', () => {
     expect(notOnce(tokens)).toEqual([]);
   });
 
-  test('and resumed again and again, to few or to many, reaches everybody once', async () => {
+  test('and resumed repeatedly, small or large, reaches every recipient once', async () => {
     for (const count of [300, 2500]) {
       const { app, tokens } = await appWithIos(count);
       const objectId = await underWay(app, tokens);
@@ -102,7 +102,7 @@ describe('a push that is paused', () => {
     }
   });
 
-  test('still expires: what was not sent is counted without being resumed', async () => {
+  test('still expires: its open recipients are counted without a resume', async () => {
     const { app, tokens } = await appWithIos(1500);
     const objectId = await underWay(app, tokens);
     await control(app, objectId, 'pause');
@@ -146,7 +146,7 @@ describe('a push that is cancelled while it is sent', () => {
     expect((await control(app, objectId, 'resume')).status).toBe(409);
   });
 
-  test('to few, by DELETE, drops what has not left', async () => {
+  test('and small, by DELETE, drops the recipients that are not sent to yet', async () => {
     const { app, tokens } = await appWithIos(900);
     const objectId = await underWay(app, tokens);
     const path = `/1.1/notifications/${objectId}`;
@@ -159,7 +159,7 @@ describe('a push that is cancelled while it is sent', () => {
 });
 
 describe('cancel, pause and resume refuse', () => {
-  test('a push that is done, with a sentence', async () => {
+  test('a push that is done, with a message', async () => {
     const { app } = await appWithIos(1);
     const objectId = await begin(app);
     await service.untilDone(app, objectId);
@@ -192,7 +192,7 @@ describe('cancel, pause and resume refuse', () => {
   });
 });
 
-test('resuming changes the pace: at least 1000, null for none, as it was when it is not named', async () => {
+test('resuming changes flow_control: at least 1000, null for none, unchanged if absent', async () => {
   const { app, tokens } = await appWithIos(1500);
   const objectId = await underWay(app, tokens);
   await control(app, objectId, 'pause');

@@ -36,7 +36,7 @@ async function reasons(app: App): Promise<Record<string, number>> {
 }
 
 describe('dead tokens', () => {
-  test('are deleted when the gateway says so of them, and counted', async () => {
+  test('are deleted and counted when the gateway reports them', async () => {
     const { app, tokens } = await appWithIos(50);
     const dead = tokens.slice(0, 5);
     for (const token of dead) service.apns.deadTokens.set(token, Date.now() + 60_000);
@@ -45,7 +45,7 @@ describe('dead tokens', () => {
     expect((await tokensLeft(app)).filter((token) => dead.includes(token))).toEqual([]);
   });
 
-  test('stay when the installation was saved after the token died', async () => {
+  test('stay when the installation was saved after the token became invalid', async () => {
     const { app, tokens } = await appWithIos(10);
     service.apns.deadTokens.set(tokens[0] ?? '', Date.now() - 3_600_000);
     expect(await push(app)).toMatchObject({ successes: 9, invalidTokens: 1 });
@@ -59,7 +59,7 @@ describe('dead tokens', () => {
     expect(await tokensLeft(app)).toHaveLength(20);
   });
 
-  test('of a batch without success go when another batch of the push had one', async () => {
+  test('of a batch without success are deleted when another batch of the push had one', async () => {
     const { app, tokens } = await appWithIos(1500);
     for (const token of tokens.slice(0, 1000)) service.apns.badTokens.add(token);
     expect(await push(app)).toMatchObject({ devices: 1500, successes: 500, invalidTokens: 1000 });
@@ -67,8 +67,8 @@ describe('dead tokens', () => {
   });
 });
 
-describe('answers that are not about the token', () => {
-  test('503: only the recipients concerned are sent to again', async () => {
+describe('answers that do not concern the token', () => {
+  test('503: only the affected recipients are sent to again', async () => {
     const { app, tokens } = await appWithIos(30);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', count: 4 });
     expect(await push(app)).toMatchObject({ devices: 30, successes: 30 });
@@ -86,19 +86,19 @@ describe('answers that are not about the token', () => {
     expect(await tokensLeft(app)).toHaveLength(10);
   });
 
-  test('credentials the gateway refuses end the push for that profile with a sentence', async () => {
+  test('credentials that the gateway refuses end the push for that profile with a hint', async () => {
     const { app } = await appWithIos(1500);
     service.apns.misbehave({ kind: 'answer', status: 403, reason: 'InvalidProviderToken' });
     const record = await push(app);
     expect(record).toMatchObject({ status: 'done', devices: 1500, successes: 0, outcomes: { failed: 1500 } });
-    // One sentence for all: those that were asked for, and those that were not any more.
+    // One hint for all recipients, requested or not.
     expect(record.errors).toMatch(/^apns: InvalidProviderToken: .+ \(1500\)$/);
     expect(await tokensLeft(app)).toHaveLength(1500);
   });
 
-  test('GOAWAY and refused streams lose nobody and repeat nobody', async () => {
+  test('GOAWAY and refused streams lose and repeat no recipient', async () => {
     const { app, tokens } = await appWithIos(500);
-    // The gateway cannot say "none" by GOAWAY: its connection has to have answered before.
+    // GOAWAY cannot say "no stream": the connection has to have answered before.
     await push(app);
     service.apns.misbehave({ kind: 'goaway', count: 1 });
     service.apns.misbehave({ kind: 'refuse', count: 20 });
@@ -120,7 +120,7 @@ describe('a push without a text', () => {
     expect(JSON.parse(request?.body.toString() ?? '')).toEqual({ aps: { 'content-available': 1 }, k: 'v' });
   });
 
-  test('is not sent to them where it is for others only, and the record says why', async () => {
+  test('is not sent to Apple devices where it is for others only, and the record says why', async () => {
     const { app, tokens } = await appWithIos(1);
     const record = await push(app, { data: { silent: true, k: 'v' } });
     expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 } });
@@ -130,7 +130,7 @@ describe('a push without a text', () => {
 });
 
 describe('Increment', () => {
-  test('counts each device up once and sends the sum', async () => {
+  test('increments the badge of each device once and sends it', async () => {
     const { app, tokens } = await appWithIos(3);
     await service.db.query('UPDATE installation SET badge = 4 WHERE app_id = $1 AND device_token = $2', [
       app.appId,
@@ -144,9 +144,9 @@ describe('Increment', () => {
     expect(tokens.map(badgeOf)).toEqual([[5], [1], [1]]);
   });
 
-  test('sends the same number again on a retry, also when another push counted meanwhile', async () => {
+  test('sends the same number again on a retry, also after another push has counted', async () => {
     const { app, tokens } = await appWithIos(1);
-    // Later than the other push is done.
+    // After the other push is done.
     const again = { status: 503, reason: 'ServiceUnavailable', retryAfter: '3' };
     service.apns.misbehave({ kind: 'answer', count: 1, ...again });
     const first = await begin(app, { data: { alert: 'first', badge: 'Increment' } });
@@ -172,14 +172,14 @@ describe('Increment', () => {
 });
 
 describe('a push', () => {
-  test('that has expired is counted expired and sent to nobody', async () => {
+  test('that has expired is counted expired and not sent', async () => {
     const { app, tokens } = await appWithIos(3);
     const record = await push(app, { expiration_time: new Date(Date.now() - 1000).toISOString() });
     expect(record).toMatchObject({ status: 'done', devices: 3, successes: 0, outcomes: { expired: 3 } });
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0]);
   });
 
-  test('to nobody is done at once', async () => {
+  test('without recipients is done at once', async () => {
     const { app } = await appWithIos(1);
     expect(await push(app, { where: { channels: 'none' } })).toMatchObject({
       status: 'done',
@@ -188,7 +188,7 @@ describe('a push', () => {
     });
   });
 
-  test('passes over installations that are not valid or have not been updated for three months', async () => {
+  test('ignores installations that are invalid or were not updated for three months', async () => {
     const { app, tokens } = await appWithIos(3);
     await service.db.query('UPDATE installation SET valid = false WHERE device_token = $1', [tokens[0]]);
     await service.db.query(
@@ -198,7 +198,7 @@ describe('a push', () => {
     expect(await push(app)).toMatchObject({ devices: 1, successes: 1 });
   });
 
-  test('counts devices that no way leads to, with the reason', async () => {
+  test('counts devices without a usable profile, with the reason', async () => {
     const { app } = await appWithIos(2);
     await service.db.query(
       "INSERT INTO installation (app_id, object_id, device_type) VALUES ($1, 'x1', 'ios'), ($1, 'x2', 'android')",
@@ -208,7 +208,7 @@ describe('a push', () => {
     expect(Object.values(await reasons(app))).toEqual([1, 1]);
   });
 
-  test('to our own channel puts one letter into each inbox', async () => {
+  test('to our own channel puts one message into each inbox', async () => {
     const app = await service.api.createApp();
     await service.db.query(
       `INSERT INTO installation (app_id, object_id, device_type, installation_id)
@@ -248,7 +248,7 @@ describe('a push', () => {
   });
 });
 
-test('pushes with one notification_id are counted together under it, and singly under their objectIds', async () => {
+test('pushes with one notification_id are counted together under it, and each under its objectId', async () => {
   const { app, tokens } = await appWithIos(30);
   service.apns.deadTokens.set(tokens[0] ?? '', Date.now() + 60_000);
   const ids: string[] = [];

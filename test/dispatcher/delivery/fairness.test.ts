@@ -12,7 +12,7 @@ import { startTestService, type TestService } from '../../support/service.ts';
 let service: TestService;
 
 beforeAll(async () => {
-  // Few streams: a push to many is on its way for a while.
+  // Few streams: a large push takes a while.
   service = await startTestService({ gateway: { maxStreams: 10 } });
   await service.dispatch();
 });
@@ -36,8 +36,8 @@ async function untilPlanned(app: App, objectId: string): Promise<void> {
 const statusOf = async (app: App, objectId: string) =>
   (await service.api.request('GET', `/1.1/notifications/${objectId}`, { app })).body.status;
 
-describe('while a push to many is being sent', { timeout: 120_000 }, () => {
-  test('one to a few thousand of another app gets its turns and is done before it', async () => {
+describe('while a large push is being sent', { timeout: 120_000 }, () => {
+  test('a smaller one of another app gets its share and is done first', async () => {
     const large = await appWithIos(10_000);
     const small = await appWithIos(1500);
     service.apns.misbehave({ kind: 'slow', delayMs: 30 });
@@ -50,7 +50,7 @@ describe('while a push to many is being sent', { timeout: 120_000 }, () => {
     await service.untilDone(large.app, first);
   });
 
-  test('one to a single device of the same app is sent at once', async () => {
+  test('a push to a single device of the same app is sent at once', async () => {
     const { app, tokens } = await appWithIos(6000);
     service.apns.misbehave({ kind: 'slow', delayMs: 30 });
     await service.db.query(
@@ -66,9 +66,9 @@ describe('while a push to many is being sent', { timeout: 120_000 }, () => {
   });
 });
 
-describe('turns on a delivery queue', () => {
-  test('batches of two apps alternate, those of two pushes of one app share its part', async () => {
-    // Nobody takes these: no dispatcher works on this database.
+describe('priorities on a delivery queue', () => {
+  test('batches of two apps alternate; two pushes of one app share its part', async () => {
+    // No dispatcher works on this database.
     const database = await createTestDatabase();
     const db = new Database({ url: database.url, applicationName: 'turns' });
     const queue = new JobQueue(db, silentLog, { supervise: false });

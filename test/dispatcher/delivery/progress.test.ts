@@ -8,7 +8,7 @@ import { startTestService, type TestService } from '../../support/service.ts';
 
 let service: TestService;
 beforeAll(async () => {
-  // Few streams: a batch is on its way for a while.
+  // Few streams: a batch takes a while.
   service = await startTestService({ gateway: { maxStreams: 5 } });
 });
 afterAll(() => service?.close());
@@ -36,7 +36,7 @@ test('progress moves while the only batch of a push is in flight, and ends with 
     [objectId],
   );
   await expect.poll(look, { interval: 20, timeout: 20_000 }).toBeGreaterThan(60);
-  // All of it is in flight: nothing is settled yet.
+  // All of it is in flight, no batch is settled yet.
   expect(await readTotals(service.db, app.appId, rows[0]?.id ?? 0)).toEqual({});
   expect(seen.length).toBeGreaterThan(2);
   expect(seen.at(-1)?.perSecond).toBeGreaterThan(0);
@@ -47,7 +47,7 @@ test('progress moves while the only batch of a push is in flight, and ends with 
   expect(record).toMatchObject({ successes: 200 });
 });
 
-test('what has moved to a retry batch is counted there only, and the bytes of few batches are read', async () => {
+test('recipients in a retry batch are counted there only, and the bytes of a bounded number of batches are read', async () => {
   const app = await service.api.createApp();
   const pushId = 77;
   const [sent, failed] = [outcomeCode('sent'), outcomeCode('failed')];

@@ -50,7 +50,7 @@ const admin = async (app: App, path: string) =>
   (await service.api.request('GET', `/console/api/apps/${app.appId}/notifications/${path}`, { admin: true }))
     .body;
 
-/** Sum of the metrics that begin so. */
+/** Returns the sum of the metrics with this prefix. */
 async function sumOf(beginning: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${dispatcher.metricsPort}/metrics`);
   const lines = (await response.text()).split('\n').filter((line) => line.startsWith(beginning));
@@ -59,16 +59,16 @@ async function sumOf(beginning: string): Promise<number> {
 
 const repeatedOf = (connector: string) =>
   sumOf(`carillon_recipients_repeated_total{connector="${connector}"`);
-/** Requests that were in flight when a connection went, or got no answer otherwise. */
+/** Requests without an answer: the connection broke, or else. */
 const unansweredOf = (connector: string) =>
   sumOf(`carillon_gateway_responses_total{connector="${connector}",status="0"`);
 
-/** Nine connections break, each after some 500 requests, with all that is on them at that moment. */
+/** Nine connections break, each after some 500 requests, with all of their streams. */
 const nineBreaks = { kind: 'disconnect', fraction: 1 / 500, count: 9 } as const;
 const devices = 5000;
 
 describe('connections that break nine times in a push to 5,000', { timeout: 120_000 }, () => {
-  test.each(['own', 'standard'])('cost nobody of APNs the push, over the %s transport', async (transport) => {
+  test.each(['own', 'standard'])('lose no recipient of APNs, over the %s transport', async (transport) => {
     const { apns } = vendors.gateways;
     const prepared = await prepare('apns', devices, transport === 'standard' ? { transport } : {});
     const before = { repeated: await repeatedOf('apns'), unanswered: await unansweredOf('apns') };
@@ -81,7 +81,7 @@ describe('connections that break nine times in a push to 5,000', { timeout: 120_
       outcomes: { sent: devices },
     });
     expect(prepared.addresses.filter((token) => apns.seen(token) === 0)).toEqual([]);
-    // Every device that was asked twice is a repeat; whom a break caught in flight may have been asked once only.
+    // Every device with two requests is a repeat; one in flight during a break may have only one.
     const repeats = Number(record.repeats);
     expect(repeats).toBeGreaterThanOrEqual(Math.max(9, apns.total - devices));
     expect((await unansweredOf('apns')) - before.unanswered).toBe(repeats);
@@ -91,7 +91,7 @@ describe('connections that break nine times in a push to 5,000', { timeout: 120_
     expect([...ids]).toEqual([record.objectId]);
   });
 
-  test('cost nobody of FCM the push', async () => {
+  test('lose no recipient of FCM', async () => {
     const { fcm } = vendors.gateways;
     const prepared = await prepare('fcm', devices);
     fcm.misbehave(nineBreaks);
@@ -112,7 +112,7 @@ describe('connections that break nine times in a push to 5,000', { timeout: 120_
   });
 });
 
-/** What makes a repeat of the same message known to the device or to the gateway. */
+/** Ids by which the device or the gateway recognises a repeat of a message. */
 const idsOnTheWire: [ConnectorId, 'huawei' | 'xiaomi' | 'meizu' | 'oppo' | 'vivo' | 'honor', RegExp][] = [
   ['vendor_a', 'huawei', /"tag":"(\w+)"/],
   ['vendor_b', 'xiaomi', /extra\.jobkey=(\w+)/],
@@ -139,7 +139,7 @@ describe('a connection that is reset after the request was written', { timeout: 
     },
   );
 
-  test('a hidden repeat is a try like others: the twelfth is the last', async () => {
+  test('a hidden repeat counts as a try: the twelfth is the last', async () => {
     const { apns } = vendors.gateways;
     const prepared = await prepare('apns', 1);
     apns.misbehave({ kind: 'reset' });
@@ -156,7 +156,7 @@ describe('a connection that is reset after the request was written', { timeout: 
     expect(apns.total).toBe(2);
   });
 
-  test('why tells of the request that got no answer', async () => {
+  test('why shows the request without an answer', async () => {
     const prepared = await prepare('apns', 2);
     const [repeated = '', other = ''] = prepared.addresses;
     vendors.gateways.apns.misbehave({ kind: 'reset', count: 1, token: repeated });
@@ -173,7 +173,7 @@ describe('a connection that is reset after the request was written', { timeout: 
 describe('a message that the device would show twice', { timeout: 60_000 }, () => {
   const data = { silent: true, k: 1 };
 
-  test('goes again once', async () => {
+  test('is sent again once', async () => {
     const { fcm } = vendors.gateways;
     const prepared = await prepare('fcm', 3);
     fcm.misbehave({ kind: 'reset', count: 2, token: prepared.addresses[0] });
@@ -184,7 +184,7 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     expect(prepared.addresses.map((address) => fcm.seen(address))).toEqual([2, 2, 1]);
   });
 
-  test('is not sent again where the app wants it so; one whose repeat is hidden is', async () => {
+  test('is not sent again where the app chooses so; one whose repeat is hidden is', async () => {
     const { apns, fcm } = vendors.gateways;
     const prepared = await prepare('fcm', 1, {}, { unknownOutcome: 'fail' });
     await vendors.put(prepared.app, vendors.instance('apns'));
@@ -201,7 +201,7 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     expect(apns.total).toBe(3);
   });
 
-  test('knows no third way', async () => {
+  test('allows no other value', async () => {
     const { app } = await prepare('fcm', 1);
     const body = { options: { unknownOutcome: 'maybe' } };
     const reply = await service.api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });

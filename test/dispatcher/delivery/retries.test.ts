@@ -23,7 +23,7 @@ afterEach(() => service.apns.behave());
 const appWithIos = (count: number) => createAppOn(service, null, count);
 const begin = (app: App, body: object = {}) => beginPush(service, app, body);
 
-/** The batch that holds the recipients of the next try, once it is written. */
+/** Returns the retry batch once it is written. */
 async function retryBatch(app: App): Promise<Record<string, unknown>> {
   const find = async () => {
     const { rows } = await service.db.query(
@@ -39,8 +39,8 @@ async function retryBatch(app: App): Promise<Record<string, unknown>> {
   return (await find())[0] ?? {};
 }
 
-describe('another try', { timeout: 60_000 }, () => {
-  test('goes to those concerned only, in one batch, after what the gateway asked for', async () => {
+describe('a retry', { timeout: 60_000 }, () => {
+  test('goes to the affected recipients only, in one batch, when the gateway asked for it', async () => {
     const { app, tokens } = await appWithIos(40);
     for (const token of tokens.slice(0, 10))
       service.apns.misbehave({
@@ -63,7 +63,7 @@ describe('another try', { timeout: 60_000 }, () => {
     ]);
   });
 
-  test('that the budget does not cover is counted failed with the last reason', async () => {
+  test('beyond the most tries is counted failed with the last reason', async () => {
     const { app, tokens } = await appWithIos(20);
     const [token = ''] = tokens;
     service.apns.misbehave({ kind: 'answer', status: 500, reason: 'InternalServerError', token });
@@ -77,7 +77,7 @@ describe('another try', { timeout: 60_000 }, () => {
     expect(service.apns.seen(token)).toBe(2);
   });
 
-  test('that would come after the push expires is counted expired then, with the last reason', async () => {
+  test('after the expiry of the push is counted expired, with the last reason', async () => {
     const { app, tokens } = await appWithIos(20);
     const [token = ''] = tokens;
     const answer = { status: 503, reason: 'ServiceUnavailable', retryAfter: '600', token };
@@ -89,18 +89,18 @@ describe('another try', { timeout: 60_000 }, () => {
 });
 
 describe('a token that asked to wait', { timeout: 60_000 }, () => {
-  /** Milliseconds between the first two requests to a token. */
+  /** Returns the milliseconds between the first two requests to a token. */
   const pauseOf = (token: string): number => {
     const [first, second] = service.apns.requests.filter((request) => request.token === token);
     return (second?.atMs ?? 0) - (first?.atMs ?? 0);
   };
 
-  test('does so through a pause of its push, in a batch of its own', async () => {
+  test('waits through a pause of its push, in a batch of its own', async () => {
     const { app, tokens } = await appWithIos(900);
     const [token = ''] = tokens;
     const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '4', count: 1, token };
     service.apns.misbehave({ kind: 'answer', ...answer });
-    // The others are on their way for so long that the pause comes before their end.
+    // The others take long enough for the pause to come before their end.
     service.apns.misbehave({ kind: 'slow', delayMs: 1500 });
     const objectId = await begin(app);
     await expect.poll(() => service.apns.seen(token), { timeout: 15_000, interval: 10 }).toBe(1);
@@ -120,7 +120,7 @@ describe('a token that asked to wait', { timeout: 60_000 }, () => {
     expect(pauseOf(token)).toBeGreaterThanOrEqual(4000);
   });
 
-  /** The first batch of a push, once it was put aside. */
+  /** Returns the first batch of a push once it is parked. */
   const untilHeld = async (app: App) => {
     const find = () =>
       service.db.query('SELECT moved FROM push_batch WHERE app_id = $1 AND attempt = 0 AND is_held', [
@@ -132,9 +132,9 @@ describe('a token that asked to wait', { timeout: 60_000 }, () => {
 });
 
 describe('recipients that have moved to a retry batch', () => {
-  test('are counted there only, also by a worker that knew nothing of it', async () => {
+  test('are counted there only, also by a worker that did not know it', async () => {
     const { app } = await appWithIos(4);
-    // A push that nobody takes into work meanwhile.
+    // A push that no dispatcher takes.
     const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
     const { rows } = await service.db.query<{ push_id: number; recipients: number[] }>(
       `SELECT n.id AS push_id, (SELECT array_agg(i.id ORDER BY i.id) FROM installation i WHERE i.app_id = $1)
@@ -158,7 +158,7 @@ describe('recipients that have moved to a retry batch', () => {
         { ids, stored },
         { isCounted: true, result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) } },
       );
-    // Both have the batch as it was at first.
+    // Both load the batch in its first state.
     const early = tallyOf(await findBatch(service.db, app.appId, batchId));
     const late = tallyOf(await findBatch(service.db, app.appId, batchId));
     early.note(0, { kind: 'sent' });
@@ -196,7 +196,7 @@ const emptyResult: Omit<DeliverResult, 'states' | 'movedCount' | 'retries' | 'fa
 };
 
 describe('waits of single tokens', () => {
-  test('share batches, and none comes sooner than it was asked for', () => {
+  test('share batches, and no retry comes sooner than the gateway asked', () => {
     const groups = new RetryGroups();
     const recipients = Array.from({ length: 1000 }, (_, i) => 5000 + i);
     const wanted = recipients.map((_, i) => 1 + i * 60);
@@ -214,7 +214,7 @@ describe('waits of single tokens', () => {
     }
   });
 
-  test('left to the dispatcher go together, apart from those that never reached the gateway', () => {
+  test('with the default back-off share a batch, apart from those that never reached the gateway', () => {
     const groups = new RetryGroups();
     groups.add(0, null, true, { status: 503, reason: 'ServiceUnavailable' });
     groups.add(1, null, true, { status: 500, reason: 'InternalServerError' });

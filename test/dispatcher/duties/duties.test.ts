@@ -3,7 +3,7 @@ import type { DispatcherDeps } from '../../../dispatcher/deps.ts';
 import { type Duty, runDuty } from '../../../dispatcher/duties/duties.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 
-test('a duty that fails in a row is tried again each time and told of now and then', async () => {
+test('a duty that keeps failing is retried each time and logged now and then', async () => {
   const lines: { msg: string; failures: number }[] = [];
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
   const log = createLogger({ level: 'info', name: 'test', destination });

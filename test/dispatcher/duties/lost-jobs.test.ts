@@ -13,7 +13,7 @@ let queue: JobQueue;
 let dispatcher: RunningDispatcher | undefined;
 
 beforeAll(async () => {
-  // Few streams: a batch is on its way for a while.
+  // Few streams: a batch takes a while.
   service = await startTestService({ gateway: { maxStreams: 5 } });
   queue = new JobQueue(service.db, silentLog, { supervise: false });
   await queue.start();
@@ -41,12 +41,12 @@ const stop = async () => {
 let keeper: JobKeeper;
 let nowMs = 0;
 const clock = { now: () => Date.now(), monotonicMs: () => nowMs };
-/** One look of the duty, so many seconds after the one before. */
+/** Runs the duty once, so many seconds after the last time. */
 const look = (afterSeconds: number) => {
   nowMs += afterSeconds * 1000;
   return keeper.run({ db: service.db, queue, clock, log: silentLog });
 };
-/** Two looks, as far apart as it takes to be sure that something is missing. */
+/** Runs the duty twice, far enough apart for it to find work without a job. */
 const keep = async () => (await look(31)) + (await look(31));
 
 interface Push {
@@ -67,7 +67,7 @@ async function push(devices: number, body: object = {}): Promise<Push> {
 const seenOf = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 const notOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
-/** A push that stopped in the middle, with the dispatcher. */
+/** Starts a push and stops the dispatcher in the middle of it. */
 async function stopped(devices: number): Promise<Push> {
   service.apns.misbehave({ kind: 'slow', delayMs: 100 });
   await start();
@@ -79,7 +79,7 @@ async function stopped(devices: number): Promise<Push> {
 }
 
 const isLive = "state IN ('created', 'retry', 'active')";
-/** Deletes jobs of a push, as if they had never been written; gives how many. */
+/** Deletes jobs of a push, as if they had never been written; returns how many. */
 async function lose({ id }: Push, condition = 'true'): Promise<number> {
   const { rowCount } = await service.db.query(
     `DELETE FROM pgboss.job WHERE ${isLive} AND (data ->> 'pushId')::bigint = $1 AND ${condition}`,
@@ -130,7 +130,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(begun);
   });
 
-  test('of batches: those that still have one get no second', async () => {
+  test('of batches: a batch with a job gets no second one', async () => {
     const begun = await stopped(2500);
     const open = await openBatchesOf(begun);
     expect(open.length).toBeGreaterThan(1);
@@ -159,7 +159,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(begun);
   });
 
-  test('of a push to few that stopped in the middle', async () => {
+  test('of a small push that stopped in the middle', async () => {
     const begun = await stopped(300);
     expect(await lose(begun)).toBe(1);
     expect(await keep()).toBe(1);
@@ -186,7 +186,7 @@ describe('a job that was lost is written again', () => {
     expect(seenOf(begun.tokens)).toBe(500);
   });
 
-  test('of a push that was cancelled: what was not sent is counted', async () => {
+  test('of a cancelled push: recipients that were not sent to are counted', async () => {
     for (const devices of [1500, 300]) {
       const begun = await stopped(devices);
       await control(begun.app, begun.objectId, 'cancel');
@@ -205,7 +205,7 @@ describe('a job that was lost is written again', () => {
     }
   });
 
-  test('of a push that was resumed, for what was held of it', async () => {
+  test('of a resumed push, for its parked work', async () => {
     const begun = await push(1500);
     await control(begun.app, begun.objectId, 'pause');
     await start();
@@ -235,7 +235,7 @@ describe('a job that was lost is written again', () => {
     await reachesAll(begun);
   });
 
-  test('of more pushes than one look takes', async () => {
+  test('of more pushes than one search covers', async () => {
     const { app } = await createAppOn(service, null, 1);
     const before = await service.db.query<{ id: number }>(
       'SELECT coalesce(max(id), 0) AS id FROM notification',
@@ -259,7 +259,7 @@ describe('a job that was lost is written again', () => {
 });
 
 describe('no job is written', () => {
-  test('for a push that is paused, with batches held or not', async () => {
+  test('for a paused push, with or without parked batches', async () => {
     const begun = await stopped(2500);
     await control(begun.app, begun.objectId, 'pause');
     await lose(begun);
@@ -281,7 +281,7 @@ describe('no job is written', () => {
     for (const none of [later, cancelled, done]) expect(await jobsOf(none)).toEqual([]);
   });
 
-  test('while dispatchers are at work, however often the duty looks', async () => {
+  test('while dispatchers are at work, however often the duty runs', async () => {
     await start();
     const pushes = [await push(4000), await push(900), await push(1)];
     const ends = pushes.map(({ app, objectId }) => service.untilDone(app, objectId));
@@ -296,7 +296,7 @@ describe('no job is written', () => {
     for (const each of pushes) await reachesAll(each);
   });
 
-  test('for a batch whose job is gone while a dispatcher still sends it', async () => {
+  test('for a batch without a job that a dispatcher still sends', async () => {
     service.apns.misbehave({ kind: 'slow', delayMs: 100 });
     await start();
     const begun = await push(200);
@@ -314,7 +314,7 @@ describe('no job is written', () => {
     await reachesAll(begun);
   });
 
-  test('by two dispatchers that look at the same time', async () => {
+  test('twice by two dispatchers that search at the same time', async () => {
     const begun = await push(5);
     await lose(begun);
     const [one, other] = [new JobKeeper(), new JobKeeper()];

@@ -37,7 +37,7 @@ async function status(app: App, objectId: string): Promise<string> {
   return (await service.api.request('GET', path, { app })).body.status;
 }
 
-/** Pushes that fired and have not ended. */
+/** Returns the pushes that fired and have not ended. */
 async function underWay(app: App): Promise<number> {
   const { rows } = await service.db.query<{ n: number }>(
     "SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state IN ('queued', 'sending')",
@@ -50,7 +50,7 @@ const alertsSeen = () =>
   service.apns.requests.map((request) => JSON.parse(request.body.toString()).aps.alert);
 
 describe('a scheduled push', () => {
-  test('waits for a dispatcher, and is sent as soon as there is one', async () => {
+  test('waits for a dispatcher, and is sent as soon as one runs', async () => {
     const app = await appWithDevice();
     const objectId = await schedule(app, systemClock.now() - 10_000);
     expect(await status(app, objectId)).toBe('scheduled');
@@ -61,7 +61,7 @@ describe('a scheduled push', () => {
 
   test('starts within a second of its time, not before', async () => {
     const app = await appWithDevice();
-    // One before, so that the connection to the gateway is open and does not count.
+    // A push before opens the connection to the gateway.
     await service.untilDone(app, await schedule(app, systemClock.now() - 1000));
     await service.db.query('DELETE FROM notification WHERE app_id = $1', [app.appId]);
     const atMs = systemClock.now() + 1500;
@@ -118,7 +118,7 @@ describe('cancelling while it fires', () => {
     const replies = await Promise.all(
       all.map(async ({ id, push_msg }, i) => {
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 1000));
-        // Half by the entry, half by the record.
+        // Half of them by the schedule's entry, half by the record.
         const path =
           i % 2 === 0 ? `/1.1/scheduledPushMessages/${id}` : `/1.1/notifications/${push_msg.id}?i=${i}`;
         const reply = await service.api.request('DELETE', path, { app, master: true });
@@ -137,7 +137,7 @@ describe('cancelling while it fires', () => {
     const seen = alertsSeen();
     for (const { i, isCancelled } of byEntry)
       expect(seen.filter((alert) => alert === `race ${i}`)).toHaveLength(isCancelled ? 0 : 1);
-    // A record that was taken into work may have been sent before it was cancelled, never twice.
+    // A push may have been sent before it was cancelled, but never twice.
     for (const { i } of replies)
       expect(seen.filter((alert) => alert === `race ${i}`).length).toBeLessThanOrEqual(1);
   });

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-/** An app whose only APNs profile is a certificate for the development gateway. */
+/** Creates an app whose only APNs profile is a certificate for the development gateway. */
 async function appWithCertificate(environment: 'dev' | 'prod'): Promise<App> {
   const app = await service.api.createApp();
   const client = await service.apns.authority.issueClient({
@@ -89,7 +89,7 @@ test('a client certificate that the gateway refuses ends the push with a sentenc
     [app.appId],
   );
   expect(rows[0]?.n).toBe(tokens.length);
-  // Asking again would not help, and what was asked once per batch at the most was not asked per device.
+  // A retry would not help, and each batch makes at most one request.
   expect(peer.refused).toBeLessThan(10);
   const { body } = await service.api.request('GET', '/console/api/breakers', { admin: true });
   expect(body.results.find((breaker: { id: string }) => breaker.id === id)).toMatchObject({

@@ -23,7 +23,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 const vault = new Vault([Buffer.alloc(32, 1)]);
 const appId = 'app';
 let database: TestDatabase;
-/** Two dispatchers, as far as PostgreSQL can tell. */
+/** Two connection pools, as two dispatchers have them. */
 let one: Database;
 let other: Database;
 
@@ -77,7 +77,7 @@ describe('access tokens of two dispatchers', () => {
     const replaced = await Promise.all(all.map((tokens) => tokens.replace('token 1')));
     expect(replaced.every((result) => result?.ok && result.value === 'token 2')).toBe(true);
     expect(calls()).toBe(2);
-    // The new one is refused as well: nobody makes a third.
+    // The new one is refused as well: no third one is fetched.
     expect(await Promise.all(all.map((tokens) => tokens.replace('token 2')))).toEqual(all.map(() => null));
     expect(calls()).toBe(2);
   });
@@ -150,7 +150,7 @@ describe('test pushes', () => {
   test('go to ten devices each, however their batches are taken', async () => {
     const granted = await Promise.all([grant(one, 1, 11, 6), grant(other, 1, 12, 6), grant(one, 1, 13, 6)]);
     expect(granted.reduce((sum, n) => sum + n, 0)).toBe(10);
-    // Asked again for the same batch, the answer is the same.
+    // A second call for the same batch returns the same.
     expect(await grant(other, 1, 11, 6)).toBe(granted[0]);
   });
 

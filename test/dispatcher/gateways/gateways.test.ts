@@ -54,7 +54,7 @@ async function putProfileOf(app: App, connector: ConnectorId, credentials: objec
   await putProfile(service.db, vault, { appId: app.appId, connector, name: '_default', credentials });
 }
 
-/** Devices with a registration id; gives those. */
+/** Creates devices with registration ids; returns the ids. */
 async function addDevices(app: App, count: number, vendorName = 'fcm'): Promise<string[]> {
   const { rows } = await service.db.query<{ registration_id: string }>(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name, fields)
@@ -195,7 +195,7 @@ test('a push that is marked as a test goes to ten devices of the maker; the othe
   expect(record.errors).toContain('test pushes go to at most 10 devices');
   expect(huawei.accepted).toBe(10);
   expect(huawei.violations).toEqual([]);
-  // Without the mark it goes to all.
+  // Without the mark it goes to all devices.
   expect(await push(app)).toMatchObject({ hmsSuccesses: 15 });
   await huawei.close();
 });
@@ -212,7 +212,7 @@ test('a gateway’s rate is kept over all pushes and dispatchers, growing from a
   clearInterval(timer);
   for (const record of records) expect(record).toMatchObject({ successes: 620 });
   const limit = { perSecond, burst: 1000, rampMs: 60_000 };
-  // Pushes to few leave whole: one of them may be ahead of its time by what is spread over its slot.
+  // Small pushes are sent at once: one may be early by the length of its slot.
   for (const [ms, total] of seen) expect(total).toBeLessThanOrEqual(unitsAt(limit, ms + 250));
   expect(seen.at(-1)?.[0]).toBeGreaterThan(3000);
 });

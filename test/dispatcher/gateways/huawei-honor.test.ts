@@ -22,7 +22,7 @@ const vendors = useVendorService(async () => {
 });
 afterEach(() => honor.memory.failTokens.clear());
 
-/** Of a device that is sent to over v3. */
+/** Registration id of a device that is sent to over v3. */
 const newerToken = (n: number) => `MAMz${huaweiToken(n)}`;
 const hello = { alert: 'Hello' };
 

@@ -26,7 +26,7 @@ test('what the threads’ HTTP/2 connections do is told among the metrics', asyn
   const { app } = await createAppOn(service, null, 50);
   await service.untilDone(app, await beginPush(service, app, {}));
   await expect.poll(() => metric('carillon_http2_connections{connector="apns"}'), patience).toBe(1);
-  // A thread tells every second what it has at that moment: the push may have been under way.
+  // A thread posts its load every second: the push may have been in flight.
   await expect.poll(() => metric('carillon_http2_streams{connector="apns"}'), patience).toBe(0);
   await expect
     .poll(() => metric('carillon_http2_events_total{connector="apns",event="connected"}'), patience)

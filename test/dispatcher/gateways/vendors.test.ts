@@ -71,7 +71,7 @@ describe('a push to devices of Xiaomi and Meizu', () => {
   });
 
   test.each([
-    ['nobody listens', { endpoint: 'https://127.0.0.1:9' }, /^ECONNREFUSED$/],
+    ['the port is closed', { endpoint: 'https://127.0.0.1:9' }, /^ECONNREFUSED$/],
     ['the name is unknown', { endpoint: 'https://push.carillon.invalid' }, /^(ENOTFOUND|EAI_AGAIN)$/],
     ['the certificate is not trusted', { ca: undefined }, /^(UNABLE_TO_|SELF_SIGNED_)/],
   ])('where %s tells the failure by its code', async (_, wrong, code) => {

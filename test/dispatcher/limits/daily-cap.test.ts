@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-/** A busy machine may take its time. */
+/** Allows for a busy machine. */
 const patienceMs = 120_000;
 vi.setConfig({ testTimeout: patienceMs });
 
@@ -36,7 +36,7 @@ async function usedToday(app: App): Promise<number> {
 const sentTo = (tokens: string[]) => tokens.reduce((sum, token) => sum + service.apns.seen(token), 0);
 
 describe('the daily recipient cap', () => {
-  test('lets the first through; the rest is counted capped and named on the record', async () => {
+  test('sends to the first recipients; the rest is counted capped and named on the record', async () => {
     const { app, tokens } = await appWithIos(30, 20);
     const record = await push(app);
     expect(record).toMatchObject({ devices: 30, successes: 20, outcomes: { sent: 20, capped: 10 } });
@@ -70,13 +70,13 @@ describe('the daily recipient cap', () => {
     expect(sentTo(tokens)).toBe(15);
   });
 
-  test('is of each app alone', async () => {
+  test('counts each app by itself', async () => {
     const [full, other] = [await appWithIos(3, 3), await appWithIos(3, 3)];
     await push(full.app);
     expect(await push(other.app)).toMatchObject({ outcomes: { sent: 3 } });
   });
 
-  test('is never passed by two dispatchers and several pushes at once', async () => {
+  test('is never exceeded by two dispatchers and several pushes at once', async () => {
     const { app, tokens } = await appWithIos(1200, 2777);
     const ids = await Promise.all(Array.from({ length: 4 }, () => begin(app)));
     const records = await Promise.all(ids.map((id) => service.untilDone(app, id, patienceMs)));
@@ -100,7 +100,7 @@ describe('the daily recipient cap', () => {
 });
 
 describe('a grant', () => {
-  test('is given once, however many ask at once', async () => {
+  test('is given once, also to concurrent requests', async () => {
     const { app } = await appWithIos(1, 1000);
     await push(app);
     const { rows } = await service.db.query<{ id: number }>(
@@ -115,7 +115,7 @@ describe('a grant', () => {
   });
 });
 
-test('usage is kept for as long as it is asked to, and then deleted', async () => {
+test('usage is kept for its retention time, and then deleted', async () => {
   const { app } = await appWithIos(0, 1);
   await service.db.query(
     `INSERT INTO usage_day (app_id, day) VALUES ($1, '2020-01-01'), ($1, '2020-01-02'), ($1, '2020-01-03')`,

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
-/** A busy machine may take its time: what is asserted is never how fast. */
+/** Allows for a busy machine: no test asserts a speed. */
 const patienceMs = 120_000;
 vi.setConfig({ testTimeout: patienceMs });
 
@@ -30,7 +30,7 @@ interface StoredSlot {
   attempt: number;
 }
 
-/** The slots of all batches of an app, in the order of time. */
+/** Returns the slots of all batches of an app, by time. */
 async function slotsOf(app: App): Promise<StoredSlot[]> {
   const { rows } = await service.db.query<StoredSlot>(
     `SELECT id, (extract(epoch FROM slot_at) * 1000)::float8 AS "atMs", slot_ms AS "durationMs",
@@ -41,7 +41,7 @@ async function slotsOf(app: App): Promise<StoredSlot[]> {
   return rows;
 }
 
-/** Slots are kept to the millisecond. */
+/** Slots are stored in milliseconds. */
 const roundingMs = 2;
 
 /**
@@ -90,11 +90,11 @@ describe('flow_control', () => {
       arrivals.push({ n, atMs: Date.now() });
     }
     await done;
-    // Nobody is early: the thousandth part of the second and a slice (40 ms) for each. Late is the machine's doing.
+    // No recipient is early, within a millisecond and a group (40 ms). A busy machine makes some late.
     for (const { n, atMs } of arrivals) expect(atMs - calledAtMs).toBeGreaterThanOrEqual(n - 60);
   });
 
-  test('below 1000 counts as 1000, also for a push to few', async () => {
+  test('below 1000 counts as 1000, also for a small push', async () => {
     const { app } = await appWithIos(500);
     const { record, ms } = await timed(app, 1);
     expect(record).toMatchObject({ devices: 500, successes: 500 });
@@ -102,9 +102,9 @@ describe('flow_control', () => {
     expect(ms).toBeGreaterThanOrEqual(350);
   });
 
-  test('holds for retries too: they have slots of their own', async () => {
+  test('applies to retries too: they have slots of their own', async () => {
     const { app } = await appWithIos(1500);
-    // A part of all requests, however they are grouped: as many failures in a row would open the breaker.
+    // Failures spread over all requests: as many in a row would open the breaker.
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', fraction: 0.2 });
     const { record } = await timed(app, 1500);
     expect(record).toMatchObject({ devices: 1500, successes: 1500 });
@@ -119,14 +119,14 @@ describe('flow_control', () => {
     await expect.poll(() => slotsOf(app), { timeout: patienceMs }).toHaveLength(3);
     const reserved = await slotsOf(app);
     expect(await service.untilDone(app, objectId, patienceMs)).toMatchObject({ successes: 3000 });
-    // A slot changes only where a busy machine missed it: then it is a later one, never an earlier one.
+    // A slot changes only if a busy machine missed it, and only to a later one.
     for (const slot of await slotsOf(app)) {
       const before = reserved.find(({ id }) => id === slot.id);
       expect(slot.atMs).toBeGreaterThanOrEqual(before?.atMs ?? 0);
     }
   });
 
-  test('that is changed counts for what has not left yet', async () => {
+  test('that is changed applies to recipients that are not sent to yet', async () => {
     const { app } = await appWithIos(10_000);
     const already = service.apns.total;
     const objectId = await begin(app, 1000);
@@ -145,7 +145,7 @@ describe('flow_control', () => {
     expectPace(changed, 10_000);
   });
 
-  test('costs a push without it nothing: no slot is reserved', async () => {
+  test('reserves no slot for a push without it', async () => {
     const { app } = await appWithIos(10);
     await service.untilDone(app, await beginPush(service, app));
     expect(await slotsOf(app)).toEqual([]);

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-test('idle installations go, a bounded number at a time, by the validity of their app', async () => {
+test('idle installations are deleted by the validity of their app, a bounded number at a time', async () => {
   const apps = [
     await service.api.createApp(),
     await service.api.createApp({ installationValidityDays: 200 }),
@@ -31,7 +31,7 @@ test('idle installations go, a bounded number at a time, by the validity of thei
     );
     return rows[0]?.n;
   };
-  // The duty of the dispatcher passes once when it starts; nothing idle is left then.
+  // The dispatcher's duty runs once at the start; after it no installation is idle.
   const { deps } = await service.dispatch();
   await expect.poll(() => left(apps[0]?.appId)).toBe(20);
   expect(await left(apps[1]?.appId)).toBe(30);

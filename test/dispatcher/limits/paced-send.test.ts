@@ -4,7 +4,7 @@ import { LatenessBudget } from '../../../dispatcher/sending/lateness.ts';
 import { sendPaced } from '../../../dispatcher/sending/paced-send.ts';
 import type { Clock } from '../../../shared/clock.ts';
 
-/** A clock that goes on only when it is told: a machine may stand still between any two lines. */
+/** Clock that the test advances, since a busy machine may pause between any two lines. */
 function toldClock(): Clock & { pass(ms: number): void } {
   let nowMs = 1_000_000;
   return {
@@ -16,7 +16,7 @@ function toldClock(): Clock & { pass(ms: number): void } {
   };
 }
 
-/** How far slices are apart. */
+/** Distance between groups. */
 const stepMs = 40;
 
 const recipientsOf = (count: number): Recipient[] =>
@@ -61,21 +61,21 @@ function bench(count: number, durationMs: number) {
   return { clock, slices, send };
 }
 
-test('a batch in time is sent to everybody once, in slices', async () => {
+test('a batch on time is sent to every recipient once, in groups', async () => {
   const { slices, send } = bench(100, 120);
   expect(await send()).toBe(true);
   expect(slices.length).toBe(3);
   expect(slices.flat()).toEqual(recipientsOf(100).map(({ index }) => index));
 });
 
-test('what a stall made late is left for another slot: it does not leave in a burst', async () => {
+test('after a stall the rest of a batch waits for another slot and is not sent in a burst', async () => {
   const { clock, slices, send } = bench(100, 400);
   const isInTime = await send(() => slices.length === 2 && clock.pass(1000));
   expect(isInTime).toBe(false);
   expect(slices).toHaveLength(2);
 });
 
-test('a batch whose slot has passed gives it back, but not for ever', async () => {
+test('a batch that missed its slot gives it back, but only three times in a row', async () => {
   const { slices, send } = bench(10, stepMs);
   const latenessBudget = new LatenessBudget();
   const tries: boolean[] = [];

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
-/** The one dispatcher there is, from the first test that needs it on. */
+/** The only dispatcher; the first test that needs it starts it. */
 async function start(): Promise<void> {
   dispatcher ??= await service.dispatch();
 }
@@ -32,7 +32,7 @@ async function fieldOf<T>(app: App, column: string): Promise<T | undefined> {
   return rows[0]?.value;
 }
 
-test('a queue that nobody serves shows how much waits, and for how long', async () => {
+test('a queue without consumers shows how many jobs wait, and for how long', async () => {
   const { app } = await createAppOn(service, null, 1);
   const objectId = await beginPush(service, app);
   const gauge = async (name: string) => {
@@ -47,12 +47,12 @@ test('a queue that nobody serves shows how much waits, and for how long', async 
   expect(await gauge('carillon_queue_depth')).toBe(0);
 });
 
-test('a push whose last step was lost is closed by the reaper', async () => {
+test('a duty closes a push whose last step was lost', async () => {
   await start();
   const { app } = await createAppOn(service, null, 3);
   const objectId = await beginPush(service, app);
   await service.untilDone(app, objectId);
-  // As a crash leaves it between the last batch and the closing of the record.
+  // The state after a crash between the last batch and the closing of the push.
   await service.db.query(
     `UPDATE notification SET state = 'sending', finished_at = NULL, totals = '{}' WHERE app_id = $1`,
     [app.appId],
@@ -61,7 +61,7 @@ test('a push whose last step was lost is closed by the reaper', async () => {
   expect(record).toMatchObject({ status: 'done', devices: 3, outcomes: { sent: 3 } });
 });
 
-test('devices that come and go while a push is planned, and a dispatcher that stops then, move nobody', {
+test('every recipient is planned once while devices come and go and a dispatcher stops', {
   timeout: 120_000,
 }, async () => {
   const { app, tokens } = await createAppOn(service, null, 16_000);
@@ -90,7 +90,7 @@ test('devices that come and go while a push is planned, and a dispatcher that st
   expect([...deleted, ...late].filter((token) => service.apns.seen(token) > 1)).toEqual([]);
 });
 
-test('the queue carries ids only: no content, no address, no credentials', async () => {
+test('job payloads hold ids only: no content, no device token, no credentials', async () => {
   await start();
   const { app } = await createAppOn(service, null, 1100);
   await service.untilDone(app, await beginPush(service, app));
@@ -101,7 +101,7 @@ test('the queue carries ids only: no content, no address, no credentials', async
   expect(rows.map((row) => row.member).sort()).toEqual(['appId', 'batchId', 'pushId']);
 });
 
-test('pushes that fail leave no connection behind', async () => {
+test('failed pushes leave no connection open', async () => {
   await start();
   const { app } = await createAppOn(service, null, 1);
   await service.untilDone(app, await beginPush(service, app));

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-/** Scans of an app that last until they are let go. */
+/** Scans of an app that last until the test ends them. */
 function hold(scans: ScanShare, appId: string, count: number): () => Promise<unknown> {
   const end = Promise.withResolvers<void>();
   const held = Array.from({ length: count }, () => scans.run(appId, () => end.promise));
@@ -24,30 +24,30 @@ function hold(scans: ScanShare, appId: string, count: number): () => Promise<unk
   };
 }
 
-test('an app that scans in all its places leaves the others theirs', async () => {
+test('an app that uses its share of scans does not delay other apps', async () => {
   const scans = new ScanShare({ atOnce: 5, perApp: 3 }, systemClock);
   const letGo = hold(scans, 'greedy', 3);
   expect(await scans.run('other', async () => 'scanned')).toEqual({ value: 'scanned' });
   const postponed = await Promise.all([1, 2, 3].map(() => scans.run('greedy', async () => 'scanned')));
   const delays = postponed.map((one) => ('retryAfterMs' in one ? one.retryAfterMs : 0));
   expect(Math.min(...delays)).toBeGreaterThan(0);
-  // They come back one after the other.
+  // They return one after the other.
   expect(new Set(delays).size).toBe(3);
   await letGo();
   expect(await scans.run('greedy', async () => 'scanned')).toEqual({ value: 'scanned' });
 });
 
-test('the delay of a postponed scan has an end', async () => {
+test('the delay of a postponed scan is bounded', async () => {
   const scans = new ScanShare({ atOnce: 1, perApp: 1 }, { now: () => 0, monotonicMs: () => 0 });
   const letGo = hold(scans, 'greedy', 1);
-  // What finds the waiting line full is postponed at once.
+  // A job that finds the queue full is postponed at once.
   const answers = await Promise.all(Array.from({ length: 700 }, () => scans.run('greedy', async () => {})));
   const delays = answers.map((one) => ('retryAfterMs' in one ? one.retryAfterMs : 0));
   expect(Math.max(...delays)).toBe(30_000);
   await letGo();
 });
 
-test('a postponed push comes back by the clock of the database, not by that of the dispatcher', async () => {
+test('a postponed push returns by the clock of the database, not of the dispatcher', async () => {
   const ahead = { ...systemClock, now: () => systemClock.now() + 86_400_000 };
   const other = await startTestService();
   const { deps } = await other.dispatch({ clock: ahead });
@@ -68,7 +68,7 @@ test('a postponed push comes back by the clock of the database, not by that of t
   await other.close();
 });
 
-test('a push of an app without a free place waits, others are sent, and it is sent when a place is free', async () => {
+test('a push of an app without a free scan waits while others are sent, and is sent when a scan is free', async () => {
   const [{ app: greedy }, { app: other }] = [
     await createAppOn(service, null, 2),
     await createAppOn(service, null, 2),
