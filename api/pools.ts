@@ -7,7 +7,7 @@ import type { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
 
 /** Connections of one api process, and those that one app may use at a time (README.md "Connections"). */
-export const poolLimits: Record<'calls' | 'admission', Required<FairQueueLimits>> = {
+const poolLimits: Record<'calls' | 'admission', Required<FairQueueLimits>> = {
   calls: { atOnce: 10, perLane: 6, maxWaiting: 2000, maxWaitMs: 5000 },
   admission: { atOnce: 5, perLane: 3, maxWaiting: 1000, maxWaitMs: 5000 },
 };

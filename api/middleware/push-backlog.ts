@@ -5,7 +5,7 @@ import { planJob } from '../../shared/queue/jobs.ts';
 import type { JobQueue } from '../../shared/queue/queue.ts';
 
 /** Largest backlog: more than 90 minutes of one app's highest call rate (9600 a minute). Running dispatchers leave far less. */
-export const defaultMaxWaiting = 1_000_000;
+const defaultMaxWaiting = 1_000_000;
 
 /** Lifetime of a count, and the time after which a refused caller may try again. */
 const countCacheMs = 1000;

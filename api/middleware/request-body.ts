@@ -23,7 +23,7 @@ export interface BodyLimits {
   unauthenticatedIpBytes: number;
 }
 
-export const defaultBodyLimits: BodyLimits = {
+const defaultBodyLimits: BodyLimits = {
   bodyMs: defaultBodyMs,
   totalBytes: 128 * mb,
   senderBytes: 64 * mb,
@@ -32,7 +32,7 @@ export const defaultBodyLimits: BodyLimits = {
 };
 
 /** Bytes that are read from a sender without a key. */
-export const unauthenticatedBodyBytes = smallBytes;
+const unauthenticatedBodyBytes = smallBytes;
 
 /** Bytes that a parsed value takes beside its text: those of an object with one member. */
 const valueBytes = 100;

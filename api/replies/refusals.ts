@@ -18,7 +18,7 @@ export const ofQuery = names(
 );
 
 /** Members of an object that is written. */
-export const ofMembers = names(
+const ofMembers = names(
   'invalidKeyName',
   'incorrectType',
   'malformedPointer',

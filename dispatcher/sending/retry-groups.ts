@@ -44,7 +44,7 @@ export class RetryGroups {
 }
 
 /** Rounds a wait up by at most a quarter, to one of some sixty waits between nothing and a day. */
-export function bucketOf(afterMs: number | null): number | null {
+function bucketOf(afterMs: number | null): number | null {
   if (afterMs === null) return null;
   if (afterMs <= 0) return 0;
   const stepMs = Math.max(25, 2 ** Math.floor(Math.log2(afterMs)) / 4);

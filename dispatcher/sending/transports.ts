@@ -27,7 +27,7 @@ const reading = z.object({
 export type TransportReading = z.infer<typeof reading>;
 
 /** Message of a thread. */
-export const transportMessage = z.object({ http2: z.array(reading), thread: z.number() });
+const transportMessage = z.object({ http2: z.array(reading), thread: z.number() });
 
 /** Events of one thread since the last reading. */
 export class TransportLog {

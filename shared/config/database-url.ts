@@ -1,13 +1,5 @@
 /** Modes of libpq, and the one that `pg` adds; what each means for us stands at `connectionUrl`. */
-export const sslModes = [
-  'disable',
-  'allow',
-  'prefer',
-  'require',
-  'verify-ca',
-  'verify-full',
-  'no-verify',
-] as const;
+const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'] as const;
 
 /** Modes whose name differs from what `pg` is to do. */
 const done: Readonly<Record<string, string>> = {

@@ -1,16 +1,14 @@
 /**
- * Client that forwards a caller's request to another HTTP server and streams both bodies. Gateways use `client.ts`, with
- * small texts; only these two files import undici.
+ * Client that forwards a caller's request to another HTTP server and streams the body of the response. Gateways use
+ * `client.ts`, with small texts; only these two files import undici.
  */
 import { pipeline, type Readable, Transform } from 'node:stream';
 import { type Dispatcher, Pool } from 'undici';
 
 export interface ForwardLimits {
   connectMs: number;
-  /** From the end of the request to the head of the response. */
+  /** From the request to the head of the response. */
   waitMs: number;
-  /** For sending the request: its sender may be slow. */
-  uploadMs: number;
   /** Between two chunks of a response. */
   idleMs: number;
   requestBytes: number;
@@ -19,10 +17,9 @@ export interface ForwardLimits {
   inFlight: number;
 }
 
-export const defaultForwardLimits: ForwardLimits = {
+const defaultForwardLimits: ForwardLimits = {
   connectMs: 3_000,
   waitMs: 15_000,
-  uploadMs: 20_000,
   idleMs: 15_000,
   requestBytes: 20 * 1024 * 1024,
   replyBytes: 20 * 1024 * 1024,
@@ -35,7 +32,7 @@ export interface ForwardRequest {
   path: string;
   /** Built by the service, never copied from a request as a whole. */
   headers: Readonly<Record<string, string>>;
-  body: Readable | string | null;
+  body: string | null;
 }
 
 export type ForwardFailure =
@@ -45,10 +42,8 @@ export type ForwardFailure =
   | 'bad_request'
   | 'connect_failed'
   | 'connect_timeout'
-  /** The server may have processed it. */
   | 'request_too_large'
-  | 'upload_timeout'
-  | 'upload_broken'
+  /** The server may have processed it. */
   | 'reply_too_large'
   | 'timeout'
   | 'connection_lost';
@@ -99,16 +94,16 @@ class UndiciForwardClient implements ForwardClient {
     const refusal = this.#refusal(request);
     if (refusal) return { kind: 'failed', reason: refusal };
     this.#inFlight += 1;
-    const attempt = new Attempt(request, this.#limits);
+    const attempt = new Attempt(this.#limits.waitMs);
     try {
       const reply = await this.#pool.request({
         method: request.method,
         path: `${this.#prefix}${request.path}`,
         headers: { ...request.headers },
-        body: attempt.body,
+        body: request.body,
         signal: attempt.signal,
       });
-      return this.#answer(reply, attempt);
+      return this.#answer(reply);
     } catch (error) {
       this.#inFlight -= 1;
       return { kind: 'failed', reason: attempt.reasonOf(error) };
@@ -125,7 +120,7 @@ class UndiciForwardClient implements ForwardClient {
     return this.#inFlight >= this.#limits.inFlight ? 'busy' : undefined;
   }
 
-  #answer(reply: Dispatcher.ResponseData, attempt: Attempt): ForwardResult {
+  #answer(reply: Dispatcher.ResponseData): ForwardResult {
     const headers = flat(reply.headers);
     const done = () => {
       this.#inFlight -= 1;
@@ -135,10 +130,7 @@ class UndiciForwardClient implements ForwardClient {
       done();
       return { kind: 'failed', reason: 'reply_too_large' };
     }
-    const body = pipeline(reply.body, counted(this.#limits.replyBytes), () => {
-      done();
-      attempt.abandon();
-    });
+    const body = pipeline(reply.body, counted(this.#limits.replyBytes), done);
     return { kind: 'response', status: reply.statusCode, headers, body };
   }
 
@@ -158,79 +150,26 @@ class TooLong extends Error {
   override name = 'TooLong';
 }
 
-/** Error of a request body: its sender disconnected, or it cannot be decompressed. */
-class BrokenOff extends Error {
-  override name = 'BrokenOff';
-}
-
-/** One request up to the head of its response, with its deadlines. */
+/** One request up to the head of its response, with its deadline. */
 class Attempt {
-  readonly body: Readable | string | null;
   readonly #controller = new AbortController();
-  readonly #limits: ForwardLimits;
-  #timer: NodeJS.Timeout;
-  #reason: ForwardFailure | undefined;
-  #isOver = false;
+  readonly #timer: NodeJS.Timeout;
 
-  constructor({ body }: ForwardRequest, limits: ForwardLimits) {
-    this.#limits = limits;
-    const isStreamed = body !== null && typeof body !== 'string';
-    this.#timer = setTimeout(
-      () => this.#giveUp(isStreamed ? 'upload_timeout' : 'timeout'),
-      isStreamed ? limits.uploadMs : limits.waitMs,
-    );
-    this.body = isStreamed ? this.#upload(body) : body;
+  constructor(waitMs: number) {
+    this.#timer = setTimeout(() => this.#controller.abort(), waitMs);
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /**
-   * Counts the bytes sent; the end starts the wait for the response. Never destroys the source: it is a request that
-   * still needs a reply.
-   */
-  #upload(source: Readable): Readable {
-    const counter = counted(this.#limits.requestBytes);
-    const broken = () => {
-      if (!source.readableEnded) counter.destroy(new BrokenOff('broken off'));
-    };
-    // Any other error is that of the connection, which ends the body.
-    counter.once('error', (error) => {
-      if (error instanceof TooLong) this.#giveUp('request_too_large');
-      if (error instanceof BrokenOff) this.#giveUp('upload_broken');
-    });
-    counter.once('end', () => this.#restart(this.#limits.waitMs));
-    source.once('error', broken).once('close', broken);
-    return source.pipe(counter);
-  }
-
-  #restart(waitMs: number): void {
-    clearTimeout(this.#timer);
-    if (this.#isOver) return;
-    this.#timer = setTimeout(() => this.#giveUp('timeout'), waitMs);
-  }
-
-  #giveUp(reason: ForwardFailure): void {
-    if (this.#isOver) return;
-    this.#reason ??= reason;
-    this.#controller.abort();
-  }
-
-  /** Stops the deadlines: the head of the response has arrived, or none will. */
+  /** Stops the deadline: the head of the response has arrived, or none will. */
   end(): void {
-    this.#isOver = true;
     clearTimeout(this.#timer);
-  }
-
-  /** Stops sending: a server may respond before it has read the whole request. */
-  abandon(): void {
-    giveUp(this.body);
   }
 
   reasonOf(error: unknown): ForwardFailure {
-    giveUp(this.body);
-    if (this.#reason) return this.#reason;
+    if (this.signal.aborted) return 'timeout';
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connect_timeout';
     if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') return 'closed';
@@ -248,12 +187,6 @@ function isConnectFailure(error: unknown): boolean {
   if (error instanceof AggregateError) return true;
   const isConnecting = 'syscall' in error && ['connect', 'getaddrinfo'].includes(String(error.syscall));
   return isConnecting || /CERT|SELF_SIGNED|ALTNAME|VERIFY|^ERR_SSL|^EPROTO/.test(code);
-}
-
-function giveUp(body: Readable | string | null): void {
-  if (body === null || typeof body === 'string') return;
-  body.once('error', () => undefined);
-  body.destroy();
 }
 
 /** Passes chunks on with back-pressure, up to `limit` bytes; fails with `TooLong` beyond. */

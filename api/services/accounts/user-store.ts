@@ -14,7 +14,7 @@ import type { Sessions } from './sessions/sessions.ts';
 import { takeSignUpBudget } from './sign-up/sign-up-limits.ts';
 
 /** Error: a third-party account belongs to another user. */
-export class IdentityTaken extends Error {
+class IdentityTaken extends Error {
   override name = 'IdentityTaken';
 }
 

@@ -11,7 +11,7 @@ export interface ReplyLimits {
   perProcess: number;
 }
 
-export const replyLimits: ReplyLimits = {
+const replyLimits: ReplyLimits = {
   perBatch: 16 * mebibyte,
   perApp: 32 * mebibyte,
   perProcess: 64 * mebibyte,
@@ -191,7 +191,7 @@ export class BatchBudget {
 }
 
 /** Bytes reserved for a running call; `keep` or `release` ends it. */
-export class Reservation implements ReplyAllowance {
+class Reservation implements ReplyAllowance {
   readonly #budget: BatchBudget;
   readonly #isWrite: boolean;
   #reserved: number;

@@ -37,7 +37,7 @@ export async function drawCaptcha(text: string, shape: CaptchaShape): Promise<Bu
   return image.asPng();
 }
 
-export function captchaSvg(text: string, { width, height }: CaptchaShape): string {
+function captchaSvg(text: string, { width, height }: CaptchaShape): string {
   const step = width / (text.length + 0.4);
   // Capitals of this font are half its size high.
   const fontSize = Math.min(height * 1.45, step * 2.1);

@@ -125,12 +125,9 @@ function refusalOfFailure(reason: ForwardFailure): Refusal {
     case 'busy':
       return new Refusal('tooManyRequests', { retryAfterSeconds: 1 });
     case 'bad_request':
-    case 'upload_broken':
       return refuse('malformedJson');
     case 'request_too_large':
       return refuse('payloadTooLarge');
-    case 'upload_timeout':
-      return refuse('requestTimeout');
     case 'timeout':
       return refuse('functionTimedOut');
     case 'connect_timeout':

@@ -14,7 +14,7 @@ export interface MailValues {
 }
 
 /** Names of the mails in the option `mailTemplates`. */
-export const mailTemplateNames = {
+const mailTemplateNames = {
   verifyEmail: ['verifyEmail', 'emailVerification'],
   resetPassword: ['resetPassword', 'passwordReset'],
 } as const satisfies Record<LinkPurpose, readonly string[]>;

@@ -1,7 +1,7 @@
 /** Kinds of response fields; numbers, since every table entry stores one. */
 import { staticTable } from './static-table.ts';
 
-export const otherField = 0;
+const otherField = 0;
 export const statusField = 1;
 export const retryAfterField = 2;
 /** Field that is invalid in a response and makes it malformed (RFC 9113 8.2, 8.3). */

@@ -18,7 +18,7 @@ export const responseRules: readonly ResponseRule[] = [
 ];
 
 /** Rule for an error with any code whose text mentions tokens or authorisation: most likely the access token. */
-export const authMessage: ResponseRule = {
+const authMessage: ResponseRule = {
   code: 'message',
   reason: 'auth_message',
   reaction: 'renew_token',

@@ -16,7 +16,7 @@ export interface Setup {
  * Kinds of gateways. `strict` is the sandbox APNs, which checks every request and uses more CPU than the dispatcher;
  * `quick` checks nothing and leaves the CPU to the dispatcher.
  */
-export const gatewayKinds = ['strict', 'quick'] as const;
+const gatewayKinds = ['strict', 'quick'] as const;
 export type GatewayKind = (typeof gatewayKinds)[number];
 
 export interface BenchArgs {

@@ -21,7 +21,7 @@ export const badgeAt = body.indexOf('"badge":') + '"badge":'.length;
 /** The same body for all, with a badge in it. */
 export const sharedBody = withBadge('1');
 
-export function withBadge(badge: string): Buffer {
+function withBadge(badge: string): Buffer {
   return Buffer.concat([body.subarray(0, badgeAt), Buffer.from(badge), body.subarray(badgeAt)]);
 }
 

@@ -4,7 +4,7 @@ import { findRolesOfUser, hasAnyRole } from '../tables/roles/user-roles.ts';
 import { ShortCache } from './short-cache.ts';
 
 /** Limit of cached users, each with up to a thousand role names. */
-export const maxCachedUsers = 2000;
+const maxCachedUsers = 2000;
 
 /** Cache of users' roles, at most half a second old. */
 export class RoleCache {

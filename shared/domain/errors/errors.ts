@@ -12,11 +12,6 @@ const table = {
   noSuchFunction: { code: 1, status: 404, text: 'No such cloud function.' },
   noSuchObject: { code: 1, status: 400, text: 'Could not find object.' },
   invalidQuery: { code: 102, status: 400, text: 'Invalid query.' },
-  invalidClassName: {
-    code: 103,
-    status: 400,
-    text: 'Missing or invalid classname. Classnames are case-sensitive. They must start with a letter, and a-zA-Z0-9_ are the only valid characters.',
-  },
   missingObjectId: { code: 104, status: 400, text: 'Missing object id.' },
   invalidKeyName: {
     code: 105,

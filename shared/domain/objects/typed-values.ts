@@ -7,7 +7,7 @@ import { isJsonObject, type Json, type JsonObject } from '../json.ts';
  */
 
 /** Deeper values cost recursion everywhere and mean nothing to a client (protocol/known-problems.md#dos-by-query). */
-export const maxValueDepth = 32;
+const maxValueDepth = 32;
 
 /** True for a name that a member of a stored object may have (protocol/objects.md#member-names). */
 export const isMemberName = (name: string): boolean => /^[A-Za-z][A-Za-z0-9_]{0,127}$/.test(name);

@@ -51,7 +51,7 @@ const minFlowControl = 1000;
 /** Until when a push without an expiry is of use (protocol/push.md#expiry: seven days). */
 export const defaultExpiryMs = 7 * 24 * 3600 * 1000;
 /** A push_time less than this ahead is sent at once (protocol/push.md#scheduling). */
-export const soonMs = 60_000;
+const soonMs = 60_000;
 /** The scheduler keeps what it accepts: nothing beyond ten years. */
 const maxAheadMs = 10 * 365 * 24 * 3600 * 1000;
 

@@ -24,7 +24,7 @@ export interface RoleChanges {
 const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 const maxMembersSent = 320;
 /** A role with its ACL, without its members, as JSON in UTF-8. */
-export const maxRoleBytes = 256 * 1024;
+const maxRoleBytes = 256 * 1024;
 
 /** What a role is made with by the master key where it brings no ACL: any caller that may change it could join it. */
 export const defaultRoleAcl: Acl = { '*': { read: true } };

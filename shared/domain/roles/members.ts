@@ -13,9 +13,9 @@ export interface MemberStep {
 }
 
 /** Members that one operation names (protocol/objects.md#relation-operations). */
-export const maxMembersPerOperation = 1000;
+const maxMembersPerOperation = 1000;
 /** Operations that one `Batch` holds. */
-export const maxOperationsPerBatch = 10;
+const maxOperationsPerBatch = 10;
 
 export const isRelationName = (name: string): name is RelationName => Object.hasOwn(roleRelations, name);
 

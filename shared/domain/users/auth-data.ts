@@ -50,7 +50,7 @@ export function readChange(platform: string, value: unknown): JsonObject | null 
 }
 
 /** Reads one platform's entry. Throws as `readAuthData`. */
-export function readEntry(platform: string, value: unknown): JsonObject {
+function readEntry(platform: string, value: unknown): JsonObject {
   if (!isMemberName(platform)) throw refuse('invalidKeyName');
   if (!isJsonObject(value) || isOperation(value)) throw refuse('linkedIdMissing');
   const entry = withoutSeal(canonicalValue(value));

@@ -6,7 +6,7 @@ import { distanceOperators, parseBox, parseDistance, parsePoint } from './geo.ts
 import { translateRegex } from './regex/regex.ts';
 
 /** Limit of the values of one `$in`, `$nin` or `$all`. */
-export const maxListLength = 1000;
+const maxListLength = 1000;
 
 const comparisonOperators = new Map<string, ComparisonOperator>([
   ['$lt', '<'],

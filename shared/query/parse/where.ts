@@ -12,7 +12,7 @@ import { isSubqueryOperator, maxSubqueries, maxSubqueryDepth, parseSubqueryOpera
  * Limits of a condition (protocol/known-problems.md#dos-by-query). A push's whole body is under 4096 bytes and a
  * URL under 16 KB, so real conditions stay far below.
  */
-export const whereLimits = {
+const whereLimits = {
   textLength: 65_536,
   nodes: 4000,
   jsonDepth: 40,

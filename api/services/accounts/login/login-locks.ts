@@ -6,7 +6,7 @@ import type { User } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /** More than 6 failures within 15 minutes lock an account (protocol/users.md#account-lock). */
-export const lockRule = { maxFailures: 6, windowMs: 15 * 60_000 } as const;
+const lockRule = { maxFailures: 6, windowMs: 15 * 60_000 } as const;
 
 /** Identifier of a user, as the caller submitted it. */
 export interface Identifier {
