@@ -26,7 +26,7 @@ async function appWith(ios: number, options: AppOptionsPatch = {}): Promise<{ ap
   return { app, tokens: await service.addIosInstallations(app, ios) };
 }
 
-/** Android devices, straight into the table; `fields` by number. */
+/** Inserts Android devices into the table; `fields` by number. */
 const addAndroid = (app: App, count: number, vendor: string | null = null) =>
   service.db.query(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id, vendor, registration_id, fields)
@@ -82,7 +82,7 @@ describe('the audience', () => {
     expect(told.connectors.apns.payload).toEqual({ aps: { badge: 1, alert: 'Hello' } });
   });
 
-  test('what cannot be sent is told with the number of devices', async () => {
+  test('counts the devices without a profile, with the reason', async () => {
     const { app } = await appWith(3);
     await service.db.query(`UPDATE installation SET topic = 'com.other' WHERE app_id = $1`, [app.appId]);
     const { connectors } = await explain(app, { data });
@@ -96,11 +96,11 @@ describe('the audience', () => {
   });
 });
 
-describe('limits that would bite', () => {
+describe('limits that the push exceeds', () => {
   const limitsOf = async (app: App, body: object): Promise<string> =>
     (await explain(app, { data, ...body })).limits.join('\n');
 
-  test('the daily cap, and what is left of it', async () => {
+  test('the daily cap, and the rest of it', async () => {
     const { app } = await appWith(10, { dailyRecipientCap: 6 });
     expect(await limitsOf(app, {})).toContain('cap of 6 leaves 6');
     await service.db.query(
@@ -151,7 +151,7 @@ describe('limits that would bite', () => {
     expect(await limitsOf(app, { prod: 'dev' })).toBe('');
   });
 
-  test('flow control: its least, the time it takes, and an expiry before the end', async () => {
+  test('flow control: its minimum, the time it takes, and an expiry before the end', async () => {
     const { app } = await appWith(1);
     await addAndroid(app, 2500);
     const told = await explain(app, { data, flow_control: 10, expiration_interval: 1 });
@@ -159,7 +159,7 @@ describe('limits that would bite', () => {
     expect(told.limits.join('\n')).toMatch(/flow_control 10 counts as 1000[\s\S]*before all are sent to/);
   });
 
-  test('content that no gateway takes', async () => {
+  test('content that no gateway accepts', async () => {
     const { app } = await appWith(1);
     expect(await limitsOf(app, { where: { deviceType: 'android' }, data: { title: 'x' } })).toContain(
       'would be refused: data: Android content needs an alert.',
@@ -168,7 +168,7 @@ describe('limits that would bite', () => {
 });
 
 describe("the database's plan", () => {
-  test('warns of a scan without an index, and not where one serves; it quotes no condition', async () => {
+  test('warns of a scan without an index only; it quotes no condition', async () => {
     const { app } = await appWith(0);
     await addAndroid(app, 20_000);
     await service.db.query('ANALYZE installation');
@@ -192,7 +192,7 @@ describe('nothing is sent and nothing is changed', () => {
     );
     const digests: Record<string, string> = {};
     for (const { name } of rows) {
-      // Nodes and sessions are seen to while we look; they belong to no push.
+      // Background work changes these tables; they do not belong to pushes.
       if (/channel_node|rate_limit/.test(name)) continue;
       const found = await service.db.query<{ digest: string }>(
         `SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, '' ORDER BY t::text)), '') AS digest FROM ${name} t`,
@@ -204,7 +204,7 @@ describe('nothing is sent and nothing is changed', () => {
 
   beforeEach(() => service.dispatch());
 
-  test('every row of every table is the same, and the gateway was asked nothing', async () => {
+  test('every row of every table is unchanged, and the gateway got no request', async () => {
     const { app, tokens } = await appWith(50);
     await addAndroid(app, 5);
     const before = await tables();
@@ -215,7 +215,7 @@ describe('nothing is sent and nothing is changed', () => {
     await explain(app, { data, device_type: 'ios', device_ids: tokens });
     expect(await tables()).toEqual(before);
     expect(tokens.filter((token) => service.apns.seen(token) > 0)).toEqual([]);
-    // The same req_id is free: nothing was noted of it.
+    // The dry run did not claim the req_id.
     const sent = await service.api.request('POST', '/1.1/push', { app, master: true, body });
     expect(sent.status).toBe(200);
     expect(await service.untilDone(app, sent.body.objectId)).toMatchObject({ devices: 55 });

@@ -59,8 +59,8 @@ const change = (app: App, token: string, assignment: string) =>
     token,
   ]);
 
-describe('a device that the push came to', () => {
-  test('was handed over: batch, way and time are told as facts, under each of its names', async () => {
+describe('a device that the push reached', () => {
+  test('was handed over: batch, route and time are facts, under each id of the device', async () => {
     const { app, tokens } = await appWithIos(3);
     const objectId = await push(app);
     const [token = ''] = tokens;
@@ -84,7 +84,7 @@ describe('a device that the push came to', () => {
     expect(await why(app, objectId, installation)).toEqual(told);
   });
 
-  test('stays a fact when the device changed since', async () => {
+  test('stays a fact when the device changes later', async () => {
     const { app, tokens } = await appWithIos(1, { level: 1 });
     const objectId = await push(app, { where: { level: 1 } });
     await change(app, tokens[0] ?? '', `fields = '{"level":2}', valid = false`);
@@ -96,7 +96,7 @@ describe('a device that the push came to', () => {
     });
   });
 
-  test('a refusal is told with the status and reason of the gateway', async () => {
+  test('a refusal has the status and reason of the gateway', async () => {
     const { app, tokens } = await appWithIos(2);
     service.apns.tokenTopics.set(tokens[0] ?? '', 'com.example.other');
     const told = await why(app, await push(app), tokens[0] ?? '');
@@ -104,7 +104,7 @@ describe('a device that the push came to', () => {
     expect(told.sentence).toContain('did not take it (400 DeviceTokenNotForTopic)');
   });
 
-  test('a device deleted for its dead token is answered from what was noted', async () => {
+  test('a device deleted for its dead token is described by the recorded failure', async () => {
     const { app, tokens } = await appWithIos(5);
     const [token = ''] = tokens;
     const installation = await objectIdOf(app, token);
@@ -123,7 +123,7 @@ describe('a device that the push came to', () => {
     expect((await ask(app, objectId, token)).status).toBe(404);
   });
 
-  test('one over the daily cap is told so', async () => {
+  test('a device over the daily cap is capped', async () => {
     const app = await service.api.createApp({ dailyRecipientCap: 2 });
     await service.addApnsProfile(app);
     const tokens = await service.addIosInstallations(app, 3);
@@ -134,7 +134,7 @@ describe('a device that the push came to', () => {
     expect(capped.sentence).toBe('It was not sent: the daily recipient cap of 2 is reached.');
   });
 
-  test('a device that no profile serves is told why', async () => {
+  test('a device without a profile has the reason', async () => {
     const { app, tokens } = await appWithIos(2);
     await change(app, tokens[0] ?? '', `topic = 'com.example.unknown'`);
     const told = await why(app, await push(app), tokens[0] ?? '');
@@ -146,14 +146,14 @@ describe('a device that the push came to', () => {
   });
 });
 
-describe('a device of a push that did not go through', () => {
+describe('a device of a push that was not sent', () => {
   const objectIdNow = (app: App, tokens: string[]) => objectIdOf(app, tokens[0] ?? '');
   const control = (app: App, objectId: string, verb: string) =>
     service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
       admin: true,
     });
 
-  /** A push to a device whose gateway asks for a wait of ten minutes. */
+  /** Sends a push to a device whose gateway requests a wait of ten minutes. */
   async function putOff(body: object = {}) {
     const { app, tokens } = await appWithIos(1);
     const [token = ''] = tokens;
@@ -177,7 +177,7 @@ describe('a device of a push that did not go through', () => {
     });
   });
 
-  test('expired between two tries: the last answer is told', async () => {
+  test('expired between two tries: the last response is shown', async () => {
     const { app, token, objectId } = await putOff({ expiration_interval: 3 });
     await service.untilDone(app, objectId);
     expect(await why(app, objectId, token)).toMatchObject({
@@ -206,7 +206,7 @@ describe('a device of a push that did not go through', () => {
     const { app, tokens } = await appWithIos(1);
     const [token = ''] = tokens;
     const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
-    // As an operator finds it who pauses a push between its time and its planning.
+    // As if the operator paused the push between its push_time and its planning.
     await service.db.query(`UPDATE notification SET state = 'paused' WHERE object_id = $1`, [objectId]);
     const paused = await why(app, objectId, token);
     expect(paused).toMatchObject({
@@ -247,7 +247,7 @@ describe('a device of a push that did not go through', () => {
   });
 });
 
-describe('a device that the push did not mean', () => {
+describe('a device that the push does not match', () => {
   const where = { $and: [{ city: 'Paris' }, { age: { $gte: 18, $lt: 30 } }] };
 
   test.each([
@@ -267,7 +267,7 @@ describe('a device that the push did not mean', () => {
     expect(told.sentence).toMatch(/^It was not matched: /);
   });
 
-  test('addresses in a condition are not quoted', async () => {
+  test('device tokens in a condition are not quoted', async () => {
     const { app, tokens } = await appWithIos(2);
     const objectId = await push(app, { where: { deviceToken: { $in: [tokens[0] ?? ''] } } });
     expect(await why(app, objectId, tokens[1] ?? '')).toMatchObject({
@@ -275,7 +275,7 @@ describe('a device that the push did not mean', () => {
     });
   });
 
-  test('one that came later is told so', async () => {
+  test('a device registered later is described as such', async () => {
     const { app } = await appWithIos(1);
     const objectId = await push(app);
     const [token = ''] = await service.addIosInstallations(app, 1);
@@ -285,7 +285,7 @@ describe('a device that the push did not mean', () => {
   });
 });
 
-test('a scheduled push is told as it would go now', async () => {
+test('a scheduled push is described as it would be sent now', async () => {
   const { app, tokens } = await appWithIos(1);
   const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
   const told = await why(app, objectId, tokens[0] ?? '');
@@ -293,7 +293,7 @@ test('a scheduled push is told as it would go now', async () => {
   expect(told.sentence).toContain('is scheduled');
 });
 
-test('own channel: the letter waits, then it was acknowledged', async () => {
+test('device channel: the message waits, then it is acknowledged', async () => {
   const app = await service.api.createApp();
   const installationId = 'device-1';
   await service.api.request('POST', '/1.1/installations', {
@@ -317,7 +317,7 @@ test('own channel: the letter waits, then it was acknowledged', async () => {
   await devices.close();
 });
 
-test('unknown apps, pushes and devices are 404, and only the operator may ask', async () => {
+test('unknown apps, pushes and devices are 404, and only the operator may call it', async () => {
   const { app, tokens } = await appWithIos(1);
   const objectId = await push(app);
   expect((await ask(app, 'AAAAAAAAAAAAAAAA', tokens[0] ?? '')).status).toBe(404);

@@ -34,7 +34,7 @@ describe('POST /1.1/push refuses', () => {
     ['an empty alert for macOS', { data: { alert: '' }, where: { deviceType: 'macos' } }, 1, /iOS content/],
     ['an alert without a text', { data: { alert: { body: '' } } }, 1, /needs an alert/],
     [
-      'an alert that ios takes away',
+      'an alert that the object for ios removes',
       { data: { alert: 'x', ios: { alert: '' } }, where: { deviceType: 'ios' } },
       1,
       /iOS/,
@@ -124,13 +124,13 @@ describe('POST /1.1/push refuses', () => {
     expect(accepted).toMatchObject({ status: 200 });
   });
 
-  test('wrong keys with 401 before it looks at the body', async () => {
+  test('wrong keys with 401 before it reads the body', async () => {
     const wrong = { ...app, masterKey: 'x' };
     const reply = await service.api.request('POST', '/1.1/push', { app: wrong, master: true, body: '{' });
     expect(reply).toMatchObject({ status: 401, body: { code: 401, error: 'Unauthorized.' } });
   });
 
-  test('a push that needs an APNs profile which is missing', async () => {
+  test('a push that needs a missing APNs profile', async () => {
     const bare = await service.api.createApp();
     await service.addIosInstallations(bare, 1);
     const reply = await service.api.request('POST', '/1.1/push', { app: bare, master: true, body: { data } });
@@ -144,7 +144,7 @@ describe('POST /1.1/push refuses', () => {
     });
   });
 
-  test('calls above the rate for one minute, those of other apps not', async () => {
+  test('calls above the rate for one minute, but not those of other apps', async () => {
     const slow = await service.api.createApp({ pushCallsPerMinute: 2 });
     const call = () => service.api.request('POST', '/1.1/push', { app: slow, master: true, body: { data } });
     expect([(await call()).status, (await call()).status]).toEqual([200, 200]);
@@ -163,7 +163,7 @@ describe('POST /1.1/push refuses', () => {
 });
 
 describe('POST /1.1/push accepts', () => {
-  test('what shows no text but does something', async () => {
+  test('a push that shows no text but has an effect', async () => {
     const fine = [
       { 'content-available': 1 },
       { alert: '', 'content-available': 1, k: 'v' },
@@ -182,7 +182,7 @@ describe('POST /1.1/push accepts', () => {
     }
   });
 
-  test('in a batch what it accepts alone, and nothing else', async () => {
+  test('in a batch the same pushes as alone', async () => {
     const call = (content: object) => ({ method: 'POST', path: '/1.1/push', body: { data: content } });
     const requests = [call({ alert: '' }), call({ alert: '', 'content-available': 1 }), call({})];
     const { body } = await send('/1.1/batch', { requests });
@@ -194,7 +194,7 @@ describe('POST /1.1/push accepts', () => {
     ]);
   });
 
-  test('members of the app only where it has devices that take any content', async () => {
+  test('members of the app only when it has devices that take any content', async () => {
     const mixed = await service.api.createApp();
     const call = (body: object) =>
       service.api.request('POST', '/1.1/push', {
@@ -213,7 +213,7 @@ describe('POST /1.1/push accepts', () => {
     expect(await call({ where: { deviceType: 'ios' } })).toMatchObject({ status: 400, body: { code: 1 } });
   });
 
-  test('and looks at no more than a hundred types of devices for that, each once', async () => {
+  test('and reads at most a hundred device types for that, each once', async () => {
     const crowded = await service.api.createApp();
     await service.db.query(
       `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
@@ -227,7 +227,7 @@ describe('POST /1.1/push accepts', () => {
     expect(await listDeviceTypes(service.db, 'nobody')).toEqual([]);
   });
 
-  test('a message of a maker’s own without an alert, where its devices get it', async () => {
+  test('the object of a vendor without an alert, when the push reaches devices of that vendor', async () => {
     const hms = {
       message: { android: { notification: { title: 'T', body: 'B', click_action: { type: 3 } } } },
     };
@@ -238,7 +238,7 @@ describe('POST /1.1/push accepts', () => {
     expect(await call(app)).toMatchObject({ status: 400, body: { code: 1 } });
   });
 
-  test('what clients in the field send, and answers objectId and createdAt', async () => {
+  test('pushes of known clients, and returns objectId and createdAt', async () => {
     const quirks = [
       { data, where: '{"deviceType":"ios"}', flow_control: 0, limit: 5 },
       { data, channels: ['a', ''], prod: 'dev', expiration_interval: '86400' },
@@ -254,11 +254,11 @@ describe('POST /1.1/push accepts', () => {
     }
   });
 
-  test('members that clients in the field add, without a word', async () => {
+  test('members that known clients add, without a warning', async () => {
     const bodies: object[] = [
-      // The parameters of a query, as the Java SDK copies them; nobody is named, which means everybody.
+      // The parameters of a query, as the Java SDK copies them; without a condition the push goes to all devices.
       { data, limit: 5, skip: 0, order: '-createdAt', include: 'a', keys: 'b', returnACL: true },
-      // The old client of browsers.
+      // The old client for browsers.
       { data, channels: ['a'], appId: app.appId, appKey: 'x', deviceType: 'web', installationId: 'AV-1' },
       { data, where: {}, _notificationChannel: 'sales', _anything: 1, push_time: null, cql: null },
       { data, cql: 'select * from _Installation where a = 1', prod: 'prod', topic: 't', req_id: 'r1' },
@@ -299,7 +299,7 @@ describe('POST /1.1/push accepts', () => {
     expect(listed.body.warnings).toEqual(['"where" is no member of a push and was ignored.']);
   });
 
-  test('names that could hurt an object, and takes them as plain members', async () => {
+  test('dangerous names such as __proto__ as plain members', async () => {
     const body =
       '{"data":{"alert":"x","constructor":{"prototype":1},"toString":"y"},"where":{"hasOwnProperty":1}}';
     const reply = await push(body);
@@ -381,7 +381,7 @@ describe('push records', () => {
     expect(byName.body).toEqual(byId.body);
   });
 
-  test('of another app are not found, and neither are made-up ids', async () => {
+  test('of another app and of invented ids are not found', async () => {
     const { body } = await push({ data });
     const other = await service.api.createApp();
     for (const id of [body.objectId, 'nothing', "'; --", 'x'.repeat(300)]) {
@@ -411,7 +411,7 @@ describe('push records', () => {
     expect((await service.api.request('GET', '/1.1/notifications', { app: listing })).status).toBe(403);
   });
 
-  test('DELETE cancels what is not done; then the record is gone', async () => {
+  test('DELETE cancels a push that is not done; then the record is gone', async () => {
     const { body } = await push({ data, push_time: new Date(Date.now() + 3_600_000).toISOString() });
     const path = `/1.1/notifications/${body.objectId}`;
     expect((await service.api.request('DELETE', path, { app })).status).toBe(403);

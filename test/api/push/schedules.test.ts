@@ -55,7 +55,7 @@ describe('GET /1.1/scheduledPushMessages', () => {
     expect(Number.isInteger(reply.body.results[0].id)).toBe(true);
   });
 
-  test('shows channels as a condition, silent as `through?`, and dev where it was asked for', async () => {
+  test('shows channels as a condition, silent as `through?`, and dev when requested', async () => {
     const own = await newApp();
     await schedule(own, { channels: 'news', data: { alert: 'x', silent: true }, prod: 'dev' });
     const { push_msg } = (await list(own)).body.results[0];
@@ -72,7 +72,7 @@ describe('GET /1.1/scheduledPushMessages', () => {
     expect((await service.api.request('DELETE', `${path}/1`, { app })).status).toBe(403);
   });
 
-  test('leaves out what was cancelled by its record', async () => {
+  test('omits pushes that were cancelled by their record', async () => {
     const own = await newApp();
     const { body } = await schedule(own);
     const path = `/1.1/notifications/${body.objectId}`;
@@ -93,7 +93,7 @@ describe('DELETE /1.1/scheduledPushMessages/:id', () => {
     expect(await cancel(own, id)).toMatchObject({ status: 404, body: { code: 101 } });
   });
 
-  test("of another app's entry is as of none, and leaves it alone", async () => {
+  test("treats another app's entry as unknown, and leaves it unchanged", async () => {
     const [own, other] = [await newApp(), await newApp()];
     await schedule(own);
     const { id } = (await list(own)).body.results[0];
@@ -118,7 +118,7 @@ describe('DELETE /1.1/scheduledPushMessages/:id', () => {
 });
 
 describe('push_time', () => {
-  test('less than a minute ahead, or gone by, is at once', async () => {
+  test('less than a minute ahead, or in the past, sends at once', async () => {
     const own = await newApp();
     for (const ms of [59_000, 0, -3_600_000])
       expect(await push(own, { push_time: new Date(clock.now() + ms).toISOString() })).toMatchObject({
@@ -127,7 +127,7 @@ describe('push_time', () => {
     expect((await list(own)).body).toEqual({ results: [] });
   });
 
-  test('is not taken for reached because the clock of the api is ahead', async () => {
+  test('is not reached early when the clock of the api is ahead', async () => {
     const own = await newApp();
     const ahead = await startTestService({ clock: movableClock(systemClock.now() + 7_200_000) });
     try {
@@ -147,7 +147,7 @@ describe('push_time', () => {
 });
 
 describe('the limit of pending pushes', () => {
-  test('is exact under 50 parallel calls, and frees up by cancelling', async () => {
+  test('is exact under 50 parallel calls, and a cancelled push frees its place', async () => {
     const small = await newApp('development');
     const replies = await Promise.all(Array.from({ length: 50 }, () => schedule(small)));
     const refused = replies.filter((reply) => reply.status !== 200);
@@ -161,7 +161,7 @@ describe('the limit of pending pushes', () => {
     expect((await schedule(small)).body).toMatchObject({ code: 154 });
   });
 
-  test('leaves a req_id free that was refused', async () => {
+  test('does not claim the req_id of a refused push', async () => {
     const small = await newApp('development');
     for (let i = 0; i < 10; i += 1) await schedule(small);
     expect((await schedule(small, { req_id: 'again' })).body).toMatchObject({ code: 154 });
@@ -182,7 +182,7 @@ describe('req_id', () => {
     expect((await push(own, { req_id: 'order1' })).body).toEqual(later.body);
   });
 
-  test('of one app is not that of another', async () => {
+  test('is separate for each app', async () => {
     const replies = await Promise.all(
       [await newApp(), await newApp()].map((own) => push(own, { req_id: 'same' })),
     );

@@ -7,7 +7,7 @@ import { useTestApi } from '../../support/test-api.ts';
 let app: App;
 let other: App;
 
-/** The keys that the test vectors of protocol/clients.md#request-signature were made with. */
+/** Keys of the test vectors in protocol/clients.md#request-signature. */
 const keys = { appKey: 'UtOCzqb67d3sN12Kts4URwy8', masterKey: 'DyJegPlemooo4X1tg94gQkw1' };
 const appId = 'mdx1l0uh1p08tdpsk8ffn4uxjh2bbhl86rebrk3muph08qx7';
 const appSign = 'd5bcbb897e19b2f6633c716dfdfaf9be,1453014943466';
@@ -19,9 +19,9 @@ beforeAll(async () => {
   other = await api.createApp();
 });
 
-/** Needs a key of any kind. */
+/** Route that needs a key of any kind. */
 const withKey = '/1.1/installations/000000000000000000000000';
-/** Needs the master key. */
+/** Route that needs the master key. */
 const withMaster = '/1.1/notifications';
 
 const statuses = async (headers: Record<string, string>) => {
@@ -39,7 +39,7 @@ const operator = ['in', 'in'];
 const signOf = (timestamp: string, key: string) =>
   createHash('md5').update(`${timestamp}${key}`).digest('hex');
 
-describe('refused', () => {
+describe('a request is refused with', () => {
   const cases: [string, () => Record<string, string>][] = [
     ['nothing', () => ({})],
     ['an id alone', () => ({ 'X-LC-Id': app.appId })],
@@ -68,7 +68,7 @@ describe('refused', () => {
     ['a sign of another time', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': appSign.replace(/6$/, '7') })],
     ['a sign of the app key as master', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${appSign},master` })],
     [
-      'a sign of the master key without saying so',
+      'a signature by the master key without ",master"',
       () => ({
         'X-LC-Id': app.appId,
         'X-LC-Sign': masterSign.replace(',master', ''),
@@ -77,7 +77,7 @@ describe('refused', () => {
     ['a sign of another kind', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${appSign},ax-sig-1` })],
     ['a sign without a time', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${signOf('', app.appKey)},` })],
     [
-      'a wrong key beside a right sign',
+      'a wrong key and a valid signature',
       () => ({
         'X-LC-Id': app.appId,
         'X-LC-Key': 'wrong',
@@ -91,7 +91,7 @@ describe('refused', () => {
   });
 });
 
-describe('let in', () => {
+describe('a request is accepted', () => {
   const ids = ['X-LC-Id', 'X-AVOSCloud-Application-Id', 'X-Uluru-Application-Id', 'x-lc-id'];
   const cases: [string, string, () => string, (string | number)[]][] = [
     ['app key', 'X-LC-Key', () => app.appKey, client],
@@ -108,11 +108,11 @@ describe('let in', () => {
     ['the vector of the app key', 'X-AVOSCloud-Request-Sign', () => appSign, client],
     ['the vector of the master key', 'X-AVOSCloud-Request-Sign', () => masterSign, operator],
   ];
-  test.each(cases)('%s in %s, under every name of the id', async (_case, name, value, expected) => {
+  test.each(cases)('with %s in %s, under every name of the id', async (_case, name, value, expected) => {
     for (const id of ids) expect(await statuses({ [id]: app.appId, [name]: value() })).toEqual(expected);
   });
 
-  test('a sign of any time, since there is no window for repeats', async () => {
+  test('with a signature of any time, since there is no replay window', async () => {
     for (const timestamp of ['1', String(Date.now()), '99999999999999'])
       expect(
         await statuses({
@@ -122,12 +122,12 @@ describe('let in', () => {
       ).toEqual(client);
   });
 
-  test('a session that is not known does no harm where no user is needed', async () => {
+  test('with an unknown session, when the route needs no user', async () => {
     const headers = { 'X-LC-Id': app.appId, 'X-LC-Sign': appSign, 'X-LC-Session': '0' };
     expect(await statuses(headers)).toEqual(client);
   });
 
-  test('403 says what is missing', async () => {
+  test('except without the master key: 403 names what is missing', async () => {
     const { status, body } = await api.request('GET', withMaster, { app });
     expect({ status, body }).toEqual({
       status: 403,
@@ -135,7 +135,7 @@ describe('let in', () => {
     });
   });
 
-  test('an app that was deleted is nobody within a second', async () => {
+  test('until a second after its app is deleted', async () => {
     const gone = await api.createApp();
     expect((await api.request('GET', withMaster, { app: gone, master: true })).status).toBe(200);
     await api.request('DELETE', `/console/api/apps/${gone.appId}`, { admin: true });
@@ -154,7 +154,7 @@ describe('X-LC-Prod', () => {
     ['2', 'dev'],
   ];
 
-  test.each(cases)('%j means %s where the push does not say', async (value, prod) => {
+  test.each(cases)('%j means %s when the push has no prod', async (value, prod) => {
     for (const name of names) {
       const headers: Record<string, string> = value === undefined ? {} : { [name]: value };
       const where = { deviceType: 'android' };
@@ -166,7 +166,7 @@ describe('X-LC-Prod', () => {
     }
   });
 
-  test('what the push says wins', async () => {
+  test('is overridden by prod in the push', async () => {
     const body = { data: { alert: 'x' }, where: { deviceType: 'android' }, prod: 'prod' };
     const sent = await api.request('POST', '/1.1/push', {
       app,

@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 let database: TestDatabase;
 let api: Awaited<ReturnType<typeof startApi>>;
 let app: App;
-/** Moved by hand: a count is good for a second. */
+/** Clock that the test moves, since a count is cached for a second. */
 let nowMs = 0;
 
 beforeAll(async () => {
@@ -36,8 +36,8 @@ async function push(body: object) {
   return { status: reply.status, retryAfter: reply.headers.get('retry-after'), body: await reply.json() };
 }
 
-test('pushes are refused while too many wait for a dispatcher, and nothing of them is kept', async () => {
-  // For later: it waits for its time, not for a dispatcher.
+test('pushes are refused while too many wait for a dispatcher, and are not stored', async () => {
+  // A scheduled push waits for its time, not for a dispatcher.
   const later = await push({ push_time: new Date(Date.now() + 3_600_000).toISOString() });
   expect(later.status).toBe(200);
   for (let i = 0; i < 3; i += 1) expect((await push({})).status).toBe(200);

@@ -7,12 +7,12 @@ import { RawRequest } from '../../support/raw-request.ts';
 import { startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 import { refusalOf, refused } from '../../support/users.ts';
 
-/** Who may send how much, and what it may hold. */
+/** Limits of the size and the content of bodies. */
 let api: TestApi;
 let app: App;
 let host: TestFunctionHost;
 let close: () => Promise<void>;
-/** One that waits for bodies for a moment only. */
+/** Api with a short timeout for bodies. */
 let hasty: TestApi;
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ describe('without a valid key', () => {
     }
   });
 
-  test('an operator’s call without the token, and a callback whose secret is wrong, are refused likewise', async () => {
+  test('a call without the operator’s token and a callback with a wrong secret are refused the same way', async () => {
     for (const [path, status] of [
       ['/console/api/apps', 401],
       ['/callbacks/vendor_b/nobody/x', 404],
@@ -78,7 +78,7 @@ describe('without a valid key', () => {
     }
   });
 
-  test('a page takes 16 KB: an announced body is refused unread, a chunked one where it passes them', async () => {
+  test('a page takes 16 KB: a body with a longer Content-Length is refused unread, a chunked one at the limit', async () => {
     const announced = open(page, [`Content-Length: ${16 * kb + 1}`]);
     expect(await announced.answer()).toMatchObject({ status: 413, body: { code: 413 } });
     announced.end();
@@ -98,7 +98,7 @@ describe('the text form', () => {
   const large = { deviceType: 'android', installationId: 'text-large', note: 'x'.repeat(100 * kb) };
   const credentials = () => ({ _ApplicationId: app.appId, _ApplicationKey: app.appKey });
 
-  test('is read beyond 16 KB where keys that are right come first', async () => {
+  test('is read beyond 16 KB when it begins with valid keys', async () => {
     const made = await send(
       '/1.1/installations',
       JSON.stringify({ ...credentials(), ...large, _ClientVersion: 'js' }),
@@ -125,7 +125,7 @@ describe('the text form', () => {
     expect(refusalOf(await send('/1.1/installations', JSON.stringify(body())))).toEqual(refusal);
   });
 
-  test('has the limits of the call that it stands for', async () => {
+  test('has the limits of the call that it replaces', async () => {
     const login = { ...credentials(), username: 'x'.repeat(20 * kb), password: 'p' };
     expect(refusalOf(await send('/1.1/login', JSON.stringify(login)))).toEqual(refused(413, 413));
     const push = { _ApplicationId: app.appId, _MasterKey: app.masterKey, data: { alert: 'x'.repeat(5000) } };
@@ -134,7 +134,7 @@ describe('the text form', () => {
 });
 
 describe('with a key', () => {
-  /** Quick: the best quality takes seconds, in which idle connections of this process end. */
+  /** Fast compression: the best quality takes seconds, in which idle connections of this process close. */
   const brotli = (text: string) =>
     brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
   const packers = {
@@ -181,7 +181,7 @@ describe('with a key', () => {
     expect([413, 116]).not.toContain(fits.body.code);
   });
 
-  test('packed bodies are read, whatever packs them', async () => {
+  test('compressed bodies are read in every supported encoding', async () => {
     for (const [encoding, pack] of Object.entries(packers)) {
       const response = await fetch(`${api.url}/1.1/installations`, {
         method: 'POST',
@@ -198,7 +198,7 @@ describe('with a key', () => {
     expect(refusalOf(broken)).toEqual(refused(107));
   });
 
-  test('empty packed pieces without end are cut', async () => {
+  test('an endless series of empty compressed chunks is cut', async () => {
     const request = open('/1.1/login', [...keys(), 'Content-Encoding: gzip', chunked]);
     const refusal = request.answer();
     const nothing = gzipSync('');
@@ -221,10 +221,10 @@ describe('with a key', () => {
   });
 });
 
-describe('what a body holds', () => {
+describe('the content of a body', () => {
   const inBatch = (item: object) =>
     api.request('POST', '/1.1/batch', { app, master: true, body: { requests: [item] } });
-  /** Text in place of a member: to write it out of values would overflow here already. */
+  /** Text instead of values: JSON.stringify would overflow in this test. */
   const withDeep = (value: object) => JSON.stringify(value).replace('"DEEP"', deep(200_000));
 
   test.each([
@@ -294,7 +294,7 @@ describe('what a body holds', () => {
     for (const code of codes) expect([102, 107]).toContain(code);
   });
 
-  test('has at most 250,000 values: 20 MB of lists are refused before one is made', async () => {
+  test('has at most 250,000 values: 20 MB of lists are refused before they are parsed', async () => {
     const lists = `{"requests":[${'[],'.repeat(6_900_000)}0]}`;
     expect(refusalOf(await api.request('POST', '/1.1/batch', { app, body: lists }))).toEqual(refused(107));
     expect(
@@ -304,7 +304,7 @@ describe('what a body holds', () => {
     expect((await api.request('POST', '/1.1/batch', { app, body: rich })).body).toEqual([]);
   });
 
-  test('a function answers a batch with anything: what is too deep is 502', async () => {
+  test('a response of a function in a batch that is too deep is 502', async () => {
     host.answers.set('/1.1/functions/deep', (request, response) => {
       request.resume().once('end', () => {
         response.writeHead(200, { 'Content-Type': 'application/json' }).end(`{"result":${deep(200_000)}}`);
@@ -330,7 +330,7 @@ describe('a malformed body', () => {
     expect(body.map((one: { error: { code: number } }) => one.error.code)).toEqual([107, 107]);
   });
 
-  test('null is nothing only for calls that need nothing', async () => {
+  test('null counts as no body only for calls without a body', async () => {
     for (const path of ['/1.1/installations', '/1.1/users', '/1.1/login', '/1.1/batch'])
       expect(refusalOf(await api.request('POST', path, { app, body: 'null' }))).toEqual(refused(107));
     const refresh = await api.request('PUT', `/1.1/users/${'a'.repeat(24)}/refreshSessionToken`, {
@@ -341,7 +341,7 @@ describe('a malformed body', () => {
   });
 
   test.each(['hello', '{', '{"a":1}}', "{'a':1}", 'a=1&b=2', '\u0000'])(
-    '%j is no argument: the host is not asked',
+    '%j is no valid argument, and the host gets no request',
     async (body) => {
       const before = host.requests.length;
       for (const path of ['/1.1/functions/hello', '/1.1/call/hello'])
@@ -353,13 +353,13 @@ describe('a malformed body', () => {
     },
   );
 
-  test.each(['', '{}', '[1]', '"x"', 'null', '1'])('%j is one', async (body) => {
+  test.each(['', '{}', '[1]', '"x"', 'null', '1'])('%j is a valid argument', async (body) => {
     expect((await api.request('POST', '/1.1/functions/hello', { app, body })).status).toBe(200);
   });
 });
 
 describe('a body that does not arrive', () => {
-  test('is given up after its time: 408, and the connection is closed', async () => {
+  test('is refused after its time: 408, and the connection is closed', async () => {
     for (const head of [keys(), [...keys(), 'Content-Encoding: gzip']]) {
       const request = open('/1.1/installations', [...head, 'Content-Length: 1000'], hasty.url);
       request.socket.write('{');
@@ -379,7 +379,7 @@ describe('a body that does not arrive', () => {
   });
 });
 
-describe('what is no request', () => {
+describe('an invalid request', () => {
   test.each([
     ['garbage', 'hello\r\n\r\n', 400],
     ['endless headers', `GET / HTTP/1.1\r\nX: ${'x'.repeat(100 * kb)}\r\n\r\n`, 431],

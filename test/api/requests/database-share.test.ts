@@ -29,14 +29,14 @@ const list = (app: App, where: object = {}, more: { master?: boolean } = {}) =>
     ...more,
   });
 
-/** While `work` runs the table is locked: every query of it keeps a connection. */
+/** Locks the table while `work` runs, so that every query of it holds a connection. */
 const whileLocked = <T>(table: string, work: () => Promise<T>): Promise<T> =>
   db.transaction(async (tx) => {
     await tx.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
     return work();
   });
 
-/** Transactions of the api that wait for a lock. */
+/** Counts the transactions of the api that wait for a lock. */
 async function waiting(name: string): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     `SELECT count(*) AS count FROM pg_stat_activity
@@ -46,11 +46,11 @@ async function waiting(name: string): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-describe('an app that does its worst', () => {
-  test('with slow conditional updates has two of them at a time, and is told 124; others are answered', async () => {
+describe('an app with the heaviest load', () => {
+  test('runs two slow conditional updates at a time and gets 124; other apps are answered', async () => {
     const long = 'ab'.repeat(30_000);
     const ids = await Promise.all([register(hostile, { long }), register(hostile, { long })]);
-    // Two letters and a random order: each state of the pattern is met once.
+    // Two letters in random order, so that the pattern reaches each state once.
     await db.query(
       `UPDATE installation SET fields = jsonb_build_object('long', (
          SELECT string_agg(translate(md5(i::text), '0123456789cdef', 'abababababababab'), '')
@@ -86,11 +86,11 @@ describe('an app that does its worst', () => {
     expect(isOver).toBe(false);
     const codes = (await attack).map(({ body }) => body.code);
     expect(codes.filter((code) => code === 124).length).toBeGreaterThanOrEqual(2);
-    // The rest waited for longer than anybody should, or found a fast machine.
+    // The others waited too long, or ran on a fast machine.
     expect(codes.filter((code) => ![124, 305, 429].includes(code))).toEqual([]);
   });
 
-  test('holds back neither saves and pushes of others, nor health checks', async () => {
+  test('delays neither saves and pushes of other apps nor health checks', async () => {
     const user = await api.request('POST', '/1.1/users', {
       app: hostile,
       body: { username: 'u', password: 'p' },
@@ -111,7 +111,7 @@ describe('an app that does its worst', () => {
     });
   });
 
-  test('is told 429 and when to come again once a hundred of its queries wait', async () => {
+  test('gets 429 with Retry-After once a hundred of its queries wait', async () => {
     const calls = Array.from({ length: 150 }, () => list(hostile));
     const refusal = await whileLocked('installation', () =>
       Promise.any(calls.map(async (call) => ((await call).status === 429 ? call : Promise.reject(call)))),
@@ -123,7 +123,7 @@ describe('an app that does its worst', () => {
     expect((await list(hostile)).status).toBe(200);
   });
 
-  test('waits less long with the app key than with the master key', async () => {
+  test('waits for a shorter time with the app key than with the master key', async () => {
     const master = await whileLocked('installation', async () => {
       const reply = list(other, {}, { master: true });
       await expect.poll(() => waiting('carillon api (queries)')).toBe(1);
@@ -133,7 +133,7 @@ describe('an app that does its worst', () => {
     expect((await master.reply).status).toBe(200);
   });
 
-  test('has a push whose condition waits for its turn accepted', async () => {
+  test('gets a push accepted while its condition waits for its turn', async () => {
     const own = await api.createApp({ ...hostile.options, hybridPush: true });
     await register(own, { vendor: 'vendor_a', registrationId: 'r' });
     const body = { data: { alert: 'hi' } };
@@ -154,7 +154,7 @@ describe('a reply', () => {
   const pointer = (i: number) => ({ __type: 'Pointer', className: '_User', objectId: `big${i}` });
   beforeAll(async () => {
     big = await api.createApp({ allowInstallationQuery: true, allowUserQuery: true });
-    // Half of them shrink to nothing when they are stored.
+    // Half of them compress to almost nothing in the database.
     await db.query(
       `INSERT INTO app_user (app_id, object_id, username, session_nonce, session_hash, fields)
        SELECT $1, 'big' || i, 'big' || i, int8send(i), sha256(int8send(i)), jsonb_build_object('text',
@@ -193,7 +193,7 @@ describe('a reply', () => {
     expect(await get('/1.1/scan/classes/_User?limit=20', true)).toEqual(tooLarge);
   });
 
-  test('includes as much, also of what stands in it many times', async () => {
+  test('includes at most as much, also of an object that it includes many times', async () => {
     for (const path of [`/1.1/installations/${device}?`, '/1.1/installations?']) {
       expect(await get(`${path}include=few`)).toBe('whole');
       expect(await get(`${path}include=all`)).toEqual(tooLarge);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-/** What browsers send when a person opens an address. */
+/** Headers of a browser that opens a URL. */
 const browser = { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
 const programs = ['*/*', 'application/json', 'application/json, text/plain, */*', 'text/html;q=0.5,*/*'];
 
@@ -22,7 +22,7 @@ const open = (path: string, headers: Record<string, string> = {}, method = 'GET'
   fetch(api.url + path, { method, headers: { ...browser, ...headers } });
 
 describe('the front page', () => {
-  test('says what this is, loads nothing and runs nothing', async () => {
+  test('describes the service, loads nothing and runs nothing', async () => {
     const reply = await open('/');
     const html = await reply.text();
     expect(reply.status).toBe(200);
@@ -35,7 +35,7 @@ describe('the front page', () => {
     expect(html).not.toMatch(/<script|<link|<img|src=|https?:/);
   });
 
-  test('links only to what exists', async () => {
+  test('links only to existing routes', async () => {
     const html = await (await open('/')).text();
     const links = [...html.matchAll(/href="([^"]+)"/g)].map(([, path = '']) => path);
     expect(links).toContain('/healthz');
@@ -57,7 +57,7 @@ describe('the front page', () => {
   });
 });
 
-describe('an address without a route', () => {
+describe('a path without a route', () => {
   test('is a page for browsers', async () => {
     for (const path of ['/nothing', '/1.1/nothing', '/console/nothing', '/%22%3E%3Cscript%3E']) {
       const reply = await open(path);
@@ -70,7 +70,7 @@ describe('an address without a route', () => {
     expect(await (await open('/nothing', { 'Accept-Language': 'zh' })).text()).toContain('页面不存在');
   });
 
-  test.each(programs)('is JSON for programs that accept %s, and so is the front page', async (accept) => {
+  test.each(programs)('is JSON for clients that accept %s, and so is the front page', async (accept) => {
     for (const path of ['/', '/nothing']) {
       const reply = await fetch(api.url + path, { headers: { Accept: accept } });
       expect(reply.status).toBe(404);
@@ -79,7 +79,7 @@ describe('an address without a route', () => {
     }
   });
 
-  test('is JSON for what is written, whatever is accepted', async () => {
+  test('is JSON for writes, with any Accept header', async () => {
     const reply = await open('/nothing', {}, 'POST');
     expect(reply.status).toBe(404);
     expect(await reply.json()).toMatchObject({ code: 404 });

@@ -41,7 +41,7 @@ const kinds: Record<string, RegExp> = {
   '<text>': /./,
 };
 
-/** The reply as a matcher: kinds of texts, and dictionaries that may hold more. */
+/** Converts a reply to a matcher: kinds of texts, and dictionaries that may have more members. */
 function expected(value: Json): unknown {
   if (typeof value === 'string') return kinds[value] ? expect.stringMatching(kinds[value]) : value;
   if (Array.isArray(value)) return value.map(expected);
@@ -51,7 +51,7 @@ function expected(value: Json): unknown {
   return isOpen === true ? expect.objectContaining(matchers) : matchers;
 }
 
-/** What of a reply has a name for later. */
+/** Collects the values of a reply that later requests use by name. */
 function memberAt(body: Json, path: string): string {
   const value = path
     .split('.')
@@ -60,7 +60,7 @@ function memberAt(body: Json, path: string): string {
   return value;
 }
 
-/** One SDK at work: what it was told stays for its next requests. */
+/** Client that plays the requests of an SDK and remembers the values of its replies. */
 class Player {
   readonly #app: App;
   readonly #headers: Record<string, string>;
@@ -101,7 +101,7 @@ class Player {
     return (await api.request('GET', path, { admin: true })).body.results[0].code;
   }
 
-  /** The same with what is known in place of `$name`; what names nothing, as operators do, stays. */
+  /** Replaces `$name` by its value; unknown names, such as operators, stay. */
   #filled<T>(value: T): T {
     return JSON.parse(JSON.stringify(value), (_name, inner: JsonObject | string) => {
       if (typeof inner === 'string') return this.#text(inner);

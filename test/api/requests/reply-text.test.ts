@@ -15,7 +15,7 @@ test('a reply is the same JSON whether it is written at once or row by row', asy
   expect(await replyText({ results: [undefined] })).toBe('{"results":[null]}');
 });
 
-test('a large list leaves room for others while it is written', async () => {
+test('a large list yields to other calls while it is written', async () => {
   const results = Array.from({ length: 20 }, () => ({ text: 'x'.repeat(100_000) }));
   const written = replyText({ results });
   let turns = 0;

@@ -13,7 +13,7 @@ beforeAll(async () => {
   app = await api.createApp();
 });
 
-/** Needs the master key. */
+/** Route that needs the master key. */
 const records = '/1.1/notifications';
 
 describe('the text form', () => {
@@ -23,7 +23,7 @@ describe('the text form', () => {
       headers: { 'Content-Type': 'text/plain;charset=UTF-8', ...headers },
     });
 
-  test('keys inside the body stand for headers, and _method for the method', async () => {
+  test('keys in the body replace headers, and _method the method', async () => {
     const keysOf = { _ApplicationId: app.appId, _MasterKey: app.masterKey };
     const listed = await send(records, { ...keysOf, _method: 'GET', limit: 1 });
     expect({ status: listed.status, body: listed.body }).toEqual({ status: 200, body: { results: [] } });
@@ -33,7 +33,7 @@ describe('the text form', () => {
     expect((await send(records, asClient)).status).toBe(403);
   });
 
-  test('it makes, reads and changes an object; members with one underscore are not stored', async () => {
+  test('it creates, reads and changes an object; members with one underscore are not stored', async () => {
     const keysOf = {
       _ApplicationId: app.appId,
       _ApplicationKey: app.appKey,
@@ -65,14 +65,14 @@ describe('the text form', () => {
     expect((await send('/1.1/installations', body)).status).toBe(status);
   });
 
-  test('a method that is none leaves the POST', async () => {
+  test('an invalid method leaves the POST', async () => {
     const body = { _ApplicationId: app.appId, _MasterKey: app.masterKey, _method: 'TRACE' };
     expect((await send(records, body)).status).toBe(405);
   });
 });
 
 describe('browsers', () => {
-  test('the preflight grants what they ask for, for a day', async () => {
+  test('get every requested permission from the preflight, for a day', async () => {
     const asked = 'content-type,x-lc-id,x-lc-sign,x-lc-session,x-lc-ua,x-lc-prod,x-lc-hook-key';
     const { status, headers } = await api.request('OPTIONS', '/1.1/push', {
       headers: {
@@ -89,7 +89,7 @@ describe('browsers', () => {
       expect(headers.get('access-control-allow-methods')).toContain(method);
   });
 
-  test('they may read refusals too', async () => {
+  test('may read refusals too', async () => {
     for (const path of [records, '/nowhere']) {
       const { headers } = await api.request('GET', path, { headers: { Origin: 'https://app.test' } });
       expect(headers.get('access-control-allow-origin')).toBe('https://app.test');
@@ -120,7 +120,7 @@ describe('bodies', () => {
     expect({ status, code: body.code }).toEqual({ status: 413, code: 413 });
   });
 
-  test('a body in a form that we do not read: 415', async () => {
+  test('a body in an unsupported encoding: 415', async () => {
     const { status, body } = await post('{}', { 'Content-Encoding': 'pony' });
     expect({ status, code: body.code }).toEqual({ status: 415, code: 415 });
   });
@@ -135,12 +135,12 @@ describe('bodies', () => {
     expect([200, 201]).toContain(reply.status);
   });
 
-  test('keys are looked at before the body', async () => {
+  test('keys are checked before the body', async () => {
     const { status } = await api.request('POST', '/1.1/installations', { body: '{' });
     expect(status).toBe(401);
   });
 
-  test('a request that breaks off harms nobody', async () => {
+  test('an aborted request does not affect others', async () => {
     const { hostname, port } = new URL(api.url);
     const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, 'Content-Length': '100' };
     await new Promise<void>((resolve) => {
@@ -170,7 +170,7 @@ describe('paths', () => {
   });
 });
 
-describe('the words of a refusal', () => {
+describe('the text of a refusal', () => {
   const english = 'Could not find user.';
   const wrong = (headers: Record<string, string>) =>
     api.request('POST', '/1.1/login', { app, headers, body: { username: 'nobody', password: 'p' } });
@@ -188,7 +188,7 @@ describe('the words of a refusal', () => {
     expect(headers.get('vary')).toMatch(/Accept-Language/);
   });
 
-  test('are English where they say more than the table, and where only programmers meet them', async () => {
+  test('is English when it says more than the table, and for errors that only programmers see', async () => {
     const headers = { 'Accept-Language': 'zh' };
     const body = { mobilePhoneNumber: '13800138000', ttl: 31 };
     const own = await api.request('POST', '/1.1/requestSmsCode', { app, headers, body });
@@ -199,7 +199,7 @@ describe('the words of a refusal', () => {
 });
 
 describe('the log', () => {
-  test('a refused request is one line, at level info, without anything that was sent', async () => {
+  test('a refused request is one line at level info, without values of the request', async () => {
     const lines: string[] = [];
     const log = createLogger({
       level: 'info',

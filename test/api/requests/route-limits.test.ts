@@ -11,8 +11,8 @@ const mb = 1024 * kb;
 
 const nameOf = ({ method, paths }: Route) => `${method} ${paths[0]}`;
 
-describe('every route declares what it reads at most', () => {
-  test('one that does not is not loaded', async () => {
+describe('every route declares the size of its body', () => {
+  test('and is not loaded otherwise', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'carillon-routes-'));
     const load = async (name: string, limit: string) => {
       await writeFile(join(folder, name), `export default [{ paths: ['/a'], run() {}, ${limit} }];`);
@@ -34,7 +34,7 @@ describe('every route declares what it reads at most', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('small where nothing else is said here', async () => {
+  test('which is small, except for the routes listed here', async () => {
     const routes = await loadRoutes();
     expect(routes.length).toBeGreaterThan(80);
     const larger = routes.filter(({ limit }) => limit.bodyBytesBelow > 16 * kb + 1);
@@ -58,7 +58,7 @@ describe('every route declares what it reads at most', () => {
     for (const { limit, auth } of larger) if (auth === 'admin') expect(limit.bodyBytesBelow).toBe(mb);
   });
 
-  test('a sender without a key gets 16 KB, and a route whose body has no shape reads no more', async () => {
+  test('of 16 KB for senders without a key and for routes without a schema of the body', async () => {
     for (const route of await loadRoutes()) {
       const { bodyBytesBelow } = route.limit;
       if (route.isForStrangers) expect(bodyBytesBelow, nameOf(route)).toBeLessThanOrEqual(16 * kb + 1);

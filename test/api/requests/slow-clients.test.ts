@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-/** Clients that are slow, say nothing, or say nonsense: what they hold is given back, and no other client waits. */
+/** Slow, silent and invalid clients: their resources are freed, and no other client waits. */
 let database: TestDatabase;
 let api: TestApi;
 const opened: Socket[] = [];
@@ -27,11 +27,11 @@ interface Client {
   socket: Socket;
   received: () => string;
   hasEnded: () => boolean;
-  /** The server has ended it. */
+  /** The server closed it. */
   closed: Promise<void>;
 }
 
-/** A connection by hand that reads, but never closes by itself. */
+/** Opens a raw connection that reads and never closes by itself. */
 async function open(head = '', at = api): Promise<Client> {
   const socket = connect({ port: Number(new URL(at.url).port), host: '127.0.0.1', allowHalfOpen: true });
   opened.push(socket);
@@ -56,7 +56,7 @@ async function open(head = '', at = api): Promise<Client> {
 const isWell = async () => expect((await api.request('GET', '/healthz')).status).toBe(200);
 
 describe('connections', () => {
-  test('that send their headers bit by bit are ended with 408', async () => {
+  test('that send their headers byte by byte are closed with 408', async () => {
     const client = await open('GET /healthz HTTP/1.1\r\nHost: x\r\n');
     const drip = setInterval(() => client.socket.writable && client.socket.write('X-More: x\r\n'), 50);
     await client.closed;
@@ -64,7 +64,7 @@ describe('connections', () => {
     expect(client.received()).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":408/);
   });
 
-  test('that never finish the upgrade of a device are ended too', async () => {
+  test('that never finish the upgrade of a device are closed too', async () => {
     const client = await open(
       'GET /1.1/channel HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n',
     );
@@ -72,7 +72,7 @@ describe('connections', () => {
     expect(client.received()).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  test('that upgrade and do not log in are ended, whether or not they answer our close', async () => {
+  test('that upgrade and do not log in are closed, also without a close frame from the client', async () => {
     const client = await open(
       `GET /1.1/channel HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${'a'.repeat(22)}==\r\n\r\n`,
     );
@@ -80,7 +80,7 @@ describe('connections', () => {
     expect(client.received()).toMatch(/^HTTP\/1\.1 101 /);
   });
 
-  test('5,000 that say nothing cost bounded memory, hold up nobody, and are ended', {
+  test('5,000 silent ones take bounded memory, delay no other client, and are closed', {
     timeout: 60_000,
   }, async () => {
     const before = process.memoryUsage().rss;
@@ -88,13 +88,13 @@ describe('connections', () => {
     for (let i = 0; i < 50; i += 1)
       idle.push(...(await Promise.all(Array.from({ length: 100 }, () => open()))));
     await isWell();
-    // Both ends of each are in this process.
+    // Both ends of each connection are in this process.
     expect(process.memoryUsage().rss - before).toBeLessThan(400 * 1024 * 1024);
     await Promise.all(idle.map(({ closed }) => closed));
     await isWell();
   });
 
-  test('beyond the most that a process has are closed at once, and places come back', async () => {
+  test('beyond the limit of a process are closed at once, and closed ones count no longer', async () => {
     const small = await startTestApi({ databaseUrl: database.url, serverLimits: { maxConnections: 20 } });
     const clients = await Promise.all(Array.from({ length: 30 }, () => open('', small)));
     await expect.poll(() => clients.filter(({ hasEnded }) => hasEnded()).length).toBe(10);
@@ -104,17 +104,17 @@ describe('connections', () => {
   });
 });
 
-describe('what is no conversation', () => {
+describe('invalid input', () => {
   test.each([
     ['nonsense', '\x00\x01\x02 garbage\r\n\r\n'],
     [
-      'a request and nonsense behind it',
+      'a request followed by garbage',
       'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n\x16\x03\x01 garbage\r\n\r\n'.repeat(3),
     ],
     ['another version', 'GET / HTTP/9.9\r\n\r\n'],
     ['two lengths', 'POST /1.1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
     [
-      'a length and chunks',
+      'Content-Length and chunks',
       'POST /1.1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
   ])('is answered 400, and the connection ends: %s', async (_what, text) => {
@@ -130,7 +130,7 @@ describe('what is no conversation', () => {
     expect(client.received()).toMatch(/^HTTP\/1\.1 431 /);
   });
 
-  test('as many requests in one go as are allowed are answered in order; more end the connection', async () => {
+  test('pipelined requests up to the limit are answered in order; more close the connection', async () => {
     const request = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n';
     const few = await open(request.repeat(15));
     await expect.poll(() => few.received().split('HTTP/1.1 200').length - 1).toBe(15);

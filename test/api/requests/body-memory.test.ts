@@ -8,7 +8,7 @@ import { createTestDatabase } from '../../support/database.ts';
 import { metricOf, RawRequest } from '../../support/raw-request.ts';
 import { startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
 
-/** Bytes of bodies that a process holds: of all senders, of one, and of those without a key. */
+/** Limits of the request bodies in memory: of all senders, of one, and of those without a key. */
 const kb = 1024;
 const mb = 1024 * kb;
 const limits = {
@@ -28,7 +28,7 @@ const sent: RawRequest[] = [];
 
 beforeAll(async () => {
   const database = await createTestDatabase();
-  // Each test says which address it comes from.
+  // Each test chooses its own IP address.
   const env = { TRUSTED_PROXIES: '1' };
   api = await startTestApi({ databaseUrl: database.url, bodyLimits: limits, env });
   host = await startFunctionHost();
@@ -70,7 +70,7 @@ function open(path: string, { address = '10.0.0.1', by, headers = [] }: From = {
   return request;
 }
 
-/** A body that is not finished, and of which the api has read `bytes`. */
+/** Sends an unfinished body of which the api has read `bytes`. */
 async function hold(path: string, bytes: number, from: From = {}): Promise<RawRequest> {
   const before = await inHand();
   const request = open(path, from).chunk(randomBytes(bytes / 2).toString('hex'));
@@ -80,7 +80,7 @@ async function hold(path: string, bytes: number, from: From = {}): Promise<RawRe
 
 const page = '/1.1/resetPassword/aaaaaaaaaaaaaaaa';
 
-test('an address that holds too much without a key is refused, another one is not', async () => {
+test('an IP address with too many bytes and no key is refused, another one is not', async () => {
   for (let i = 0; i < 10; i += 1) await hold(page, 10 * kb);
   const refused = open(page).chunk('x'.repeat(kb));
   expect(await refused.answer()).toMatchObject({
@@ -89,17 +89,17 @@ test('an address that holds too much without a key is refused, another one is no
     body: { code: 429, error: expect.any(String) },
   });
   await hold(page, 10 * kb, { address: '10.0.0.2' });
-  // Keys have their own.
+  // Senders with a key have a separate limit.
   await hold('/1.1/batch', mb, { by: app });
 });
 
-test('of IPv6 an address is its network', async () => {
+test('an IPv6 address counts by its /64 network', async () => {
   for (let i = 0; i < 10; i += 1) await hold(page, 10 * kb, { address: `2001:db8::${i + 1}` });
   const refused = open(page, { address: '2001:db8::ffff' }).chunk('x'.repeat(kb));
   expect((await refused.answer()).status).toBe(429);
 });
 
-test('strangers of many addresses are refused together, and cost those with a key nothing', async () => {
+test('senders without a key share a limit over all IP addresses, and take nothing from those with a key', async () => {
   for (let i = 0; i < 20; i += 1) await hold(page, 10 * kb, { address: `10.0.1.${i}` });
   const refused = open(page, { address: '10.0.2.1' }).chunk('x'.repeat(kb));
   expect(await refused.answer()).toMatchObject({
@@ -111,7 +111,7 @@ test('strangers of many addresses are refused together, and cost those with a ke
   expect((await api.request('POST', '/1.1/batch', { app, body: { requests: [] } })).status).toBe(200);
 });
 
-test('an app is refused beyond its part, from whatever address; then the process as a whole', async () => {
+test('an app is refused beyond its share, from any IP address; then all apps are', async () => {
   await hold('/1.1/batch', 4 * mb, { by: app });
   const ofApp = open('/1.1/batch', { by: app, address: '10.0.0.9' }).chunk('x'.repeat(2 * mb));
   expect(await ofApp.answer()).toMatchObject({ status: 429, body: { code: 429 } });
@@ -122,21 +122,21 @@ test('an app is refused beyond its part, from whatever address; then the process
   expect(await ofAll.answer()).toMatchObject({ status: 503, headers: expect.stringMatching(/retry-after/i) });
 });
 
-test('values of a parsed body count beside its text', async () => {
+test('the values of a parsed body count in addition to its text', async () => {
   const values = (length: number) => ({ requests: [], more: Array(length).fill(1) });
   expect((await api.request('POST', '/1.1/batch', { app, body: values(40_000) })).status).toBe(200);
   expect((await api.request('POST', '/1.1/batch', { app, body: values(60_000) })).status).toBe(429);
 });
 
-describe('bytes are given back', () => {
-  test('when a sender goes away', async () => {
+describe('bytes are freed', () => {
+  test('when a sender disconnects', async () => {
     const request = await hold('/1.1/batch', 4 * mb, { by: app });
     request.end();
     await expect.poll(inHand).toBe(0);
     await hold('/1.1/batch', 4 * mb, { by: app });
   });
 
-  test('when a call is answered, also with a refusal', async () => {
+  test('when the reply is sent, also a refusal', async () => {
     const note = 'x'.repeat(3 * mb);
     for (const body of [{ requests: [], note }, { requests: 1, note }, `{"a":"${note}"`])
       for (let i = 0; i < 3; i += 1) {
@@ -146,7 +146,7 @@ describe('bytes are given back', () => {
     expect(await inHand()).toBe(0);
   });
 
-  test('after a function has answered, and not before', async () => {
+  test('after a function has responded, and not before', async () => {
     const answers: (() => void)[] = [];
     host.answers.set('/1.1/functions/slow', (request, response) => {
       request.resume().once('end', () => {
@@ -166,13 +166,13 @@ describe('bytes are given back', () => {
   });
 });
 
-describe('bombs: 20 KB that unpack to 20 MB', () => {
+describe('bodies of 20 KB that decompress to 20 MB', () => {
   const bomb = gzipSync(Buffer.alloc(20 * mb, '['));
-  /** Never ends: what is held is held until the api gives it up. */
+  /** Body without an end, which stays in memory until the api drops it. */
   const send = (path: string, from: From) =>
     open(path, { ...from, headers: ['Content-Encoding: gzip', ...(from.headers ?? [])] }).chunk(bomb);
 
-  test('of strangers are not unpacked', async () => {
+  test('are not decompressed without a key', async () => {
     const requests = Array.from({ length: 40 }, (_, i) => [
       send(page, { headers: ['Content-Type: application/x-www-form-urlencoded'] }),
       send('/1.1/users', { headers: ['Content-Type: text/plain'], address: `10.1.0.${i}` }),
@@ -183,7 +183,7 @@ describe('bombs: 20 KB that unpack to 20 MB', () => {
     expect((await api.request('GET', '/healthz')).status).toBe(200);
   });
 
-  test('with a key are cut at the limit of their route, and where their sender holds too much', async () => {
+  test('with a key are cut at the limit of the route or of the sender', async () => {
     const small = Array.from({ length: 60 }, () => send('/1.1/login', { by: app }));
     const large = Array.from({ length: 20 }, () => send('/1.1/batch', { by: other, address: '10.0.0.2' }));
     let highest = 0;
@@ -200,7 +200,7 @@ describe('bombs: 20 KB that unpack to 20 MB', () => {
   });
 });
 
-test('after a refusal the connection serves the next call, where the sender goes on', async () => {
+test('after a refusal the connection serves the next call when the sender finishes the body', async () => {
   const text = 'x'.repeat(17 * kb);
   const request = new RawRequest(api.url, [
     'POST /1.1/login HTTP/1.1',
