@@ -1,6 +1,8 @@
+import { Readable } from 'node:stream';
 import type { Middleware } from 'koa';
 import type { Refusal } from '../../shared/domain/errors/errors.ts';
-import type { Route } from '../route.ts';
+import type { Reply, Route } from '../route.ts';
+import { toRefusal } from './errors.ts';
 
 /** Request with its reply, as tests compare it with the declared replies of its route. */
 export interface Exchange {
@@ -14,11 +16,35 @@ export interface Exchange {
   refusal: Refusal | undefined;
 }
 
+type Report = (exchange: Exchange) => void;
+
 /** Reports each reply. Only tests pass a `report`: an api without one does not install this. */
-export function reportExchanges(report: (exchange: Exchange) => void): Middleware {
+export function reportExchanges(report: Report): Middleware {
   return async (ctx, next) => {
     await next();
     const { method, path, status, type, body, state } = ctx;
     report({ method, path, route: state.route, status, type, body, refusal: state.refusal });
   };
+}
+
+/** Runs a call inside a batch and reports its reply. */
+export async function reportInnerCall(
+  route: Route,
+  run: () => Promise<Reply>,
+  report: Report,
+): Promise<Reply> {
+  const { method, paths } = route;
+  const shared = { method, path: `${paths[0]} in a batch`, route, type: 'application/json' };
+  try {
+    const reply = await run();
+    const { body, status = route.status } = reply;
+    const isReady = typeof body === 'string' || Buffer.isBuffer(body) || body instanceof Readable;
+    report({ ...shared, status, body: isReady ? body : JSON.stringify(body), refusal: undefined });
+    return reply;
+  } catch (error) {
+    const refusal = toRefusal(error);
+    const body = { code: refusal.code, error: refusal.message };
+    report({ ...shared, status: refusal.status, body, refusal });
+    throw error;
+  }
 }

@@ -1,0 +1,69 @@
+import type { Context } from 'koa';
+import { inLane } from '../../shared/db/limits/lane.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
+import type { AppCall, Route } from '../route.ts';
+import type { SessionOwner } from '../services/accounts/sessions/sessions.ts';
+import type { Services } from '../services/services.ts';
+import { type AppIdentity, authenticateApp, sessionOf } from './authentication.ts';
+import type { OperatorAuthenticator } from './operator-authentication.ts';
+import type { PushCallLimit } from './push-call-limit.ts';
+
+/** Services that decide whether a call is let in. */
+export interface AdmissionDeps {
+  services: Services;
+  operator: OperatorAuthenticator;
+  pushCallLimit: PushCallLimit;
+}
+
+/** Identity of an admitted call; empty for routes of no app. */
+export type Admission = Partial<
+  Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'>
+>;
+
+/**
+ * Checks keys, rate and session, in this order, before the body is read. Each check costs at most a look-up. Throws a
+ * refusal.
+ */
+export async function admitCall(ctx: Context, route: Route, deps: AdmissionDeps): Promise<Admission> {
+  if (route.auth === 'admin') deps.operator.authenticate(ctx);
+  if (route.auth === 'none' || route.auth === 'admin') {
+    await route.admit(ctx.params, deps.services);
+    return {};
+  }
+  const identity = await authenticateApp(ctx, route.auth, (appId) => deps.services.appCache.app(appId));
+  ctx.state.appId = identity.app.appId;
+  return admitApp(route, identity, { sessionToken: sessionOf(ctx), deps });
+}
+
+interface SessionRequest {
+  sessionToken: string | undefined;
+  deps: AdmissionDeps;
+}
+
+/** Counts the call of an authenticated app for its rate, and looks up its session. */
+export async function admitApp(
+  route: Route,
+  identity: AppIdentity,
+  request: SessionRequest,
+): Promise<AppIdentity & { session: SessionOwner | undefined }> {
+  return inLane(identity.app.appId, async () => {
+    if (route.limit.rate === 'push') await request.deps.pushCallLimit.consume(identity.app);
+    return { ...identity, session: await findSession(route, identity, request) };
+  });
+}
+
+/**
+ * Returns the owner of the session of a call. An unknown or replaced token is ignored where no user is needed, because
+ * clients send theirs with every request (protocol/clients.md#sessions-in-requests). Throws 403 where a user is needed
+ * (protocol/users.md#session-tokens).
+ */
+async function findSession(
+  route: Route,
+  { app, isMaster }: AppIdentity,
+  { sessionToken, deps }: SessionRequest,
+): Promise<SessionOwner | undefined> {
+  if (route.session === undefined) return undefined;
+  const owner = await deps.services.sessions.findOwner(app, sessionToken);
+  if (!owner && !isMaster && route.session === 'needed') throw new Refusal('sessionNeeded');
+  return owner && { ...owner, roles: await deps.services.roleCache.rolesOf(app.appId, owner.id) };
+}

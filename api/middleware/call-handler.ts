@@ -1,0 +1,128 @@
+import { Readable } from 'node:stream';
+import type { Context } from 'koa';
+import { inLane } from '../../shared/db/limits/lane.ts';
+import { Refusal } from '../../shared/domain/errors/errors.ts';
+import type { LoopShare } from '../../shared/fairness/loop-share.ts';
+import type { Logger } from '../../shared/process/logging.ts';
+import { type InnerDeps, innerCallRunner } from '../calls/inner-calls.ts';
+import { replyText } from '../calls/reply-text.ts';
+import { checkSchema } from '../calls/schema-check.ts';
+import type { AnyCall, Reply, Route } from '../route.ts';
+import { type Admission, type AdmissionDeps, admitApp, admitCall } from './admission.ts';
+import { prodOf, requireKey, sessionOf, stageOf } from './authentication.ts';
+import { readBody, readText, readToForward } from './body.ts';
+import { toRefusal } from './errors.ts';
+import { type Exchange, reportInnerCall } from './exchange.ts';
+import { languageOf } from './language.ts';
+import { type BodySender, bodyTooLarge } from './request-body.ts';
+
+/** Services that a call needs on its way to the handler of its route. */
+export interface CallDeps extends AdmissionDeps {
+  log: Logger;
+  loopShare: LoopShare;
+  find: InnerDeps['find'];
+  onExchange?: ((exchange: Exchange) => void) | undefined;
+}
+
+/** Handles a request of a route: admits it, reads and checks its body, runs the handler, and writes the reply. */
+export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Promise<void> {
+  ctx.state.route = route;
+  const identity = await admitCall(ctx, route, deps);
+  const read = await readAs(ctx, route, senderOf(identity, route));
+  const shared = {
+    ...identity,
+    prodHeader: prodOf(ctx),
+    stage: stageOf(ctx),
+    sessionToken: sessionOf(ctx),
+    remoteAddress: ctx.ip,
+    language: languageOf(ctx),
+  };
+  const call = {
+    ...shared,
+    params: ctx.params,
+    query: ctx.query,
+    ...read,
+    runInnerCall: innerCallRunner(shared, innerDeps(identity, shared.sessionToken, deps)),
+  };
+  await write(ctx, await runChecked(route, call, deps), route.status);
+}
+
+/** Returns the sender to which the memory of a body is charged; undefined before any credential is checked. */
+function senderOf({ app }: Admission, route: Route): BodySender {
+  if (route.isForStrangers) return undefined;
+  return app ? { appId: app.appId } : {};
+}
+
+/** Reads the body in the form that the route declares. */
+async function readAs(
+  ctx: Context,
+  route: Route,
+  sender: BodySender,
+): Promise<Pick<AnyCall, 'body' | 'bodyBytes' | 'raw' | 'sent'>> {
+  if (route.isRaw) {
+    const text = await readText(ctx, route, sender);
+    return { body: {}, bodyBytes: Buffer.byteLength(text), raw: { headers: headersOf(ctx), text } };
+  }
+  if (route.isPassedOn) {
+    const sent = await readToForward(ctx, route, sender);
+    return { body: {}, bodyBytes: Buffer.byteLength(sent.text), sent };
+  }
+  const { value, bytes } = await readBody(ctx, route, sender);
+  return { body: value, bodyBytes: bytes };
+}
+
+/** Checks size, query and body of a call and runs its route. Throws 413, 116, 107, 111 or 1. */
+async function runChecked(route: Route, call: AnyCall, { services, loopShare }: CallDeps): Promise<Reply> {
+  if (call.app) await loopShare.enter(call.app.appId);
+  const { bodyBytesBelow: limit, isObject = false } = route.limit;
+  if (limit > 0 && call.bodyBytes >= limit) throw bodyTooLarge({ bytes: call.bodyBytes, limit, isObject });
+  const query = checkSchema(route.query, call.query, 'query');
+  const body = checkSchema(route.body, call.body, 'body');
+  const run = () => route.run({ ...call, query, body }, services);
+  return call.app ? inLane(call.app.appId, run) : run();
+}
+
+/** Returns what calls inside this one need. They pass the same checks, except for the keys, which are checked already. */
+function innerDeps(
+  { app, isMaster, hasHookKey }: Admission,
+  sessionToken: string | undefined,
+  deps: CallDeps,
+): InnerDeps {
+  const { onExchange } = deps;
+  return {
+    find: deps.find,
+    admit: async (route) => {
+      if (!app || isMaster === undefined) throw new Refusal('unauthorized');
+      requireKey({ app, isMaster }, route.auth);
+      return admitApp(route, { app, isMaster, hasHookKey: hasHookKey ?? false }, { sessionToken, deps });
+    },
+    run: (route, call) => {
+      const run = () => runChecked(route, call, deps);
+      return onExchange ? reportInnerCall(route, run, onExchange) : run();
+    },
+    toRefusal: (error) => {
+      const refusal = toRefusal(error);
+      if (refusal.status >= 500)
+        deps.log.error({ err: refusal.cause ?? error, app: app?.appId }, 'inner call failed');
+      return refusal;
+    },
+  };
+}
+
+/** Returns the headers of a request, of repeated ones the first value. */
+const headersOf = (ctx: Context): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(ctx.headers).flatMap(([name, value]) => {
+      const first = Array.isArray(value) ? value[0] : value;
+      return first === undefined ? [] : [[name, first]];
+    }),
+  );
+
+async function write(ctx: Context, reply: Reply, status: number): Promise<void> {
+  ctx.status = reply.status ?? status;
+  for (const [name, value] of Object.entries(reply.headers ?? {})) ctx.set(name, value);
+  ctx.type = reply.type ?? 'application/json; charset=utf-8';
+  const { body } = reply;
+  const isReady = typeof body === 'string' || Buffer.isBuffer(body) || body instanceof Readable;
+  ctx.body = isReady ? body : await replyText(body);
+}
