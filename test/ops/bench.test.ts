@@ -6,8 +6,8 @@ import { readArgs } from '../../ops/bench/harness/arguments.ts';
 import { spread } from '../../ops/bench/harness/figure.ts';
 import { processUse } from '../../ops/bench/harness/process-use.ts';
 
-describe('what arrives at the gateway of a benchmark', () => {
-  test('is told apart by the number in the token, also among millions', () => {
+describe('arrivals at the gateway of a benchmark', () => {
+  test('distinguishes devices by the number in the token, also among millions', () => {
     const seen = new SeenNumbers();
     const numbers = [0, 1, 7, 8, 5_000_000, 16_000_000, 1, 5_000_000, 5_000_000];
     for (const number of numbers) seen.add(numberOfToken(`ab${number.toString(16).padStart(8, '0')}`));
@@ -17,9 +17,9 @@ describe('what arrives at the gateway of a benchmark', () => {
     expect(seen).toMatchObject({ distinct: 1, repeats: 0 });
   });
 
-  test('is counted by every whole second, whichever hundredth it begins with', () => {
+  test('counts whole seconds that begin at any hundredth', () => {
     const arrivals = new Arrivals();
-    // 100 in each second, but for a burst of 50 in the middle of the second one and a gap after it.
+    // 100 per second, except for a burst of 50 in the middle of the second one and a gap after it.
     for (let ms = 0; ms < 4000; ms += 10) if (ms < 1500 || ms >= 2000) arrivals.add(1e12 + ms);
     for (let i = 0; i < 50; i++) arrivals.add(1e12 + 1490);
     expect(arrivals).toMatchObject({ count: 400, firstMs: 1e12, lastMs: 1e12 + 1490 });
@@ -27,11 +27,11 @@ describe('what arrives at the gateway of a benchmark', () => {
     expect(seconds[0]).toBe(100);
     expect(Math.max(...seconds)).toBe(150);
     expect(Math.min(...seconds)).toBe(50);
-    // The last hundredth may be half a one: seconds end before it.
+    // Seconds end before the last hundredth, which may be incomplete.
     expect(seconds).toHaveLength(300);
   });
 
-  test('in less than a second says nothing of seconds', () => {
+  test('has no whole second when the time is shorter', () => {
     const arrivals = new Arrivals();
     for (let ms = 0; ms < 990; ms += 10) arrivals.add(ms);
     expect(secondsOf(arrivals.buckets)).toEqual([]);
@@ -60,7 +60,7 @@ describe('arguments of a benchmark', () => {
   );
 });
 
-test('durations are given as median, 95th percentile and maximum', () => {
+test('durations are reported as median, 95th percentile and maximum', () => {
   const hundred = Array.from({ length: 100 }, (_, i) => 100 - i);
   expect(spread('x', hundred).map(({ value }) => value)).toEqual([50, 95, 100]);
   expect(spread('x', [7]).map(({ value }) => value)).toEqual([7, 7, 7]);

@@ -21,7 +21,7 @@ async function filesBelow(folder: string, ending: RegExp): Promise<string[]> {
   return found.flat();
 }
 
-/** The anchor that GitHub gives a heading: lower case, blanks to hyphens, all other punctuation dropped. */
+/** Returns GitHub's anchor of a heading: lower case, blanks to hyphens, without other punctuation. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -31,7 +31,7 @@ const anchorOf = (heading: string): string =>
 
 const anchors = new Map<string, Set<string> | undefined>();
 
-/** Anchors of a page; undefined where there is no such page. */
+/** Returns the anchors of a page; undefined when there is no such page. */
 async function anchorsOf(page: string): Promise<Set<string> | undefined> {
   if (!anchors.has(page)) {
     const text = await readFile(page, 'utf8').catch(() => undefined);
@@ -46,7 +46,7 @@ async function isBroken(page: string, anchor: string | undefined): Promise<boole
   return known === undefined || (anchor !== undefined && !known.has(anchor));
 }
 
-test('every rule that a comment cites stands in docs/reference/protocol or docs/develop', async () => {
+test('every citation in a comment refers to docs/reference/protocol or docs/develop', async () => {
   const files = await filesBelow(root, /\.(ts|mjs|cjs|sql)$/);
   const broken: string[] = [];
   let cited = 0;
@@ -64,7 +64,7 @@ test('every rule that a comment cites stands in docs/reference/protocol or docs/
   expect(cited).toBeGreaterThan(500);
 });
 
-test('every link from one page to another leads somewhere', async () => {
+test('every link between pages has a target', async () => {
   const pages = await filesBelow(root, /\.md$/);
   const broken: string[] = [];
   for (const page of pages) {

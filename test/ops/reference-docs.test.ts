@@ -7,7 +7,7 @@ const root = new URL('../../', import.meta.url);
 const read = (url: URL) => readFile(url, 'utf8').catch(() => '');
 
 describe('the reference', () => {
-  test.each(Object.entries(pages))('docs/%s is generated from the code as it is', async (name, render) => {
+  test.each(Object.entries(pages))('docs/%s matches the code', async (name, render) => {
     const committed = await read(new URL(name, docsFolder));
     expect(committed, `docs/${name} differs from the code: run \`npm run docs\``).toBe(await render());
   });
@@ -28,7 +28,7 @@ describe('the reference', () => {
   });
 });
 
-/** Anchors of a page, as GitHub makes them of its headings. */
+/** Returns GitHub's anchors of the headings of a page. */
 function anchorsOf(text: string): Set<string> {
   const headings = text.match(/^#{1,6} .*$/gm) ?? [];
   return new Set(headings.map((line) => slugOf(line.replace(/^#+ /, ''))));
@@ -40,7 +40,7 @@ const slugOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .replaceAll(' ', '-');
 
-/** Links of a page to files of the repository. */
+/** Returns the links of a page to files of the repository. */
 const linksOf = (text: string): string[] =>
   [...text.replace(/```[\s\S]*?```/g, '').matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, link = '']) => link)
@@ -53,7 +53,7 @@ const docs = (await readdir(new URL('docs/', root), { recursive: true })).filter
 // Pages below docs/reference/protocol are written and checked on their own.
 const own = docs.filter((name) => !name.startsWith('reference/protocol/')).map((name) => `docs/${name}`);
 
-test.each(['README.md', ...own])('every link of %s leads somewhere', async (name) => {
+test.each(['README.md', ...own])('every link of %s has a target', async (name) => {
   const base = new URL(name, root);
   for (const link of linksOf(await read(base))) {
     const target = new URL(link, base);

@@ -25,7 +25,7 @@ const create = (args: string[], options: CliOptions = {}) => {
 const newKeys = () => ({ appKey: newKey(), masterKey: newKey(), hookKey: newKey() });
 
 describe('carillon app create', () => {
-  test('takes id and keys from a file, or standard input, and makes what is missing', async () => {
+  test('reads id and keys from a file or standard input, and generates the missing ones', async () => {
     const first = { appId: `${newKey()}-gzGzoHsz`, ...newKeys() };
     const { appId, ...keys } = first;
     await writeFile(join(folder, 'keys.json'), JSON.stringify(keys));
@@ -46,7 +46,7 @@ describe('carillon app create', () => {
     expect(again.json()).toEqual({ code: 409, error: 'There is an app with this id already.' });
   });
 
-  test('ends with 2 for an id that can be none, and names the option', async () => {
+  test('exits with 2 for an invalid id, and names the option', async () => {
     const { code, json } = await create(['--app-id', 'a shop']);
     expect(code).toBe(2);
     expect(json().error).toMatch(/^--app-id must be /);
@@ -65,7 +65,7 @@ describe('carillon app create', () => {
     ],
     ['equal keys', { appKey: 'SESAME'.repeat(3), hookKey: 'SESAME'.repeat(3) }, 'must differ'],
     ['a list', ['SESAME'], 'holds no JSON dictionary'],
-  ])('ends with 1 for %s and quotes no key', async (_case, keys, sentence) => {
+  ])('exits with 1 for %s and quotes no key', async (_case, keys, sentence) => {
     const { code, stdout, json } = await create(['--keys-file', '-'], { stdin: JSON.stringify(keys) });
     expect(code).toBe(1);
     expect(json().error).toContain(sentence);

@@ -51,19 +51,19 @@ describe('wrong usage', () => {
     [['push', '--alert', 'x', '--flow-control', 'fast']],
     [['profile', 'put', 'x', 'apns']],
     [['why', 'x']],
-  ])('%j ends with 2 and a sentence on standard error', async (args) => {
+  ])('%j exits with 2 and an error on standard error', async (args) => {
     const { code, stdout, stderr } = await run(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(/\w/);
   });
 
-  test('under --json standard output still holds one document', async () => {
+  test('with --json standard output has one document', async () => {
     const { code, json } = await run(['app', 'create', '--json']);
     expect(code).toBe(2);
     expect(json()).toEqual({ error: "missing required argument 'name'" });
   });
 
-  test('help was asked for: 0, on standard output', async () => {
+  test('help exits with 0, on standard output', async () => {
     const { code, stdout } = await run(['push', '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('--flow-control');
@@ -76,7 +76,7 @@ describe('a service that cannot be reached', () => {
     ['the wrong token', { CARILLON_ADMIN_TOKEN: 'x'.repeat(20) }, 'The admin token is not the one'],
     ['no token', { CARILLON_ADMIN_TOKEN: '' }, 'There is no admin token'],
     ['an unfit environment', { PUBLIC_URL: 'nowhere' }, 'PUBLIC_URL is wrong'],
-  ])('%s ends with 1 and says what to do', async (_case, changed, sentence) => {
+  ])('%s exits with 1 and a recommended action', async (_case, changed, sentence) => {
     const plain = await run(['app', 'list'], { env: changed });
     expect({ code: plain.code, stdout: plain.stdout }).toEqual({ code: 1, stdout: '' });
     expect(plain.stderr).toContain(sentence);
@@ -87,7 +87,7 @@ describe('a service that cannot be reached', () => {
 });
 
 describe('carillon app', () => {
-  test('an app is made, shown, listed, changed and deleted', async () => {
+  test('creates, shows, lists, changes and deletes an app', async () => {
     const created = await run(['app', 'create', 'Shop', 'hybridPush=true', '--plan', 'commercial', '--json']);
     expect(created).toMatchObject({ code: 0, stderr: '' });
     const app = created.json();
@@ -116,7 +116,7 @@ describe('carillon app', () => {
     expect(gone.json()).toEqual({ code: 404, error: 'There is no such app.' });
   });
 
-  test('what the service refuses ends with 1 and its sentence', async () => {
+  test('a refusal of the service exits with 1 and its message', async () => {
     const app = await service.api.createApp();
     const { code, stderr } = await run(['app', 'set', app.appId, 'hybridPush=ture']);
     expect(code).toBe(1);
@@ -125,7 +125,7 @@ describe('carillon app', () => {
 });
 
 describe('carillon profile', () => {
-  test('credentials come from a file or standard input, and never back', async () => {
+  test('reads credentials from a file or standard input, and never prints them', async () => {
     const { appId } = await service.api.createApp();
     const file = join(folder, 'vendor.json');
     const credentials = JSON.stringify({ appKey: '1', masterSecret: 'SESAME' });
@@ -149,7 +149,7 @@ describe('carillon profile', () => {
     ['a file that is not there', 'missing.json', 'cannot be read (ENOENT)'],
     ['a file that is no JSON', 'broken.json', 'holds no JSON dictionary'],
     ['credentials that are refused', 'wrong.json', 'there is no member password'],
-  ])('%s ends with 1 and quotes nothing', async (_case, name, sentence) => {
+  ])('%s exits with 1 and quotes nothing', async (_case, name, sentence) => {
     await writeFile(join(folder, 'broken.json'), '{"masterSecret":"SESAME"');
     await writeFile(join(folder, 'wrong.json'), '{"appKey":"1","masterSecret":"s","password":"SESAME"}');
     const { appId } = await service.api.createApp();
@@ -168,7 +168,7 @@ describe('carillon push', () => {
     await service.addIosInstallations(app, 30);
   });
 
-  test('it ends when the push is done, with the result by connector', async () => {
+  test('exits when the push is done, with the result by connector', async () => {
     const { code, stdout } = await run(['push', '--app', app.appId, '--alert', 'Hello', '--title', 'Hi']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Push \w{16}: done$/m);
@@ -176,7 +176,7 @@ describe('carillon push', () => {
     expect(stdout).toMatch(/^all\s+30$/m);
   });
 
-  test('under --json the document is the record', async () => {
+  test('with --json the document is the record', async () => {
     const data = join(folder, 'data.json');
     await writeFile(data, '{"badge":1}');
     const args = ['push', '--app', app.appId, '--alert', 'Hello', '--data', data, '--expire', '600'];
@@ -192,7 +192,7 @@ describe('carillon push', () => {
     });
   });
 
-  test('a scheduled push is not waited for', async () => {
+  test('does not wait for a scheduled push', async () => {
     const at = new Date(Date.now() + 3_600_000).toISOString();
     const { code, json } = await run(['push', '--app', app.appId, '--alert', 'Later', '--at', at, '--json']);
     expect(code).toBe(0);
@@ -204,13 +204,13 @@ describe('carillon push', () => {
     expect(Object.keys(json()).sort()).toEqual(['createdAt', 'objectId']);
   });
 
-  test('a refused push ends with 1', async () => {
+  test('a refused push exits with 1', async () => {
     const { code, stderr } = await run(['push', '--app', app.appId, '--alert', 'x', '--prod', 'moon']);
     expect(code).toBe(1);
     expect(stderr).toContain('prod');
   });
 
-  test('with --dry-run nothing is sent and the explanation is shown', async () => {
+  test('with --dry-run shows the explanation and sends nothing', async () => {
     const args = ['push', '--app', app.appId, '--alert', 'Dry', '--flow-control', '1000', '--dry-run'];
     const { code, stdout } = await run(args);
     expect(code).toBe(0);
@@ -226,7 +226,7 @@ describe('carillon push', () => {
     expect(rows[0]?.n).toBe(0);
   });
 
-  test('carillon why says what became of one device', async () => {
+  test('carillon why shows the outcome of one device', async () => {
     const [token = ''] = await service.addIosInstallations(app, 1, { only: 'me' });
     const where = '{"only":"me"}';
     const sent = await run(['push', '--app', app.appId, '--alert', 'x', '--where', where, '--json']);
@@ -240,7 +240,7 @@ describe('carillon push', () => {
     expect(unknown.json()).toEqual({ code: 404, error: 'There is no such installation.' });
   });
 
-  test('with several apps it must be said which', async () => {
+  test('several apps require the option --app', async () => {
     const { code, stderr } = await run(['push', '--alert', 'x']);
     expect(code).toBe(2);
     expect(stderr).toContain('--app');
@@ -261,7 +261,7 @@ test('carillon outbox shows messages newest first', async () => {
   expect(results).toMatchObject([{ ...sms, code: '123456' }]);
 });
 
-test('carillon migrate brings a database up to date, and says so when it is', async () => {
+test('carillon migrate migrates a database, and reports when it is up to date', async () => {
   expect((await run(['migrate', '--json'])).json()).toEqual({ ran: [] });
   const { code, json } = await run(['migrate', '--json'], { env: { DATABASE_URL: '' } });
   expect(code).toBe(1);

@@ -53,11 +53,11 @@ describe('times', () => {
     '+m',
     '2027-13-01T00:00Z',
     '1800000000',
-  ])('%s is no time', (text) => {
+  ])('%s is not a time', (text) => {
     expect(() => futureTime('--at', text, now)).toThrow(/^--at expects a time such as/);
   });
 
-  test.each(['2026-12-31T23:59Z', '2027-01-01T00:00Z', '+0s'])('%s is past', (text) => {
+  test.each(['2026-12-31T23:59Z', '2027-01-01T00:00Z', '+0s'])('%s is in the past', (text) => {
     expect(() => futureTime('--expire', text, now)).toThrow('--expire names a time that is past');
   });
 
@@ -88,7 +88,7 @@ test.each([
 });
 
 describe('carillon app delete', () => {
-  test('asks, and deletes nothing without a yes', async () => {
+  test('asks, and deletes only after a yes', async () => {
     const { appId } = await service.api.createApp();
     const refused = await run(['app', 'delete', appId]);
     expect(refused.code).toBe(1);
@@ -105,12 +105,12 @@ describe('carillon app delete', () => {
   });
 });
 
-describe('a push that is not done', () => {
+describe('an unfinished push', () => {
   const send = async (at: string): Promise<string> =>
     (await run(['push', '--app', app.appId, '--alert', 'x', '--at', at, '--json'])).json().objectId;
 
-  test('is paused, resumed with another pace and cancelled', async () => {
-    // No dispatcher runs in this test: a push that is due stays queued.
+  test('is paused, resumed with another rate and cancelled', async () => {
+    // No dispatcher runs in this test, so that a due push stays queued.
     const args = ['push', '--app', app.appId, '--alert', 'x', '--no-wait', '--json'];
     await service.addIosInstallations(app, 1);
     const { objectId } = (await run(args)).json();
@@ -122,7 +122,7 @@ describe('a push that is not done', () => {
     expect(again.code).toBe(1);
   });
 
-  test('is listed while it waits for its time, and cancelled by its number', async () => {
+  test('is listed while it is scheduled, and cancelled by its number', async () => {
     const objectId = await send('+2h');
     const listed = await run(['schedule', 'list', '--app', app.appId]);
     const row = listed.stdout.split('\n').find((line) => line.endsWith(objectId)) ?? '';

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-// Must come first: the certificate library asks for it.
+// Must come first, because the certificate library needs it.
 import '../../../ops/sandbox/kit/reflect.ts';
 import * as x509 from '@peculiar/x509';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -47,27 +47,27 @@ interface Check {
   advice: string;
 }
 
-/** The document of a check-up, and of its findings those that are not ok: each of them comes with advice. */
+/** Returns the findings of the document that are not ok, and checks that each of them has an advice. */
 function findingsIn(printed: string) {
   const checks: Check[] = JSON.parse(printed).checks;
   for (const check of checks) expect(check.advice === '').toBe(check.status === 'ok');
   return { checks, bad: checks.filter(({ status }) => status !== 'ok') };
 }
 
-/** Runs the command with these variables beside those of the service. */
+/** Runs the command with these variables and those of the service. */
 async function runDoctor(more: Record<string, string> = {}) {
   const { code, stdout } = await carillon(['doctor', '--json'], { cwd: folder, env: { ...env, ...more } });
   return { code, ...findingsIn(stdout) };
 }
 
-/** What the command prints, and whether it would end with 1, without a process of its own. */
+/** Runs the checks in this process. Returns the output, and whether the exit code would be 1. */
 async function checkUp(more: Record<string, string> = {}) {
   const { document, isBad } = await runChecks({ ...env, CARILLON_DATA_DIR: folder, ...more });
   return { isBad, ...findingsIn(JSON.stringify(document)) };
 }
 
 describe('carillon doctor', () => {
-  test('a service that is well gets nothing but ok, and 0', async () => {
+  test('a healthy service has only ok findings, and exit code 0', async () => {
     const { code, checks, bad } = await runDoctor();
     expect({ code, bad }).toEqual({ code: 0, bad: [] });
     expect(checks.map(({ name }) => name)).toEqual([
@@ -87,7 +87,7 @@ describe('carillon doctor', () => {
     expect(stdout).toMatch(/11 checks, 0 failed, 0 to look at/);
   });
 
-  test('unfit variables are named, and what is right is still looked at', async () => {
+  test('invalid variables are named, and the other checks run', async () => {
     const { code, bad } = await runDoctor({ LOG_LEVEL: 'loud', DISPATCHER_THREADS: '0' });
     expect(code).toBe(1);
     expect(bad.map(({ detail }) => detail)).toEqual([
@@ -96,7 +96,7 @@ describe('carillon doctor', () => {
     ]);
   });
 
-  test('a database that does not answer', async () => {
+  test('reports reports a database that does not answer', async () => {
     const { isBad, bad } = await checkUp({ DATABASE_URL: 'postgresql://someone:SESAME@127.0.0.1:9/x' });
     expect(isBad).toBe(true);
     expect(bad).toMatchObject([{ name: 'database', status: 'fail' }]);
@@ -104,7 +104,7 @@ describe('carillon doctor', () => {
     expect(JSON.stringify(bad)).not.toContain('SESAME');
   });
 
-  test('a variable with a slip in its name', async () => {
+  test('reports a variable with a misspelt name', async () => {
     const { isBad, bad } = await checkUp({ CARILLON_SECERT: 'SESAME' });
     expect(isBad).toBe(false);
     expect(bad).toMatchObject([{ name: 'environment', status: 'warn' }]);
@@ -112,7 +112,7 @@ describe('carillon doctor', () => {
     expect(JSON.stringify(bad)).not.toContain('SESAME');
   });
 
-  test('a database that was never migrated', async () => {
+  test('reports a database without migrations', async () => {
     const url = service.databaseUrl.replace(/test_[0-9a-f]{16}/, 'doctor_empty');
     await service.db.query('CREATE DATABASE doctor_empty');
     const { isBad, bad } = await checkUp({ DATABASE_URL: url });
@@ -121,7 +121,7 @@ describe('carillon doctor', () => {
     expect(bad).toMatchObject([{ name: 'migrations', status: 'fail', advice: 'Run `carillon migrate`.' }]);
   });
 
-  test('secrets that do not open are named one by one', async () => {
+  test('names each secret that cannot be decrypted', async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
     const { isBad, bad } = await checkUp({ CARILLON_SECRET: Buffer.alloc(32, 7).toString('base64') });
@@ -132,7 +132,7 @@ describe('carillon doctor', () => {
     expect(details).toContain(`profile apns/_default of app ${app.appId} does not open`);
   });
 
-  test('platforms that users have accounts of and that are not checked are named', async () => {
+  test('names unchecked platforms with user accounts', async () => {
     const app = await service.api.createApp({ authPlatforms: { weixin: {} } });
     for (const platform of ['github', 'gitlab'])
       await service.api.request('POST', '/1.1/users', {
@@ -150,14 +150,14 @@ describe('carillon doctor', () => {
     expect((await checkUp()).bad).toEqual([]);
   });
 
-  test('processes that do not answer, and a token that is not theirs', async () => {
+  test('reports processes that do not answer, and a wrong token', async () => {
     const nobody = await checkUp({ PUBLIC_URL: 'http://127.0.0.1:9', METRICS_PORT: '9' });
     expect(nobody.bad.map(({ name }) => name)).toEqual(['api', 'dispatcher']);
     const stranger = await checkUp({ CARILLON_ADMIN_TOKEN: 'x'.repeat(20) });
     expect(stranger.bad.map(({ name }) => name)).toEqual(['admin token']);
   });
 
-  test('under the embedded mode all of it is found in the data directory', async () => {
+  test('in embedded mode reads everything from the data directory', async () => {
     const cwd = await mkdtemp(join(folder, 'embedded-'));
     const dataDir = join(cwd, '.carillon');
     await ensureSecrets(dataDir);
@@ -169,13 +169,13 @@ describe('carillon doctor', () => {
     const { stdout } = await carillon(['doctor', '--json'], { cwd });
     const names = (checks: Check[]) =>
       checks.filter(({ status }) => status === 'fail').map(({ name }) => name);
-    // Its own secrets are others than those of the service under test: found, and found wrong.
+    // Its secrets differ from those of the service under test, so that they are read and then refused.
     expect(new Set(names(JSON.parse(stdout).checks))).toEqual(new Set(['secrets', 'admin token']));
   });
 });
 
-describe('suppliers', () => {
-  test('that are there are well', async () => {
+describe('providers', () => {
+  test('are ok when they answer', async () => {
     const [mail, webhook] = [await startMailServer(), await startSmsWebhook()];
     const { isBad, checks } = await checkUp({ SMTP_URL: mail.url, SMS_WEBHOOK_URL: webhook.url });
     expect(checks.slice(-2).map(({ name, status }) => [name, status])).toEqual([
@@ -183,12 +183,12 @@ describe('suppliers', () => {
       ['messages', 'ok'],
     ]);
     expect(isBad).toBe(false);
-    // Nothing was sent anywhere.
+    // The checks sent nothing.
     expect([mail.mails, webhook.requests]).toEqual([[], []]);
     await Promise.all([mail.close(), webhook.close()]);
   });
 
-  test('that are not, or refuse our password, are named without their address', async () => {
+  test('are reported without their URL when they do not answer or refuse our password', async () => {
     const mail = await startMailServer({
       authOptional: false,
       allowInsecureAuth: true,
@@ -241,7 +241,7 @@ describe('certificates', () => {
     ['ended yesterday', -1, 'fail'],
     ['ends in 29 days', 29, 'warn'],
     ['ends in 31 days', 31, 'ok'],
-  ])('one that %s is found', async (_case, days, status) => {
+  ])('reports a certificate that %s', async (_case, days, status) => {
     await putProfile(service.db, new Vault(testConfig('postgresql://x').secrets), {
       appId: app.appId,
       connector: 'apns',
@@ -255,7 +255,7 @@ describe('certificates', () => {
       expect(bad[0]?.advice).toContain(`carillon profile put ${app.appId} apns <file> --name Release`);
   });
 
-  test('credentials that no longer pass their schema are told', async () => {
+  test('reports credentials that no longer match their schema', async () => {
     await putProfile(service.db, new Vault(testConfig('postgresql://x').secrets), {
       appId: app.appId,
       connector: 'apns',

@@ -9,7 +9,7 @@ import { testConfig } from '../../support/api.ts';
 import { bareEnvironment, carillon, launcher } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-/** Makes the launcher believe that it runs on Node 20; what it starts has no such argument. */
+/** Makes the launcher see Node 20; its child process has no such argument. */
 const pretendOld = [
   '--import',
   `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.0.0'}})`,
@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe('on a Node that is too old', () => {
-  test('the command runs on the Node that npm brought, with arguments, input, output and exit code', async () => {
+  test('runs the command with the Node of the npm package, with arguments, input, output and exit code', async () => {
     expect(await carillon(['--help'], { nodeArgs: pretendOld })).toMatchObject({ code: 0, stderr: '' });
     const wrong = await carillon(['app', 'list', '--json'], { nodeArgs: pretendOld, env: { PORT: '9' } });
     expect(wrong.code).toBe(1);
@@ -43,7 +43,7 @@ describe('on a Node that is too old', () => {
     expect((await carillon(['nonsense'], { nodeArgs: pretendOld })).code).toBe(2);
   });
 
-  test('without that Node it says so in one sentence and ends with 1', async () => {
+  test('without that Node prints one message and exits with 1', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'carillon-launcher-'));
     const copy = join(folder, 'carillon.mjs');
     await copyFile(launcher, copy);
@@ -82,7 +82,7 @@ async function start(name: string, nodeArgs: string[] = []) {
   return { child, document, ended, messages };
 }
 
-/** Waits until a process is gone; false when it is still there after `timeoutMs`. */
+/** Waits until a process has exited. Returns false when it still runs after `timeoutMs`. */
 async function isGone(pid: number, timeoutMs = 5000): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < timeoutMs; waitedMs += 50) {
     try {
@@ -112,7 +112,7 @@ describe.each([
   test.each(['SIGTERM', 'SIGINT'] as const)('%s stops it cleanly with exit code 0', async (signal) => {
     const { child, document, ended, messages } = await start(name, nodeArgs);
     expect(document).toMatchObject({ process: name });
-    // Each is started by another process, with bounds of its memory.
+    // Each is started by another process, with memory limits.
     expect(document.pid === child.pid).toBe(false);
     child.kill(signal);
     expect(await ended).toEqual({ code: 0, signal: null });
@@ -121,13 +121,13 @@ describe.each([
   });
 });
 
-test('a launcher that is killed takes the process with it', async () => {
+test('the process stops when its launcher is killed', async () => {
   const { child, document } = await start('api', pretendOld);
   child.kill('SIGKILL');
   expect(await isGone(document.pid)).toBe(true);
 });
 
-test('a supervisor that goes away stops the process', async () => {
+test('the process stops when its supervisor exits', async () => {
   const { child, document, ended } = await start('api', pretendOld);
   child.disconnect();
   expect(await ended).toEqual({ code: 0, signal: null });

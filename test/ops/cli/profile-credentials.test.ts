@@ -41,16 +41,16 @@ async function file(name: string, content: string | Buffer): Promise<string> {
   return path;
 }
 
-/** What the service stored, opened. */
+/** Returns the stored credentials, decrypted. */
 async function storedCredentials(connector: string): Promise<unknown> {
   const { secrets } = testConfig(service.databaseUrl);
   const profiles = await openProfiles(service.db, new Vault(secrets), appId);
   return profiles.find((one) => one.connector === connector)?.credentials;
 }
 
-/** A certificate as Apple makes them: RSA, the bundle id as UID of the subject. */
+/** Creates a certificate in Apple's form: RSA, with the bundle id as UID of the subject. */
 function appleCertificate(bundleId: string) {
-  // The library takes seconds to make a key.
+  // The library takes seconds to create a key.
   const pair = generateKeyPairSync('rsa', {
     modulusLength: 2048,
     privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
@@ -103,18 +103,18 @@ describe('names of gateways', () => {
     expect(findConnector(name)).toBe(connector);
   });
 
-  test('every brand and id leads back to its connector', () => {
+  test('every brand and id maps to its connector', () => {
     for (const id of profileConnectorIds)
       expect([findConnector(id), findConnector(brandOf(id))]).toEqual([id, id]);
   });
 
-  test('a name that no gateway has is wrong usage, and the answer lists them', async () => {
+  test('an unknown name is wrong usage, and the error lists the gateways', async () => {
     const { code, stderr } = await run(['profile', 'put', appId, 'nokia', 'x.json']);
     expect(code).toBe(2);
     expect(stderr).toContain('vendor_b (Xiaomi)');
   });
 
-  test('a profile is put, listed and deleted by the name of the vendor', async () => {
+  test('stores, lists and deletes a profile by the name of the vendor', async () => {
     const path = await file('mi.json', '{"appId":"1","appSecret":"s","packageName":"com.example.app"}');
     const put = await run(['profile', 'put', appId, 'xiaomi', path]);
     expect(put).toMatchObject({ code: 0, stderr: '' });
@@ -132,7 +132,7 @@ describe('carillon profile help', () => {
     for (const id of profileConnectorIds) expect(rows).toContainEqual([id, brandOf(id)]);
   });
 
-  test('of one gateway names its members, an example and where its console shows them', async () => {
+  test('describes one gateway with its members, an example and their source in its console', async () => {
     const { stdout } = await run(['profile', 'help', 'huawei']);
     for (const text of ['AppGallery Connect', 'appSecret', '"appId": "101234567"', 'agconnect-services.json'])
       expect(stdout).toContain(text);
@@ -153,7 +153,7 @@ describe('carillon profile help', () => {
   );
 });
 
-describe('credentials as the vendors hand them out', () => {
+describe('credentials in the files of the vendors', () => {
   test('a .p8 key: the Key ID is read from its name', async () => {
     const path = await file('AuthKey_ABCDE12345.p8', p8);
     const put = await run([
@@ -178,7 +178,7 @@ describe('credentials as the vendors hand them out', () => {
     });
   });
 
-  test('a .p8 key without what completes it is wrong usage that names the options', async () => {
+  test('a .p8 key with missing options is wrong usage that names them', async () => {
     const path = await file('key.p8', p8);
     const { code, stderr } = await run(['profile', 'put', appId, 'apns', path]);
     expect(code).toBe(2);

@@ -4,7 +4,7 @@ import { withWarnings } from '../../../ops/cli/commands/pushes/result.ts';
 
 const warning = '"channel" is no member of a push and was ignored. Did you mean "channels"?';
 
-test('warnings of an accepted push are read first, and are in the document', () => {
+test('warnings of an accepted push are at the top of the text, and in the document', () => {
   const report = { document: { objectId: 'x' }, text: 'Push x: done', isBad: false };
   expect(withWarnings(report, [warning])).toEqual({
     document: { objectId: 'x', warnings: [warning] },

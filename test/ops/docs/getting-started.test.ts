@@ -16,7 +16,7 @@ import { startTestService, type TestService } from '../../support/service.ts';
 
 let service: TestService;
 let folder: string;
-/** Shell blocks of the page, in order; the first starts the service, which runs here already. */
+/** Shell blocks of the page, in order; the first one starts the service, which runs already. */
 let blocks: string[];
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ const shell = (commands: string[]) =>
     },
   });
 
-test('every command of docs/getting-started.md works as it stands there', async () => {
+test('every command of docs/getting-started.md works unchanged', async () => {
   const [start, create = '', profile = '', register = '', dryRun = '', send = '', ...more] = blocks;
   expect(start).toBe('npm ci && npm start\n');
   expect(more).toEqual([]);
@@ -52,7 +52,7 @@ test('every command of docs/getting-started.md works as it stands there', async 
   expect(prepared.stdout).toContain('objectId');
   expect(prepared.stdout).toContain('APNs');
 
-  // Apple is not asked: from here on the profile points at the sandbox.
+  // Nothing goes to Apple: from here on the profile is for the sandbox.
   const { appId } = JSON.parse(await readFile(join(folder, 'app.json'), 'utf8'));
   const app = await findApp(service.db, new Vault(testConfig(service.databaseUrl).secrets), appId);
   if (!app) throw new Error('the app is not there');

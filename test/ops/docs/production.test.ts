@@ -39,7 +39,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Waits until a process is ready: a reader looks at its log, a shell asks. */
+/** Waits until a process is ready: a shell polls where a reader looks at the log. */
 const untilReady = (port: number) =>
   `until curl -sf http://127.0.0.1:${port}/readyz >/dev/null; do sleep 0.2; done`;
 

@@ -4,10 +4,10 @@ import { expect, test } from 'vitest';
 const root = new URL('../../../', import.meta.url);
 const read = (path: string) => readFile(new URL(path, root), 'utf8');
 
-/** A test as `docs/security.md` names it: its file, and its name as it stands there. */
+/** Test in `docs/security.md`: its file and its name. */
 const reference = /`(test\/[\w./-]+\.test\.ts)`: "([^"]+)"/g;
 
-test('docs/security.md names a test for each attack, and each of them is there', async () => {
+test('docs/security.md names an existing test for each attack', async () => {
   const text = await read('docs/security.md');
   const table = text.slice(text.indexOf('| attack | defence | test |'));
   const rows = table

@@ -6,14 +6,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
 import { RawRequest } from '../../support/raw-request.ts';
 
-/** What the function host itself takes of somebody who speaks to it directly. */
+/** Input that the function host accepts from a direct client. */
 const token = 'a token of both of them';
 const kb = 1024;
 const limits = { bytesBelow: 100 * kb, totalBytes: 150 * kb };
 
 let dir: string;
 let url: string;
-/** Of a host that waits for bodies for a moment only. */
+/** URL of a host with a short timeout for bodies. */
 let hastyUrl: string;
 const hosts: FunctionHost[] = [];
 
@@ -45,7 +45,7 @@ async function answerOf(request: RawRequest) {
   return { status, code: body.code, headers };
 }
 
-test('the token comes before the body, which may be neither packed nor too long', async () => {
+test('checks the token before the body, which must not be compressed or too long', async () => {
   const foreign = open([`Content-Length: ${50 * kb}`], { by: 'x' });
   expect(await answerOf(foreign)).toMatchObject({ status: 401, code: 401 });
   const packed = open(['Content-Encoding: gzip', chunked]).chunk(gzipSync('{}'));
@@ -72,7 +72,7 @@ test('arguments that do not arrive are 408, and their connection is closed', asy
   expect(await request.reply).toMatch(/^HTTP\/1\.1 408 [\s\S]*connection: close[\s\S]*"code":408/i);
 });
 
-test('arguments of all calls together are bounded: 503, until one of them ends', async () => {
+test('limits the arguments of all calls together: 503, until one of them ends', async () => {
   const text = JSON.stringify('x'.repeat(90 * kb));
   const call = () =>
     fetch(`${url}/1.1/functions/length`, {

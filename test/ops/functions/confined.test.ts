@@ -6,12 +6,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
 import { carillon } from '../../support/cli.ts';
 
-/** What a function that means harm can reach, at a host as root starts it and at one as an ordinary user does. */
+/** Access of a malicious function, with a host that root starts and with one of an ordinary user. */
 const token = 'a token of both of them';
 const secret = 'the-secret-of-the-service';
 const isRoot = process.getuid?.() === 0;
 
-/** Each way out, as the text of a function of one argument `at`: what to reach. It gives what it got. */
+/** Escape attempts, as the text of a function of one argument `at`, the target. It returns what it read. */
 const escapes: Record<string, string> = {
   'the environment of its own process': "readFileSync('/proc/self/environ')",
   'the environment of the host': "readFileSync('/proc/' + process.ppid + '/environ')",
@@ -40,7 +40,7 @@ const escapes: Record<string, string> = {
   'root again': 'process.setuid(0) ?? process.setuid(0)',
 };
 
-/** What a way out ends with: not an error of the test's own code. */
+/** Errors that end an escape attempt, as opposed to errors of the test's own code. */
 const refusals =
   /^(ERR_ACCESS_DENIED|ERR_DLOPEN_DISABLED|ERR_UNKNOWN_BUILTIN_MODULE|EPERM|.*(?:kill|_debugProcess) is not a function)$/;
 
@@ -121,17 +121,17 @@ describe.each([
     ({ call } = await startHost(dir, isSameUser));
   });
 
-  test.each(Object.keys(escapes))('does not get %s', async (way) => {
+  test.each(Object.keys(escapes))('cannot get %s', async (way) => {
     const file = join(parent, 'secret.json');
     const addon = new URL('../../../node_modules/@node-rs/argon2/index.js', import.meta.url).pathname;
     const at = { pid: victim.pid, file, json: file, fileBelow: 'secret.json', dir, addon };
     const { result } = await call('tries', { way, at });
-    // Under root's own user the last one would only give what it has.
+    // As root, the last one would only set the user that it already has.
     if (way === 'root again' && (isSameUser || !isRoot)) return;
     expect(result).toEqual({ error: expect.stringMatching(refusals) });
   });
 
-  test('sees the environment of the operator without ours, and can import what lies in its folder', async () => {
+  test('sees the environment of the operator without our variables, and can import files of its folder', async () => {
     const { result } = await call('who');
     const [uid, names] = Array.isArray(result) ? result : [];
     expect(names).toContain('OWN');
@@ -164,20 +164,20 @@ describe('a folder of functions', () => {
     },
   );
 
-  test('with a star in its path is refused, since the model would read more than it', async () => {
+  test('with a star in its path is refused, because the permission model would allow more', async () => {
     const starred = join(parent, 'all*');
     await mkdir(starred);
     await expect(startHost(starred, true)).rejects.toThrow('must not have a *');
   });
 
-  test('that holds the data directory is refused at the start', async () => {
+  test('that contains the data directory is refused at the start', async () => {
     const env = { CARILLON_FUNCTIONS_DIR: parent, CARILLON_DATA_DIR: join(parent, 'data') };
     const { code, stderr } = await carillon(['up'], { env });
     expect([code, stderr]).toEqual([1, expect.stringContaining('holds the data directory')]);
   });
 });
 
-test('beyond the most processes an idle one makes room, and a further file is refused while all are at work', async () => {
+test('at the limit of processes an idle one is replaced, and another file is refused while all are busy', async () => {
   const many = join(parent, 'many');
   await mkdir(many);
   const waits = 'export default ({ wait }) => wait ? new Promise(() => undefined) : process.pid;';

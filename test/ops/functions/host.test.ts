@@ -11,7 +11,7 @@ import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { newName, refusalOf, refused, signUp } from '../../support/users.ts';
 
-/** The embedded function host behind a real api: what bad functions cost, and what good ones can do. */
+/** Embedded function host with an api: the effects of bad functions, and the abilities of good ones. */
 const token = 'a token of both of them';
 const example = fileURLToPath(new URL('../../../ops/functions-example', import.meta.url));
 
@@ -40,7 +40,7 @@ const files: Record<string, string> = {
 };
 
 let dir: string;
-/** What the host logged. */
+/** Log lines of the host. */
 const said: string[] = [];
 let api: TestApi;
 let app: App;
@@ -83,7 +83,7 @@ const call = (name: string, body: unknown = {}, more: Parameters<TestApi['reques
   api.request('POST', `/1.1/functions/${name}`, { app, body, ...more });
 
 describe('a bad function', () => {
-  test('answers with a refusal, and costs no other call of any other', async () => {
+  test('is answered with a refusal, and affects no other call', async () => {
     expect((await call('echo')).status).toBe(200);
     const good = async () => {
       for (let i = 0; i < 20; i += 1) expect((await call('echo', { i })).body).toEqual({ result: { i } });
@@ -103,19 +103,22 @@ describe('a bad function', () => {
       refused(124, 503),
       ...Array(5).fill(refused(1, 500)),
     ]);
-    // The next call gets a fresh thread.
+    // The next call gets a new process.
     expect((await call('hangs', { quick: true })).body).toEqual({ result: 1 });
     expect(refusalOf(await call('leaves'))).toEqual(refused(1, 500));
   });
 
-  test.each(['eats', 'buffers'])('that takes too much memory ends alone: %s', async (name) => {
-    const reply = await call(name);
-    expect(refusalOf(reply)).toEqual(refused(1, 500));
-    expect(reply.body.error).toContain('memory');
-    expect((await call('echo')).status).toBe(200);
-  });
+  test.each(['eats', 'buffers'])(
+    'that uses too much memory ends without effect on others: %s',
+    async (name) => {
+      const reply = await call(name);
+      expect(refusalOf(reply)).toEqual(refused(1, 500));
+      expect(reply.body.error).toContain('memory');
+      expect((await call('echo')).status).toBe(200);
+    },
+  );
 
-  test('keeps the words of a defect here, and gives those that are meant for the caller', async () => {
+  test('has its unexpected errors logged, and its intended errors returned to the caller', async () => {
     const defect = await call('throws');
     expect(refusalOf(defect)).toEqual(refused(1, 500));
     expect(JSON.stringify(defect.body)).not.toContain('secret');
@@ -125,7 +128,7 @@ describe('a bad function', () => {
 });
 
 describe('who may call', () => {
-  test('nobody but the api: without its token the host does nothing', async () => {
+  test('only the api: the host refuses calls without its token', async () => {
     const asked = (headers: Record<string, string>) =>
       fetch(`${hostUrl}/1.1/functions/echo`, { method: 'POST', headers, body: '{}' });
     expect((await asked({})).status).toBe(401);
@@ -140,13 +143,13 @@ describe('who may call', () => {
     },
   );
 
-  test('a body that is no JSON', async () => {
+  test('refuses a body that is not JSON', async () => {
     expect(refusalOf(await call('echo', '{'))).toEqual(refused(107));
   });
 });
 
 describe('a good function', () => {
-  test('knows who calls, and sees none of our secrets', async () => {
+  test('knows its caller, and sees none of our secrets', async () => {
     const user = await signUp(api, app);
     const reply = await user.request('POST', '/1.1/functions/who', {});
     expect(reply.body.result).toMatchObject({
@@ -159,7 +162,7 @@ describe('a good function', () => {
     expect(JSON.stringify(reply.body)).not.toContain(app.masterKey);
   });
 
-  test('gets dates as dates under /call, and as they are under /functions', async () => {
+  test('gets Date objects under /call, and unchanged JSON under /functions', async () => {
     const body = { at: { __type: 'Date', iso: '2026-01-01T00:00:00.000Z' } };
     const typed = await api.request('POST', '/1.1/call/dated', { app, body });
     const next = { __type: 'Date', iso: '2026-01-01T00:00:01.000Z' };
@@ -167,14 +170,14 @@ describe('a good function', () => {
     expect((await call('echo', body)).body.result).toEqual(body);
   });
 
-  test('that is saved anew counts from then on', async () => {
+  test('that is changed takes effect with the next call', async () => {
     expect((await call('version')).body.result).toBe(1);
     await writeFile(join(dir, 'version.js'), 'export default () => 2;');
     await expect.poll(async () => (await call('version')).body.result).toBe(2);
   });
 });
 
-test('the example folder does what it says, as a process that is started again when it is killed', async () => {
+test('the example folder works as described, in a process that is restarted when it is killed', async () => {
   const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
   const functionsUrl = `http://127.0.0.1:${port}`;
   const database = await createTestDatabase();

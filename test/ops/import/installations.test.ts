@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { deleteIdleInstallations } from '../../../shared/db/tables/installations/installations.ts';
 import { anInstallation, newId, useImports } from '../../support/import/imports.ts';
 
-const world = useImports();
-const { run, imported, importedByCommand, exportFile, installationAt, countOf, asMaster } = world;
+const fixture = useImports();
+const { run, imported, importedByCommand, exportFile, installationAt, countOf, asMaster } = fixture;
 
 describe('installations', () => {
-  test('keep their ids, times, channels and every typed value, as the REST API gives them', async () => {
+  test('keep their ids, times, channels and every typed value, as in the REST API', async () => {
     const custom = {
       city: 'São\tPaulo \\N "{x}" \n 你好',
       level: 7.25,
@@ -37,7 +37,7 @@ describe('installations', () => {
       channels: [],
     });
     await exportFile('_Installation.0.jsonl', [ios, android], '_Installation');
-    expect(await importedByCommand(world.folder)).toMatchObject({
+    expect(await importedByCommand(fixture.folder)).toMatchObject({
       code: 0,
       stderr: '',
       dryRun: false,
@@ -49,26 +49,26 @@ describe('installations', () => {
     expect(await installationAt(android.objectId)).toEqual({ ...sent, valid: true });
   });
 
-  test('are found by where and channel, and go on registering themselves under their ids', async () => {
+  test('are found by where and channel, and can register again with their ids', async () => {
     const one = anInstallation({ channels: ['news'], level: 9 });
     await imported(await exportFile('_Installation.jsonl', [one]));
     const where = encodeURIComponent(JSON.stringify({ level: { $gt: 8 }, channels: 'news' }));
     const { body } = await asMaster(`/installations?where=${where}`);
     expect(body.results).toEqual([{ ...one, valid: true }]);
     const { deviceType, deviceToken } = one;
-    const again = await world.api.request('POST', '/1.1/installations', {
-      app: world.app,
+    const again = await fixture.api.request('POST', '/1.1/installations', {
+      app: fixture.app,
       body: { deviceType, deviceToken },
     });
     expect(again.body.objectId).toBe(one.objectId);
   });
 
-  test('a second run changes nothing and says what was there', async () => {
+  test('a second run changes nothing and counts the existing ones', async () => {
     const records = Array.from({ length: 50 }, (_, i) => anInstallation({ level: i }));
     const path = await exportFile('_Installation.jsonl.gz', [...records, records[0] ?? {}]);
     expect((await imported(path)).classes._Installation).toMatchObject({ imported: 50, alreadyThere: 1 });
     const rows = () =>
-      world.db.query('SELECT * FROM installation WHERE app_id = $1 ORDER BY id', [world.app.appId]);
+      fixture.db.query('SELECT * FROM installation WHERE app_id = $1 ORDER BY id', [fixture.app.appId]);
     const before = await rows();
     const renewed = { ...records[1], level: 'other', updatedAt: new Date(Date.now() + 5000).toISOString() };
     await exportFile('_Installation.jsonl.gz', [...records.slice(2), renewed]);
@@ -81,9 +81,9 @@ describe('installations', () => {
     expect((await rows()).rows).toEqual(before.rows);
   });
 
-  test('what another object has already is refused, in the app and within the file, with a dry run too', async () => {
-    const live = await world.api.request('POST', '/1.1/installations', {
-      app: world.app,
+  test('values of another object are refused, in the app and within the file, also in a dry run', async () => {
+    const live = await fixture.api.request('POST', '/1.1/installations', {
+      app: fixture.app,
       body: { deviceType: 'android', installationId: newId(), deviceToken: newId() },
     });
     const there = await installationAt(live.body.objectId);
@@ -111,7 +111,7 @@ describe('installations', () => {
     expect(await installationAt(there.objectId)).toEqual(there);
   });
 
-  test('are idle from the import at the earliest: they get pushes and are not deleted until then', async () => {
+  test('count as idle from the import at the earliest: they get pushes and are not deleted until then', async () => {
     const updatedAt = '2020-01-01T00:00:00.000Z';
     const one = anInstallation({
       updatedAt,
@@ -121,15 +121,16 @@ describe('installations', () => {
     });
     await imported(await exportFile('_Installation.jsonl', [one]));
     expect((await installationAt(one.objectId)).updatedAt).toBe(updatedAt);
-    const { appId } = world.app;
+    const { appId } = fixture.app;
     const body = { data: { alert: 'Hello' } };
     const devices = async () =>
-      (await world.api.request('POST', `/console/api/apps/${appId}/push/explain`, { admin: true, body })).body
-        .devices;
-    const deleteOlderThan = (before: Date) => deleteIdleInstallations(world.db, { appId, before, limit: 10 });
+      (await fixture.api.request('POST', `/console/api/apps/${appId}/push/explain`, { admin: true, body }))
+        .body.devices;
+    const deleteOlderThan = (before: Date) =>
+      deleteIdleInstallations(fixture.db, { appId, before, limit: 10 });
     expect(await devices()).toBe(1);
     expect(await deleteOlderThan(new Date(Date.now() - 60_000))).toBe(0);
-    await world.db.query(
+    await fixture.db.query(
       `UPDATE installation SET imported_at = now() - interval '366 days' WHERE app_id = $1`,
       [appId],
     );
@@ -137,7 +138,7 @@ describe('installations', () => {
     expect(await deleteOlderThan(new Date(Date.now() - 365 * 86_400_000))).toBe(1);
   });
 
-  test('those that the app takes for idle are counted', async () => {
+  test('are counted when the app considers them idle', async () => {
     const path = await exportFile('_Installation.jsonl', [
       anInstallation({ updatedAt: '2020-01-01T00:00:00.000Z' }),
       anInstallation(),

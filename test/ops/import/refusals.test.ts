@@ -8,11 +8,11 @@ import { carillon } from '../../support/cli.ts';
 import { anInstallation, aUser, newId, useImports } from '../../support/import/imports.ts';
 import { newUid } from '../../support/users.ts';
 
-const world = useImports();
-const { run, imported, importedByCommand, exportFile, installationAt, countOf } = world;
+const fixture = useImports();
+const { run, imported, importedByCommand, exportFile, installationAt, countOf } = fixture;
 
 describe('records that cannot be imported', () => {
-  test('are refused with a line and a sentence that quotes no value; the others are imported', async () => {
+  test('are refused with a line and a message that quotes no value; the others are imported', async () => {
     const secret = 'SESAME';
     const good = anInstallation();
     const lines: [RegExp, object | string][] = [
@@ -59,7 +59,7 @@ describe('records that cannot be imported', () => {
     expect(await installationAt(good.objectId)).toMatchObject({ deviceToken: good.deviceToken });
   });
 
-  test('of users likewise, and a refused one has no part in the app', async () => {
+  test('of users are refused in the same way, without any trace in the app', async () => {
     const uid = newUid();
     const users: [RegExp, object][] = [
       [/Invalid username/, { username: ' ' }],
@@ -87,12 +87,12 @@ describe('records that cannot be imported', () => {
     expect([await countOf('app_user'), await countOf('user_identity')]).toEqual([0, 0]);
   });
 
-  test('the report lists a hundred; all of them go to the file that is asked for', async () => {
+  test('the report lists a hundred refusals, the file of --refused all of them', async () => {
     const path = await exportFile(
       '_User.jsonl',
       Array.from({ length: 250 }, () => ({ username: 'x' })),
     );
-    const all = join(world.folder, 'refused.jsonl');
+    const all = join(fixture.folder, 'refused.jsonl');
     const report = await importedByCommand(path, '--refused', all);
     expect(report.refusals).toHaveLength(100);
     expect(report.refusalsNotListed).toBe(150);
@@ -101,16 +101,16 @@ describe('records that cannot be imported', () => {
     expect((await stat(all)).mode & 0o777).toBe(0o600);
   });
 
-  test('a line of 100 MB does not fill the memory', async () => {
-    const path = join(world.folder, '_Installation.jsonl');
+  test('a line of 100 MB does not exhaust the memory', async () => {
+    const path = join(fixture.folder, '_Installation.jsonl');
     const file = createWriteStream(path);
     file.write('{"note":"');
     for (let i = 0; i < 100; i += 1)
       if (!file.write(Buffer.alloc(1024 * 1024, 'x'))) await once(file, 'drain');
     file.end(`"}\n${JSON.stringify(anInstallation())}\n`);
     await once(file, 'close');
-    const { code, stdout } = await carillon(['import', path, '--app', world.app.appId, '--json'], {
-      env: testEnvironment(world.databaseUrl),
+    const { code, stdout } = await carillon(['import', path, '--app', fixture.app.appId, '--json'], {
+      env: testEnvironment(fixture.databaseUrl),
       nodeArgs: ['--max-old-space-size=64'],
     });
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({
@@ -120,7 +120,7 @@ describe('records that cannot be imported', () => {
     });
   });
 
-  test('a damaged archive is imported up to the damage, and says so', async () => {
+  test('a damaged archive is imported up to the damage, which is reported', async () => {
     const records = Array.from({ length: 8000 }, () => anInstallation());
     const path = await exportFile('_Installation.jsonl.gz', records);
     const whole = await readFile(path);

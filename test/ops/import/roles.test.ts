@@ -3,8 +3,8 @@ import { aUser, newId, useImports } from '../../support/import/imports.ts';
 import { createRole, idsIn, pointerTo } from '../../support/roles.ts';
 import { signUp } from '../../support/users.ts';
 
-const world = useImports();
-const { imported, importedByCommand, exportFile, countOf, asMaster } = world;
+const fixture = useImports();
+const { imported, importedByCommand, exportFile, countOf, asMaster } = fixture;
 
 let serial = 0;
 const aRole = (more: object = {}) => ({
@@ -29,7 +29,7 @@ const membersOf = async ({ objectId }: { objectId: string }, key: string) => {
 };
 const ids = (...records: { objectId: string }[]) => records.map(({ objectId }) => objectId).sort();
 
-/** A folder with users, two roles, one within the other, and their members. */
+/** Creates a folder with users, two nested roles and their members. */
 async function exported() {
   const sessionToken = `a-session-of-the-export-${newId()}`;
   const [near, far, hidden] = [aUser(), aUser({ sessionToken }), aUser()];
@@ -47,9 +47,9 @@ async function exported() {
 }
 
 describe('roles', () => {
-  test('keep everything, with their members, and count in ACLs at once', async () => {
+  test('keep all their data and members, and are effective in ACLs at once', async () => {
     const { near, far, hidden, child, parent, sessionToken } = await exported();
-    expect(await imported(world.folder)).toMatchObject({
+    expect(await imported(fixture.folder)).toMatchObject({
       code: 0,
       classes: {
         _User: { imported: 3 },
@@ -67,16 +67,16 @@ describe('roles', () => {
     expect(await membersOf(child, 'users')).toEqual(ids(far));
     expect(await membersOf(parent, 'roles')).toEqual(ids(child));
     const seen = (headers: Record<string, string>) =>
-      world.api.request('GET', `/1.1/users/${hidden.objectId}`, { app: world.app, headers });
+      fixture.api.request('GET', `/1.1/users/${hidden.objectId}`, { app: fixture.app, headers });
     expect((await seen({ 'X-LC-Session': sessionToken })).status).toBe(200);
     expect((await seen({})).status).toBe(403);
   });
 
-  test('may be imported again, and in parts: what is there stays', async () => {
+  test('may be imported again and in parts: existing ones stay unchanged', async () => {
     const { parent, near } = await exported();
-    await imported(world.folder);
+    await imported(fixture.folder);
     const there = { imported: 0, alreadyThere: 2, refused: 0 };
-    expect(await imported(world.folder)).toMatchObject({
+    expect(await imported(fixture.folder)).toMatchObject({
       code: 0,
       classes: { _Role: there, [ofUsers]: there, [ofRoles]: { imported: 0, alreadyThere: 1 } },
     });
@@ -84,9 +84,9 @@ describe('roles', () => {
     expect(await imported(path)).toMatchObject({ classes: { [ofUsers]: { read: 2, alreadyThere: 2 } } });
   });
 
-  test('are checked by a dry run, which writes nothing', async () => {
+  test('are checked in a dry run, which writes nothing', async () => {
     await exported();
-    const run = await importedByCommand(world.folder, '--dry-run');
+    const run = await importedByCommand(fixture.folder, '--dry-run');
     expect(run).toMatchObject({
       code: 0,
       classes: {
@@ -98,7 +98,7 @@ describe('roles', () => {
     for (const table of ['role', 'role_user', 'role_role', 'app_user']) expect(await countOf(table)).toBe(0);
   });
 
-  test('without an ACL are for everybody to see and for nobody to change', async () => {
+  test('without an ACL can be read by all and changed by no user', async () => {
     const role = aRole({ ACL: undefined });
     await imported(await exportFile('_Role.jsonl', [role]));
     expect((await asMaster(`/roles/${role.objectId}?returnACL=true`)).body.ACL).toEqual({
@@ -106,8 +106,8 @@ describe('roles', () => {
     });
   });
 
-  test('that break a rule are refused with a line and a sentence, in a dry run too', async () => {
-    const taken = await createRole(world.api, world.app);
+  test('that are invalid are refused with a line and a message, also in a dry run', async () => {
+    const taken = await createRole(fixture.api, fixture.app);
     const sound = aRole();
     const broken: [RegExp, object][] = [
       [/^Role's name is invalid/, aRole({ name: '管理员' })],
@@ -131,8 +131,8 @@ describe('roles', () => {
     }
   });
 
-  test('beyond those that the app may have end the import with a word', async () => {
-    await world.api.services.apps.change(world.app.appId, { options: { maxRoles: 2 } });
+  test('above the limit of the app end the import with an error', async () => {
+    await fixture.api.services.apps.change(fixture.app.appId, { options: { maxRoles: 2 } });
     const path = await exportFile('_Role.jsonl', [aRole(), aRole(), aRole()]);
     for (const args of [['--dry-run'], []])
       expect(await importedByCommand(path, ...args)).toMatchObject({
@@ -144,9 +144,9 @@ describe('roles', () => {
 });
 
 describe('memberships', () => {
-  test('of what is not there are refused one by one, in a dry run too', async () => {
-    const role = await createRole(world.api, world.app);
-    const user = await signUp(world.api, world.app);
+  test('of missing objects are refused individually, also in a dry run', async () => {
+    const role = await createRole(fixture.api, fixture.app);
+    const user = await signUp(fixture.api, fixture.app);
     const pointers = { owningId: pointerTo('_Role', role.id), relatedId: pointerTo('_User', user.id) };
     const path = await exportFile('_Join%3Ausers%3A_Role.jsonl', [
       pointers,
@@ -175,29 +175,29 @@ describe('memberships', () => {
     expect((await imported(nested)).refusals[0].error).toBe('relatedId is no role of this app.');
   });
 
-  test('are taken in many batches', async () => {
-    const role = await createRole(world.api, world.app);
+  test('are imported in many batches', async () => {
+    const role = await createRole(fixture.api, fixture.app);
     const users = Array.from({ length: 4500 }, () => aUser());
     await exportFile('_User.jsonl', users);
     await exportFile(
       '_Join:users:_Role.jsonl',
       users.map((user) => link({ objectId: role.id }, user)),
     );
-    expect(await imported(world.folder)).toMatchObject({
+    expect(await imported(fixture.folder)).toMatchObject({
       code: 0,
       classes: { [ofUsers]: { read: 4500, imported: 4500 } },
     });
     expect(await countOf('role_user')).toBe(4500);
   });
 
-  test('of other classes have no place here', async () => {
+  test('of other classes are ignored', async () => {
     await exportFile(
       '_Join:likes:Post.jsonl',
       [link({ objectId: 'a' }, { objectId: 'b' })],
       '_Join:likes:Post',
     );
     await exportFile('_Role.jsonl', [aRole()]);
-    const report = await imported(world.folder);
+    const report = await imported(fixture.folder);
     expect(report.skippedFiles).toEqual([
       { path: expect.any(String), reason: 'holds the class _Join:likes:Post, which has no place here' },
     ]);

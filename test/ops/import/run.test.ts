@@ -9,10 +9,10 @@ import { testEnvironment } from '../../support/api.ts';
 import { bareEnvironment, carillon, launcher } from '../../support/cli.ts';
 import { anInstallation, aUser, newId, useImports } from '../../support/import/imports.ts';
 
-const world = useImports();
-const { run, imported, importedByCommand, exportFile, installationAt, countOf } = world;
+const fixture = useImports();
+const { run, imported, importedByCommand, exportFile, installationAt, countOf } = fixture;
 
-describe('an import that ends in the middle', () => {
+describe('an interrupted import', () => {
   const total = 12_000;
   let records: ReturnType<typeof anInstallation>[];
   let path: string;
@@ -25,10 +25,10 @@ describe('an import that ends in the middle', () => {
   const backends =
     "SELECT pid FROM pg_stat_activity WHERE application_name = 'carillon import' AND datname = current_database()";
 
-  /** Starts one and does this to it as soon as it has written something. */
+  /** Starts an import and interrupts it as soon as it has written rows. */
   async function interrupted(how: (child: ChildProcess) => unknown) {
-    const child = spawn(process.execPath, [launcher, 'import', path, '--app', world.app.appId, '--json'], {
-      env: { ...bareEnvironment(), ...testEnvironment(world.databaseUrl) },
+    const child = spawn(process.execPath, [launcher, 'import', path, '--app', fixture.app.appId, '--json'], {
+      env: { ...bareEnvironment(), ...testEnvironment(fixture.databaseUrl) },
       stdio: ['ignore', 'pipe', 'ignore'],
       detached: true,
     });
@@ -37,8 +37,8 @@ describe('an import that ends in the middle', () => {
     await expect.poll(() => countOf('installation'), { interval: 5 }).toBeGreaterThan(0);
     await how(child);
     const [code] = await ended;
-    // The server may still be at the last batch of a client that is gone.
-    await expect.poll(async () => (await world.db.query(backends)).rows.length).toBe(0);
+    // The server may still process the last batch of the client that exited.
+    await expect.poll(async () => (await fixture.db.query(backends)).rows.length).toBe(0);
     return { code, output: await output, left: await countOf('installation') };
   }
 
@@ -55,8 +55,8 @@ describe('an import that ends in the middle', () => {
     expect(await installationAt(String(last?.objectId))).toEqual({ ...last, valid: true });
   }
 
-  test('by SIGKILL leaves whole batches behind and goes on when it is run again', async () => {
-    // The launcher, and the process it hands over to.
+  test('by SIGKILL has whole batches and continues when it is run again', async () => {
+    // The launcher and its child process.
     const { left, output } = await interrupted((child) =>
       process.kill(-(child.pid ?? Number.NaN), 'SIGKILL'),
     );
@@ -64,8 +64,8 @@ describe('an import that ends in the middle', () => {
     await expectRestOf(left);
   });
 
-  test('by Ctrl-C reports how far it came, likewise', async () => {
-    // A terminal tells the whole group, and the launcher passes it on once more.
+  test('by Ctrl-C reports its progress and continues when it is run again', async () => {
+    // A terminal signals the whole group, and the launcher forwards the signal.
     const { code, left, output } = await interrupted((child) =>
       process.kill(-(child.pid ?? Number.NaN), 'SIGINT'),
     );
@@ -77,9 +77,9 @@ describe('an import that ends in the middle', () => {
     await expectRestOf(left);
   });
 
-  test('by the end of its connection likewise', async () => {
+  test('by the end of its connection continues when it is run again', async () => {
     const { code, left, output } = await interrupted(() =>
-      world.db.query(`SELECT pg_terminate_backend(pid) FROM (${backends}) AS b`),
+      fixture.db.query(`SELECT pg_terminate_backend(pid) FROM (${backends}) AS b`),
     );
     expect(code).toBe(1);
     expect(JSON.parse(output).error).toContain('The connection to the database was lost');
@@ -88,25 +88,25 @@ describe('an import that ends in the middle', () => {
 });
 
 describe('the files', () => {
-  test('of a folder are taken by heading and name, users first; others are left out with a reason', async () => {
+  test('of a folder are recognized by heading and name, users first; others are ignored with a reason', async () => {
     await exportFile('data.0.jsonl', [aUser()], '_User');
     await exportFile('_Installation_all.json', [JSON.stringify([anInstallation(), anInstallation()])]);
     await exportFile('_Installation.1.json', [JSON.stringify({ results: [anInstallation()] }, null, 2)]);
     await exportFile('Post.0.jsonl', [{ objectId: newId() }], 'Post');
     await exportFile('_User_schema.json', ['{}']);
     await exportFile('notes.txt', ['hello']);
-    await mkdir(join(world.folder, 'more'));
-    const report = await imported(world.folder);
+    await mkdir(join(fixture.folder, 'more'));
+    const report = await imported(fixture.folder);
     expect(report).toMatchObject({
       code: 0,
       classes: { _User: { imported: 1 }, _Installation: { imported: 3 } },
     });
     expect(
-      report.skippedFiles.map(({ path }: { path: string }) => path.slice(world.folder.length + 1)).sort(),
+      report.skippedFiles.map(({ path }: { path: string }) => path.slice(fixture.folder.length + 1)).sort(),
     ).toEqual(['Post.0.jsonl', '_User_schema.json', 'more', 'notes.txt']);
   });
 
-  test('that do not say their class are taken with --class', async () => {
+  test('without a class are imported with --class', async () => {
     const path = await exportFile('data.json', [anInstallation()]);
     const unknown = await run([path]);
     expect(unknown).toMatchObject({ code: 2, stdout: '' });
@@ -116,7 +116,7 @@ describe('the files', () => {
   });
 });
 
-describe('what keeps an import from starting', () => {
+describe('an import that cannot start', () => {
   test.each<[string, number, string, Record<string, string>, string[]]>([
     ['no database', 1, 'There is no database', { DATABASE_URL: '' }, []],
     ['nobody there', 1, 'cannot be reached', { DATABASE_URL: 'postgresql://x@127.0.0.1:9/x' }, []],
@@ -131,7 +131,7 @@ describe('what keeps an import from starting', () => {
     ['no such app', 1, 'There is no such app', {}, ['--app', 'nobody']],
     ['no such file', 1, 'cannot be read (ENOENT)', {}, ['nothing.jsonl']],
     ['an unwritable list of refusals', 1, 'cannot be written', {}, ['--refused', 'no/such/folder']],
-  ])('%s ends with a sentence', async (_case, code, sentence, env, args) => {
+  ])('%s ends with a message', async (_case, code, sentence, env, args) => {
     const path = await exportFile('_User.jsonl', [aUser()]);
     const result = await run([path, ...args], env);
     expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: '' });
@@ -139,12 +139,12 @@ describe('what keeps an import from starting', () => {
     expect(await countOf('app_user')).toBe(0);
   });
 
-  test('a service that runs in this folder is found, with its secret, as `migrate` finds it', async () => {
-    const { DATABASE_URL = '', CARILLON_SECRET = '', ...rest } = testEnvironment(world.databaseUrl);
-    await writeFile(join(world.folder, 'database-url'), DATABASE_URL);
-    await writeFile(join(world.folder, 'secret'), CARILLON_SECRET);
+  test('finds a service that runs in this folder, with its secret, as `migrate` does', async () => {
+    const { DATABASE_URL = '', CARILLON_SECRET = '', ...rest } = testEnvironment(fixture.databaseUrl);
+    await writeFile(join(fixture.folder, 'database-url'), DATABASE_URL);
+    await writeFile(join(fixture.folder, 'secret'), CARILLON_SECRET);
     const path = await exportFile('_User.jsonl', [aUser()]);
-    const env = { ...rest, DATABASE_URL: '', CARILLON_SECRET: '', CARILLON_DATA_DIR: world.folder };
+    const env = { ...rest, DATABASE_URL: '', CARILLON_SECRET: '', CARILLON_DATA_DIR: fixture.folder };
     expect((await run([path], env)).code).toBe(0);
     expect(await countOf('app_user')).toBe(1);
   });
@@ -155,6 +155,6 @@ describe('what keeps an import from starting', () => {
   });
 
   test('a call without paths is wrong usage', async () => {
-    expect((await carillon(['import'], { env: testEnvironment(world.databaseUrl) })).code).toBe(2);
+    expect((await carillon(['import'], { env: testEnvironment(fixture.databaseUrl) })).code).toBe(2);
   });
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { maxRecordBytes, type RawRecord, splitRecords } from '../../../ops/import/splitter.ts';
 
-/** Records of a text that arrives in pieces of these sizes. */
+/** Splits a text that arrives in pieces of these sizes. */
 async function split(text: string, sizes: number[] = [1000]): Promise<RawRecord[]> {
   const bytes = Buffer.from(text);
   const found: RawRecord[] = [];
@@ -20,7 +20,7 @@ async function split(text: string, sizes: number[] = [1000]): Promise<RawRecord[
 const texts = (records: RawRecord[]) => records.map(({ line, bytes }) => [line, bytes?.toString().trim()]);
 
 describe('records of an export', () => {
-  test('are its lines; blank ones and the heading are none', async () => {
+  test('are its lines without blank ones and the heading', async () => {
     const file = '#filetype:JSON-streaming {"type":"Class","class":"_User"}\n{"a":1}\r\n\n  \n{"b":2}';
     expect(texts(await split(file))).toEqual([
       [2, '{"a":1}'],
@@ -30,7 +30,7 @@ describe('records of an export', () => {
     expect(await split('\n')).toEqual([]);
   });
 
-  test('a line that begins with # further down is a broken record, not a heading', async () => {
+  test('treats a later line that begins with # as an invalid record', async () => {
     expect(texts(await split('{"a":1}\n# not a heading\n'))).toEqual([
       [1, '{"a":1}'],
       [2, '# not a heading'],
@@ -41,14 +41,14 @@ describe('records of an export', () => {
     ['[{"a":"]},"},\n {"b":[1,{"c":"\\""}]}\n]', 1, 2],
     ['\uFEFF [{"a":"]},"},\n\n{"b":[1,{"c":"\\""}]}]', 1, 3],
     ['{"results":\n [{"a":"]},"} ,\n{"b":[1,{"c":"\\""}]}],"count":2}', 2, 3],
-  ])('are the elements of a list: %j', async (file, first, second) => {
+  ])('are the elements of an array: %j', async (file, first, second) => {
     expect(texts(await split(file))).toEqual([
       [first, '{"a":"]},"}'],
       [second, '{"b":[1,{"c":"\\""}]}'],
     ]);
   });
 
-  test('an empty list has none; one that is cut off says so', async () => {
+  test('has no records of an empty array, and reports a truncated one', async () => {
     expect(await split('[]')).toEqual([]);
     expect(await split('{"results":[ ]}')).toEqual([]);
     const [first, end, ...more] = await split('[{"a":1},\n{"b":2');
@@ -57,7 +57,7 @@ describe('records of an export', () => {
     expect(more).toEqual([]);
   });
 
-  test('whatever the pieces in which the file arrives', async () => {
+  test('do not depend on the sizes of the chunks', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.dictionary(fc.string(), fc.jsonValue()), { maxLength: 20 }),
@@ -80,7 +80,7 @@ describe('records of an export', () => {
   test.each([
     ['lines', (record: string) => `{"a":1}\n${record}\n{"b":2}\n`],
     ['lists', (record: string) => `[{"a":1},\n${record},\n{"b":2}]`],
-  ])('a record that is too long is left out of %s and costs the others nothing', async (_form, file) => {
+  ])('a record that is too long is refused in %s without effect on others', async (_form, file) => {
     const found = await split(file(`{"x":"${'x'.repeat(maxRecordBytes)}"}`), [65_536]);
     expect(found.map(({ line }) => line)).toEqual([1, 2, 3]);
     expect(found[1]).toEqual({ line: 2, problem: expect.stringContaining('longer than 4 MB') });

@@ -4,11 +4,11 @@ import { describe, expect, test } from 'vitest';
 import { aUser, publicHash, useImports } from '../../support/import/imports.ts';
 import { enterWith, newName, newPhone, newUid, signUp } from '../../support/users.ts';
 
-const world = useImports();
-const { imported, importedByCommand, exportFile, countOf, asMaster } = world;
+const fixture = useImports();
+const { imported, importedByCommand, exportFile, countOf, asMaster } = fixture;
 
 describe('users', () => {
-  test('keep everything, log in with the passwords of the export once and for all, and with their accounts', async () => {
+  test('keep all their data, and can log in with the passwords of the export and with their accounts', async () => {
     const [salt, openid, phone] = [randomBytes(24).toString('hex'), newUid(), newPhone()];
     const custom = {
       email: `${newName()}@example.com`,
@@ -59,56 +59,56 @@ describe('users', () => {
       unionid: 'u1',
       platform: 'weixin',
     });
-    const { rows: sealed } = await world.db.query(
+    const { rows: sealed } = await fixture.db.query(
       'SELECT 1 FROM app_user u WHERE u.object_id = $1 AND u::text LIKE $2',
       [salted.objectId, '%SESAME%'],
     );
     expect(sealed).toEqual([]);
     const login = (username: string, password: string) =>
-      world.api.request('POST', '/1.1/login', { app: world.app, body: { username, password } });
+      fixture.api.request('POST', '/1.1/login', { app: fixture.app, body: { username, password } });
     expect((await login(salted.username, 'wrong')).status).toBe(400);
     for (const [user, password] of [
       [salted, 'open sesame'],
       [bcrypted, 'another one'],
     ] as const) {
       expect((await login(user.username, password)).body.objectId).toBe(user.objectId);
-      const { rows } = await world.db.query<{ password_hash: string }>(
+      const { rows } = await fixture.db.query<{ password_hash: string }>(
         'SELECT password_hash FROM app_user WHERE app_id = $1 AND object_id = $2',
-        [world.app.appId, user.objectId],
+        [fixture.app.appId, user.objectId],
       );
       expect(rows[0]?.password_hash).toMatch(/^\$argon2id\$/);
       expect((await login(user.username, password)).status).toBe(200);
     }
-    const byWeixin = await enterWith(world.api, world.app, { weixin: { openid, access_token: 'new' } });
+    const byWeixin = await enterWith(fixture.api, fixture.app, { weixin: { openid, access_token: 'new' } });
     expect(byWeixin.id).toBe(salted.objectId);
-    const byUnion = await enterWith(world.api, world.app, {
+    const byUnion = await enterWith(fixture.api, fixture.app, {
       weixin_mini: { uid: newUid(), access_token: 'new', unionid: 'u1', platform: 'weixin' },
     });
     expect(byUnion.id).toBe(salted.objectId);
   });
 
-  test('the session of the export goes on, is given out at the next login, and ends when it is replaced', async () => {
+  test('keep the session of the export, which the next login returns, until it is replaced', async () => {
     const token = randomBytes(16).toString('hex').slice(0, 25);
     const salt = 'salt';
     const user = aUser({ sessionToken: token, password: publicHash('a password', salt), salt });
     await imported(await exportFile('_User.jsonl', [user]));
     const me = (session: string) =>
-      world.api.request('GET', '/1.1/users/me', { app: world.app, headers: { 'X-LC-Session': session } });
+      fixture.api.request('GET', '/1.1/users/me', { app: fixture.app, headers: { 'X-LC-Session': session } });
     expect((await me(token)).body).toMatchObject({ objectId: user.objectId });
     const { username } = user;
-    const login = await world.api.request('POST', '/1.1/login', {
-      app: world.app,
+    const login = await fixture.api.request('POST', '/1.1/login', {
+      app: fixture.app,
       body: { username, password: 'a password' },
     });
     expect(login.body.sessionToken).toBe(token);
     expect((await me(token)).status).toBe(200);
-    const { rows } = await world.db.query<{ row: string }>(
+    const { rows } = await fixture.db.query<{ row: string }>(
       'SELECT app_user::text AS row FROM app_user WHERE app_id = $1',
-      [world.app.appId],
+      [fixture.app.appId],
     );
     expect(rows[0]?.row).not.toContain(Buffer.from(token).toString('hex'));
-    const refreshed = await world.api.request('PUT', `/1.1/users/${user.objectId}/refreshSessionToken`, {
-      app: world.app,
+    const refreshed = await fixture.api.request('PUT', `/1.1/users/${user.objectId}/refreshSessionToken`, {
+      app: fixture.app,
       headers: { 'X-LC-Session': token },
     });
     expect(refreshed.status).toBe(200);
@@ -117,13 +117,13 @@ describe('users', () => {
     expect((await me(refreshed.body.sessionToken)).status).toBe(200);
   });
 
-  test('what another user has is refused, in the app and within the file, with a dry run too', async () => {
+  test('values of another user are refused, in the app and within the file, also in a dry run', async () => {
     const uid = newUid();
-    const there = await signUp(world.api, world.app, {
+    const there = await signUp(fixture.api, fixture.app, {
       email: `${newName()}@example.com`,
       mobilePhoneNumber: newPhone(),
     });
-    const linked = await enterWith(world.api, world.app, { weibo: { uid, access_token: 't' } });
+    const linked = await enterWith(fixture.api, fixture.app, { weibo: { uid, access_token: 't' } });
     const [fileUid, sessionToken] = [newUid(), randomBytes(20).toString('hex')];
     const first = aUser({ authData: { weibo: { uid: fileUid } }, sessionToken });
     const conflicts: [string, object][] = [
@@ -152,9 +152,9 @@ describe('users', () => {
     expect(await countOf('user_identity')).toBe(2);
   });
 
-  test('who is refused for one account does not keep out who shares another with it', async () => {
+  test('a user that is refused does not block others with its remaining accounts', async () => {
     const [taken, shared] = [newUid(), newUid()];
-    const there = await enterWith(world.api, world.app, { weibo: { uid: taken, access_token: 't' } });
+    const there = await enterWith(fixture.api, fixture.app, { weibo: { uid: taken, access_token: 't' } });
     const out = aUser({ username: 'the same', authData: { weibo: { uid: taken }, qq: { openid: shared } } });
     const next = aUser({ username: 'the same', authData: { qq: { openid: shared } } });
     const path = await exportFile('_User.jsonl', [out, next]);
@@ -163,9 +163,9 @@ describe('users', () => {
         classes: { _User: { imported: 1, refused: 1 } },
         refusals: [{ line: 1, error: `authData.weibo belongs to ${there.id} already.` }],
       });
-    expect((await enterWith(world.api, world.app, { qq: { openid: shared, access_token: 't' } })).id).toBe(
-      next.objectId,
-    );
+    expect(
+      (await enterWith(fixture.api, fixture.app, { qq: { openid: shared, access_token: 't' } })).id,
+    ).toBe(next.objectId);
     expect((await imported(path)).classes._User).toMatchObject({ imported: 0, alreadyThere: 1, refused: 1 });
   });
 });

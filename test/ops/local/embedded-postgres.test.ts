@@ -13,26 +13,26 @@ import { startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
 const serverModule = new URL('../../../ops/local/postgres/server.ts', import.meta.url).href;
 const nobody = { uid: 65534, gid: 65534 };
 const isRoot = process.getuid?.() === 0;
-// An ordinary user cannot run a project below a closed folder, so there is nothing to try there.
+// An ordinary user cannot run a project below a closed folder, so that there is nothing to test.
 const canBecomeNobody =
   isRoot &&
   spawnSync(process.execPath, [new URL(serverModule).pathname], { ...nobody, cwd: '/' }).status === 0;
 
 const started: EmbeddedPostgres[] = [];
-/** Of one test. */
+/** Folder of one test. */
 let parentDir = '';
-/** Of all tests. The first that starts a server on `usedDir` makes the data for those that only use them. */
+/** Folder of all tests. The first test that starts a server on `usedDir` creates the data for the others. */
 let sharedDir = '';
 let usedDir = '';
 
-/** Starts a server below the test's folder, to be stopped after the test. */
+/** Starts a server below the test's folder; it is stopped after the test. */
 async function start(dataDir = join(parentDir, 'data'), durable = false): Promise<EmbeddedPostgres> {
   const server = await startEmbeddedPostgres({ dataDir, memoryMb: 512, durable });
   started.push(server);
   return server;
 }
 
-/** Runs one statement and gives the first column of the first row. */
+/** Runs one statement and returns the first column of the first row. */
 async function query(server: { databaseUrl: string }, statement: string): Promise<unknown> {
   const client = new Client({ connectionString: server.databaseUrl });
   client.on('error', () => undefined);
@@ -45,7 +45,7 @@ async function query(server: { databaseUrl: string }, statement: string): Promis
   }
 }
 
-/** Starts a server in a process of its own, which prints its process id and then waits to be killed. */
+/** Starts a server in a separate process, which prints its process id and waits to be killed. */
 async function startInChild(dataDir: string, ids: { uid?: number; gid?: number } = {}) {
   const script = `
     const { startEmbeddedPostgres } = await import(${JSON.stringify(serverModule)});
@@ -63,7 +63,7 @@ async function startInChild(dataDir: string, ids: { uid?: number; gid?: number }
   return { child, pid: Number(pid), databaseUrl };
 }
 
-/** Waits until the process runs no more. One that ended and that nobody collects counts as ended. */
+/** Waits until the process has exited. A zombie process counts as exited. */
 async function waitForEnd(pid: number): Promise<void> {
   const hasEnded = async () => {
     if (!isAlive(pid)) return true;
@@ -95,7 +95,7 @@ afterEach(async () => {
 });
 
 describe('startEmbeddedPostgres', () => {
-  test('makes a UTF-8 database on a new data directory and keeps its data for the next start', async () => {
+  test('creates a UTF-8 database in a new data directory and keeps its data for the next start', async () => {
     const first = await start();
     expect(await query(first, 'SHOW server_encoding')).toBe('UTF8');
     expect(await query(first, "SELECT upper('äß 你')")).toBe('Äß 你');
@@ -106,7 +106,7 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(second, 'SELECT n FROM kept')).toBe(7);
   });
 
-  test('listens on a socket in a closed folder only, and removes the folder', async () => {
+  test('listens only on a socket in a folder of mode 700, and removes the folder', async () => {
     const server = await start(usedDir);
     expect(await query(server, 'SHOW listen_addresses')).toBe('');
     expect((await stat(server.socketDir)).mode & 0o777).toBe(0o700);
@@ -114,14 +114,14 @@ describe('startEmbeddedPostgres', () => {
     await expect(stat(server.socketDir)).rejects.toThrow('ENOENT');
   });
 
-  test('writes commits to disk before it answers, unless it is told otherwise', async () => {
+  test('writes commits to disk before it confirms them, unless `durable` is false', async () => {
     const server = await start(usedDir, true);
     for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes']) {
       expect(await query(server, `SHOW ${setting}`)).toBe('on');
     }
   });
 
-  test('rolls back and stops while clients are connected, and may be stopped twice', async () => {
+  test('rolls back transactions and stops while clients are connected, and may be stopped twice', async () => {
     const server = await start(usedDir);
     const client = new Client({ connectionString: server.databaseUrl });
     client.on('error', () => undefined);
@@ -132,7 +132,7 @@ describe('startEmbeddedPostgres', () => {
     await client.end().catch(() => undefined);
   });
 
-  test('recovers what was committed after its server was killed', async () => {
+  test('recovers committed data after its server was killed', async () => {
     const first = await start(usedDir, true);
     await query(first, 'CREATE TABLE kept AS SELECT 7 AS n');
     process.kill(first.pid, 'SIGKILL');
@@ -141,7 +141,7 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(second, 'SELECT n FROM kept')).toBe(7);
   });
 
-  test('takes a lock file whose process id belongs to another program now for what it is', async () => {
+  test('ignores a lock file with the process id of another program', async () => {
     await (await start(usedDir)).stop();
     const lines = [process.pid, usedDir, 1, 5432, '/nowhere', '', '1 1', 'ready', ''];
     await writeFile(join(usedDir, 'postmaster.pid'), lines.join('\n'));
@@ -155,14 +155,14 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(server, 'SELECT 1')).toBe(1);
   });
 
-  test('lets one of two first starts at the same time win', async () => {
+  test('lets one of two concurrent first starts succeed', async () => {
     const outcomes = await Promise.allSettled([start(), start()]);
     expect(outcomes.map((outcome) => outcome.status).sort()).toEqual(['fulfilled', 'rejected']);
     const [winner] = started;
     expect(winner && (await query(winner, 'SELECT 1'))).toBe(1);
   });
 
-  test('refuses a folder that holds something else, and leaves it alone', async () => {
+  test('refuses a folder with other content, and does not change it', async () => {
     const notes = join(parentDir, 'data', 'notes.txt');
     await mkdir(dirname(notes));
     await writeFile(notes, 'mine');
@@ -177,7 +177,7 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(server, 'SELECT 1')).toBe(1);
   });
 
-  test('stops when the process that started it is killed, and starts again at once', async () => {
+  test('stops when its parent process is killed, and can start again at once', async () => {
     const { child, pid } = await startInChild(usedDir);
     child.kill('SIGKILL');
     const again = await start(usedDir);
@@ -200,7 +200,7 @@ describe('startEmbeddedPostgres', () => {
     await server.stop();
     const again = await start();
     expect(await query(again, 'SELECT n FROM kept')).toBe(7);
-    // Where there are no user namespaces the data was put elsewhere.
+    // Without user namespaces the data is in another folder.
     const realDir = await realpath(join(parentDir, 'data'));
     await again.stop();
     if (!realDir.startsWith(parentDir)) await rm(dirname(realDir), { recursive: true });

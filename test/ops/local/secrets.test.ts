@@ -22,7 +22,7 @@ const newFolder = () => {
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 
 describe('ensureSecrets', () => {
-  test('the first start makes both with mode 600, whatever the umask; the second finds them', async () => {
+  test('the first start creates both with mode 600 for any umask; the second reads them', async () => {
     const folder = newFolder();
     const umask = process.umask(0);
     const first = await ensureSecrets(folder);
@@ -36,7 +36,7 @@ describe('ensureSecrets', () => {
     expect(await readSecrets(folder)).toEqual({ adminToken: first.adminToken, secret: first.secret });
   });
 
-  test('starts at the same time agree on the same secrets', async () => {
+  test('concurrent starts use the same secrets', async () => {
     const folder = newFolder();
     const all = await Promise.all(Array.from({ length: 20 }, () => ensureSecrets(folder)));
     expect(new Set(all.map(({ adminToken, secret }) => `${adminToken} ${secret}`)).size).toBe(1);
@@ -44,7 +44,7 @@ describe('ensureSecrets', () => {
     expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
   });
 
-  test('the environment wins, and is written nowhere', async () => {
+  test('the environment takes precedence, and is not written to files', async () => {
     const folder = newFolder();
     const given = { adminToken: 'from the environment', secret: 'as well' };
     expect(await ensureSecrets(folder, given)).toEqual({ ...given, made: [] });
@@ -55,14 +55,14 @@ describe('ensureSecrets', () => {
     expect(secret).toBe((await readFile(join(folder, 'secret'), 'utf8')).trim());
   });
 
-  test('an empty file is refused, since another secret would open nothing', async () => {
+  test('an empty file is refused, because a new secret could not decrypt the data', async () => {
     const folder = newFolder();
     await ensureSecrets(folder);
     await writeFile(join(folder, 'secret'), '\n');
     await expect(ensureSecrets(folder)).rejects.toThrow('secret is empty');
   });
 
-  test('a file that others can read is closed', async () => {
+  test('a file that others can read gets mode 600', async () => {
     const folder = newFolder();
     await ensureSecrets(folder);
     await chmod(join(folder, 'secret'), 0o644);
@@ -75,7 +75,7 @@ describe('ensureSecrets', () => {
     await ensureSecrets(folder);
     await chmod(parent, 0o755);
     const module = new URL('../../../ops/local/secrets.ts', import.meta.url).href;
-    // The child gives up root only after it has loaded the sources, since the other user may not reach them.
+    // The child changes its user after it has loaded the sources, because the other user may not be able to read them.
     const script = `import('${module}').then((m) => {
       process.setgroups([]); process.setgid(65534); process.setuid(65534);
       return m.readSecrets('${folder}');
@@ -87,8 +87,8 @@ describe('ensureSecrets', () => {
   });
 });
 
-describe('the note of a running service', () => {
-  test('it is read back, closed to others, and taken away at the end', async () => {
+describe('the run info of a service', () => {
+  test('can be read, only by its owner, and is removed at the end', async () => {
     const folder = newFolder();
     await ensureSecrets(folder);
     expect(await readRunInfo(folder)).toEqual({});
@@ -106,7 +106,7 @@ describe('the note of a running service', () => {
     expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
   });
 
-  test('a command in the same folder follows it, unless the environment says otherwise', async () => {
+  test('is used by a command in the same folder, unless the environment overrides it', async () => {
     const cwd = newFolder();
     const folder = join(cwd, '.carillon');
     await ensureSecrets(folder);

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 const run = promisify(execFile);
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** `npm start` with everything it printed. */
+/** `npm start` with its output. */
 interface Started {
   child: ChildProcess;
   output: () => string;
@@ -42,7 +42,7 @@ async function npmStart(): Promise<Started> {
     CARILLON_FUNCTIONS_DIR: join(project, 'ops/functions-example'),
     LOG_LEVEL: 'warn',
   };
-  // Not those of the test run: npm gives its own.
+  // Without the variables of the test run, because npm sets its own.
   for (const name of Object.keys(env))
     if (/^(npm_|VITEST|NODE_ENV)/.test(name)) Reflect.deleteProperty(env, name);
   const child = spawn('npm', ['start'], {
@@ -67,7 +67,7 @@ async function npmStart(): Promise<Started> {
   return { child, output: () => text, url, ended };
 }
 
-/** Processes whose command line or environment names our data directory, less this test's own. */
+/** Returns processes with our data directory in command line or environment, without this test's own. */
 async function processesOf(dir: string): Promise<string[]> {
   const { stdout } = await run('sh', [
     '-c',
@@ -76,7 +76,7 @@ async function processesOf(dir: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line !== '');
 }
 
-/** Command lines of processes whose environment holds the secret of our data directory. */
+/** Returns command lines of processes with the secret of our data directory in their environment. */
 async function holdersOfSecret(dir: string): Promise<string[]> {
   const secret = (await readFile(join(dir, 'secret'), 'utf8')).trim();
   const { stdout } = await run('sh', ['-c', `grep -lsF -e '${secret}' /proc/[0-9]*/environ; true`]);
@@ -91,7 +91,7 @@ const appIdOf = (output: string) => /X-LC-Id (\w+)/.exec(output)?.[1];
 describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 }, () => {
   let firstAppId: string | undefined;
 
-  test('makes a demo, shows its first push, prints calls that work, and stops cleanly', async () => {
+  test('creates a demo, shows its first push, prints working calls, and stops cleanly', async () => {
     const service = await npmStart();
     const output = service.output();
     firstAppId = appIdOf(output);
@@ -113,7 +113,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     await expect.poll(() => processesOf(dataDir), { timeout: 5000 }).toEqual([]);
   });
 
-  test('goes on with the same data, and keeps its secrets to its user', async () => {
+  test('continues with the same data, and keeps its secrets private', async () => {
     const token = (await readFile(join(dataDir, 'admin-token'), 'utf8')).trim();
     expect((await stat(join(dataDir, 'admin-token'))).mode & 0o777).toBe(0o600);
     const service = await npmStart();
@@ -123,12 +123,12 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
       headers: { authorization: `Bearer ${token}` },
     });
     expect(await apps.json()).toMatchObject({ results: [{ appId: firstAppId }] });
-    // Neither the sandbox nor the functions.
+    // Only api and dispatcher have the secret, not the sandbox and the functions.
     expect((await holdersOfSecret(dataDir)).sort()).toEqual(['carillon api', 'carillon dispatcher']);
     await endBySignal(service, 'SIGTERM');
   });
 
-  test('starts a process again that died, the database too', async () => {
+  test('restarts a process that was killed, also the database', async () => {
     const service = await npmStart();
     for (const name of ['api', 'dispatcher']) {
       const killed = await pidOf(name);
@@ -147,7 +147,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     await endBySignal(service, 'SIGINT');
   });
 
-  test('killed itself, leaves nothing behind for more than a few seconds', async () => {
+  test('leaves no process for more than a few seconds when it is killed', async () => {
     const service = await npmStart();
     const { stdout } = await run('pgrep', ['-P', String(service.child.pid)]);
     process.kill(Number(stdout.trim().split('\n')[0]), 'SIGKILL');
@@ -156,13 +156,13 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
   });
 
   async function endBySignal(service: Started, signal: NodeJS.Signals): Promise<void> {
-    // To the whole group, as a terminal does.
+    // Signals the whole group, as a terminal does.
     if (service.child.pid) process.kill(-service.child.pid, signal);
     expect(await service.ended).toBe(0);
     await expect.poll(() => processesOf(dataDir), { timeout: 5000 }).toEqual([]);
   }
 
-  /** The process of this data directory whose title says so; 0 while there is none. */
+  /** Returns the process of this data directory with this title; 0 while there is none. */
   async function pidOf(name: string): Promise<number> {
     for (const path of await processesOf(dataDir)) {
       const pid = Number(path.split('/')[2]);

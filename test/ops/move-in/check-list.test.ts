@@ -4,9 +4,9 @@ import { draftOf } from '../../../shared/domain/installations/members.ts';
 import { anInstallation, aUser, newId } from '../../support/import/imports.ts';
 import { item, useMoveIn } from '../../support/import/move-in.ts';
 
-/** What `carillon move-in` says is left to do. */
-const world = useMoveIn();
-const { write, run, moveIn } = world;
+/** Remaining steps in the report of `carillon move-in`. */
+const fixture = useMoveIn();
+const { write, run, moveIn } = fixture;
 
 describe('the check list', () => {
   const devices = () => [
@@ -24,7 +24,7 @@ describe('the check list', () => {
     anInstallation({ deviceType: 'android', deviceToken: undefined, installationId: newId() }),
   ];
 
-  test('names gateways without a profile, and what users need', async () => {
+  test('names gateways without a profile, and requirements of users', async () => {
     const authData = { lc_apple: { uid: newId() }, weixin: { openid: newId() } };
     await write('_User.jsonl', [
       aUser({ authData }),
@@ -42,7 +42,7 @@ describe('the check list', () => {
           id: 'profile apns',
           state: 'todo',
           text: 'APNs: 1 installation needs a profile.',
-          advice: `carillon profile put ${world.appId} apns <file> --topic com.example.app; carillon profile help apns`,
+          advice: `carillon profile put ${fixture.appId} apns <file> --topic com.example.app; carillon profile help apns`,
         },
         expect.objectContaining({ id: 'profile apns/pad', state: 'todo' }),
         expect.objectContaining({
@@ -65,33 +65,33 @@ describe('the check list', () => {
     );
   });
 
-  test('sees what was done in between', async () => {
+  test('detects completed steps', async () => {
     await write('_User.jsonl', [aUser({ authData: { weixin: { openid: newId() } } })]);
     await write('_Installation.jsonl', devices().slice(2));
     await moveIn();
     const huawei = JSON.stringify({ appId: '1', appSecret: 'secret' });
-    expect((await run(['profile', 'put', world.appId, 'huawei', '-'], { stdin: huawei })).code).toBe(0);
+    expect((await run(['profile', 'put', fixture.appId, 'huawei', '-'], { stdin: huawei })).code).toBe(0);
     const platforms = JSON.stringify({ weixin: { appid: 'wx1', secret: 's' } });
     const pairs = ['hybridPush=true', 'functionsUrl=https://functions.example', `authPlatforms=${platforms}`];
-    expect((await run(['app', 'set', world.appId, ...pairs])).stderr).toBe('');
-    const document = (await moveIn([], { env: { PUBLIC_URL: world.api.url } })).json();
+    expect((await run(['app', 'set', fixture.appId, ...pairs])).stderr).toBe('');
+    const document = (await moveIn([], { env: { PUBLIC_URL: fixture.api.url } })).json();
     for (const id of ['profile vendor_a', 'functions', 'platforms'])
       expect(item(document, id)).toMatchObject({ state: 'done' });
     expect(item(document, 'hybridPush')).toBeUndefined();
   });
 
-  test('is read by people', async () => {
+  test('is readable', async () => {
     await write('_Installation.jsonl', devices());
-    const { code, stdout } = await run(['move-in', 'export', '--app-id', world.appId, '--name', 'Shop']);
+    const { code, stdout } = await run(['move-in', 'export', '--app-id', fixture.appId, '--name', 'Shop']);
     expect(code).toBe(0);
-    expect(stdout).toContain(`App Shop (${world.appId}) was made.`);
+    expect(stdout).toContain(`App Shop (${fixture.appId}) was made.`);
     expect(stdout).toMatch(/^_Installation +5 +5 +0 +0$/m);
     expect(stdout).toMatch(/^\[ \] Huawei: 2 installations need a profile\.\n {6}carillon profile put /m);
     expect(stdout).toMatch(/^\[\?\] /m);
   });
 });
 
-test('names of gateways, platforms and topics are kept up to a hundred of each', () => {
+test('names of gateways, platforms and topics are limited to a hundred of each', () => {
   const needs = new Needs();
   const draft = (more: object) => draftOf(new Map(Object.entries({ deviceType: 'ios', ...more })), false);
   for (let i = 0; i < 200; i += 1) {

@@ -6,33 +6,33 @@ import { createTestDatabase } from '../../support/database.ts';
 import { anInstallation, aUser, newId, publicHash } from '../../support/import/imports.ts';
 import { item, newKeys, useMoveIn } from '../../support/import/move-in.ts';
 
-/** `carillon move-in`: a whole app of the public service in one command. */
-const world = useMoveIn();
-const { write, run, moveIn } = world;
+/** Tests of `carillon move-in`: a whole app of the public service in one command. */
+const fixture = useMoveIn();
+const { write, run, moveIn } = fixture;
 
 describe('carillon move-in', () => {
-  test('makes the app, imports all of it, and goes on when it is run again', async () => {
+  test('creates the app, imports its data, and continues when it is run again', async () => {
     const own = newKeys();
     const user = aUser({ username: 'tom', password: publicHash('secret', 'salt'), salt: 'salt' });
     await write('_User.jsonl', [user]);
     await write('_Installation.jsonl', [anInstallation(), anInstallation()]);
-    await writeFile(join(world.folder, 'keys.json'), JSON.stringify(own));
+    await writeFile(join(fixture.folder, 'keys.json'), JSON.stringify(own));
     const args = ['--keys-file', 'keys.json', '--name', 'Shop', '--edition', 'international'];
 
     const first = await moveIn(args);
     expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(first.json()).toMatchObject({
-      app: { appId: world.appId, name: 'Shop', isNew: true },
+      app: { appId: fixture.appId, name: 'Shop', isNew: true },
       dryRun: false,
       import: { classes: { _User: { imported: 1 }, _Installation: { imported: 2 } } },
     });
     expect(item(first.json(), 'keys')).toMatchObject({ state: 'done' });
     expect(first.stdout).not.toContain(own.masterKey);
-    const stored = await world.stored();
+    const stored = await fixture.stored();
     expect(stored.body).toMatchObject({ ...own, edition: 'international' });
     const login = { username: 'tom', password: 'secret' };
-    const session = await world.api.request('POST', '/1.1/login', {
-      app: { appId: world.appId, ...own },
+    const session = await fixture.api.request('POST', '/1.1/login', {
+      app: { appId: fixture.appId, ...own },
       body: login,
     });
     expect(session.body.objectId).toBe(user.objectId);
@@ -46,14 +46,14 @@ describe('carillon move-in', () => {
         classes: { _User: { imported: 0, alreadyThere: 1 }, _Installation: { imported: 1, alreadyThere: 2 } },
       },
     });
-    // Without the file too: the app keeps its keys.
+    // Also without the file: the app keeps its keys.
     const third = await moveIn();
     expect(third.code).toBe(0);
     expect(item(third.json(), 'keys')).toMatchObject({ state: 'check' });
-    expect(await readdir(world.folder)).not.toContain(`${world.appId}.refused.jsonl`);
+    expect(await readdir(fixture.folder)).not.toContain(`${fixture.appId}.refused.jsonl`);
   });
 
-  test('with --dry-run checks everything and makes nothing, not even the app', async () => {
+  test('with --dry-run checks everything and creates nothing, not even the app', async () => {
     await write('_User.jsonl', [aUser()]);
     await write('_Installation.jsonl', [anInstallation(), { objectId: newId(), deviceType: 'ios' }]);
     const { code, json } = await moveIn(['--dry-run', '--keys-file', '-'], {
@@ -61,14 +61,14 @@ describe('carillon move-in', () => {
     });
     expect(code).toBe(1);
     expect(json()).toMatchObject({
-      app: { appId: world.appId, name: null, isNew: true },
+      app: { appId: fixture.appId, name: null, isNew: true },
       dryRun: true,
       import: { classes: { _User: { imported: 1 }, _Installation: { imported: 1, refused: 1 } } },
     });
-    expect((await world.stored()).status).toBe(404);
+    expect((await fixture.stored()).status).toBe(404);
   });
 
-  test('takes the last export whole after the app was deleted, under the same id and keys', async () => {
+  test('imports the last export completely after the app was deleted, with the same id and keys', async () => {
     const own = newKeys();
     const stdin = JSON.stringify(own);
     const user = { objectId: newId(), username: 'ann', salt: 'salt', email: 'ann@example.com' };
@@ -85,20 +85,20 @@ describe('carillon move-in', () => {
     expect(second.import.classes._User).toMatchObject({ imported: 0, alreadyThere: 1, newerInFile: 1 });
     expect(item(second, 'newer')).toMatchObject({ state: 'check' });
 
-    expect((await run(['app', 'delete', world.appId, '--yes'])).code).toBe(0);
+    expect((await run(['app', 'delete', fixture.appId, '--yes'])).code).toBe(0);
     const whole = (await moveIn(['--keys-file', '-'], { stdin })).json();
     expect(whole.app.isNew).toBe(true);
     expect(whole.import.classes).toEqual(first.json().import.classes);
     const login = (password: string) =>
-      world.api.request('POST', '/1.1/login', {
-        app: { appId: world.appId, ...own },
+      fixture.api.request('POST', '/1.1/login', {
+        app: { appId: fixture.appId, ...own },
         body: { username: 'ann', password },
       });
     expect((await login('before')).body.code).toBe(210);
     expect((await login('after')).body.objectId).toBe(user.objectId);
   });
 
-  test('imports roles with their members, also in a dry run of an app that is not there', async () => {
+  test('imports roles with their members, also in a dry run of an app that does not exist', async () => {
     const user = aUser();
     const role = { objectId: newId(), name: 'editors', ACL: { '*': { read: true } } };
     await write('_User.jsonl', [user]);
@@ -110,40 +110,40 @@ describe('carillon move-in', () => {
     const { code, json } = await moveIn();
     expect(code).toBe(0);
     expect(json().import.classes).toEqual(rehearsal.json().import.classes);
-    const { body: app } = await world.stored();
+    const { body: app } = await fixture.stored();
     const where = encodeURIComponent(JSON.stringify({ name: 'editors' }));
-    const found = await world.api.request('GET', `/1.1/roles?where=${where}`, { app, master: true });
+    const found = await fixture.api.request('GET', `/1.1/roles?where=${where}`, { app, master: true });
     expect(found.body.results).toMatchObject([{ objectId: role.objectId }]);
   });
 
-  test('says what is refused, and where all of it stands', async () => {
+  test('reports refused records, and the file with all of them', async () => {
     await write('_Installation.jsonl', [{ objectId: newId(), deviceType: 'ios' }]);
     const { code, json } = await moveIn();
     expect(code).toBe(1);
-    const report = `${world.appId}.refused.jsonl`;
+    const report = `${fixture.appId}.refused.jsonl`;
     expect(item(json(), 'refused')).toMatchObject({ state: 'todo', text: expect.stringContaining(report) });
-    expect(await readFile(join(world.folder, report), 'utf8')).toMatch(/"line":1.*neither a deviceToken/);
+    expect(await readFile(join(fixture.folder, report), 'utf8')).toMatch(/"line":1.*neither a deviceToken/);
   });
 });
 
-describe('is refused before anything is made', () => {
-  const untouched = async () => expect((await world.stored()).status).toBe(404);
+describe('is refused before it creates anything', () => {
+  const untouched = async () => expect((await fixture.stored()).status).toBe(404);
 
   test('without an id, or with a malformed one: 2', async () => {
     const missing = await run(['move-in', 'export', '--json']);
     expect(missing).toMatchObject({ code: 2 });
     expect(missing.json().error).toContain('--app-id');
-    world.appId = 'a shop';
+    fixture.appId = 'a shop';
     const wrong = await moveIn();
     expect(wrong.code).toBe(2);
     expect(wrong.json().error).toMatch(/^--app-id must be /);
   });
 
-  test('with a world.folder that is not there or holds no export: 1', async () => {
+  test('with a folder that is missing or has no export: 1', async () => {
     const empty = await moveIn();
     expect(empty.code).toBe(1);
     expect(empty.json().error).toContain('There is no file of _User');
-    await rm(join(world.folder, 'export'), { recursive: true });
+    await rm(join(fixture.folder, 'export'), { recursive: true });
     expect((await moveIn()).json().error).toContain('export cannot be read (ENOENT)');
     await untouched();
   });
@@ -158,7 +158,7 @@ describe('is refused before anything is made', () => {
     await untouched();
   });
 
-  test('with other keys than the app has: 1, and names them', async () => {
+  test('with other keys than those of the app: 1, and names them', async () => {
     await write('_Installation.jsonl', [anInstallation()]);
     const own = newKeys();
     const stdin = JSON.stringify(own);
@@ -167,11 +167,11 @@ describe('is refused before anything is made', () => {
     const { code, json } = await moveIn(['--keys-file', '-'], { stdin: other });
     expect(code).toBe(1);
     expect(json().error).toBe(
-      `App ${world.appId} is there with another masterKey than the file has: nothing was imported.`,
+      `App ${fixture.appId} is there with another masterKey than the file has: nothing was imported.`,
     );
   });
 
-  test('where the service is another one than that of the database: 1, and says so', async () => {
+  test('when the service and the database differ: 1, with a message', async () => {
     await write('_Installation.jsonl', [anInstallation()]);
     const other = await createTestDatabase();
     const { code, json } = await moveIn([], { env: { DATABASE_URL: other.url } });

@@ -139,9 +139,9 @@ function known<T>(value: T | undefined): T {
 
 /** Creates the fixture; call it once at the top of a test file. */
 export function useImports(): ImportFixture {
-  const world = new ImportFixture();
-  beforeAll(() => world.open());
-  afterAll(() => world.close());
-  beforeEach(() => world.begin());
-  return world;
+  const fixture = new ImportFixture();
+  beforeAll(() => fixture.open());
+  afterAll(() => fixture.close());
+  beforeEach(() => fixture.begin());
+  return fixture;
 }

@@ -67,9 +67,9 @@ class MoveInFixture {
 
 /** Creates the fixture; call it once at the top of a test file. */
 export function useMoveIn(): MoveInFixture {
-  const world = new MoveInFixture();
-  beforeAll(() => world.open());
-  afterAll(() => world.close());
-  beforeEach(() => world.begin());
-  return world;
+  const fixture = new MoveInFixture();
+  beforeAll(() => fixture.open());
+  afterAll(() => fixture.close());
+  beforeEach(() => fixture.begin());
+  return fixture;
 }
