@@ -11,7 +11,7 @@ import { findApp } from '../../../shared/db/tables/apps/apps.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { bareEnvironment } from '../../support/cli.ts';
-import { blocksOf, runShell } from '../../support/pages.ts';
+import { blocksOf, runShell } from './pages.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 
 let service: TestService;

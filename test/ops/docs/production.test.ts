@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
 import { freePort } from '../../support/http2/reverse-proxy.ts';
-import { blocksOf, runShell } from '../../support/pages.ts';
+import { blocksOf, runShell } from './pages.ts';
 
 let database: TestDatabase;
 let folder: string;

@@ -9,7 +9,7 @@ import { Params } from '../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../shared/query/sql/where.ts';
 import { masterViewer } from '../../../shared/query/viewer.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { matches } from '../../support/where-evaluator.ts';
+import { matches } from './where-evaluator.ts';
 
 const reader = masterViewer('app');
 /** Few names and values, so that documents and conditions meet often. */

@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { TestDatabase } from './database.ts';
-import { createTestDatabase } from './database.ts';
+import type { TestDatabase } from '../../support/database.ts';
+import { createTestDatabase } from '../../support/database.ts';
 
 describe('createTestDatabase', () => {
   const databases: TestDatabase[] = [];

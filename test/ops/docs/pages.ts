@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { bareEnvironment, launcher } from './cli.ts';
+import { bareEnvironment, launcher } from '../../support/cli.ts';
 
 /** Returns the fenced blocks of a page of `docs/` in one language, in order. */
 export async function blocksOf(page: string, language: string): Promise<string[]> {
-  const content = await readFile(new URL(`../../docs/${page}`, import.meta.url), 'utf8');
+  const content = await readFile(new URL(`../../../docs/${page}`, import.meta.url), 'utf8');
   const fences = content.matchAll(/```(\w*)\n([\s\S]*?)```/g);
   return [...fences].filter(([, tag]) => tag === language).map(([, , block = '']) => block);
 }

@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 
 /** Rows of each class in order of creation, for sub-queries. */
 export type Rows = Record<string, JsonObject[]>;
