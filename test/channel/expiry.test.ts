@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { movableClock } from '../support/gateways/apns.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { useTestService } from '../support/service.ts';
 import { eventually } from './support/channel-fixture.ts';
 import { ProtobufClient } from './support/protobuf-client.ts';
 
 const hourMs = 3_600_000;
 const clock = movableClock(Date.now());
-let service: TestService;
 let app: App;
 
+const service = useTestService({ clock });
 beforeAll(async () => {
-  service = await startTestService({ clock });
   app = await service.api.createApp();
   await service.dispatch({ clock });
   await service.db.query(
@@ -19,7 +18,6 @@ beforeAll(async () => {
     [app.appId],
   );
 });
-afterAll(() => service.close());
 
 /** Sends a push and waits until its letter lies in the inbox; gives when it was called. */
 async function push(alert: string, timing: object = {}): Promise<number> {

@@ -11,7 +11,7 @@ import { testConfig } from '../support/api.ts';
 import { bareEnvironment, carillon, launcher } from '../support/cli.ts';
 import { aMessage, recipients, sendAll } from '../support/gateways/apns.ts';
 import { aContext } from '../support/gateways/sender-context.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { useTestService } from '../support/service.ts';
 
 const report = z.object({
   pid: z.number(),
@@ -129,12 +129,7 @@ describe('npx carillon sandbox', () => {
 });
 
 describe('what it prints for people', () => {
-  let service: TestService;
-  beforeAll(async () => {
-    service = await startTestService();
-  });
-  afterAll(() => service.close());
-
+  const service = useTestService();
   test('is a table, and commands that put the profiles', async () => {
     const { end, printed } = await start([], (text) => text.includes('Ctrl-C'));
     expect(printed).toMatch(/^Huawei +vendor_a +HMS +https:\/\/127\.0\.0\.1:\d+$/m);

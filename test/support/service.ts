@@ -1,3 +1,4 @@
+import { afterAll, beforeAll } from 'vitest';
 import { type DispatcherOptions, type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { choosePort } from '../../ops/local/ports.ts';
 import type { ApnsGatewayOptions } from '../../ops/sandbox/apns/gateway.ts';
@@ -68,6 +69,34 @@ export async function startTestService(
       await apns.close();
       await database.drop();
     },
+  };
+}
+
+/** Starts a service before the tests of a file, and closes it after them. Its members are available in hooks and tests. */
+export function useTestService(options: Parameters<typeof startTestService>[0] = {}): TestService {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startTestService(options);
+  });
+  afterAll(() => service?.close());
+  return {
+    get api() {
+      return service.api;
+    },
+    get db() {
+      return service.db;
+    },
+    get databaseUrl() {
+      return service.databaseUrl;
+    },
+    get apns() {
+      return service.apns;
+    },
+    dispatch: (...args) => service.dispatch(...args),
+    addApnsProfile: (...args) => service.addApnsProfile(...args),
+    addIosInstallations: (...args) => service.addIosInstallations(...args),
+    untilDone: (...args) => service.untilDone(...args),
+    close: () => service.close(),
   };
 }
 

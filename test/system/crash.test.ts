@@ -1,18 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { testEnvironment } from '../support/api.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { useTestService } from '../support/service.ts';
 
-let service: TestService;
 const children: ChildProcess[] = [];
 
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = useTestService();
 afterAll(async () => {
   for (const child of children) child.kill('SIGKILL');
-  await service?.close();
 });
 
 /** A dispatcher as a process of its own; resolves when it says that it is ready. */

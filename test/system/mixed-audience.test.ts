@@ -12,7 +12,7 @@ import {
   successField,
 } from '../../shared/domain/labels.ts';
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { useTestService } from '../support/service.ts';
 
 /** Devices of each channel: more than one batch of a thousand. */
 const share = Math.floor(Number(currentEnvironment().MIXED_DEVICES ?? 20_000) / connectorIds.length);
@@ -42,20 +42,18 @@ const data = {
   vivo: { alert: alertOf('vendor_e'), classification: 1, category: 'ORDER' },
 };
 
-let service: TestService;
 let vendors: AllVendors;
 let players: SimulatedDevices | undefined;
 const heard = new Map<string, unknown[]>();
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   vendors = await startVendors(service, { keptRequests: devices });
   await service.dispatch();
   await service.dispatch();
 });
 afterAll(async () => {
   await players?.close();
-  await service.close();
   await vendors.close();
 });
 

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { useTestService } from '../support/service.ts';
 
 describe('a push from POST /1.1/push to its record', () => {
-  let service: TestService;
-
+  const service = useTestService();
   beforeAll(async () => {
-    service = await startTestService();
     await service.dispatch();
   });
-  afterAll(() => service?.close());
 
   async function appWithIos(count: number): Promise<{ app: App; tokens: string[] }> {
     const app = await service.api.createApp();

@@ -4,18 +4,16 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
 import { testConfig } from '../support/api.ts';
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { useTestService } from '../support/service.ts';
 
-let service: TestService;
 let vendors: AllVendors;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   vendors = await startVendors(service);
   await service.dispatch();
 });
 afterAll(async () => {
-  await service.close();
   await vendors.close();
 });
 afterEach(() => {

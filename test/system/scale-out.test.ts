@@ -1,16 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { useTestService } from '../support/service.ts';
 
-let service: TestService;
 const dispatchers: RunningDispatcher[] = [];
 
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.close());
+const service = useTestService();
 afterEach(() => service.apns.behave());
 
 async function untilThereAre(count: number): Promise<void> {

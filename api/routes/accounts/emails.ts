@@ -1,4 +1,4 @@
-import { anyObject } from '../../object-call.ts';
+import { anyObject } from '../../calls/object-call.ts';
 import { empty } from '../../replies/common.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import { pageHeaders } from '../../services/server/html-page.ts';

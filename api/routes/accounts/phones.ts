@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { anyObject, anyQuery } from '../../object-call.ts';
+import { anyObject, anyQuery } from '../../calls/object-call.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest, ofLogin, ofUser } from '../../replies/refusals.ts';
 import { signedInUser, verifiedUser } from '../../replies/users.ts';

@@ -1,4 +1,4 @@
-import { anyObject, anyQuery } from '../../object-call.ts';
+import { anyObject, anyQuery } from '../../calls/object-call.ts';
 import { ofCode, ofLogin } from '../../replies/refusals.ts';
 import { renewedSession, signedInUser } from '../../replies/users.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching, isOn } from '../../object-call.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching, isOn } from '../../calls/object-call.ts';
 import { empty, listOf } from '../../replies/common.ts';
 import { ofCondition, ofHooks, ofLogin, ofQuery, ofUser } from '../../replies/refusals.ts';
 import { signedInUser, updatedUser, userPart } from '../../replies/users.ts';

@@ -1,4 +1,4 @@
-import { anyObject } from '../../object-call.ts';
+import { anyObject } from '../../calls/object-call.ts';
 import { batchReply, batchSaveReply } from '../../replies/objects.ts';
 import { ofSave } from '../../replies/refusals.ts';
 import { largestBody, route } from '../../route.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../object-call.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
 import { empty, listOf } from '../../replies/common.ts';
 import {
   installation,

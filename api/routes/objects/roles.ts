@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../object-call.ts';
+import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCondition, ofQuery, ofRole } from '../../replies/refusals.ts';
 import { createdRole, role, roleList, rolePart, updatedRole } from '../../replies/roles.ts';

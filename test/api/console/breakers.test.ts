@@ -1,17 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { saveBreakerState } from '../../../shared/db/tables/gateways/breakers.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { BreakerKey, BreakerState } from '../../../shared/domain/breaker.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
-
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.close());
-
+const service = useTestService();
 async function appWithProfile(): Promise<{ app: App; id: string; key: BreakerKey }> {
   const app = await service.api.createApp();
   await service.addApnsProfile(app);

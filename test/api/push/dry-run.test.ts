@@ -1,14 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
-
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.close());
-
+const service = useTestService();
 const data = { alert: 'Hello' };
 
 const ask = (app: Pick<App, 'appId'>, body: object) =>

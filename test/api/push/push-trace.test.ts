@@ -1,15 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { connectDevices } from '../../../ops/sandbox/devices/devices.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
-
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   await service.dispatch();
 });
-afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
 async function appWithIos(count: number, fields = {}): Promise<{ app: App; tokens: string[] }> {

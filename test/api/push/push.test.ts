@@ -1,16 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { listDeviceTypes } from '../../../shared/db/tables/installations/audience.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let app: App;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   app = await service.api.createApp();
 });
-afterAll(() => service?.close());
 
 const send = (path: string, body: unknown, more: object = {}) =>
   service.api.request('POST', path, { app, master: true, body, ...more });

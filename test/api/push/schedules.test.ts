@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
 import type { App, Plan } from '../../../shared/domain/apps/app.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { startTestService, useTestService } from '../../support/service.ts';
 
 const clock = movableClock(systemClock.now());
-let service: TestService;
 let app: App;
 
+const service = useTestService({ clock });
 beforeAll(async () => {
-  service = await startTestService({ clock });
   app = await service.api.createApp();
 });
-afterAll(() => service?.close());
 
 const data = { alert: 'test msg' };
 const inAnHour = () => new Date(systemClock.now() + 3_600_000).toISOString();

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import {
   type AppOnGateway,
@@ -6,16 +6,14 @@ import {
   createAppOn,
   startRestartableGateway,
 } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
 /** One thread: four batches of a connector have a job permit at a time. */
-let service: TestService;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   await service.dispatch();
 });
-afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
 /** Creates an app whose gateway has just answered its thread, and then accepts every request without an answer. */

@@ -7,17 +7,16 @@ import { createLogger } from '../../../shared/process/logging.ts';
 import { testConfig } from '../../support/api.ts';
 import { carillon } from '../../support/cli.ts';
 import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
 const often = { interval: 50, timeout: 20_000 };
 
-let service: TestService;
 let dispatcher: RunningDispatcher;
 let env: Record<string, string>;
 const logged: { breaker?: string; state?: string; reason?: string }[] = [];
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   const destination = { write: (line: string) => void logged.push(JSON.parse(line)) };
   const log = createLogger({ level: 'warn', name: 'test', destination });
   dispatcher = await startDispatcher(testConfig(service.databaseUrl), log, {
@@ -33,7 +32,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await dispatcher?.stack.close();
-  await service?.close();
 });
 afterEach(() => service.apns.behave());
 

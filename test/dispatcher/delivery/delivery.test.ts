@@ -1,15 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
-
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   await service.dispatch();
 });
-afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
 const appWithIos = (count: number) => createAppOn(service, null, count);

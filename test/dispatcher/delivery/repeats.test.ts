@@ -4,19 +4,17 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let vendors: AllVendors;
 let dispatcher: RunningDispatcher;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   vendors = await startVendors(service, { keptRequests: 20_000 });
   dispatcher = await service.dispatch();
 });
 afterAll(async () => {
-  await service?.close();
   await vendors?.close();
 });
 afterEach(() => {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { recordResult } from '../../../dispatcher/recording/recorder.ts';
 import { RetryGroups } from '../../../dispatcher/sending/retry-groups.ts';
 import { Tally } from '../../../dispatcher/sending/tally.ts';
@@ -8,16 +8,14 @@ import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/
 import { readBatchSnapshot } from '../../../shared/db/tables/pushes/delivery.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let dispatcher: RunningDispatcher;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   dispatcher = await service.dispatch();
 });
-afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
 const appWithIos = (count: number) => createAppOn(service, null, count);

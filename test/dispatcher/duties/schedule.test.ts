@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
 /** The api lives an hour ago, so that a time that comes soon is still far enough ahead to be scheduled. */
 const anHourAgo = movableClock(systemClock.now() - 3_600_000);
-let service: TestService;
 
-beforeAll(async () => {
-  service = await startTestService({ clock: anHourAgo });
-});
-afterAll(() => service?.close());
-
+const service = useTestService({ clock: anHourAgo });
 async function appWithDevice(): Promise<App> {
   const app = await service.api.createApp();
   await service.addApnsProfile(app);

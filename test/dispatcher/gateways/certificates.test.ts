@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/apps/profiles.ts';
@@ -6,15 +6,12 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
-
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   await service.dispatch();
 });
-afterAll(() => service?.close());
 
 /** Creates an app whose only APNs profile is a certificate for the development gateway. */
 async function appWithCertificate(environment: 'dev' | 'prod'): Promise<App> {

@@ -9,20 +9,18 @@ import { unitsAt } from '../../../shared/db/tables/gateways/rates.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../../support/api.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
 const account = createServiceAccount();
-let service: TestService;
 let gateway: FcmGateway;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   gateway = await startFcmGateway({ account });
   await service.dispatch();
   await service.dispatch();
 });
 afterAll(async () => {
-  await service.close();
   await gateway.close();
 });
 afterEach(() => {

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { TransportLog, TransportReadings } from '../../../dispatcher/sending/transports.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { createMetrics } from '../../../shared/metrics.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let dispatcher: RunningDispatcher;
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   dispatcher = await service.dispatch();
 });
-afterAll(() => service?.close());
 
 const patience = { interval: 200 };
 

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { deleteOldUsage, grantRecipients } from '../../../shared/db/tables/apps/usage.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
-
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   await Promise.all([service.dispatch(), service.dispatch()]);
 });
-afterAll(() => service?.close());
 
 /** Allows for a busy machine. */
 const patienceMs = 120_000;

@@ -1,18 +1,16 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { changePace } from '../../../shared/db/tables/pushes/pace.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let dispatchers: RunningDispatcher[];
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   dispatchers = await Promise.all([service.dispatch(), service.dispatch()]);
 });
-afterAll(() => service?.close());
 afterEach(() => service.apns.behave());
 
 /** Allows for a busy machine: no test asserts a speed. */

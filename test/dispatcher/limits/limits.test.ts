@@ -1,14 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { deleteIdle } from '../../../dispatcher/duties/idle.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
-
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.close());
-
+const service = useTestService();
 test('idle installations are deleted by the validity of their app, a bounded number at a time', async () => {
   const apps = [
     await service.api.createApp(),

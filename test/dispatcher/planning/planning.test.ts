@@ -1,17 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 import { signUp } from '../../support/users.ts';
 
-let service: TestService;
 let dispatcher: RunningDispatcher | undefined;
 
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service?.close());
+const service = useTestService();
 afterEach(() => service.apns.behave());
 
 /** The only dispatcher; the first test that needs it starts it. */

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { ScanShare } from '../../../dispatcher/planning/scan-share.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { startTestService, useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let dispatcher: RunningDispatcher;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   dispatcher = await service.dispatch();
 });
-afterAll(() => service?.close());
 
 /** Scans of an app that last until the test ends them. */
 function hold(scans: ScanShare, appId: string, count: number): () => Promise<unknown> {

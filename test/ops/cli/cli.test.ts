@@ -8,15 +8,14 @@ import { insertOutboxMessage } from '../../../shared/db/tables/messages/outbox.t
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliOptions, type CliResult, carillon } from '../../support/cli.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let dispatcher: RunningDispatcher;
 let folder: string;
 let env: Record<string, string>;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   dispatcher = await service.dispatch();
   folder = await mkdtemp(join(tmpdir(), 'carillon-cli-'));
   const { adminToken, secrets } = testConfig(service.databaseUrl);
@@ -30,7 +29,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await service.close();
   await rm(folder, { recursive: true });
 });
 

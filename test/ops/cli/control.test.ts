@@ -6,21 +6,19 @@ import { futureTime } from '../../../ops/cli/time.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliResult, carillon } from '../../support/cli.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let folder: string;
 let app: App;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   folder = await mkdtemp(join(tmpdir(), 'carillon-cli-'));
   app = await service.api.createApp();
   await service.addApnsProfile(app);
 });
 
 afterAll(async () => {
-  await service.close();
   await rm(folder, { recursive: true });
 });
 

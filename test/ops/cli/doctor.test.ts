@@ -15,14 +15,13 @@ import { testConfig } from '../../support/api.ts';
 import { carillon } from '../../support/cli.ts';
 import { startMailServer } from '../../support/servers/mail-server.ts';
 import { startSmsWebhook } from '../../support/servers/sms-webhook.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let folder: string;
 let env: Record<string, string>;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   const dispatcher = await service.dispatch();
   folder = await mkdtemp(join(tmpdir(), 'carillon-doctor-'));
   const { adminToken, secrets } = testConfig(service.databaseUrl);
@@ -36,7 +35,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await service.close();
   await rm(folder, { recursive: true });
 });
 

@@ -11,20 +11,18 @@ import { openProfiles } from '../../../shared/db/tables/apps/profiles.ts';
 import { brandOf, findConnector, profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliResult, carillon } from '../../support/cli.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
-let service: TestService;
 let folder: string;
 let appId: string;
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   folder = await mkdtemp(join(tmpdir(), 'carillon-credentials-'));
   ({ appId } = await service.api.createApp());
 });
 
 afterAll(async () => {
-  await service.close();
   await rm(folder, { recursive: true });
 });
 

@@ -11,16 +11,15 @@ import { findApp } from '../../../shared/db/tables/apps/apps.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { bareEnvironment } from '../../support/cli.ts';
+import { useTestService } from '../../support/service.ts';
 import { blocksOf, runShell } from './pages.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
 
-let service: TestService;
 let folder: string;
 /** Shell blocks of the page, in order; the first one starts the service, which runs already. */
 let blocks: string[];
 
+const service = useTestService();
 beforeAll(async () => {
-  service = await startTestService();
   folder = await mkdtemp(join(tmpdir(), 'carillon-started-'));
   blocks = await blocksOf('getting-started.md', 'sh');
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -29,7 +28,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await service.close();
   await rm(folder, { recursive: true });
 });
 

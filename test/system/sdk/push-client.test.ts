@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { type FixedAddresses, PushClient, startFixedAddresses } from '../../support/sdk/push-client.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { useTestService } from '../../support/service.ts';
 
 /**
  * `leancloud-push` of web pages (protocol/channel.md#json-form), as it comes from the registry: it registers, asks its router, which has a
@@ -12,14 +12,13 @@ import { startTestService, type TestService } from '../../support/service.ts';
  */
 const host = 'push.example.com';
 let folder: string;
-let service: TestService;
 let app: App;
 let at: FixedAddresses;
 let client: PushClient;
 
+const service = useTestService();
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'carillon-push-client-'));
-  service = await startTestService();
   await service.dispatch();
   app = await service.api.createApp({ forbidClientPush: false, allowInstallationQuery: true });
   at = await startFixedAddresses(folder, { host, apiPort: Number(new URL(service.api.url).port) });
@@ -28,7 +27,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await client.close();
   at.close();
-  await service.close();
   await rm(folder, { recursive: true });
 });
 

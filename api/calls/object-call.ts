@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isJsonObject, type JsonObject } from '../shared/domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 
 /** Parameters of a call that reads or writes objects; the service reads those it knows. */
 export const anyQuery = z.record(z.string(), z.unknown());
