@@ -1,12 +1,12 @@
-/** The members of `aps`: their types (protocol/push.md#ios-content) and the form APNs wants (protocol/apns.md#body). */
+/** Members of `aps`: their types (protocol/push.md#ios-content) and the format of APNs (protocol/apns.md#body). */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
-/** Why a message cannot be sent to iOS, as a sentence for the caller. Caught where rendering begins. */
+/** Error of iOS content, for the caller; `renderApns` catches it. */
 export class PayloadError extends Error {
   override readonly name = 'PayloadProblem';
 }
 
-/** The value when it is a string; else the problem names the member. */
+/** Returns a string; throws an error that names the member. */
 export function textOf(name: string, value: unknown): string {
   if (typeof value !== 'string') throw new PayloadError(`${name} must be a string`);
   return value;
@@ -23,7 +23,7 @@ function textsOf(name: string, value: Json): Json {
   return value;
 }
 
-/** The protocol has a list where Apple has a string (protocol/push.md#alert-objects): a list of one becomes its member. */
+/** Accepts a list in place of Apple's string (protocol/push.md#alert-objects): a list of one becomes its member. */
 function textOrTextsOf(name: string, value: Json): Json {
   if (typeof value === 'string') return value;
   if (!Array.isArray(value)) throw new PayloadError(`${name} must be a string or a list of strings`);
@@ -82,7 +82,7 @@ const members = new Map<string, Check>([
   ['filter-criteria', textOf],
 ]);
 
-/** Checks every known member and gives `aps` as APNs takes it; unknown members pass, nulls are left out. */
+/** Checks known members and returns `aps` in the format of APNs; unknown members pass, nulls are left out. */
 export function checkAps(given: JsonObject): JsonObject {
   const { title, ...aps } = checkMembers('', given, members);
   // protocol/push.md#ios-content: `title` only beside a string; an alert object has a title of its own.
@@ -91,7 +91,7 @@ export function checkAps(given: JsonObject): JsonObject {
   return aps;
 }
 
-/** Members of an alert that the device shows a text for; the others only say how. */
+/** Members of an alert that show a text; the others only format it. */
 const shownMembers = ['title', 'title-loc-key', 'subtitle', 'subtitle-loc-key', 'body', 'loc-key'];
 
 const isFilled = (value: Json | undefined): boolean =>
@@ -101,7 +101,7 @@ function isEmptyAlert(alert: Json | undefined): boolean {
   return isJsonObject(alert) ? !shownMembers.some((name) => isFilled(alert[name])) : !isFilled(alert);
 }
 
-/** A checked `aps` without an alert that has no text and without a sound that has no name: neither does anything. */
+/** Removes an alert without text and a sound without name, which have no effect. */
 export function withoutEmpty({ alert, sound, ...aps }: JsonObject): JsonObject {
   return {
     ...(alert === undefined || isEmptyAlert(alert) ? {} : { alert }),
@@ -135,14 +135,14 @@ function soundOf(name: string, value: Json): Json {
   return checkMembers('sound.', value, soundMembers);
 }
 
-/** A boolean for the caller, 1 or 0 for Apple. */
+/** Converts a boolean to Apple's 1 or 0. */
 function criticalOf(name: string, value: Json): Json {
   if (value === true || value === 1) return 1;
   if (value === false || value === 0) return 0;
   throw new PayloadError(`${name} must be true or false`);
 }
 
-/** One documented sample has it as a string (protocol/push.md#sound-objects). */
+/** Accepts a string too, as in one documented sample (protocol/push.md#sound-objects). */
 function volumeOf(name: string, value: Json): Json {
   const volume = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof volume === 'number' && volume >= 0 && volume <= 1) return volume;

@@ -1,14 +1,14 @@
-/** Turns what happened to one request into what the dispatcher is told. */
+/** Attempt results of APNs requests. */
 import { hash } from 'node:crypto';
 import type { AttemptResult } from '../contract/connector.ts';
 import type { RequestResult, TransportReason } from '../http2/transport.ts';
 import { failed, profileError, retry, withCause } from '../kit/attempt-results.ts';
 import type { ApnsError } from './errors.ts';
 
-/** How long a key rests after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off, do not mint). */
+/** Pause of a key after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off, create no token). */
 export const pauseMs = 60_000;
 
-/** The attempt of an answer once nothing more is tried for it here. */
+/** Returns the final result of an error response. */
 export function attemptResult(
   answer: ApnsError,
   retryAfterMs: number | null,
@@ -27,7 +27,7 @@ export function attemptResult(
     case 'fail_push':
       return failed(status, reason);
     case 'fail_topic':
-      // With several topics the others may do well, and an installation names its topic itself.
+      // Other topics may succeed, and each installation names its own topic.
       return isOnlyTopic ? profileError(status, reason, sentence) : failed(status, reason);
     case 'retry':
     case 'renew_connection':
@@ -42,7 +42,7 @@ export function attemptResult(
   }
 }
 
-/** The attempt of a request that got no answer. */
+/** Returns the result of a request without a response. */
 export function unansweredResult(
   reply: Exclude<RequestResult, { kind: 'response' }>,
   isRepeatHidden: boolean,
@@ -63,8 +63,8 @@ export function unansweredResult(
 const isOurDoing = (reason: TransportReason): boolean => reason === 'aborted' || reason === 'closed';
 
 /**
- * `apns-id` of a recipient of a push: a lower-case UUID, the same at every attempt, so that repeats can be
- * told in Apple's logs (protocol/apns.md#request, protocol/apns.md#repeats). Version 8 of RFC 9562, made from a digest.
+ * Returns the `apns-id` of a recipient: a lower-case UUID, the same for every attempt, so that repeats can be
+ * recognised in Apple's logs (protocol/apns.md#request, protocol/apns.md#repeats). Version 8 of RFC 9562, made from a digest.
  */
 export function apnsIdOf(objectId: string, recipientId: string): string {
   const hex = hash('sha1', `${objectId}:${recipientId}`, 'hex');

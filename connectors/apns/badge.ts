@@ -2,8 +2,8 @@ import { isJsonObject, type Json } from '../../shared/domain/json.ts';
 import type { PushMessage } from '../contract/connector.ts';
 
 /**
- * The badge that an Apple device gets: a number, or the case-sensitive word `Increment`, from the `ios`
- * object, the `aps` layout or the default members, the most specific first (protocol/push.md#badges).
+ * Returns the badge of Apple devices: a number, or the case-sensitive word `Increment`, from the `ios` object,
+ * the `aps` layout or the default members, the most specific first (protocol/push.md#badges).
  */
 export function badgeOf(message: Pick<PushMessage, 'data'>): 'Increment' | number | null {
   const { ios, aps, badge } = message.data;

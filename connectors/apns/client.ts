@@ -89,7 +89,7 @@ class ApnsSender implements Sender {
     await Promise.all([...this.#sessions.values()].map(({ transport }) => transport.close()));
   }
 
-  /** Why nothing of this push can be sent now, if that is so. */
+  /** Returns the result of all recipients if nothing can be sent now. */
   #refusal({ message }: SendRequest, payload: ApnsPayload): AttemptResult | undefined {
     const nowMs = this.#context.clock.now();
     if (message.expiresAtMs <= nowMs)
@@ -103,7 +103,7 @@ class ApnsSender implements Sender {
     return undefined;
   }
 
-  /** Recipients by the topic they are sent with; those that cannot be sent to are reported at once. */
+  /** Groups recipients by topic; reports those that cannot be sent to. */
   #byTopic({ message, recipients, report }: SendRequest, payload: ApnsPayload): Map<string, Recipient[]> {
     const listed = topicsOf(this.#credentials);
     const groups = new Map<string, Recipient[]>();
@@ -177,7 +177,7 @@ class ApnsSender implements Sender {
   }
 }
 
-/** Not `profile_error`: the installation names its topic itself, and the others' may be fine. */
+/** Returns a failure, not a `profile_error`: each installation names its own topic, and others may be valid. */
 function withoutTopic(wanted: string | undefined): AttemptResult {
   return failed(
     0,

@@ -3,12 +3,12 @@ import { z } from 'zod';
 import type { CredentialReport } from '../contract/connector.ts';
 import { keyOf, proxyUrl } from '../contract/credentials.ts';
 
-/** Members both kinds of credentials take (protocol/admin-api.md#credentials-of-a-push-profile). */
+/** Members of both kinds of credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
 const common = {
-  /** Which of Apple's two gateways it serves; absent: both, by the push's `prod`. */
+  /** Gateway that the credentials serve; absent: both, by the push's `prod`. */
   environment: z.enum(['prod', 'dev']).optional(),
   endpoint: z.url({ protocol: /^https$/, error: 'endpoint must be an https URL' }).optional(),
-  /** Taken because every profile may name one; APNs has no token call. */
+  /** Accepted like in every profile, but unused: APNs has no token call. */
   authEndpoint: z.url({ protocol: /^https?$/ }).optional(),
   ca: z
     .string()
@@ -62,10 +62,10 @@ export const topicsOf = (credentials: ApnsCredentials): readonly string[] =>
   credentials.auth === 'token' ? credentials.topics : [credentials.topic];
 
 const dayMs = 86_400_000;
-/** Apple's certificates live a year; a month is time enough to get a new one. */
+/** Warning time before a certificate expires; Apple's certificates last a year. */
 const warnBeforeMs = 30 * dayMs;
 
-/** What an operator may want to know; `nowMs` in epoch milliseconds. */
+/** Reports on the credentials. `nowMs` in epoch milliseconds. */
 export function inspectApns(credentials: ApnsCredentials, nowMs: number): CredentialReport {
   if (credentials.auth === 'token') return { kind: 'token', expiresAtMs: null, problems: [] };
   const expiresAtMs = certificateExpiryMs(credentials.certificate);
@@ -78,7 +78,7 @@ export function inspectApns(credentials: ApnsCredentials, nowMs: number): Creden
   return { kind: 'certificate', expiresAtMs, problems };
 }
 
-/** When a certificate ends, in epoch milliseconds. Throws for what the schema would refuse. */
+/** Returns when a certificate expires, in epoch milliseconds. Throws for an invalid certificate. */
 export const certificateExpiryMs = (pem: string): number => new X509Certificate(pem).validToDate.getTime();
 
 function certificateOf(pem: string): X509Certificate | null {
@@ -93,7 +93,7 @@ function isP256(key: KeyObject | null): boolean {
   return key?.asymmetricKeyType === 'ec' && key.asymmetricKeyDetails?.namedCurve === 'prime256v1';
 }
 
-/** Also true while one of the two is malformed: then that one's own message says enough. */
+/** Whether key and certificate match; true if one is malformed, which has its own error. */
 function isPair(certificatePem: string, keyPem: string): boolean {
   const parsed = certificateOf(certificatePem);
   const key = keyOf(keyPem);

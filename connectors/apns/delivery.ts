@@ -12,22 +12,22 @@ import { type ApnsError, parseError } from './errors.ts';
 import type { ApnsPayload } from './payload.ts';
 import type { ProviderToken } from './provider-token.ts';
 
-/** What a delivery may do to the door it goes through; kept by the sender, shared by all deliveries. */
+/** Connection state of a sender to one of Apple's gateways, shared by its deliveries. */
 export interface ApnsSession {
   transport: Transport;
-  /** The provider token of now; null with certificates. */
+  /** Returns the current provider token; null with certificates. */
   token(): ProviderToken | null;
-  /** Another provider token in place of a refused one, or null. */
+  /** Returns another provider token in place of a refused one, or null. */
   replaceToken(refused: ProviderToken): ProviderToken | null;
-  /** New connections, unless that was done since `sinceMs` (monotonic). */
+  /** Opens new connections, unless that happened since `sinceMs` (monotonic). */
   reconnect(sinceMs: number): void;
-  /** The key rests: no batch is begun for a while. */
+  /** Pauses this provider key (60 s). */
   pause(): void;
   onCall(call: GatewayCall): void;
   monotonicMs(): number;
 }
 
-/** What all topics of one `send` share: how its rest ends, once that is known. */
+/** Result of all recipients not sent to yet, once it is known; shared by the topics of one `send`. */
 export interface Ending {
   attempt: AttemptResult | null;
 }
@@ -37,22 +37,22 @@ export interface DeliveryOptions {
   message: PushMessage;
   payload: ApnsPayload;
   topic: string;
-  /** The credentials know no other topic. */
+  /** Whether the credentials have no other topic. */
   isOnlyTopic: boolean;
   ending: Ending;
   report: Report;
   signal: AbortSignal;
 }
 
-/** From so many on a header of this push alone goes into the connection's table with its value. */
+/** Number of recipients from which on a push's collapse id is worth an entry in the HPACK table. */
 const manyRecipients = 100;
 
 type Again = 'renew_token' | 'renew_connection';
 
-/** One push to the recipients of one topic: a first pass, and others for what it left or may repeat. */
+/** Sends one push to the recipients of one topic: a first pass, then passes for the rest and for repeats. */
 export class Delivery {
   readonly #options: DeliveryOptions;
-  /** How the rest of this topic ends, where the other topics go on. */
+  /** Result of the rest of this topic, while other topics go on. */
   #topicEnding: AttemptResult | null = null;
   #again: Recipient[] = [];
   #cause: Again | null = null;
@@ -69,7 +69,7 @@ export class Delivery {
     const { session } = this.#options;
     let startedAtMs = session.monotonicMs();
     await this.#pass(recipients, false);
-    // The token was replaced meanwhile, by another delivery or for its age: this one goes on with the new one.
+    // Another delivery replaced the token, or its age did: continue with the new one.
     while (this.#again.length > 0 && this.#cause === null) {
       startedAtMs = session.monotonicMs();
       await this.#pass(this.#taken(), false);
@@ -78,7 +78,7 @@ export class Delivery {
     const again = this.#taken();
     const token = this.#token;
     const next = this.#cause === 'renew_token' && token !== null ? session.replaceToken(token) : token;
-    // After such an answer the connection is of no more use (protocol/apns.md#provider-tokens).
+    // After such a response the connection is unusable (protocol/apns.md#provider-tokens).
     session.reconnect(startedAtMs);
     if (this.#cause === 'renew_token' && next === null) this.#end(again);
     else await this.#pass(again, true);
@@ -90,7 +90,7 @@ export class Delivery {
     return again;
   }
 
-  /** No other token can be made now: what waits ends as the refusal says. */
+  /** Reports the refusal for all remaining recipients: no other token is available. */
   #end(recipients: Recipient[]): void {
     const { isOnlyTopic, report } = this.#options;
     for (const { index } of recipients)
@@ -131,7 +131,7 @@ export class Delivery {
     if (reply.status === 200) {
       session.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
       report(recipient.index, sent);
-      // Two tokens in turns would be changes of token, which are limited (protocol/apns.md#provider-tokens).
+      // Alternating tokens count as token updates, which APNs limits (protocol/apns.md#provider-tokens).
       const isOutdated = !isLast && session.token() !== this.#token;
       return ending.attempt || isOutdated ? 'stop' : undefined;
     }
@@ -148,7 +148,7 @@ export class Delivery {
     return this.#verdict(answer, attempt);
   }
 
-  /** Whether the rest may go on after this answer. */
+  /** Returns whether the transport goes on after this response. */
   #verdict(answer: ApnsError, attempt: AttemptResult): ResponseDecision {
     const { session, ending } = this.#options;
     switch (answer.reaction) {
@@ -184,8 +184,8 @@ export class Delivery {
         'apns-expiration': payload.expiration,
         ...(payload.collapseId === null ? {} : { 'apns-collapse-id': payload.collapseId }),
       },
-      // Different with every push: only their names go into the connection's table (protocol/apns.md#connections). To many
-      // devices the collapse id, which nearly every push has, is worth its entry: a byte per request from then on.
+      // These values change with every push, so only the names go into the HPACK table (protocol/apns.md#connections). With
+      // many recipients the collapse id is worth its entry: one byte per request from then on.
       batchHeaders: count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
       requestHeaderName: 'apns-id',
       body: payload.body,
@@ -199,16 +199,16 @@ export class Delivery {
     return recipients.map(({ deviceToken, badge, id }) => ({
       path: deviceToken,
       headerValue: apnsIdOf(message.objectId, id),
-      // Counted by the dispatcher before the first attempt; an installation that was never counted shows 1.
+      // The dispatcher counts it before the first attempt; an installation without a count shows 1.
       ...(isSpliced ? { splice: String(badge ?? 1) } : {}),
     }));
   }
 }
 
-/** Hex, of any length that fits a header (protocol/apns.md#request: its length is not to be relied on). */
+/** Hexadecimal, of any length that fits a header (protocol/apns.md#request: the length may change). */
 const tokenForm = /^[0-9a-fA-F]{1,200}$/;
 
-/** A device token that must not come near a path. Not called dead: no gateway said so. */
+/** Returns a failure for a token that must not be put into a path. The token stays: no gateway called it invalid. */
 export function malformed({ deviceToken }: Recipient): AttemptResult | undefined {
   return tokenForm.test(deviceToken) ? undefined : failed(0, 'the device token is not hexadecimal');
 }

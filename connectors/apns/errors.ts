@@ -1,29 +1,29 @@
 /**
- * What APNs answers and what follows from it: one row per status and reason.
+ * Response table of APNs: one rule per status and reason.
  *
- * Source of every row: protocol/apns.md#answers (Apple's "Handling notification responses from APNs"); where
- * another section decides, the row names it.
+ * Source of all rules: protocol/apns.md#answers (Apple's "Handling notification responses from APNs"), unless a rule names
+ * another section.
  */
 import type { RequestResult } from '../http2/transport.ts';
 
-/** What follows from an answer, before it is told as an `Attempt`. */
+/** Reaction to an error response. */
 export type Reaction =
-  /** This recipient is refused for good; others may do well. */
+  /** This recipient is refused for good; others may succeed. */
   | 'fail'
-  /** Every recipient of this push would be refused alike: the rest of it is not sent. */
+  /** All recipients of this push would be refused alike: the rest is not sent. */
   | 'fail_push'
-  /** Every recipient with this topic would be refused alike. */
+  /** All recipients with this topic would be refused alike. */
   | 'fail_topic'
-  /** The gateway says of this token that it is dead. */
+  /** The gateway says that this token is invalid. */
   | 'dead_token'
   | 'retry'
-  /** Worth another try, on another connection. */
+  /** Another try on another connection. */
   | 'retry_elsewhere'
   /** A new provider token and a new connection, once; then `profile_error`. */
   | 'renew_token'
   /** A new connection, once; then `retry`. */
   | 'renew_connection'
-  /** No new provider token: this key pauses. */
+  /** This key pauses, without a new provider token. */
   | 'pause'
   /** Credentials or configuration are wrong. */
   | 'profile_error';
@@ -32,7 +32,7 @@ export interface ResponseRule {
   status: number;
   reason: string;
   reaction: Reaction;
-  /** For an operator, where there is something to mend. */
+  /** What the operator has to fix. */
   hint?: string;
 }
 
@@ -41,13 +41,13 @@ const wrongEnvironment = 'The key belongs to the other APNs environment: set "en
 
 export const responseRules: readonly ResponseRule[] = [
   { status: 400, reason: 'BadCollapseId', reaction: 'fail_push' },
-  // Malformed, or of the other environment; APNs disconnects sooner when it sees many (protocol/apns.md#connections).
+  // Malformed, or of the other environment; APNs closes connections with many of them (protocol/apns.md#connections).
   { status: 400, reason: 'BadDeviceToken', reaction: 'dead_token' },
   { status: 400, reason: 'BadExpirationDate', reaction: 'fail_push' },
   { status: 400, reason: 'BadMessageId', reaction: 'fail' },
   { status: 400, reason: 'BadPriority', reaction: 'fail_push' },
   { status: 400, reason: 'BadTopic', reaction: 'fail_topic', hint: 'APNs does not take the topic.' },
-  // The token belongs to another app: right token, wrong context. Kept (protocol/apns.md#answers, Apple DTS forum 807380).
+  // The token belongs to another app and stays valid (protocol/apns.md#answers, Apple DTS forum 807380).
   { status: 400, reason: 'DeviceTokenNotForTopic', reaction: 'fail' },
   { status: 400, reason: 'DuplicateHeaders', reaction: 'fail_push' },
   { status: 400, reason: 'IdleTimeout', reaction: 'retry_elsewhere' },
@@ -96,9 +96,9 @@ export const responseRules: readonly ResponseRule[] = [
   { status: 410, reason: 'Unregistered', reaction: 'dead_token' },
   { status: 410, reason: 'ExpiredToken', reaction: 'dead_token' },
   { status: 413, reason: 'PayloadTooLarge', reaction: 'fail_push' },
-  // protocol/apns.md#provider-tokens: the limit is per connection and sometimes strikes a correct rotation.
+  // protocol/apns.md#provider-tokens: the limit is per connection and sometimes applies to a correct rotation.
   { status: 429, reason: 'TooManyProviderTokenUpdates', reaction: 'pause' },
-  // Too many in a row to this one device: no global throttle.
+  // Too many requests for this device only: no global throttle.
   { status: 429, reason: 'TooManyRequests', reaction: 'retry' },
   { status: 500, reason: 'InternalServerError', reaction: 'retry' },
   { status: 503, reason: 'ServiceUnavailable', reaction: 'retry' },
@@ -107,13 +107,13 @@ export const responseRules: readonly ResponseRule[] = [
 
 const byKey = new Map(responseRules.map((row) => [`${row.status} ${row.reason}`, row]));
 
-/** An answer of APNs with its row. `reason` is from a bounded set, fit for a metric label. */
+/** Error response of APNs with its rule. `reason` is from a bounded set, for a metric label. */
 export interface ApnsError extends ResponseRule {
-  /** 410 only: when APNs found the token dead. */
+  /** 410 only: since when the token is invalid. */
   deadSinceMs?: number;
 }
 
-/** Looks an answer up; what is not in the table is judged by its status alone, and never kills a token. */
+/** Returns the rule of an error response; an unknown reason gets a rule by its status, which never deletes a token. */
 export function parseError(reply: Extract<RequestResult, { kind: 'response' }>): ApnsError {
   const told = parse(reply.body);
   const row = byKey.get(`${reply.status} ${told.reason}`);

@@ -1,6 +1,6 @@
 /**
- * `data` of a push → the body and headers APNs takes (protocol/push.md#ios-content, protocol/push.md#content,
- * protocol/apns.md#request). Pure; wrong types are told as a sentence.
+ * Renders `data` of a push as body and headers of APNs (protocol/push.md#ios-content, protocol/push.md#content,
+ * protocol/apns.md#request). Pure; reports wrong types as an error.
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
@@ -11,15 +11,15 @@ import { allPushTypes, plainPushTypes, pushTypeOf } from './push-types.ts';
 
 /** Rendered push, the part that all recipients share. */
 export interface ApnsPayload {
-  /** The body, or what is around the badge number. */
+  /** The body, with a gap for the badge number if it is counted. */
   body: Buffer;
-  /** Byte at which each recipient's badge goes in; absent: the body is the same for all. */
+  /** Offset of each recipient's badge; absent: all recipients have the same body. */
   badgeAt?: number;
   pushType: string;
   priority: '5' | '10';
-  /** `apns-collapse-id`: a notification with the same id replaces the one that is shown; null: no such header. */
+  /** `apns-collapse-id`: replaces the notification with the same id; null: no such header. */
   collapseId: string | null;
-  /** The device shows the message once, however often it arrives. */
+  /** The device shows repeats once. */
   isRepeatHidden: boolean;
   /** Epoch seconds; `0`: one attempt. */
   expiration: string;
@@ -51,19 +51,19 @@ const controlMembers = new Map<string, 'collapseId' | 'priority' | 'pushType'>([
   ['apns-push-type', 'pushType'],
 ]);
 
-/** Members meant for Android only (protocol/push.md#android-content). */
+/** Members for Android only (protocol/push.md#android-content). */
 const foreignMembers = new Set(['silent', 'action', '_notificationChannel', '__proto__']);
 
-/** The longest number a spliced badge may have. */
+/** Most digits of a counted badge. */
 const badgeDigits = 10;
 const maxCollapseBytes = 64;
 
-/** Where the number starts: `badge` is always the first member of the first member. */
+/** Offset of the number: `badge` is always the first member of `aps`, which comes first. */
 const badgeAt = Buffer.byteLength('{"aps":{"badge":');
 
 /**
- * Renders the shared part of a message. The objects of other device types are left out, `ios` is merged
- * over the default members. `badge: "Increment"` leaves a gap at `badgeAt`.
+ * Renders the shared part of a message: leaves out objects of other device types, and merges `ios` over the default
+ * members. `badge: "Increment"` leaves a gap at `badgeAt`.
  */
 export function renderApns(message: PushMessage): Rendering<ApnsPayload> {
   try {
@@ -74,10 +74,10 @@ export function renderApns(message: PushMessage): Rendering<ApnsPayload> {
   }
 }
 
-/** The body as one device gets it; a counted badge is shown as the first one. */
+/** Returns the body as one device receives it, with 1 for a counted badge. */
 export function previewApns({ body, badgeAt: at }: ApnsPayload): string {
   const text = body.toString('utf8');
-  // What stands before the gap is ASCII: bytes are characters there.
+  // The text before the gap is ASCII: bytes equal characters.
   return at === undefined ? text : `${text.slice(0, at)}1${text.slice(at)}`;
 }
 
@@ -90,8 +90,8 @@ function render(message: PushMessage): ApnsPayload {
   const isSpliced = aps.badge === 'Increment';
   const body = Buffer.from(textOfBody(aps, parts.custom, isSpliced));
   const { maxBytes, isShown = false } = pushTypeOf(control.pushType);
-  // Without an id from the sender the push gets one of its own: a repeat replaces the same notification and no other
-  // (protocol/apns.md#repeats). Only what the system itself shows is replaced; apps handle the other types themselves.
+  // Without a collapse id the push's own id is used: a repeat replaces the same notification and no other
+  // (protocol/apns.md#repeats). Only for types that the system shows; apps handle the others.
   const collapseId = control.collapseId ?? (isShown ? message.objectId : null);
   const bytes = body.length + (isSpliced ? badgeDigits : 0);
   if (bytes > maxBytes)
@@ -102,7 +102,7 @@ function render(message: PushMessage): ApnsPayload {
     ...control,
     collapseId,
     isRepeatHidden: isShown && collapseId !== null,
-    // A call that nobody can take any more must not ring later (protocol/apns.md#push-types).
+    // An expired call must not ring later (protocol/apns.md#push-types).
     expiration: control.pushType === 'voip' ? '0' : String(Math.ceil(message.expiresAtMs / 1000)),
   };
 }
@@ -114,7 +114,7 @@ interface Parts {
   isApsLayout: boolean;
 }
 
-/** The default members and those of `ios`, each in either layout; the later wins member by member. */
+/** Merges the default members and those of `ios`, each in either layout; the latter win. */
 function mergeLayers(defaults: JsonObject, ios: JsonObject): Parts {
   const parts: Parts = { aps: {}, control: {}, custom: {}, isApsLayout: false };
   for (const layer of [defaults, ios]) {
@@ -153,9 +153,9 @@ function checkControl(
 }
 
 /**
- * The push type that fits what there is to show. A push without alert, badge and sound is `background` where it has
- * `content-available`; else APNs has nothing to deliver, and an `alert` push with an empty `aps` breaks its rules
- * (protocol/apns.md#push-types). Types that apps handle themselves need nothing to show.
+ * Returns the push type that fits the content. A push without alert, badge and sound is `background` if it has
+ * `content-available`, else an error: APNs refuses an `alert` push with an empty `aps` (protocol/apns.md#push-types). Types
+ * that apps handle need nothing to show.
  */
 function checkPushType(parts: Parts, aps: JsonObject): string {
   const given = parts.control.pushType ?? 'alert';
@@ -172,15 +172,15 @@ function checkCollapseId(value: unknown): string | null {
   const id = textOf('collapse-id', value);
   if (Buffer.byteLength(id) > maxCollapseBytes)
     throw new PayloadError(`collapse-id must have at most ${maxCollapseBytes} bytes`);
-  // A header takes visible ASCII; the same other text always becomes the same digest, so it still groups.
+  // A header accepts visible ASCII only; other ids are replaced by their digest.
   return /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(id)
     ? id
     : createHash('sha256').update(id).digest('base64url');
 }
 
 /**
- * The body as text, with a gap for the badge when it is spliced. Written by hand because JavaScript puts
- * names that look like numbers before all others, and `badge` must come first.
+ * Returns the body as text, with a gap for a counted badge. Assembled by hand because JavaScript orders number-like names
+ * first, and `badge` must come first.
  */
 function textOfBody(aps: JsonObject, custom: JsonObject, isSpliced: boolean): string {
   const { badge, ...others } = aps;
@@ -189,7 +189,7 @@ function textOfBody(aps: JsonObject, custom: JsonObject, isSpliced: boolean): st
   return `{${[`"aps":${apsText}`, ...membersOf(custom)].join(',')}}`;
 }
 
-/** The members of an object as JSON text, without the braces around them; none for an empty object. */
+/** Returns the members of an object as JSON text without braces, as a list of at most one. */
 function membersOf(object: JsonObject): string[] {
   const text = JSON.stringify(object).slice(1, -1);
   return text === '' ? [] : [text];

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 
-/** A provider token and what it was made for. */
+/** Provider token with its time of issue. */
 export interface ProviderToken {
   /** Value of the `authorization` header. */
   authorization: string;
@@ -15,23 +15,22 @@ export interface TokenKey {
 }
 
 /**
- * Tokens change on the half hour: within Apple's "not more than once every 20 minutes, not less than once
- * every 60", and all threads and processes have the same one at the same time, so that no fleet storms
- * APNs with different ones (protocol/apns.md#provider-tokens).
+ * Tokens change every half hour: within Apple's "not more than once every 20 minutes, not less than once every 60". All
+ * threads and processes use the same slots, so APNs sees one token at a time (protocol/apns.md#provider-tokens).
  */
 const slotS = 30 * 60;
-/** A token issued in the future is refused: this much may our clock be ahead. */
+/** Tolerated clock error: APNs refuses a token issued in the future. */
 const skewS = 5 * 60;
-/** A key's tokens are not replaced more often than this, whatever the gateway says. */
+/** Shortest time between two replacements of a key's token. */
 const shortestLifeS = 20 * 60;
 
-/** The provider token of one key: made when needed, then shared by all requests. */
+/** Provider tokens of one key: created on demand, shared by all requests. */
 export class ProviderTokens {
   readonly #key: TokenKey;
   readonly #privateKey: KeyObject;
   readonly #clock: Clock;
   #current: ProviderToken | null = null;
-  /** When a token was last made out of turn. */
+  /** When a token was last replaced before its slot ended. */
   #replacedAtS = Number.NEGATIVE_INFINITY;
 
   constructor(key: TokenKey, clock: Clock) {
@@ -40,22 +39,23 @@ export class ProviderTokens {
     this.#clock = clock;
   }
 
-  /** The token of now. Signing is synchronous: callers at the same moment cannot make two. */
+  /** Returns the current token. Signing is synchronous, so concurrent callers get the same one. */
   current(): ProviderToken {
     const nowS = Math.floor(this.#clock.now() / 1000);
-    if (this.#current === null || this.#isDue(this.#current, nowS)) this.#current = this.#mint(turnS(nowS));
+    if (this.#current === null || this.#isDue(this.#current, nowS))
+      this.#current = this.#mint(slotStartS(nowS));
     return this.#current;
   }
 
   /**
-   * The gateway refused `token`. Makes another one, once for all who come with the same refusal, and at
-   * most every 20 minutes. Gives what to go on with, or null when there is nothing better to offer.
+   * Replaces `token`, which the gateway refused, once for all callers with the same refusal and at most every 20 minutes.
+   * Returns the token to use, or null if there is no other.
    */
   replace(token: ProviderToken): ProviderToken | null {
     const current = this.current();
     if (current !== token) return current;
     const nowS = Math.floor(this.#clock.now() / 1000);
-    // Other threads of this service come to the same minute, so they mostly make the same token.
+    // Rounded to a minute, so that other threads mostly create the same token.
     const issuedAtS = nowS - (nowS % 60);
     if (issuedAtS <= token.issuedAtS || nowS - this.#replacedAtS < shortestLifeS) return null;
     this.#replacedAtS = nowS;
@@ -64,10 +64,10 @@ export class ProviderTokens {
   }
 
   #isDue(token: ProviderToken, nowS: number): boolean {
-    // The clock was set back: the token now lies in the future.
+    // The clock was set back: the token is now in the future.
     if (token.issuedAtS > nowS) return true;
-    // One made out of turn stays for its 20 minutes even when the turn comes sooner.
-    return turnS(nowS) > token.issuedAtS && nowS - this.#replacedAtS >= shortestLifeS;
+    // A replacement stays for 20 minutes even if its slot ends sooner.
+    return slotStartS(nowS) > token.issuedAtS && nowS - this.#replacedAtS >= shortestLifeS;
   }
 
   #mint(issuedAtS: number): ProviderToken {
@@ -75,14 +75,14 @@ export class ProviderTokens {
     const unsigned = `${encode({ alg: 'ES256', kid: keyId })}.${encode({ iss: teamId, iat: issuedAtS })}`;
     const signature = sign('sha256', Buffer.from(unsigned), {
       key: this.#privateKey,
-      // A JWT holds r and s as they are, not DER (RFC 7518 3.4).
+      // A JWT contains raw r and s, not DER (RFC 7518 3.4).
       dsaEncoding: 'ieee-p1363',
     });
     return { authorization: `bearer ${unsigned}.${signature.toString('base64url')}`, issuedAtS };
   }
 }
 
-/** When the token of this half hour was issued. */
-const turnS = (nowS: number): number => nowS - skewS - ((nowS - skewS) % slotS);
+/** Returns the time of issue of the current slot's token. */
+const slotStartS = (nowS: number): number => nowS - skewS - ((nowS - skewS) % slotS);
 
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url');

@@ -1,10 +1,10 @@
 /** Push types of APNs, their topic suffixes and their rules (protocol/apns.md#push-types). */
 export interface PushType {
-  /** What follows the bundle id in `apns-topic`. */
+  /** Suffix of the bundle id in `apns-topic`. */
   topicSuffix: string;
   /** Token authentication only (protocol/apns.md#certificates). */
   isTokenOnly?: true;
-  /** The system shows it as a notification, which one with the same collapse id replaces. */
+  /** The system shows a notification; one with the same collapse id replaces it. */
   isShown?: true;
   maxBytes: number;
 }
@@ -27,16 +27,16 @@ const pushTypes = new Map<string, PushType>([
   ['widgets', { topicSuffix: '.push-type.widgets', isTokenOnly: true, maxBytes }],
 ]);
 
-/** The plain layout takes these two; the `aps` layout takes all (protocol/push.md#ios-content). */
+/** Types of the plain layout; the `aps` layout accepts all (protocol/push.md#ios-content). */
 export const plainPushTypes: readonly string[] = ['alert', 'background'];
 export const allPushTypes: readonly string[] = [...pushTypes.keys()];
 
-/** Rules of a push type; those of `alert` for a name that rendering has already refused. */
+/** Returns the rules of a push type; those of `alert` for an unknown name, which rendering refuses. */
 export const pushTypeOf = (name: string): PushType => pushTypes.get(name) ?? alert;
 
 /**
- * The topic to send with, or undefined when the credentials do not cover it. A listed topic may come with
- * or without a suffix; one without gets the suffix of the push type.
+ * Returns the topic to send with; undefined if the credentials do not cover it. A listed topic may have a suffix; one
+ * without gets the suffix of the push type.
  */
 export function sendableTopic(
   topic: string,

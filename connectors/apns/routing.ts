@@ -15,9 +15,9 @@ function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
 }
 
 /**
- * Which credentials serve an Apple device (protocol/push.md#credentials-for-ios): tokens win over certificates; among several
- * teams the installation's, then the push's, then the only one that owns the topic. Under certificates an
- * installation's `deviceProfile` wins over the environment.
+ * Chooses the profile of an Apple device (protocol/push.md#credentials-for-ios): tokens before certificates; among several
+ * teams the installation's, then the push's, then the only one with the topic. Among certificates, `deviceProfile` of the
+ * installation takes precedence over the environment.
  */
 export function chooseApnsProfile(
   profiles: Candidate[],
@@ -76,7 +76,7 @@ function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'de
   return { ok: false, error: `no APNs certificate serves the ${prod} environment` };
 }
 
-/** A development certificate serves at most 20,000 devices per push (protocol/push.md#development-certificates). */
+/** Returns the limit of a development certificate, 20,000 devices per push (protocol/push.md#development-certificates). */
 export function developmentLimit(
   credentials: ApnsCredentials,
   message: Pick<PushMessage, 'prod'>,

@@ -22,7 +22,7 @@ export interface FcmTuning {
   maxConnections: number;
 }
 
-/** Google takes pings in quick succession for an attack (protocol/fcm.md#connections): one a minute at most. */
+/** At most one ping a minute: Google treats frequent pings as an attack (protocol/fcm.md#connections). */
 export const defaultTuning: FcmTuning = {
   timing: { ...defaultTiming, pingAfterMs: 60_000 },
   maxConnections: 16,

@@ -10,10 +10,10 @@ import {
   secretText,
 } from '../contract/credentials.ts';
 
-/** Google's file as it is downloaded: members that we do not need are dropped, not refused. */
+/** Google's service account file as downloaded; unused members are dropped. */
 const serviceAccount = z.object(
   {
-    /** Stands in a path: a project's id, or its number. */
+    /** Part of a path: the project's id or number. */
     project_id: z
       .string('project_id must be a text')
       .regex(/^[a-z0-9][a-z0-9:.-]{1,127}$/, 'project_id must be the id of a Google project'),
@@ -36,7 +36,7 @@ export const fcmCredentials = z.strictObject({
 
 export type FcmCredentials = z.infer<typeof fcmCredentials>;
 
-/** What an operator may want to know; a service account names no end of its own. */
+/** Reports on the credentials; a service account does not say when it expires. */
 export function inspectFcm({ ca }: FcmCredentials, nowMs: number): CredentialReport {
   return { kind: 'service account', ...inspectTrust(ca, nowMs) };
 }

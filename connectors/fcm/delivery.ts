@@ -15,24 +15,24 @@ export interface DeliveryOptions {
   request: SendRequest;
 }
 
-/** A token goes into the body as it is: nothing in it may end the text it stands in. */
+/** Characters that need no escape in the JSON body, where the token is inserted. */
 const tokenForm = /^[!#-[\]-~]{1,4096}$/;
 
-/** So many tokens of another project, and not one success: the rest of the send would only spend quota. */
-const enoughDoubts = 50;
+/** Number of tokens of another project, without any success, after which the send stops. */
+const maxDoubtful = 50;
 
-/** FCM's ids are told of pushes to few: of a large one nobody asks for a single message. */
+/** Largest push that reports FCM's message ids; large ones would only cost memory. */
 const fewRecipients = 20;
 
-/** One push to the recipients of a batch: a first pass, and with another access token a second. */
+/** Sends one push to the recipients of a batch: a first pass, and a second one with another access token. */
 export class Delivery {
   readonly #options: DeliveryOptions;
-  /** How the rest ends, once that is known. */
+  /** Result of the recipients not sent to yet, once it is known. */
   #ending: AttemptResult | null = null;
-  /** Refused for an access token that has ended, and those that had not left by then. */
+  /** Recipients for the second pass: refused for an expired access token, or not sent yet. */
   #again: Recipient[] = [];
   #refusal: AttemptResult | null = null;
-  /** Dead, unless nobody does well: then the credentials are those of another project. */
+  /** Tokens that are invalid if others succeed; otherwise the credentials belong to another project. */
   #doubtful: { recipient: Recipient; status: number; rule: FcmRule }[] = [];
   #successes = 0;
 
@@ -49,7 +49,7 @@ export class Delivery {
       for (const { deviceToken, index } of recipients)
         if (!tokenForm.test(deviceToken)) report(index, failed(0, 'the registration id is malformed'));
     if (fit.length === 0) return;
-    // Without this an aborted push would still fetch a token.
+    // Avoids a token call for an aborted push.
     if (request.signal.aborted) return this.#reportAll(fit, stopping);
     const token = await tokens.current();
     if (!token.ok) return this.#reportAll(fit, token.attempt);
@@ -126,14 +126,14 @@ export class Delivery {
   #doubt(doubt: { recipient: Recipient; status: number; rule: FcmRule }): ResponseDecision {
     this.#doubtful.push(doubt);
     const { rule, status } = doubt;
-    if (this.#successes === 0 && this.#doubtful.length >= enoughDoubts)
+    if (this.#successes === 0 && this.#doubtful.length >= maxDoubtful)
       this.#ending ??= profileError(status, rule.reason, rule.projectHint ?? '');
     return this.#ending ? 'stop' : undefined;
   }
 
-  /** Where others do well, each of these speaks for itself; where nobody does, for the credentials. */
+  /** Reports doubtful recipients: invalid tokens if others succeeded, else a profile error. */
   #judgeDoubtful(): void {
-    const isWrongProject = this.#successes === 0 && this.#doubtful.length >= enoughDoubts;
+    const isWrongProject = this.#successes === 0 && this.#doubtful.length >= maxDoubtful;
     for (const { recipient, rule, status } of this.#doubtful) {
       const attempt = isWrongProject
         ? profileError(status, rule.reason, rule.projectHint ?? '')
@@ -147,7 +147,7 @@ export class Delivery {
   }
 }
 
-/** Not processed: never written, refused by the peer, or taken back. */
+/** Returns the result of a request that was not processed: never written, refused by the peer, or taken back. */
 function unsent({ afterMs, reason, cause }: Extract<RequestResult, { kind: 'not_sent' }>): AttemptResult {
   if (reason === 'certificate_refused')
     return withCause(
@@ -157,7 +157,7 @@ function unsent({ afterMs, reason, cause }: Extract<RequestResult, { kind: 'not_
   return withCause(retry(0, reason, reason === 'aborted' || reason === 'closed' ? 0 : afterMs), cause);
 }
 
-/** `{"name":"projects/p/messages/0:15…"}`: what follows the last slash is the message's id. */
+/** Returns a success with the message id: the part after the last slash of `{"name":"projects/p/messages/0:15…"}`. */
 function sentAs(body: string): AttemptResult {
   const messageId = /"name"\s*:\s*"[^"]*\/([^"/]{1,200})"/.exec(body)?.[1];
   return messageId === undefined ? sent : { kind: 'sent', messageId };

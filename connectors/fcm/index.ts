@@ -4,7 +4,7 @@ import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.t
 import { fcmGuide } from './guide.ts';
 import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } from './payload.ts';
 
-/** What Google publishes for a project: 600,000 messages a minute, to be reached over a minute (protocol/fcm.md#limits). */
+/** Published rate of a project: 600,000 messages a minute, reached over a minute (protocol/fcm.md#limits). */
 const published = { perSecond: 10_000, burst: 1000, rampMs: 60_000 };
 
 /** Creates the connector; tests pass other deadlines and connection limits. */
@@ -35,5 +35,5 @@ export function fcmConnector(
 /** Google's Firebase Cloud Messaging, HTTP v1 (protocol/fcm.md). */
 export const fcm = fcmConnector('fcm');
 
-/** The same under its second label, with profiles of its own. */
+/** FCM under its second label, with separate profiles. */
 export const vendorG = fcmConnector('vendor_g');

@@ -1,6 +1,6 @@
 /**
- * `data` of a push → the message FCM takes (protocol/fcm.md#message; protocol/push.md#what-a-tap-opens: a notification, and in `data` the
- * member `payload` with all of the push as JSON text). Pure.
+ * Renders `data` of a push as FCM's message (protocol/fcm.md#message; protocol/push.md#what-a-tap-opens): a notification, and
+ * in `data` the member `payload` with the whole push as JSON text. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../contract/connector.ts';
@@ -16,9 +16,9 @@ export type FcmLabel = 'fcm' | 'vendor_g';
 
 /** Rendered push, the part that all recipients share. */
 export interface FcmPayload {
-  /** The body around the device token. */
+  /** Body without the device token. */
   body: Buffer;
-  /** Byte at which the token goes in, between its quotes. */
+  /** Offset of the token, between its quotes. */
   tokenAt: number;
   /** A repeat replaces the notification. */
   isRepeatHidden: boolean;
@@ -27,7 +27,7 @@ export interface FcmPayload {
 const head = '{"message":{"token":"';
 const longestTtlS = 2_419_200;
 
-/** Members of a message (protocol/fcm.md#message); of the vendor's object they go where they belong, whatever else it holds follows them. */
+/** Members of a message (protocol/fcm.md#message), to which `placed` sorts the vendor's object. */
 const messageMembers = new Set(['data', 'notification', 'android', 'apns', 'webpush', 'fcm_options']);
 const androidMembers = new Set([
   'collapse_key',
@@ -46,8 +46,8 @@ const notificationMembers = new Set([
 const targetMembers = ['token', 'topic', 'condition', 'fid', 'validate_only'];
 
 /**
- * Renders a push for FCM under one of its labels; `nowMs` is when it is sent, which decides how long it may still
- * live. The vendor's object may be a whole `{"message":{…}}` of FCM's own.
+ * Renders a push for FCM under one of its labels; `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may be a complete `{"message":{…}}` of FCM.
  */
 export function renderFcm(
   label: FcmLabel,
@@ -85,7 +85,7 @@ export function previewFcm({ body, tokenAt }: FcmPayload): string {
 
 const isNative = (vendor: JsonObject): boolean => isJsonObject(vendor.message);
 
-/** Whole seconds, as a duration of protobuf; 0 is now or never. */
+/** Returns the time to live as a protobuf duration in whole seconds; 0: only online devices. */
 function ttlOf(leftMs: number): string {
   return `${Math.min(longestTtlS, Math.max(0, Math.ceil(leftMs / 1000)))}s`;
 }
@@ -118,7 +118,7 @@ function messageOf(content: AndroidContent, { channels, objectId }: PushMessage,
   };
 }
 
-/** The vendor's own members, each where FCM has it; those it does not know stay beside them for FCM to judge. */
+/** Sorts the vendor's members into FCM's message; unknown ones stay at the top level. */
 function placed({ badge: _, ...vendor }: JsonObject): JsonObject {
   const body: JsonObject = {};
   const android: JsonObject = {};
@@ -133,7 +133,7 @@ function placed({ badge: _, ...vendor }: JsonObject): JsonObject {
   return Object.keys(android).length > 0 ? deepMerge({ android }, body) : body;
 }
 
-/** `data` of FCM holds strings only, and some names are its own (protocol/fcm.md#message). */
+/** Checks FCM's `data`: strings only, and some names are reserved (protocol/fcm.md#message). */
 function dataError(data: Json | undefined): string | null {
   if (data === undefined) return null;
   if (!isJsonObject(data)) return 'fcm.data must be an object';

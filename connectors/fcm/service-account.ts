@@ -1,4 +1,4 @@
-/** The access token of a service account: a signed assertion is changed for it (protocol/fcm.md#access-token). */
+/** Access tokens of a service account, exchanged for a signed assertion (protocol/fcm.md#access-token). */
 
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpClient } from '../../shared/http/client.ts';
@@ -9,10 +9,10 @@ import type { FcmCredentials } from './credentials.ts';
 
 const scope = 'https://www.googleapis.com/auth/firebase.messaging';
 const grantType = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
-/** Google grants an hour at most, and so long is an assertion good for. */
+/** Longest life of an assertion that Google accepts. */
 const livesS = 3600;
 
-/** Where the token call goes: `token_uri`, or its path behind `authEndpoint`. */
+/** Returns the URL of the token call: `token_uri`, or its path at `authEndpoint`. */
 export function tokenAddress({ authEndpoint, serviceAccount }: FcmCredentials): {
   base: string;
   path: string;
@@ -25,11 +25,11 @@ export interface AccountOptions {
   credentials: FcmCredentials;
   store: TokenStore;
   clock: Clock;
-  /** To the host of `tokenAddress`. */
+  /** Client of the host of `tokenAddress`. */
   client: HttpClient;
 }
 
-/** The tokens of an account, shared over threads and dispatchers. */
+/** Creates the access tokens of an account, shared by threads and dispatchers. */
 export function accountTokens({ credentials, store, clock, client }: AccountOptions): AccessTokens {
   const { client_email, private_key_id, private_key, project_id } = credentials.serviceAccount;
   const { base, path } = tokenAddress(credentials);

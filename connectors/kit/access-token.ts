@@ -1,6 +1,6 @@
 /**
- * Access tokens that are got by a call (develop/architecture.md#access-tokens): one provider per sender. All threads and dispatchers share a
- * token through the store; one of them at a time fetches a new one, before the old one ends.
+ * Access tokens that a call fetches (develop/architecture.md#access-tokens), one instance per sender. All threads and
+ * dispatchers share a token through the store; one of them at a time renews it, before it expires.
  */
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
@@ -9,33 +9,33 @@ import type { AttemptResult, StoredToken, TokenStore } from '../contract/connect
 import { profileError, retry, unanswered } from './attempt-results.ts';
 import { parseObject } from './json.ts';
 
-/** `livesMs`: how long to use it, which may be less than the gateway grants. */
+/** Access token of a gateway. `livesMs`: how long to use it, possibly less than granted. */
 export interface TokenGrant {
   value: string;
   livesMs: number;
 }
 
-/** What a token call came to. */
+/** Result of a token call. */
 export type TokenFetch = ({ ok: true } & TokenGrant) | { ok: false; attempt: AttemptResult };
 
-/** A token to send with, or what its lack means to every recipient (`retry` or `profile_error`). */
+/** Access token, or the result of all recipients without one (`retry` or `profile_error`). */
 export type TokenResult = { ok: true; value: string } | { ok: false; attempt: AttemptResult };
 
 export interface AccessTokensOptions {
   store: TokenStore;
   clock: Clock;
-  /** Differs where the credentials (or the address of the token call) do; it is never stored as it is. */
+  /** Text that differs between credentials and between hosts of the token call; only a digest is stored. */
   credential: string;
   /** Calls the gateway once. Must not throw. */
   fetch(): Promise<TokenFetch>;
 }
 
-/** A token is renewed when so much of its life is left, but never before three quarters of it. */
+/** Remaining life at which a token is renewed, at most a quarter of its life. */
 const renewBeforeMs = 5 * 60_000;
-/** Longer than any token call takes: who died renewing is waited for no longer. */
+/** Longer than any token call; then others take over from a crashed process. */
 const leaseMs = 20_000;
 const pollMs = 100;
-/** A token that was made because the one before was refused, and is refused so soon, was not the trouble. */
+/** If a replacement is refused within this time, the cause is not the token. */
 const proofMs = 60_000;
 
 export class AccessTokens {
@@ -47,7 +47,7 @@ export class AccessTokens {
     this.#options = options;
   }
 
-  /** The token of now. One that ends soon is renewed beside the sending, one that ended before it. */
+  /** Returns the token; renews an expired one first, one that expires soon in the background. */
   current(): Promise<TokenResult> {
     const nowMs = this.#options.clock.now();
     const token = this.#current;
@@ -57,8 +57,8 @@ export class AccessTokens {
   }
 
   /**
-   * The gateway refused `value` as expired or unknown. Gives another one, fetched once for all who come with the
-   * same refusal, on whatever thread; null when a new one was refused as well: the credentials are not in order.
+   * Replaces `value`, which the gateway refused, once for all threads that report the same refusal. Returns null if a
+   * replacement was refused as well: the credentials are wrong.
    */
   async replace(value: string): Promise<TokenResult | null> {
     const { clock, credential, store } = this.#options;
@@ -80,7 +80,7 @@ export class AccessTokens {
     return this.#inFlight;
   }
 
-  /** Takes what another thread got, or gets one for all. */
+  /** Takes the token of another thread, or fetches one for all. */
   async #share(refused: string | null): Promise<TokenResult> {
     const { clock, credential, store } = this.#options;
     const endsAtMs = clock.monotonicMs() + leaseMs;
@@ -102,7 +102,7 @@ export class AccessTokens {
   async #renew(refused: string | null): Promise<TokenResult> {
     const { clock, credential, fetch, store } = this.#options;
     try {
-      // Somebody may have renewed it between our look and our claim.
+      // Another thread may have renewed it between our read and our claim.
       if (this.#take(await store.read(credential), refused)) {
         await store.release(credential);
         return { ok: true, value: this.#current?.value ?? '' };
@@ -129,14 +129,14 @@ const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
   expiresAtMs - Math.min(renewBeforeMs, (expiresAtMs - madeAtMs) / 4);
 
 /**
- * What the answer of a token call means. `read` finds the token in a JSON body of status 200, gives an attempt
- * where the gateway refused in a body of its own, or null where it cannot read the body.
+ * Returns the result of a token call. `read` parses a JSON body of status 200: the token, or the result of a refusal, or
+ * null if it does not know the body.
  */
 export function tokenFromReply(
   reply: HttpResult,
   read: (body: JsonObject) => TokenGrant | AttemptResult | null,
 ): TokenFetch {
-  // A token call repeats nothing: without an answer it is always worth another try.
+  // A token call is idempotent: without a response it can always be repeated.
   if (reply.kind !== 'response')
     return { ok: false, attempt: unanswered({ ...reply, kind: 'not_sent' }, false) };
   const { status } = reply;
@@ -151,10 +151,10 @@ export function tokenFromReply(
   return { ok: false, attempt: profileError(status, 'credentials_refused', sentence) };
 }
 
-/** Visible characters only: what stands in a header. */
+/** Whether a value is a text of visible characters, as a header requires. */
 export const isToken = (value: Json | undefined): value is string =>
   typeof value === 'string' && /^[!-~]+$/.test(value);
 
-/** The token of a body as OAuth 2.0 has it (RFC 6749 section 5.1), with its life in seconds; null where there is none. */
+/** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1); null if there is none. */
 export const oauthGrant = ({ access_token: value, expires_in: seconds }: JsonObject): TokenGrant | null =>
   isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, livesMs: seconds * 1000 } : null;

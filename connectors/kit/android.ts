@@ -1,27 +1,27 @@
 /**
- * `data` of a push as an Android device of one vendor gets it (protocol/push.md#content, protocol/push.md#hybrid-push;
- * protocol/push.md#content, protocol/push.md#vendor-objects): the default members, over them those of `android`, over them those of the vendor's own object
- * under its neutral or wire name. Merged, not replaced. Pure.
+ * Builds the content of a push for the Android devices of one vendor (protocol/push.md#content,
+ * protocol/push.md#hybrid-push, protocol/push.md#vendor-objects): the default members, overridden by those of `android`,
+ * overridden by those of the vendor's object under its neutral or wire name. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../contract/connector.ts';
 
 export interface AndroidContent {
-  /** Text of the notification; empty where the message is silent or the vendor's body is native. */
+  /** Text of the notification; empty if the message is silent or the vendor's body is native. */
   alert: string;
-  /** Null where the push names none: `titleOf` then gives what a gateway may show. */
+  /** Null if the push has none; `titleOf` then returns a substitute. */
   title: string | null;
   silent: boolean;
   /** `_notificationChannel` (or `channel` of a push to devices): the Android notification channel. */
   notificationChannel: string | null;
-  /** `badge`, where it is a whole number. */
+  /** `badge`, if it is a whole number. */
   badge: number | null;
-  /** All members for the app, `alert`, `title`, `silent` and `action` among them: what pass-through messages carry. */
+  /** All members for the app, including `alert`, `title`, `silent` and `action`: the content of pass-through messages. */
   data: JsonObject;
-  /** The app's own members only: what a notification carries along. */
+  /** Custom members of the app, for notifications. */
   custom: JsonObject;
-  /** Members of the vendor's object that are not content: handed on to the vendor as they are (protocol/push.md#vendor-objects). */
+  /** Members of the vendor's object that are not content, passed to the vendor unchanged (protocol/push.md#vendor-objects). */
   vendor: JsonObject;
 }
 
@@ -44,16 +44,16 @@ export interface AndroidOptions {
   can: Pick<Capabilities, 'passThrough'>;
   limits: ConnectorLimits;
   /**
-   * Whether the vendor's object is the vendor's own request body, which is passed on as it is: such a push needs no
-   * alert and its texts are the caller's business.
+   * Whether the vendor's object is a complete request body of the vendor, sent unchanged: such a push needs no alert, and
+   * its texts are not checked.
    */
   isNative?(vendor: JsonObject): boolean;
 }
 
-/** The content for this vendor's devices, or a sentence that says what is wrong with it. */
+/** Returns the content for this vendor's devices, or its first error. */
 export function androidContent(message: PushMessage, options: AndroidOptions): Rendering<AndroidContent> {
   const { data } = message;
-  // `fcm` is vendor_g under its other name: the keys of `data` are the same.
+  // The two labels of FCM have the same keys of `data`.
   const owner = options.connector === 'fcm' ? 'vendor_g' : options.connector;
   const vendorObjects = Object.entries(data).filter(([name]) => dataKeyOwners.get(name) === owner);
   for (const [name, value] of [...vendorObjects, ['android', data.android ?? {}] as const])
@@ -70,7 +70,7 @@ export function androidContent(message: PushMessage, options: AndroidOptions): R
   return check(contentOf(message, members, vendor), options);
 }
 
-/** Default members (those of other kinds of devices left out), `android`, and the content of the vendor's object. */
+/** Returns the members by precedence: defaults without objects of other device kinds, `android`, the vendor's object. */
 function layers(data: JsonObject, own: [string, Json][]): [string, Json][] {
   const defaults = Object.entries(data).filter(
     ([name, value]) => name !== '__proto__' && !(dataKeyOwners.has(name) && isJsonObject(value)),
@@ -119,22 +119,22 @@ function check(content: AndroidContent, options: AndroidOptions): Rendering<Andr
 
 const invalid = (error: string): { ok: false; error: string } => ({ ok: false, error });
 
-/** Characters as gateways count them: Unicode code points (protocol/gateways.md#text-lengths). */
+/** Counts characters as gateways do: Unicode code points (protocol/gateways.md#text-lengths). */
 export const charsOf = (text: string): number => {
   let chars = 0;
   for (const _ of text) chars += 1;
   return chars;
 };
 
-/** The first so many characters of a text, none of them cut in half. */
+/** Returns the first characters of a text, without splitting surrogate pairs. */
 export const firstChars = (text: string, chars: number): string => [...text].slice(0, chars).join('');
 
-/** A title for gateways that show nothing without one: the push's, else the beginning of its text. */
+/** Returns a title for gateways that require one: the push's, else the beginning of its text. */
 export function titleOf({ title, alert }: AndroidContent, chars: number): string {
   return title !== null && title.trim() !== '' ? title : firstChars(alert.trim(), chars);
 }
 
-/** Refuses a body that is larger than the gateway takes; `bytes` without the devices' addresses. */
+/** Checks the size of a body. `bytes`: without the device tokens. */
 export function bodySizeError(connector: ConnectorId, bytes: number, limits: ConnectorLimits): string | null {
   return bytes > limits.bodyBytes
     ? `the message has ${bytes} bytes; ${connector} takes at most ${limits.bodyBytes}`

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 
-/** Objects are merged member by member, the second wins; a null takes a member away. Neither is changed. */
+/** Merges two objects recursively; the second one wins, and its nulls remove members. Changes neither. */
 export function deepMerge(base: JsonObject, over: JsonObject): JsonObject {
   const merged = new Map<string, Json>(Object.entries(base));
   for (const [name, value] of Object.entries(over)) {

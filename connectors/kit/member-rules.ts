@@ -1,16 +1,16 @@
 /**
- * Rules for the members of a message, told as data: its name, what is right of it, and what was expected in words. A
- * vendor's file is such a table with its source; what is wrong is told before anything is sent. Pure.
+ * Rules for the members of a message as data: name, check, expectation in words. Each vendor has such a table; messages are
+ * checked before anything is sent. Pure.
  */
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import { charsOf } from './android.ts';
 
-/** Whether a member has the form that the gateway takes. */
+/** Whether a member's value is valid. */
 export type Check = (value: Json) => boolean;
 
 export type MemberRule = readonly [name: string, isRight: Check, expected: string];
 
-/** The first member that is not as its rule says, as a sentence; members that are absent break no rule. */
+/** Returns the first violated rule as an error, or null. Absent members violate no rule. */
 export function memberError(
   members: JsonObject,
   rules: readonly MemberRule[],
@@ -28,7 +28,7 @@ export const oneOf =
   (value) =>
     values.includes(value);
 
-/** A text of so many characters. */
+/** Checks for a text with a length in characters. */
 export const isText =
   (from: number, to: number): Check =>
   (value) => {
@@ -37,25 +37,25 @@ export const isText =
     return chars >= from && chars <= to;
   };
 
-/** A text of at most so many characters, of which something can be seen. */
+/** Checks for a text that is not blank, with a maximum length in characters. */
 export const isFilled =
   (most: number): Check =>
   (value) =>
     typeof value === 'string' && value.trim() !== '' && charsOf(value) <= most;
 
-/** A text of at most so many bytes. */
+/** Checks for a text with a maximum size in bytes. */
 export const isBytes =
   (most: number): Check =>
   (value) =>
     typeof value === 'string' && Buffer.byteLength(value) <= most;
 
-/** A text of this form. */
+/** Checks for a text that matches a pattern. */
 export const isLike =
   (form: RegExp): Check =>
   (value) =>
     typeof value === 'string' && form.test(value);
 
-/** A whole number. */
+/** Checks for a whole number in a range. */
 export const isInt =
   (from: number, to: number): Check =>
   (value) =>

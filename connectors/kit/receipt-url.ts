@@ -1,11 +1,11 @@
 import type { SenderContext } from '../contract/connector.ts';
 
-/** Addresses of this machine only: no gateway on the internet could send a receipt there. */
+/** Loopback URLs, which no gateway on the internet can reach. */
 const loopback = /^https?:\/\/(localhost|127(\.\d+){3}|\[::1\])([:/]|$)/i;
 
 /**
- * The address for receipts to hand to the gateway; undefined where a real gateway could not reach it (then some
- * refuse the whole message). A profile with an `endpoint` of its own speaks to something near, such as a sandbox.
+ * Returns the URL for receipts; undefined if the gateway could not reach it, since some gateways then refuse the message. A
+ * profile with an `endpoint` may use a local gateway, such as the sandbox.
  */
 export function receiptUrl(
   { callbackUrl }: Pick<SenderContext, 'callbackUrl'>,

@@ -1,17 +1,17 @@
-/** Members that receipts of several gateways have, read with care: what is none is null or left out. */
+/** Parsers for members of receipts; invalid values become null or are left out. */
 import type { Json } from '../../shared/domain/json.ts';
 
-/** Epoch milliseconds, as a number or a text. */
+/** Parses epoch milliseconds from a number or a text. */
 export function epochMsOf(value: Json | undefined): number | null {
   const time = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
   return Number.isSafeInteger(time) && time > 0 ? time : null;
 }
 
-/** A text that says something: our id of the push, the gateway's of the message. */
+/** Returns a text that is not empty, such as an id, or null. */
 export const textOf = (value: Json | undefined): string | null =>
   typeof value === 'string' && value !== '' ? value : null;
 
-/** Addresses with commas between them. */
+/** Splits a comma-separated list of device tokens. */
 export const deviceTokensIn = (text: string): string[] =>
   text
     .split(',')

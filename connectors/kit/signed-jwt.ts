@@ -1,23 +1,23 @@
 import { createPrivateKey } from 'node:crypto';
 
-/** What a service account signs with: PEM of an RSA key, and the id the gateway knows it by. */
+/** Signing key of a service account: an RSA key in PEM, and its id at the gateway. */
 export interface SigningKey {
   algorithm: 'PS256' | 'RS256';
   keyId: string;
   privateKey: string;
 }
 
-/** An assertion from the future is refused: this much may our clock be ahead. */
+/** Tolerated clock error: gateways refuse an assertion from the future. */
 export const skewS = 30;
 
-/** A JWT that is good for `livesS` seconds from a little before now (epoch seconds). */
+/** Signs a JWT that is valid for `livesS` seconds from slightly before `nowS` (epoch seconds). */
 export async function signJwt(
   { algorithm, keyId, privateKey }: SigningKey,
   { nowS, livesS, ...claims }: { nowS: number; livesS: number; iss: string; aud: string; scope?: string },
 ): Promise<string> {
-  // Loaded when the first is signed: one thread of all signs, and all would hold it.
+  // Loaded on demand: only one thread signs, and every thread would hold the module in memory.
   const { importPKCS8, SignJWT } = await import('jose');
-  // The gateways' files hold PKCS#8; another form of the key is brought into it.
+  // Converts keys in other formats to PKCS#8.
   const pem = createPrivateKey(privateKey).export({ type: 'pkcs8', format: 'pem' }).toString();
   return new SignJWT({ ...claims, iat: nowS - skewS, exp: nowS - skewS + livesS })
     .setProtectedHeader({ alg: algorithm, typ: 'JWT', kid: keyId })

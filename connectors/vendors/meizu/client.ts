@@ -1,4 +1,4 @@
-/** The door to Meizu: one message to a hundred devices per request, each request signed (protocol/meizu.md). */
+/** Client of Meizu: one message to a hundred devices per request, each request signed (protocol/meizu.md). */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import {
@@ -19,7 +19,7 @@ import { callRuleFor, targetRuleFor } from './errors.ts';
 import { limits, type MeizuPayload, renderMeizu } from './payload.ts';
 import { wantedReceipts } from './receipts.ts';
 
-/** Mainland (protocol/meizu.md#hosts); of other regions the profile's `endpoint` tells. */
+/** Host of mainland China (protocol/meizu.md#hosts); profiles set `endpoint` for other regions. */
 const host = 'https://server-api-push.meizu.com';
 const path = '/garcia/api/server/push/varnished/pushByPushId';
 
@@ -34,7 +34,7 @@ export function openMeizu(
   return new MeizuSender(credentials, context, timing);
 }
 
-/** The signature of a call: all other parameters in the order of their names, and the secret (protocol/meizu.md#signature). */
+/** Signs a call: all other parameters, sorted by name, and the secret (protocol/meizu.md#signature). */
 export function signatureOf(parameters: Readonly<Record<string, string>>, appSecret: string): string {
   const text = Object.entries(parameters)
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -47,7 +47,7 @@ class MeizuSender implements Sender {
   readonly #credentials: MeizuCredentials;
   readonly #context: SenderContext;
   readonly #timing: HttpTiming;
-  /** By origin: the gateway may send us to another of its own. */
+  /** Clients by origin: the gateway may redirect calls. */
   readonly #clients = new Map<string, HttpClient>();
   #isClosed = false;
 
@@ -71,7 +71,7 @@ class MeizuSender implements Sender {
         clock,
         recipientsPerRequest: limits.recipientsPerRequest,
         quota: { book, messageClass },
-        // Of messages with one key the device shows the last.
+        // The device shows only the last message with the same key.
         isRepeatHidden: true,
         exchange: (deviceTokens, _token, signal) =>
           this.#exchange(
@@ -89,7 +89,7 @@ class MeizuSender implements Sender {
     await Promise.all([...this.#clients.values()].map((client) => client.close()));
   }
 
-  /** The message with the address for receipts, unless the caller named one. */
+  /** Adds the URL for receipts to the message, unless the push sets one. */
   #messageOf({ message }: MeizuPayload, objectId: string): JsonObject {
     const callback = this.#callback();
     const extra = isJsonObject(message.extra) ? message.extra : {};
@@ -98,7 +98,7 @@ class MeizuSender implements Sender {
     return { ...message, extra: { ...extra, ...wanted } };
   }
 
-  /** An address that Meizu's console does not know may cost the message: a stand-in has no console. */
+  /** Returns the URL for receipts if Meizu's console knows it (otherwise Meizu may lose the message), or for a custom endpoint. */
   #callback(): string | undefined {
     const { endpoint, receiptToken } = this.#credentials;
     const callback = receiptUrl(this.#context, this.#credentials);
@@ -133,7 +133,7 @@ class MeizuSender implements Sender {
     return result;
   }
 
-  /** Where the call is to be made instead: only where Meizu is, or the stand-in that answered. */
+  /** Returns the target of a redirect, if it is a host of Meizu or the profile's endpoint. */
   #redirectOf({ redirect = '' }: { redirect?: string }): URL | undefined {
     if (!URL.canParse(redirect)) return undefined;
     const url = new URL(redirect);
@@ -159,7 +159,7 @@ interface Call {
   signal: AbortSignal;
 }
 
-/** What an answer means (protocol/meizu.md#answers); with code 300, also where to go. */
+/** Parses a response (protocol/meizu.md#answers); code 300 also has the target of a redirect. */
 function parseResponse(
   reply: HttpResult,
   deviceTokens: readonly string[],
@@ -182,7 +182,7 @@ function parseResponse(
   };
 }
 
-/** Devices by code, as the documents have it, or codes by device, as somebody saw it. */
+/** Parses failed devices: devices by code, as documented, or codes by device, as observed. */
 function parseTargets(value: Json | undefined, deviceTokens: readonly string[]): Map<string, ResponseRule> {
   const targets = new Map<string, ResponseRule>();
   if (!isJsonObject(value)) return targets;

@@ -6,8 +6,8 @@ export const meizuCredentials = z.strictObject({
   appId: secretText('appId'),
   appSecret: secretText('appSecret'),
   /**
-   * The token that Meizu's console was given beside the address for receipts. It says that the address is registered
-   * there: Meizu may lose messages that name another (protocol/meizu.md#receipts), so that without it none is named.
+   * Token that was entered in Meizu's console with the URL for receipts, so the URL is registered. Meizu may lose messages
+   * with an unregistered URL (protocol/meizu.md#receipts); without this token messages have no URL.
    */
   receiptToken: secretText('receiptToken').optional(),
   ...common,
@@ -17,8 +17,8 @@ export const meizuCredentials = z.strictObject({
 export type MeizuCredentials = z.infer<typeof meizuCredentials>;
 
 /**
- * 200 a second unless Meizu granted more; nobody says whether it counts calls or devices (protocol/meizu.md#limits). Devices, then: that
- * keeps either.
+ * Returns the rate: 200 a second unless Meizu granted more. It is unknown whether Meizu counts calls or devices
+ * (protocol/meizu.md#limits); counting devices satisfies both.
  */
 export function rateOf({ ratePerSecond: perSecond = 200 }: Pick<MeizuCredentials, 'ratePerSecond'>): Rate {
   return { perSecond, counts: 'recipients', burst: Math.ceil(perSecond / 10), rampMs: 0 };

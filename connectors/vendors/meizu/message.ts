@@ -20,7 +20,7 @@ const rules: readonly Rule[] = [
   rule('noticeBarInfo.noticeMsgType', oneOf(0, 1), '0 or 1'),
   rule('noticeBarInfo.noticeBarType', oneOf(0, 2), '0 or 2'),
   rule('noticeExpandInfo.noticeExpandType', oneOf(0, 1, 2), '0, 1 or 2'),
-  // 3 was withdrawn.
+  // Meizu withdrew 3.
   rule('clickTypeInfo.clickType', oneOf(0, 1, 2), '0, 1 or 2'),
   rule('clickTypeInfo.parameters', isJsonObject, 'an object'),
   rule('clickTypeInfo.customAttribute', isBytes(1000), 'a text of at most 1000 bytes'),
@@ -34,7 +34,7 @@ const rules: readonly Rule[] = [
   rule('extra.callback.type', oneOf('1', '2', '3', 1, 2, 3), '1, 2 or 3'),
 ];
 
-/** Members that have to be there, some only beside others. */
+/** Required members, some depending on others. */
 const needs: readonly (Rule & { isNeeded(group: JsonObject): boolean })[] = [
   { ...rule('noticeBarInfo.title', isFilled(32), '1 to 32 characters'), isNeeded: () => true },
   { ...rule('noticeBarInfo.content', isFilled(100), '1 to 100 characters'), isNeeded: () => true },

@@ -1,6 +1,6 @@
 /**
- * `data` of a push → the message Meizu takes (protocol/meizu.md#message; protocol/push.md#what-a-tap-opens: a notification that hands the whole
- * push to the app when it is opened). Pure.
+ * Renders `data` of a push as Meizu's message (protocol/meizu.md#message; protocol/push.md#what-a-tap-opens): a notification
+ * that hands the whole push to the app when it is opened. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
@@ -18,15 +18,15 @@ export const limits: ConnectorLimits = {
   alertChars: 100,
 };
 
-/** A rendered push: the message without the address for receipts, and form parameters beside it. */
+/** Rendered push: the message without the URL for receipts, and further form parameters. */
 export interface MeizuPayload {
   message: JsonObject;
   parameters: Readonly<Record<string, string>>;
-  /** Public and private messages have day quotas of their own. */
+  /** Public and private messages have separate day quotas. */
   messageClass: 'public' | 'private';
 }
 
-/** Where Meizu has members that a caller may write without their group. */
+/** Groups of members that a caller may write without the group. */
 const groups: readonly (readonly [string, readonly string[]])[] = [
   ['noticeBarInfo', ['noticeMsgType', 'noticeBarType']],
   ['noticeExpandInfo', ['noticeExpandType', 'noticeExpandContent', 'noticeExpandImgUrl']],
@@ -42,13 +42,13 @@ const groupOf: ReadonlyMap<string, string> = new Map(
 /** Parameters that select devices or sign the call; callers cannot set them. */
 const ownParameters = new Set(['appId', 'pushIds', 'alias', 'sign', 'taskId']);
 
-/** The longest that Meizu takes (protocol/meizu.md#message). */
+/** Longest key that Meizu accepts (protocol/meizu.md#message). */
 const notifyKeyChars = 8;
 const hours = { least: 1, most: 72 };
 
 /**
- * Renders a push for Meizu; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object
- * may hold members of Meizu's message, or a whole one (also under `messageJson`), which needs no alert.
+ * Renders a push for Meizu; `nowMs` is the send time, from which the time to live is computed. The vendor's object may
+ * hold members of Meizu's message, or a complete one (also under `messageJson`), which needs no alert.
  */
 export function renderMeizu(
   message: PushMessage,
@@ -83,7 +83,7 @@ const memberOf = (object: JsonObject, name: string): JsonObject => {
   return isJsonObject(value) ? value : {};
 };
 
-/** A message of Meizu's own brings its text. */
+/** Whether the vendor's object is a complete message of Meizu. */
 const isNative = (vendor: JsonObject): boolean =>
   typeof memberOf(placed(vendor), 'noticeBarInfo').content === 'string';
 
@@ -106,7 +106,7 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonOb
   };
 }
 
-/** The vendor's members, each where Meizu has it; those it does not know stay beside them for Meizu to judge. */
+/** Moves the vendor's members to their groups; unknown ones stay at the top level. */
 function placed({ messageJson, badge: _, restrictedPackageNames: __, ...vendor }: JsonObject): JsonObject {
   let message: JsonObject = isJsonObject(messageJson) ? messageJson : {};
   for (const [name, value] of Object.entries(vendor)) {
@@ -117,7 +117,7 @@ function placed({ messageJson, badge: _, restrictedPackageNames: __, ...vendor }
   return message;
 }
 
-/** Parameters of the call beside the message: packages of an app that has several (protocol/meizu.md#message: at most 50). */
+/** Returns further parameters of the call: packages of an app that has several (protocol/meizu.md#message: at most 50). */
 function formParameters({
   restrictedPackageNames: given = null,
 }: JsonObject): Rendering<Record<string, string>> {
@@ -129,7 +129,7 @@ function formParameters({
   return { ok: true, payload: { restrictedPackageNames: names.join(',') } };
 }
 
-/** Whole hours to live; what has less than a second goes to those who are online only (protocol/gateways.md#time-to-live). */
+/** Sets the time to live in hours; with less than a second left, only online devices get the message (protocol/gateways.md#time-to-live). */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const asked = memberOf(message, 'pushTimeInfo').validTime;
   if (leftMs < 1000) return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });

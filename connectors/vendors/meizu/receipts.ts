@@ -1,6 +1,6 @@
 /**
- * Meizu's receipts (protocol/meizu.md#receipts): a form with `cb`, JSON by message and type, and `access_token`, which the
- * console was given and every profile may name.
+ * Meizu's receipts (protocol/meizu.md#receipts): a form with `cb`, JSON by message and type, and `access_token` as entered in
+ * the console (`receiptToken` of a profile).
  */
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
@@ -14,10 +14,10 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
   [2, 'clicked'],
 ]);
 
-/** Both events. */
+/** Requests both events. */
 export const wantedReceipts = '3';
 
-/** Reads a call. Where profiles name tokens it must bring one of them; what is no receipt in it is passed over. */
+/** Parses a call, which must have the token of a profile if there is one; ignores entries that are not receipts. */
 export function readMeizuReceipts(
   { body }: ReceiptCall,
   profiles: readonly Pick<MeizuCredentials, 'receiptToken'>[],

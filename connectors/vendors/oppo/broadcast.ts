@@ -1,4 +1,4 @@
-/** One message to many devices (protocol/oppo.md#broadcast): it is saved once, then broadcast to lists of devices. */
+/** Sends one message to many devices (protocol/oppo.md#broadcast): saves it once, then broadcasts it to lists of devices. */
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { formPost, type HttpRequest } from '../../../shared/http/client.ts';
 import type { ExchangeResult } from '../../kit/multicast.ts';
@@ -11,22 +11,22 @@ interface Broadcast {
   signal: AbortSignal;
 }
 
-/** So many messages are remembered, the last ones; one that was forgotten is saved again. */
-const kept = 100;
+/** Limit of remembered messages; evicted ones are saved again. */
+const maxSaves = 100;
 
-/** The messages that one door saved, by what they are. Saves of a day are counted by OPPO (42). */
+/** Messages that one sender saved, by content. OPPO limits saves per day (42). */
 export class SavedMessages {
   readonly #root: string;
   readonly #post: (request: HttpRequest) => Promise<ExchangeResult>;
   readonly #saves = new Map<string, Promise<ExchangeResult>>();
 
-  /** `root`: where the calls for notifications are; `post`: one call and what its answer means. */
+  /** `root`: path of the notification calls; `post` sends one call and parses its response. */
   constructor(root: string, post: (request: HttpRequest) => Promise<ExchangeResult>) {
     this.#root = root;
     this.#post = post;
   }
 
-  /** Sends to a list of devices what was saved, saving it before where it was not. */
+  /** Broadcasts a message to a list of devices; saves it first if necessary. */
   async broadcast({ deviceTokens, payload, signal, token }: Broadcast): Promise<ExchangeResult> {
     const key = keyOf(payload);
     const saving = this.#save(key, payload, token);
@@ -61,23 +61,23 @@ export class SavedMessages {
   #save(key: string, { notification }: OppoPayload, token: string): Promise<ExchangeResult> {
     const known = this.#saves.get(key);
     if (known) return known;
-    // OPPO keeps one message of an id: another thread's may be there already, so it gets none of ours.
+    // OPPO keeps one message per id, and another thread may have saved it: leave the id out.
     const { app_message_id: _, ...fields } = notification;
     const form = { auth_token: token, ...flat(fields) };
     const save = this.#post(formPost(`${this.#root}/save_message_content`, form));
     this.#saves.set(key, save);
     const oldest = this.#saves.keys().next().value;
-    if (this.#saves.size > kept && oldest !== undefined) this.#saves.delete(oldest);
+    if (this.#saves.size > maxSaves && oldest !== undefined) this.#saves.delete(oldest);
     return save;
   }
 }
 
-/** What is left of its life changes from attempt to attempt: the message stays the same. */
+/** Returns the key of a message; its time to live, which changes between attempts, is not part of it. */
 const keyOf = ({ notification: { off_line_ttl: _, ...rest } }: OppoPayload): string => JSON.stringify(rest);
 
 const unsaved = { code: '0', reason: 'saved_without_id', reaction: 'retry' } as const;
 
-/** Each member as a form field of its own. */
+/** Encodes each member as a form field. */
 const flat = (members: JsonObject): Record<string, string> =>
   Object.fromEntries(
     Object.entries(members).map(([name, value]) => [

@@ -1,6 +1,6 @@
 /**
- * The door to OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): a message to each of up to a thousand devices per request, of which OPPO
- * itself drops repeats; or, where the content wants it, one saved message that is broadcast to lists of devices.
+ * Client of OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): up to a thousand messages per request, of
+ * which OPPO drops repeats; or, for some content, one saved message that is broadcast to lists of devices.
  */
 import {
   createHttpClient,
@@ -23,7 +23,7 @@ import { parseResponse } from './responses.ts';
 import { accessTokens } from './tokens.ts';
 
 const root = '/server/v1/message/notification';
-/** A request of a thousand large messages would be many megabytes: no gateway likes that. */
+/** Largest body: a thousand large messages would be many megabytes. */
 const mostBodyBytes = 4_000_000;
 /** Longest URL for receipts that OPPO accepts (protocol/oppo.md#notification). */
 const callbackChars = 200;
@@ -36,7 +36,7 @@ export function openOppo(
   return new OppoSender(credentials, context, timing);
 }
 
-/** What there is of each region: doors, tokens, saved messages. */
+/** Clients, access tokens and saved messages of one region. */
 interface RegionClients {
   client: HttpClient;
   authClient: HttpClient;
@@ -153,11 +153,11 @@ const closeRegion = async ({ authClient, client }: RegionClients): Promise<void>
   await Promise.all([client.close(), authClient.close()]);
 };
 
-/** A message as it stands in a form, but for the device that it goes to: a thousand of them differ in nothing else. */
+/** Message encoded for a form, without its device, the only part in which the messages of a request differ. */
 interface Encoded {
   head: string;
   tail: string;
-  /** About how long one is, with its device. */
+  /** Approximate length of one message with its device. */
   chars: number;
 }
 
@@ -168,7 +168,7 @@ function encoded({ envelope, notification }: OppoPayload): Encoded {
   return { head, tail, chars: head.length + tail.length + 100 };
 }
 
-/** One message to one device, or a batch of messages (protocol/oppo.md#single-device, protocol/oppo.md#batch). */
+/** Builds the request of one message to one device, or of a batch of messages (protocol/oppo.md#single-device, protocol/oppo.md#batch). */
 function messagesTo(deviceTokens: readonly string[], { head, tail }: Encoded, token: string): HttpRequest {
   const messages = deviceTokens.map(
     (deviceToken) => `${head}${encodeURIComponent(JSON.stringify(deviceToken))}${tail}`,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CredentialReport, Rate } from '../../contract/connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
 
-/** Hosts by region (protocol/oppo.md#hosts). Older accounts may know another one: the profile's `endpoint` tells. */
+/** Hosts by region (protocol/oppo.md#hosts). Profiles of older accounts set another one as `endpoint`. */
 const hosts = {
   china: 'https://api-push-cn.heytapmobi.com',
   abroad: 'https://api-intl.push.oppomobile.com',
@@ -12,7 +12,7 @@ export type OppoRegion = keyof typeof hosts;
 
 export const oppoCredentials = z.strictObject({
   appKey: secretText('appKey'),
-  /** Not the app's secret: OPPO gives out both. */
+  /** OPPO also issues an app secret, which is a different one. */
   masterSecret: secretText('masterSecret'),
   ...common,
   ...authEndpoint,
@@ -20,7 +20,7 @@ export const oppoCredentials = z.strictObject({
 
 export type OppoCredentials = z.infer<typeof oppoCredentials>;
 
-/** Where a device is served, which its registration id tells (protocol/oppo.md#hosts): `CN` is the part before the last, or there is one part only. */
+/** Returns the region of a registration id (protocol/oppo.md#hosts): China if its part before the last is `CN` or it has one part. */
 export function regionOf(registrationId: string): OppoRegion {
   const parts = registrationId.split('_');
   if (parts.length === 1) return 'china';
@@ -32,8 +32,8 @@ export const baseUrlOf = ({ endpoint }: Pick<OppoCredentials, 'endpoint'>, regio
   endpoint ?? hosts[region];
 
 /**
- * Devices a second over all of OPPO's calls (protocol/oppo.md#limits): what the smallest apps have; larger ones have up to 30000, by the
- * number of users and the category, so that only the profile can say it.
+ * Returns the rate in devices per second over all calls (protocol/oppo.md#limits): by default that of the smallest apps.
+ * Larger ones have up to 30000, by users and category, which the profile sets.
  */
 export const rateOf = ({
   ratePerSecond: perSecond = 5000,

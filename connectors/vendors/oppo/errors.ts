@@ -1,6 +1,6 @@
 /**
- * What OPPO answers and what follows from it (protocol/oppo.md#codes, protocol/oppo.md#broadcast for 10001 and 10004): one row per
- * code, the same for a whole answer and for one device within it.
+ * Response table of OPPO (protocol/oppo.md#codes, protocol/oppo.md#broadcast for 10001 and 10004): one rule per code, for a
+ * whole response and for one device within it.
  */
 import {
   configError,
@@ -18,7 +18,7 @@ const forbidden = 'OPPO does not let this app send: see its console.';
 export const responseRules: readonly ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
   { code: '-1', reason: 'unavailable', reaction: 'retry' },
-  // Only OPPO's own client says it, of an answer that is no JSON.
+  // OPPO's own client reports it for a response that is not JSON.
   { code: '-3', reason: 'unreadable', reaction: 'retry' },
   rateLimited('-2', 'flow_control'),
   rateLimited('13', 'app_call_limited'),
@@ -43,15 +43,15 @@ export const responseRules: readonly ResponseRule[] = [
   invalidMessage('24', 'version_unsupported'),
   invalidMessage('25', 'encoding_invalid'),
   invalidMessage('40', 'argument_missing'),
-  // Of the message or of a registration id: alone it is no proof against a device.
+  // Concerns the message or a registration id: not reliable for a single device.
   { code: '41', reason: 'argument_invalid', reaction: 'ambiguous', singleTarget: 'fail' },
   { code: '10000', reason: 'registration_id_invalid', reaction: 'ambiguous', singleTarget: 'dead_token' },
   { code: '10001', reason: 'unsubscribed', reaction: 'ambiguous', singleTarget: 'dead_token' },
-  // Named twice in a request: it was sent to.
+  // Listed twice in a request: it was sent to.
   { code: '10004', reason: 'repeated', reaction: 'sent' },
-  // With our own id of the message: it was sent before.
+  // Our id of the message is known: it was sent before.
   { code: '32', reason: 'duplicate', reaction: 'sent' },
-  // A saved message that is gone: it is saved again at the next attempt.
+  // The saved message is gone: the next attempt saves it again.
   { code: '31', reason: 'data_not_exist', reaction: 'retry' },
   { code: '33', reason: 'day_quota_exceeded', reaction: 'cap' },
   { code: '42', reason: 'day_quota_of_saved_messages_exceeded', reaction: 'cap' },
@@ -73,19 +73,19 @@ export const responseRules: readonly ResponseRule[] = [
 
 export const ruleFor = responseTable(responseRules);
 
-/** 41 of so many devices, one after the other, and of none that it was sent: it is the message. */
-const enough = 3;
+/** Number of devices with 41, without any success, from which on the message is invalid. */
+const maxRefusals = 3;
 
-/** Tells a message that OPPO takes of nobody from a device that spoils its request (protocol/gateways.md#ambiguous-answers: halving has an end). */
+/** Distinguishes an invalid message from a device that invalidates its request (protocol/gateways.md#ambiguous-answers). */
 export class InvalidMessageDetector {
   #isTaken = false;
   #refusals = 0;
 
-  /** The row as it is to be judged, of a request to so many devices. */
+  /** Returns the rule that applies to a request to this number of devices. */
   classify(rule: ResponseRule, devices: number): ResponseRule {
     if (rule.reaction === 'sent') this.#isTaken = true;
     if (rule.code !== '41' || devices > 1 || this.#isTaken) return rule;
     this.#refusals += 1;
-    return this.#refusals < enough ? rule : { ...rule, reaction: 'fail_push' };
+    return this.#refusals < maxRefusals ? rule : { ...rule, reaction: 'fail_push' };
   }
 }

@@ -1,13 +1,13 @@
-/** The rules that a notification of OPPO's has (protocol/oppo.md#notification); what is wrong is told before anything is sent. */
+/** Rules of OPPO's notification (protocol/oppo.md#notification), checked before anything is sent. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { charsOf } from '../../kit/android.ts';
 import { parseObject } from '../../kit/json.ts';
 import { isFlag, isInt, isText, type MemberRule, memberError, oneOf } from '../../kit/member-rules.ts';
 
-/** Becomes the name of a class of messages. */
+/** Names a message class. */
 const isName = (value: Json): boolean => isText(1, 200)(value) && !/\p{Cc}/u.test(String(value));
 
-/** Longest content by style; of the styles that only OPPO's client knows it checks 200. */
+/** Longest content by style; OPPO's client checks 200 for styles that only it knows. */
 const contentChars: ReadonlyMap<Json | undefined, number> = new Map([
   [1, 50],
   [2, 128],
@@ -51,19 +51,19 @@ const rules: readonly MemberRule[] = [
   ['app_message_id', isText(1, 100), '1 to 100 characters'],
 ];
 
-/** Names of OPPO's that a caller may write as its documents do, in camel case (protocol/oppo.md#single-device). */
+/** Camel-case names of OPPO's documents → names of its API (protocol/oppo.md#single-device). */
 const names = new Set([
   ...rules.map(([name]) => name),
   ...['content', 'private_msg_template_id', 'big_picture_id', 'small_picture_id'],
 ]);
 
-/** The name OPPO's server knows for a member. */
+/** Returns the API's name of a member. */
 export function snakeName(name: string): string {
   const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return names.has(snake) ? snake : name;
 }
 
-/** What is wrong with a notification, as a sentence; null when nothing is. */
+/** Returns the first error of a notification, or null. */
 export function notificationProblem(notification: JsonObject): string | null {
   const { category, click_action_type: click, content, title } = notification;
   if (typeof content !== 'string' || content.trim() === '') return 'vendor_d needs a content';

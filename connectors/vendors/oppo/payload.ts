@@ -1,6 +1,6 @@
 /**
- * `data` of a push → the notification OPPO takes (protocol/oppo.md#single-device, protocol/oppo.md#notification; protocol/push.md#what-a-tap-opens: a notification that opens the
- * app and hands it the whole push). Pure.
+ * Renders `data` of a push as OPPO's notification (protocol/oppo.md#single-device, protocol/oppo.md#notification;
+ * protocol/push.md#what-a-tap-opens), which opens the app and hands it the whole push. Pure.
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
@@ -9,10 +9,10 @@ import { type AndroidContent, androidContent, bodySizeError, charsOf, titleOf } 
 import { deepMerge } from '../../kit/json.ts';
 import { notificationProblem, snakeName } from './notification.ts';
 
-/** No pass-through (protocol/oppo.md#limits); the badge is a dot unless the caller asks for a number (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
+/** No pass-through (protocol/oppo.md#limits); the badge is a dot unless the push sets a number (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
-/** 1000 devices (protocol/oppo.md#batch, protocol/oppo.md#broadcast); a text of more than 50 characters goes as a long one, of 128 (protocol/oppo.md#notification). */
+/** 1000 devices (protocol/oppo.md#batch, protocol/oppo.md#broadcast); a text of more than 50 characters uses the long style, up to 128 (protocol/oppo.md#notification). */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
   bodyBytes: 4096,
@@ -20,30 +20,30 @@ export const limits: ConnectorLimits = {
   alertChars: 128,
 };
 
-/** A rendered push: a notification without the address for receipts. */
+/** Rendered push: a notification without the URL for receipts. */
 export interface OppoPayload {
   notification: JsonObject;
-  /** Members beside the notification and the device. */
+  /** Members of the request besides the notification and the device. */
   envelope: JsonObject;
-  /** The class whose day quota it counts against. */
+  /** Message class whose day quota applies. */
   messageClass: string;
-  /** Big pictures and even speed are broadcast only: one saved message, its devices named by lists. */
+  /** Big pictures and speed control require a broadcast: one saved message to lists of devices. */
   isBroadcast: boolean;
-  /** The server takes one message of an id to a device; of broadcasts with one number the device shows the last. */
+  /** The server sends a device one message per id; of broadcasts with the same number the device shows the last. */
   isRepeatHidden: boolean;
 }
 
-/** Beyond ten days OPPO cuts it (protocol/oppo.md#notification). */
+/** OPPO's maximum, ten days (protocol/oppo.md#notification). */
 const longestLifeS = 864_000;
 const shortTextChars = 50;
 
-/** Members of a request that are no notification; those that choose the devices are ours. */
+/** Members of a request outside the notification; callers cannot set those that select devices. */
 const envelopeNames = new Set(['verify_registration_id']);
 const targetNames = new Set(['target_type', 'target_value', 'auth_token', 'message_id', 'messages']);
 
 /**
- * Renders a push for OPPO; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object
- * may hold members of OPPO's notification, or a whole message with one, which needs no alert.
+ * Renders a push for OPPO; `nowMs` is the send time, from which the time to live is computed. The vendor's object may
+ * hold members of OPPO's notification, or a complete message with one, which needs no alert.
  */
 export function renderOppo(
   message: PushMessage,
@@ -78,14 +78,14 @@ export function renderOppo(
   };
 }
 
-/** The notification as one device gets it. */
+/** Returns the notification as one device receives it. */
 export const previewOppo = ({ notification }: OppoPayload): string => JSON.stringify(notification);
 
 function baseNotification(content: AndroidContent, { objectId }: PushMessage): JsonObject {
   const { alert, data, notificationChannel } = content;
   const collapseId = data['collapse-id'];
   return {
-    // The same at every attempt: OPPO sends a device one message of an id (protocol/oppo.md#notification).
+    // The same for every attempt: OPPO sends a device one message per id (protocol/oppo.md#notification).
     app_message_id: objectId,
     title: titleOf(content, 50),
     content: alert,
@@ -99,7 +99,7 @@ function baseNotification(content: AndroidContent, { objectId }: PushMessage): J
 
 const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean => style === 3 || isEven === true;
 
-/** Gives a broadcast without a number the push's own (protocol/oppo.md#notification `notify_id`): a repeat overwrites what is shown. */
+/** Sets `notify_id` of a broadcast from the push's id, if absent: a repeat replaces the notification (protocol/oppo.md#notification). */
 function withOwnNumber(notification: JsonObject, objectId: string): JsonObject {
   return isForBroadcast(notification) && notification.notify_id === undefined
     ? { ...notification, notify_id: notifyIdOf(objectId) }
@@ -115,7 +115,7 @@ interface Members {
   notification: JsonObject;
 }
 
-/** The vendor's members, each where OPPO has it; those it does not know are part of the notification. */
+/** Sorts the vendor's members into the request; unknown ones belong to the notification. */
 function membersOf({ badge: _, message, ...vendor }: JsonObject): Members {
   const { notification: nested, ...flat } = { ...(isJsonObject(message) ? message : {}), ...vendor };
   const all = { ...flat, ...(isJsonObject(nested) ? nested : {}) };
@@ -131,19 +131,19 @@ function membersOf({ badge: _, message, ...vendor }: JsonObject): Members {
   return { envelope, notification: Object.fromEntries(notification) };
 }
 
-/** A text that is too long for the plain style goes as a long one, unless the caller chose. */
+/** Chooses the long style for a long text, unless the push sets a style. */
 function styled(notification: JsonObject): JsonObject {
   const { content, style, title } = notification;
   const isLong = typeof content === 'string' && charsOf(content) > shortTextChars;
   return {
     ...notification,
     style: style ?? (isLong ? 2 : 1),
-    // A native notification may bring its text only.
+    // A native notification may have a text without a title.
     ...(title === '' && typeof content === 'string' ? { title: [...content].slice(0, 50).join('') } : {}),
   };
 }
 
-/** Seconds to live (protocol/gateways.md#time-to-live); what has less than one goes to those who are online only. */
+/** Sets the time to live in seconds (protocol/gateways.md#time-to-live); with less than one, only online devices get it. */
 function withLife(notification: JsonObject, leftMs: number): JsonObject {
   if (leftMs < 1000) return { ...notification, off_line: false };
   const { off_line_ttl: asked } = notification;
@@ -154,7 +154,7 @@ function withLife(notification: JsonObject, leftMs: number): JsonObject {
   };
 }
 
-/** Bytes of what the device gets: texts as they are, not as they stand in JSON within JSON. */
+/** Returns the bytes that the device receives, without the escapes of JSON within JSON. */
 function sizeOf(notification: JsonObject): number {
   let bytes = 0;
   for (const value of Object.values(notification))

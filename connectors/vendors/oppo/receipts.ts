@@ -1,6 +1,6 @@
 /**
- * OPPO's receipts (protocol/oppo.md#receipts): a JSON array, unsigned. One event is known, the arrival; what else may come is
- * passed over.
+ * OPPO's receipts (protocol/oppo.md#receipts): a JSON array, unsigned. The only known event is the arrival; others are
+ * ignored.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';

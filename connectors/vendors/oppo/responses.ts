@@ -1,4 +1,4 @@
-/** Reads what OPPO answers (protocol/oppo.md#single-device to protocol/oppo.md#broadcast). HTTP 200 says nothing; within a success single devices may fail. */
+/** Parses OPPO's responses (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): the code is in the body, and single devices of a success may fail. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/client.ts';
 import { parseObject } from '../../kit/json.ts';
@@ -6,7 +6,7 @@ import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import type { ResponseRule } from '../../kit/response-rules.ts';
 import { ruleFor } from './errors.ts';
 
-/** What an answer to a message means; of a batch each device has an id of its own. */
+/** Parses the response to messages; in a batch each device has its own message id. */
 export function parseResponse(reply: HttpResponse): ExchangeResult {
   const body = parseObject(reply.body);
   const code = body?.code;
@@ -21,7 +21,7 @@ export function parseResponse(reply: HttpResponse): ExchangeResult {
   return { ...answer, messageId: idOf(data), targets: groupsOf(data) };
 }
 
-/** `data` was seen as a text of JSON, too. */
+/** Parses `data`, which sometimes is JSON text. */
 export function dataOf(value: Json | undefined): Json | undefined {
   if (typeof value !== 'string') return value;
   try {
@@ -32,7 +32,7 @@ export function dataOf(value: Json | undefined): Json | undefined {
   }
 }
 
-/** A batch of messages: one item for each. */
+/** Parses a batch: one item per message. */
 function itemsOf(items: readonly Json[]): {
   targets: Map<string, ResponseRule>;
   messageIds: Map<string, string>;
@@ -53,7 +53,7 @@ function itemsOf(items: readonly Json[]): {
   return { targets, messageIds };
 }
 
-/** A broadcast: devices that failed, in lists by code. */
+/** Parses a broadcast: lists of failed devices by code. */
 function groupsOf(data: JsonObject): Map<string, ResponseRule> {
   const targets = new Map<string, ResponseRule>();
   for (const [code, group] of Object.entries(data)) {

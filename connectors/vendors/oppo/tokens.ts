@@ -1,4 +1,4 @@
-/** Access tokens of OPPO (protocol/oppo.md#access-token), shared over threads and dispatchers. */
+/** Access tokens of OPPO (protocol/oppo.md#access-token), shared by threads and dispatchers. */
 import { createHash } from 'node:crypto';
 import { isJsonObject } from '../../../shared/domain/json.ts';
 import { formPost, type HttpClient } from '../../../shared/http/client.ts';
@@ -11,16 +11,16 @@ import { ruleFor } from './errors.ts';
 import { dataOf } from './responses.ts';
 
 const path = '/server/v1/auth';
-/** Of the day that OPPO grants: nobody is to meet its end. */
+/** OPPO tokens last 24 h; renewed after 20 h, so that no request uses an expired one. */
 const livesMs = 20 * 3_600_000;
 
-/** The signature of a token call: of the key, the time in epoch milliseconds as text, and the secret. */
+/** Signs a token call: the key, the time in epoch milliseconds as text, and the secret. */
 export const signatureOf = (
   { appKey, masterSecret }: Pick<OppoCredentials, 'appKey' | 'masterSecret'>,
   timestamp: string,
 ): string => createHash('sha256').update(`${appKey}${timestamp}${masterSecret}`).digest('hex');
 
-/** Tokens of one app at one host; `door` leads to the token call, whose base URL tells hosts apart. */
+/** Creates the tokens of one app at one host; `client` sends the token call. */
 export function accessTokens(
   credentials: OppoCredentials,
   { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },

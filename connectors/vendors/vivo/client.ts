@@ -1,6 +1,6 @@
 /**
- * The door to vivo (protocol/vivo.md#message, protocol/vivo.md#lists): a message to one device by one call; to many it is saved, then pushed to
- * lists of 2 to 1000 devices.
+ * Client of vivo (protocol/vivo.md#message, protocol/vivo.md#lists): one call for one device; for many, the message is saved
+ * and then pushed to lists of 2 to 1000 devices.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import {
@@ -26,10 +26,10 @@ import { accessTokens } from './tokens.ts';
 const host = 'https://api-push.vivo.com.cn';
 /** Longest URL for receipts that vivo accepts (protocol/vivo.md#message). */
 const callbackChars = 128;
-/** The class that says that no message may be saved any more today. */
+/** Message class that stands for the day quota of saved messages. */
 const listClass = 'saveListPayload';
 const hours = { from: 7, to: 23 };
-/** vivo refused for the hour although ours is right: its rules may differ from what is published. */
+/** Retry delay if vivo refuses by day, against its published hours. */
 const askAgainMs = 15 * 60_000;
 
 /** Opens the sender of one profile; it connects with the first push. */
@@ -58,7 +58,7 @@ interface Parts {
 class VivoSender implements Sender {
   readonly #parts: Parts;
   readonly #lists: ListPush;
-  /** Since vivo said that it is night: until then operation messages are not asked for again. */
+  /** End of vivo's night, once vivo refused for it: operation messages wait until then. */
   #heldUntilMs = 0;
 
   constructor(parts: Parts) {
@@ -94,7 +94,7 @@ class VivoSender implements Sender {
         isRepeatHidden,
         exchange: async (deviceTokens, token, signal) => {
           const call = { token, signal, objectId: message.objectId };
-          return this.#weigh(await this.#exchange(payload, deviceTokens, call), messageClass);
+          return this.#applyState(await this.#exchange(payload, deviceTokens, call), messageClass);
         },
       },
       request,
@@ -121,7 +121,7 @@ class VivoSender implements Sender {
     }
     const closed = await this.#listClosed();
     if (closed) return { kind: 'attempt', attempt: closed };
-    // A profile is of single messages only.
+    // Only single messages have a profile.
     const { profileId: _, ...shared } = message;
     const pushMode = message.pushMode ?? 0;
     return this.#lists.exchange({
@@ -131,7 +131,7 @@ class VivoSender implements Sender {
     });
   }
 
-  /** Lists have a day quota of their own, whatever the class. */
+  /** Returns a result if the day quota of lists, which all classes share, is used up. */
   async #listClosed(): Promise<AttemptResult | null> {
     try {
       const reason = await this.#parts.context.quota.closed(listClass);
@@ -141,8 +141,8 @@ class VivoSender implements Sender {
     }
   }
 
-  /** What the table alone cannot say: the hour, and the quota of lists. */
-  async #weigh(result: ExchangeResult, messageClass: string): Promise<ExchangeResult> {
+  /** Handles responses that depend on state: sending hours, and the quota of lists. */
+  async #applyState(result: ExchangeResult, messageClass: string): Promise<ExchangeResult> {
     if (result.kind !== 'parsed') return result;
     const { rule, status } = result;
     if (rule.code === hoursCode) {
@@ -151,12 +151,12 @@ class VivoSender implements Sender {
       return { kind: 'attempt', attempt: this.#untilMorning(status) };
     }
     if (rule.code !== listQuotaCode) return result;
-    // Not written down, the next send learns it from vivo itself.
+    // If this is not stored, vivo refuses the next send in the same way.
     await this.#parts.context.quota.close(listClass, rule.reason).catch(() => undefined);
     return { kind: 'attempt', attempt: capped(status, rule.reason) };
   }
 
-  /** Not again before vivo's day begins (protocol/gateways.md#sending-hours: no back-off). */
+  /** Returns a retry when vivo's day begins (protocol/gateways.md#sending-hours: no back-off). */
   #untilMorning(status = 0): AttemptResult {
     const afterMs = this.#isDay() ? askAgainMs : untilHourMs(this.#nowMs(), hours.from);
     return retry(status, 'outside_sending_hours', afterMs);
@@ -196,7 +196,7 @@ class VivoSender implements Sender {
   }
 }
 
-/** At most 64 characters, another for every list of devices, the same at every attempt. */
+/** Returns a request id of at most 64 characters: different for each list of devices, the same for every attempt. */
 function requestIdOf(objectId: string, deviceTokens: readonly string[]): string {
   const digest = createHash('sha256').update(deviceTokens.join(' ')).digest('hex');
   return `${objectId.slice(0, 32)}-${digest.slice(0, 24)}`;

@@ -12,13 +12,13 @@ export const vivoCredentials = z.strictObject({
 
 export type VivoCredentials = z.infer<typeof vivoCredentials>;
 
-/** The app as vivo's bodies have it: a number, where it is one (protocol/vivo.md#access-token). */
+/** Returns the app id as vivo's bodies have it, a number if possible (protocol/vivo.md#access-token). */
 export const appIdOf = ({ appId }: Pick<VivoCredentials, 'appId'>): number | string =>
   /^[1-9]\d{0,14}$/.test(appId) ? Number(appId) : appId;
 
 /**
- * Devices a second (protocol/vivo.md#limits): what the smallest apps have; larger ones have up to 5000, by the number of users, so that
- * only the profile can say it.
+ * Returns the rate in devices per second (protocol/vivo.md#limits): by default that of the smallest apps. Larger ones have
+ * up to 5000, by users, which the profile sets.
  */
 export const rateOf = ({
   ratePerSecond: perSecond = 3000,

@@ -1,4 +1,4 @@
-/** What vivo answers and what follows from it (protocol/vivo.md#codes; protocol/vivo.md#lists for single devices of a list). */
+/** Response tables of vivo (protocol/vivo.md#codes; protocol/vivo.md#lists for single devices of a list). */
 import { configError, invalidMessage, type ResponseRule, responseTable } from '../../kit/response-rules.ts';
 
 const badField = (code: string): ResponseRule => ({
@@ -10,11 +10,11 @@ const badField = (code: string): ResponseRule => ({
 const refused = 'The credentials are refused by vivo: check appId, appKey and appSecret.';
 const wrongClass = 'The classification or category is not accepted by vivo: see its list of categories.';
 
-/** Lists of devices have a day quota of their own: single messages may go on. */
+/** Day quota of lists: single messages are not affected. */
 export const listQuotaCode = '10252';
-/** Operation messages are taken by day only: from 07:00 to 23:00 in China. */
+/** vivo accepts operation messages only from 07:00 to 23:00 in China. */
 export const hoursCode = '10071';
-/** A saved message that is too old: it is saved again. */
+/** The saved message is too old: it is saved again. */
 export const taskExpiredCode = '10155';
 
 export const responseRules: readonly ResponseRule[] = [
@@ -52,9 +52,9 @@ export const responseRules: readonly ResponseRule[] = [
   configError('10051', 'classification_invalid', wrongClass),
   configError('10096', 'category_invalid', wrongClass),
   configError('10097', 'category_contradicts_classification', wrongClass),
-  // Unknown, uninstalled, or its data was cleared.
+  // The device is unknown, the app uninstalled, or its data cleared.
   { code: '10302', reason: 'reg_id_invalid', reaction: 'ambiguous', singleTarget: 'dead_token' },
-  // Notifications are off or it was long away: it may come back.
+  // Notifications are off or the device was offline for long: it may come back.
   { code: '10311', reason: 'device_unreachable_now', reaction: 'ambiguous', singleTarget: 'fail' },
   { code: '10070', reason: 'operation_quota_exceeded', reaction: 'cap' },
   { code: '10073', reason: 'system_quota_exceeded', reaction: 'cap' },
@@ -80,7 +80,7 @@ export const responseRules: readonly ResponseRule[] = [
 
 export const ruleFor = responseTable(responseRules);
 
-/** What `status` says of a single device (protocol/vivo.md#lists). 3 and 5 are known from weak sources: they delete nothing. */
+/** Rules for `status` of a single device (protocol/vivo.md#lists). 3 and 5 are from weak sources and delete no token. */
 export const userRules: readonly ResponseRule[] = [
   { code: '1', reason: 'unknown_user', reaction: 'dead_token' },
   { code: '2', reason: 'uninstalled_or_unsubscribed', reaction: 'dead_token' },

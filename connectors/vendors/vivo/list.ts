@@ -1,4 +1,4 @@
-/** One message to many devices (protocol/vivo.md#lists): it is saved once, then pushed to lists of devices. */
+/** Sends one message to many devices (protocol/vivo.md#lists): saves it once, then pushes it to lists of devices. */
 import type { Json } from '../../../shared/domain/json.ts';
 import type { ExchangeResult } from '../../kit/multicast.ts';
 import { taskExpiredCode } from './errors.ts';
@@ -9,16 +9,16 @@ export interface Call {
   signal?: AbortSignal;
 }
 
-/** The two calls of a list push, and what their answers mean. */
+/** The two calls of a list push, with parsed responses. */
 export interface ListCalls {
   save(call: Call): Promise<ExchangeResult>;
   push(call: Call): Promise<ExchangeResult>;
 }
 
-/** So many tasks are remembered, the last ones; a message whose task was forgotten is saved again. */
-const kept = 100;
+/** Limit of remembered tasks; a message whose task was evicted is saved again. */
+const maxSaves = 100;
 
-/** The messages that one door saved, by what they are. Saves of a day are counted by vivo (10252). */
+/** Messages that one sender saved, by content. vivo limits saves per day (10252). */
 export class ListPush {
   readonly #calls: ListCalls;
   readonly #saves = new Map<string, Promise<ExchangeResult>>();
@@ -27,7 +27,7 @@ export class ListPush {
     this.#calls = calls;
   }
 
-  /** Pushes what was saved under `key`, saving it before where it was not. */
+  /** Pushes the message with this key; saves it first if necessary. */
   async exchange({
     key,
     pushed,
@@ -67,7 +67,7 @@ export class ListPush {
     const save = this.#calls.save(call);
     this.#saves.set(key, save);
     const oldest = this.#saves.keys().next().value;
-    if (this.#saves.size > kept && oldest !== undefined) this.#saves.delete(oldest);
+    if (this.#saves.size > maxSaves && oldest !== undefined) this.#saves.delete(oldest);
     return save;
   }
 }

@@ -12,7 +12,7 @@ import {
   oneOf,
 } from '../../kit/member-rules.ts';
 
-/** Beside a category classification may be missing; the category alone says it. */
+/** Classification may be missing if there is a category, which determines it. */
 const rules: readonly MemberRule[] = [
   ['notifyType', oneOf(1, 2, 3, 4), '1, 2, 3 or 4'],
   ['title', isFilled(40), '1 to 40 characters'],
@@ -37,7 +37,7 @@ const rules: readonly MemberRule[] = [
   ['extra', isJsonObject, 'an object'],
 ];
 
-/** Of these skip types vivo wants to know where to. */
+/** Skip types that need a target. */
 const needsContent = new Set<Json | undefined>([2, 4]);
 
 /** Returns the first error of a message, or null. */
@@ -66,7 +66,7 @@ function extraProblem(extra: JsonObject): string | null {
   return null;
 }
 
-/** Characters of all names and values. */
+/** Counts the characters of all names and values. */
 function charsIn(map: JsonObject): number {
   let chars = 0;
   for (const [name, value] of Object.entries(map))

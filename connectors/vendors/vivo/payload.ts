@@ -1,6 +1,6 @@
 /**
- * `data` of a push → the message vivo takes (protocol/vivo.md#message; protocol/push.md#what-a-tap-opens: a notification that opens the activity
- * which the client library declares, and hands it the members of the app). Pure.
+ * Renders `data` of a push as vivo's message (protocol/vivo.md#message; protocol/push.md#what-a-tap-opens): a notification that
+ * opens the client library's activity and hands it the members for the app. Pure.
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
@@ -21,7 +21,7 @@ import {
 import { deepMerge } from '../../kit/json.ts';
 import { messageProblem } from './message.ts';
 
-/** No pass-through; the badge is the client's (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
+/** No pass-through; the client library sets the badge (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
 export const limits: ConnectorLimits = {
@@ -31,33 +31,33 @@ export const limits: ConnectorLimits = {
   alertChars: 100,
 };
 
-/** What vivo counts apart: `test` counts nowhere; a category that is not known here is a class of its own. */
+/** Message classes with separate quotas: `test` has none; an unknown category is its own class. */
 export type MessageClass = 'operation' | 'system' | 'test' | `category ${string}`;
 
-/** A rendered push: the message without devices, request id and address for receipts. */
+/** Rendered push: the message without devices, request id and URL for receipts. */
 export interface VivoPayload {
   message: JsonObject;
   messageClass: MessageClass;
-  /** Of messages with one notifyId the device shows the last: a repeat is hidden. */
+  /** The device shows the last message with the same notifyId: a repeat is hidden. */
   isRepeatHidden: boolean;
 }
 
 const lifeS = { least: 60, most: 86_400 };
 const titleChars = 40;
 
-/** Members that select devices or name the call; callers cannot set them. A badge number is nothing vivo takes. */
+/** Members that select devices or name the call; callers cannot set them. vivo accepts no badge number. */
 const ownNames = new Set(['appId', 'regId', 'regIds', 'alias', 'aliases', 'taskId', 'requestId', 'badge']);
 
-/** The activity of the client library (protocol/push.md#what-a-tap-opens). */
+/** Activity of the client library (protocol/push.md#what-a-tap-opens). */
 const detail = 'intent://cn.leancloud.push/detail#Intent;scheme=mixpushscheme;launchFlags=0x10000000;end';
 
-/** Second-level classes as far as they are known (protocol/vivo.md#message). */
+/** Known second-level categories (protocol/vivo.md#message). */
 const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION']);
 const operationCategories = new Set(['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL']);
 
 /**
- * Renders a push for vivo; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object may
- * hold members of vivo's message, or be a whole one, which needs no alert.
+ * Renders a push for vivo; `nowMs` is the send time, from which the time to live is computed. The vendor's object may hold
+ * members of vivo's message, or be a complete one, which needs no alert.
  */
 export function renderVivo(
   message: PushMessage,
@@ -85,7 +85,7 @@ export function renderVivo(
 /** Returns the message as one device receives it. */
 export const previewVivo = ({ message }: VivoPayload): string => JSON.stringify(message);
 
-/** Tests go to devices of the console only, of which it takes 20, and so many a day (protocol/vivo.md#limits). */
+/** Returns the limits of a test: the console takes 20 test devices, and limits tests per day (protocol/vivo.md#limits). */
 export function testLimit(message: PushMessage): TestLimit | null {
   const rendering = renderVivo(message);
   if (!rendering.ok || rendering.payload.messageClass !== 'test') return null;
@@ -101,7 +101,7 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage, own: Js
     notifyType: 4,
     title: titleOf(content, titleChars),
     content: alert,
-    // Another skip type has another content, or none.
+    // Other skip types have other content, or none.
     ...(own.skipType === undefined ? { skipType: 4, skipContent: detail } : {}),
     networkType: -1,
     clientCustomMap: custom,
@@ -110,7 +110,7 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage, own: Js
   };
 }
 
-/** vivo hands on texts: everything else goes as JSON. */
+/** Encodes values other than texts as JSON: vivo passes on texts only. */
 const texts = (members: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(members).map(([name, value]: [string, Json]) => [
@@ -123,7 +123,7 @@ const texts = (members: JsonObject): JsonObject =>
 const notifyIdOf = (text: string): number =>
   (createHash('sha256').update(text).digest().readUInt32BE(0) % 2_147_483_647) + 1;
 
-/** A message of vivo's own may bring its text only; without members of its own there is no map. */
+/** Completes a native message, which may lack a title; removes an empty map of app members. */
 function titled(message: JsonObject): JsonObject {
   const { clientCustomMap: map, content, title, ...rest } = message;
   const isEmpty = isJsonObject(map) && Object.keys(map).length === 0;
@@ -136,7 +136,7 @@ function titled(message: JsonObject): JsonObject {
   };
 }
 
-/** Seconds to live (protocol/gateways.md#time-to-live); what has less than vivo's minimum goes to those who are online only: it comes never too late. */
+/** Sets the time to live in seconds (protocol/gateways.md#time-to-live); below vivo's minimum only online devices get the message, so that it never comes late. */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const leftS = Math.floor(leftMs / 1000);
   if (leftS < lifeS.least) return { ...message, timeToLive: lifeS.least, sendOnline: true };

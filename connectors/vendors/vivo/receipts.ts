@@ -4,14 +4,14 @@ import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../c
 import { parseObject } from '../../kit/json.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
-/** What each code means; every other one says that it does not arrive. */
+/** Event of each code; all others mean that the message does not arrive. */
 const events: ReadonlyMap<string, ReceiptEvent> = new Map([
   ['0', 'delivered'],
-  // The registration id is dead, the app is not subscribed, the user is not known.
+  // The registration id is invalid, the app not subscribed, or the user unknown.
   ['2183', 'dead_token'],
   ['20001', 'dead_token'],
   ['20002', 'dead_token'],
-  // Not online for 14 days.
+  // Offline for 14 days.
   ['20006', 'suspended'],
 ]);
 
@@ -27,7 +27,7 @@ export function readVivoReceipts({ body }: ReceiptCall): ReceiptsResult {
 
 function receiptsOf(messageId: string, { ackTime, ackType, param, targets }: JsonObject): Receipt[] {
   if (typeof targets !== 'string') return [];
-  // The older form tells of arrivals only, without a code.
+  // The older format reports only arrivals, without a code.
   const code = ackType === undefined || ackType === null ? '0' : codeOf(ackType);
   if (code === null) return [];
   const shared = {

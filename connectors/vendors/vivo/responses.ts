@@ -1,4 +1,4 @@
-/** Reads what vivo answers (protocol/vivo.md#message, protocol/vivo.md#lists). HTTP 200 says nothing; within a success single devices may fail. */
+/** Parses vivo's responses (protocol/vivo.md#message, protocol/vivo.md#lists): the code is in the body, and single devices of a success may fail. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/client.ts';
 import { parseObject } from '../../kit/json.ts';
@@ -6,7 +6,7 @@ import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import type { ResponseRule } from '../../kit/response-rules.ts';
 import { ruleFor, userRuleFor } from './errors.ts';
 
-/** The answer to a message to one device; `address` is that device. */
+/** Parses the response to a message to one device. */
 export function parseSingleResponse(reply: HttpResponse, deviceToken: string): ExchangeResult {
   const { body, result } = parseCallResponse(reply);
   if (!body || result.kind !== 'parsed') return result;
@@ -16,7 +16,7 @@ export function parseSingleResponse(reply: HttpResponse, deviceToken: string): E
   return { ...result, targets: new Map([[deviceToken, userRule(invalidUser)]]) };
 }
 
-/** The answer to a list of devices. */
+/** Parses the response to a list of devices. */
 export function parseListResponse(reply: HttpResponse): ExchangeResult {
   const { body, result } = parseCallResponse(reply);
   if (!body || result.kind !== 'parsed' || result.rule.code !== '0') return result;
@@ -26,7 +26,7 @@ export function parseListResponse(reply: HttpResponse): ExchangeResult {
   return { ...result, targets };
 }
 
-/** Any answer: its code, and the task that vivo calls the message. */
+/** Parses any response: its code, and the task, which is vivo's message id. */
 export function parseCallResponse(reply: HttpResponse): { body?: JsonObject; result: ExchangeResult } {
   const body = parseObject(reply.body);
   const code = body?.result;

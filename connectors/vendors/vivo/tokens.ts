@@ -1,4 +1,4 @@
-/** Access tokens of vivo (protocol/vivo.md#access-token), shared over threads and dispatchers: vivo counts the calls for them. */
+/** Access tokens of vivo (protocol/vivo.md#access-token), shared by threads and dispatchers: vivo limits token calls. */
 import { createHash } from 'node:crypto';
 import { type HttpClient, jsonPost } from '../../../shared/http/client.ts';
 import type { SenderContext } from '../../contract/connector.ts';
@@ -9,16 +9,16 @@ import { appIdOf, type VivoCredentials } from './credentials.ts';
 import { ruleFor } from './errors.ts';
 
 const path = '/message/auth';
-/** Of the day that vivo grants: its own advice. Twelve calls a day are far from its limits. */
+/** vivo's recommendation; tokens last a day. Twelve calls a day are far below its limit. */
 const livesMs = 2 * 3_600_000;
 
-/** The signature of a token call at a time in epoch milliseconds. */
+/** Signs a token call; the time is in epoch milliseconds. */
 export const signatureOf = (
   { appId, appKey, appSecret }: Pick<VivoCredentials, 'appId' | 'appKey' | 'appSecret'>,
   timestamp: number,
 ): string => createHash('md5').update(`${appId}${appKey}${timestamp}${appSecret}`).digest('hex');
 
-/** Tokens of one app at one host; `door` leads to the token call. */
+/** Creates the tokens of one app at one host; `client` sends the token call. */
 export function accessTokens(
   credentials: VivoCredentials,
   { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },

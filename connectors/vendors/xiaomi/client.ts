@@ -1,6 +1,5 @@
 /**
- * The door to Xiaomi: one message to a thousand devices per request, to the region that they are in
- * (protocol/xiaomi.md).
+ * Client of Xiaomi: one message to a thousand devices per request, to the host of their region (protocol/xiaomi.md).
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import {
@@ -68,7 +67,7 @@ class XiaomiSender implements Sender {
     await Promise.all([...this.#clients.values()].map((client) => client.close()));
   }
 
-  /** Devices of one region, which share requests. */
+  /** Groups devices by region; a group shares requests. */
   #byHome(recipients: Recipient[]): Iterable<RegionGroup> {
     const parts = new Map<XiaomiRegion, RegionGroup>();
     for (const recipient of recipients) {
@@ -103,7 +102,7 @@ class XiaomiSender implements Sender {
     );
   }
 
-  /** The form around the devices: the package, and where receipts go unless the caller named an address. */
+  /** Returns the form without devices: the package, and the URL for receipts unless the push sets one. */
   #formOf({ fields }: XiaomiPayload, objectId: string, isSure: boolean): Record<string, string> {
     const form: Record<string, string> = {
       restricted_package_name: this.#credentials.packageName,
@@ -139,7 +138,7 @@ interface RegionGroup {
   recipients: Recipient[];
 }
 
-/** What an answer means (protocol/xiaomi.md#answers). `isSure`: the region is known to be that of the devices. */
+/** Parses a response (protocol/xiaomi.md#answers). `isSure`: the region is certainly that of the devices. */
 export function parseResponse(
   reply: HttpResponse,
   deviceTokens: readonly string[],
@@ -165,7 +164,7 @@ export function parseResponse(
   };
 }
 
-/** Devices that a success leaves out: those it names, and those it only counts. */
+/** Parses the devices that a success leaves out: the named ones, and those that it only counts. */
 function parseTargets(
   data: JsonObject,
   deviceTokens: readonly string[],
@@ -174,14 +173,14 @@ function parseTargets(
   const targets = new Map<string, ResponseRule>();
   for (const deviceToken of listOf(memberOf(data, 'bad_regids')))
     targets.set(deviceToken, isSure ? invalidRegId : unknownInRegion);
-  // Nobody is named: so many of them are counted, whoever they are, so that the totals are right.
+  // Xiaomi names no devices: count as many of them, so that the totals are right.
   const good = deviceTokens.filter((deviceToken) => !targets.has(deviceToken));
   const left = countOf(memberOf(data, 'channel_exceed_quota'));
   for (const deviceToken of left > 0 ? good.slice(-left) : []) targets.set(deviceToken, channelQuotaExceeded);
   return targets;
 }
 
-/** Spelled in several ways by the gateway's own clients. */
+/** Returns a member in any case: the gateway's own clients spell it differently. */
 function memberOf(data: JsonObject, name: string): Json | undefined {
   return Object.entries(data).find(([key]) => key.toLowerCase() === name)?.[1];
 }
@@ -189,7 +188,7 @@ function memberOf(data: JsonObject, name: string): Json | undefined {
 const listOf = (value: Json | undefined): string[] =>
   typeof value === 'string' ? deviceTokensIn(value) : [];
 
-/** `no_channel:2 a:3` is five messages. */
+/** Sums a list such as `no_channel:2 a:3`: five messages. */
 const countOf = (value: Json | undefined): number =>
   typeof value === 'string'
     ? [...value.matchAll(/:(\d{1,6})\b/g)].reduce((sum, [, count]) => sum + Number(count), 0)

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CredentialReport, Rate } from '../../contract/connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
 
-/** Hosts by region (protocol/xiaomi.md#hosts): a device is known in its own only. */
+/** Hosts by region (protocol/xiaomi.md#hosts): only the host of its region knows a device. */
 const hosts = {
   china: 'https://api.xmpush.xiaomi.com',
   russia: 'https://ru-api.xmpush.global.xiaomi.com',
@@ -21,7 +21,7 @@ export const xiaomiCredentials = z.strictObject({
   packageName: z
     .string('packageName must be a text')
     .regex(/^[A-Za-z][A-Za-z0-9_.]{0,127}$/, 'packageName must be an Android package name'),
-  /** Where all devices of this profile are; absent: `mi` in China, `mi-intl` anywhere else. */
+  /** Region of all devices of this profile; absent: `mi` in China, `mi-intl` elsewhere. */
   region: z.enum(regionNames, `region must be one of ${regionNames.join(', ')}`).optional(),
   ...common,
   ...authEndpoint,
@@ -29,15 +29,15 @@ export const xiaomiCredentials = z.strictObject({
 
 export type XiaomiCredentials = z.infer<typeof xiaomiCredentials>;
 
-/** A region of the gateway, and whether it is known or only likely to be that of the device. */
+/** Region of a device, and whether it is certain or only likely. */
 export interface Home {
   region: XiaomiRegion;
   isSure: boolean;
 }
 
 /**
- * Where a device is asked for. The international label says that it is not in China, but not in which of the other
- * regions: without a word in the profile the largest of them is tried, and what that says of a device proves nothing.
+ * Returns the region of a device. `mi-intl` means outside China: without `region` in the profile the largest region is
+ * tried, and its responses about a device prove nothing.
  */
 export function regionFor(
   { region }: Pick<XiaomiCredentials, 'region'>,
@@ -54,8 +54,8 @@ export const baseUrlOf = ({ endpoint }: Pick<XiaomiCredentials, 'endpoint'>, reg
   endpoint ?? hosts[region];
 
 /**
- * Requests a second (protocol/xiaomi.md#limits): what the smallest apps have; larger ones have up to 3000, which Xiaomi grants by the number
- * of users, so that only the profile can say it.
+ * Returns the rate in requests per second (protocol/xiaomi.md#limits): by default that of the smallest apps. Larger ones
+ * have up to 3000, by users, which the profile sets.
  */
 export function rateOf({ ratePerSecond: perSecond = 500 }: Pick<XiaomiCredentials, 'ratePerSecond'>): Rate {
   return { perSecond, counts: 'requests', burst: Math.ceil(perSecond / 10), rampMs: 0 };

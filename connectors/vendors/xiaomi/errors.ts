@@ -1,6 +1,6 @@
 /**
- * What Xiaomi answers and what follows from it (protocol/xiaomi.md#codes): one row per code. HTTP 200 says nothing; of
- * many targets a code never kills one, only `bad_regids` does (protocol/gateways.md#dead-tokens, protocol/gateways.md#ambiguous-answers).
+ * Response table of Xiaomi (protocol/xiaomi.md#codes): one rule per code of the body. A code for many targets never deletes
+ * a token, only `bad_regids` does (protocol/gateways.md#dead-tokens, protocol/gateways.md#ambiguous-answers).
  */
 import {
   configError,
@@ -19,7 +19,7 @@ const blocked = 'Xiaomi has put the app on its blacklist: see its console.';
 
 export const responseRules: readonly ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
-  // System, remote calls, database: nothing of ours.
+  // Internal errors of Xiaomi.
   busy('-1', 'unknown_error'),
   busy('1', 'system_error'),
   busy('10001', 'system_error'),
@@ -32,7 +32,7 @@ export const responseRules: readonly ResponseRule[] = [
   rateLimited('10027', 'too_frequent'),
   rateLimited('200002', 'rate_exceeded'),
   rateLimited('26004', 'broadcast_too_frequent'),
-  // Of reading what is invalid or what became of messages, which sending does not do: whoever reads goes slower.
+  // Rate limits of query calls, which this connector does not make.
   rateLimited('10030', 'read_too_frequent'),
   rateLimited('10032', 'read_too_frequent'),
   rateLimited('10035', 'read_too_frequent'),
@@ -52,10 +52,10 @@ export const responseRules: readonly ResponseRule[] = [
   invalidMessage('65036', 'callback_param_too_long'),
   invalidMessage('65037', 'callback_url_too_long'),
   invalidMessage('65038', 'callback_url_refused'),
-  // Of one target they are about that; of many nobody knows about which.
+  // Reliable for one target; with many, the response does not say which.
   { code: '10029', reason: 'illegal_device', reaction: 'ambiguous', singleTarget: 'dead_token' },
   { code: '66007', reason: 'illegal_regid', reaction: 'ambiguous', singleTarget: 'dead_token' },
-  // Sending failed; "No valid targets!" is the one reason that is about the device.
+  // Sending failed; only the reason "No valid targets!" concerns the device.
   {
     code: '20301 no valid target',
     reason: 'no_valid_target',
@@ -63,7 +63,7 @@ export const responseRules: readonly ResponseRule[] = [
     singleTarget: 'dead_token',
   },
   { code: '20301', reason: 'send_failed', reaction: 'ambiguous', singleTarget: 'fail' },
-  // Offline, usually: it may come back.
+  // Usually offline: it may come back.
   { code: '65003', reason: 'device_not_found', reaction: 'ambiguous', singleTarget: 'fail' },
   configError('21301', 'auth_failed', refusedSecret),
   configError('21302', 'token_auth_failed', refusedSecret),
@@ -89,30 +89,30 @@ export const responseRules: readonly ResponseRule[] = [
 
 export const ruleFor = responseTable(responseRules);
 
-/** Targets that the gateway names within a success (protocol/xiaomi.md#answers). */
+/** Rule for targets that a success names (protocol/xiaomi.md#answers). */
 export const invalidRegId: ResponseRule = { code: 'bad_regids', reason: 'bad_regid', reaction: 'dead_token' };
 
-/** The same where the device may only be of another region. */
+/** Rule for the same targets if the device may belong to another region. */
 export const unknownInRegion: ResponseRule = {
   code: 'bad_regids',
   reason: 'unknown_in_region',
   reaction: 'fail',
 };
 
-/** Targets that were left out within a success because the quota of their channel is used up (protocol/xiaomi.md#answers). */
+/** Rule for targets that a success leaves out because the quota of their channel is used up (protocol/xiaomi.md#answers). */
 export const channelQuotaExceeded: ResponseRule = {
   code: 'channel_exceed_quota',
   reason: 'channel_quota_exceeded',
   reaction: 'cap',
 };
 
-/** The row of a whole answer; of 20301 its words decide. */
+/** Returns the rule of a whole response; for 20301 the reason decides. */
 export function ruleForResponse(code: string | number, reason: unknown): ResponseRule {
   const isAboutTargets = typeof reason === 'string' && /\bno valid targets?\b/i.test(reason);
   return ruleFor(String(code) === '20301' && isAboutTargets ? '20301 no valid target' : code);
 }
 
-/** Judged in a region that may not be the device's: nothing there proves that it is dead. */
+/** Returns a rule for an uncertain region, which never deletes a token. */
 export function forUncertainRegion(rule: ResponseRule): ResponseRule {
   if (rule.reaction === 'ambiguous') return { ...rule, singleTarget: 'fail' };
   return rule;

@@ -1,12 +1,12 @@
 /**
- * Members of the vendor's object as form fields of Xiaomi, and the rules that those have (protocol/xiaomi.md#fields). What
- * is wrong is told before anything is sent. Pure.
+ * Converts members of the vendor's object to Xiaomi's form fields and checks them (protocol/xiaomi.md#fields) before anything
+ * is sent. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Rendering } from '../../contract/connector.ts';
 import { charsOf } from '../../kit/android.ts';
 
-/** Names that Xiaomi knows under `extra.`: a caller may write them without. */
+/** Fields below `extra.`, which callers may write without the prefix. */
 const extraNames = new Set([
   ...['channel_id', 'notify_effect', 'intent_uri', 'web_uri', 'notify_foreground', 'sound_uri', 'badge'],
   ...['only_send_once', 'jobkey', 'flow_control', 'callback', 'callback.param', 'callback.type'],
@@ -15,7 +15,7 @@ const extraNames = new Set([
 /** Fields that select devices; callers cannot set them. */
 const targetNames = new Set(['registration_id', 'alias', 'user_account', 'topic', 'topics', 'topic_op']);
 
-/** The vendor's members by field name. Objects become JSON text, but `extra` one field per member. */
+/** Returns the vendor's members by field name. Objects become JSON text, `extra` one field per member. */
 export function vendorFields(vendor: JsonObject): Rendering<Map<string, string>> {
   const fields = new Map<string, string>();
   const { extra = {}, ...members } = vendor;
@@ -31,7 +31,7 @@ export function vendorFields(vendor: JsonObject): Rendering<Map<string, string>>
 
 const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
-/** Fields with a form of their own; a text beside each says what is expected. */
+/** Fields with a format, and the expectation in words. */
 const forms: readonly (readonly [string, (value: string) => boolean, string])[] = [
   ['pass_through', (value) => /^[01]$/.test(value), '0 or 1'],
   ['notify_type', (value) => /^(-1|[0-7])$/.test(value), '-1 or a sum of 1, 2 and 4'],
@@ -65,7 +65,7 @@ export function formError(fields: ReadonlyMap<string, string>, isPassThrough: bo
   return (isPassThrough ? null : textError(fields)) ?? extrasError(fields);
 }
 
-/** A notification needs both texts, neither of them blank. */
+/** Checks the texts: a notification needs both, neither of them blank. */
 function textError(fields: ReadonlyMap<string, string>): string | null {
   for (const [name, chars] of [
     ['title', 49],
@@ -78,7 +78,7 @@ function textError(fields: ReadonlyMap<string, string>): string | null {
   return null;
 }
 
-/** The app's own pairs: at most ten, of 1024 characters in all. */
+/** Checks the custom pairs: at most ten, with 1024 characters in all. */
 function extrasError(fields: ReadonlyMap<string, string>): string | null {
   const own = [...fields].filter(([name]) => name.startsWith('extra.') && !extraNames.has(name.slice(6)));
   if (own.length > 10) return 'mi.extra must have at most 10 members of its own';

@@ -1,16 +1,16 @@
 /**
- * `data` of a push → the form fields Xiaomi takes (protocol/xiaomi.md#fields; protocol/push.md#what-a-tap-opens: a notification with the whole
- * push as JSON in `payload`, or that payload alone where it is silent). Pure.
+ * Renders `data` of a push as Xiaomi's form fields (protocol/xiaomi.md#fields; protocol/push.md#what-a-tap-opens): a
+ * notification with the whole push as JSON in `payload`, or that payload alone if it is silent. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { formError, vendorFields } from './fields.ts';
 
-/** The badge goes up by one by itself (protocol/push.md#badges-by-vendor). */
+/** The system increments the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
-/** 1000 devices; "less than 50" and "less than 128" characters (protocol/xiaomi.md#fields, protocol/gateways.md#text-lengths); 4 KB as everybody quotes it. */
+/** 1000 devices; "less than 50" and "less than 128" characters (protocol/xiaomi.md#fields, protocol/gateways.md#text-lengths); 4 KB, as commonly quoted. */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
   bodyBytes: 4096,
@@ -18,22 +18,22 @@ export const limits: ConnectorLimits = {
   alertChars: 127,
 };
 
-/** A rendered push: the form without the devices, the package and the address for receipts. */
+/** Rendered push: the form without devices, package and URL for receipts. */
 export interface XiaomiPayload {
   fields: Readonly<Record<string, string>>;
-  /** The class whose day quota it counts against: each category of the console has its own. */
+  /** Message class whose day quota applies: each category of the console has one. */
   messageClass: string;
-  /** The device shows only the first message of a job: a repeat is hidden. What goes to the app is not. */
+  /** The device shows only the first notification of a job. Pass-through messages repeat. */
   isRepeatHidden: boolean;
 }
 
 const dayMs = 86_400_000;
-/** How long Xiaomi keeps a message (protocol/xiaomi.md#fields): in a category of the console at most ten days, else one. */
+/** Longest time to live (protocol/xiaomi.md#fields): ten days in a category of the console, else one. */
 const longestMs = { ofCategory: 10 * dayMs, ofDefault: dayMs };
 
 /**
- * Renders a push for Xiaomi; `nowMs` is when it is sent, which decides how long it may still live. The vendor's object
- * may hold fields of Xiaomi's own, or be a whole message of them (then it needs no alert).
+ * Renders a push for Xiaomi; `nowMs` is the send time, from which the time to live is computed. The vendor's object may
+ * hold fields of Xiaomi, or be a complete message of them (then it needs no alert).
  */
 export function renderXiaomi(
   message: PushMessage,
@@ -75,7 +75,7 @@ function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<
   const fields: Record<string, string> = { payload: JSON.stringify(data), pass_through: silent ? '1' : '0' };
   if (notificationChannel !== null) fields['extra.channel_id'] = notificationChannel;
   if (silent) return fields;
-  // A native body may name its texts itself.
+  // A native body may have its own texts.
   const shown = titleOf(content, 49);
   if (title !== null || shown !== '') fields.title = shown;
   if (alert.trim() !== '') fields.description = alert;
@@ -92,7 +92,7 @@ function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<
 const notifyIdOf = (text: string): number =>
   createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fff_ffff;
 
-/** Milliseconds to live (protocol/gateways.md#time-to-live); what has less than a second goes to those who are online only. */
+/** Sets the time to live in milliseconds (protocol/gateways.md#time-to-live); with less than a second, only online devices get it. */
 function setLife(fields: Map<string, string>, leftMs: number): void {
   const longest = fields.has('extra.channel_id') ? longestMs.ofCategory : longestMs.ofDefault;
   const asked = Number(fields.get('time_to_live') ?? longest);
@@ -100,7 +100,7 @@ function setLife(fields: Map<string, string>, leftMs: number): void {
   if (leftMs < 1000) fields.set('extra.only_send_once', '1');
 }
 
-/** Bytes of what the device gets. */
+/** Returns the bytes that the device receives. */
 function sizeOf(fields: ReadonlyMap<string, string>): number {
   let bytes = 0;
   for (const [name, value] of fields)

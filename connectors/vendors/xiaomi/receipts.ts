@@ -4,10 +4,10 @@ import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../c
 import { parseObject } from '../../kit/json.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
-/** Also sent of devices of another region: asked for only where the region is known. */
+/** Also sent for devices of another region: requested only if the region is certain. */
 export const deadToken = 16;
 
-/** What each type of receipt means; their numbers are bits. */
+/** Event of each receipt type; the types are bits. */
 const events: ReadonlyMap<number, ReceiptEvent> = new Map([
   [1, 'delivered'],
   [2, 'clicked'],
@@ -19,8 +19,8 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
 ]);
 
 /**
- * `extra.callback.type`: each event once, as Xiaomi adds them (protocol/xiaomi.md#receipts: a wrong sum silences all). 1024, the end of a
- * message's life, is known from one source only and is not asked for.
+ * `extra.callback.type`: the sum of the requested events (protocol/xiaomi.md#receipts: a wrong sum disables all). 1024, the
+ * expiry of a message, is known from one source only and not requested.
  */
 export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
 
@@ -47,7 +47,7 @@ function receiptsOf(messageId: string, told: JsonObject): Receipt[] {
   };
   return deviceTokensIn(targets).flatMap((deviceToken) => [
     { ...shared, deviceToken, event },
-    // The switch for notifications is off: it came, and nobody sees it.
+    // Notifications are off: delivered but not shown.
     ...(event === 'delivered' && barStatus === 'Disable'
       ? [{ ...shared, deviceToken, event: 'suspended' as const, code: 'Disable' }]
       : []),
